@@ -10,10 +10,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import polars as pl
+import polars.selectors as cs
 
+WILSON, NEWCOMBE, BOOTSTRAP = "Wilson", "Newcombe", "bootstrap"
+CLUSTERED, CLUSTERED_WILSON = "t over scopes", "Wilson over scopes"
+METHODS = (WILSON, NEWCOMBE, BOOTSTRAP, CLUSTERED, CLUSTERED_WILSON)
 ABOUT = ("level", "unit", "units", "method")
 """Columns that say of an interval what it is."""
-_DTYPES = {"level": pl.Float64, "unit": pl.String, "units": pl.Int64, "method": pl.String}
+_OTHERWISE = 'unit="question" takes questions as independent.'
+_SELECTORS = {
+    "level": cs.float(),
+    "unit": cs.string(),
+    "units": cs.integer(),
+    "method": cs.string(),
+}
+"""A column of one of these names that holds something else, as a ranking's level does, is another one."""
 
 
 class IntervalColumns(NamedTuple):
@@ -24,8 +35,12 @@ class IntervalColumns(NamedTuple):
     about: dict[str, str]
 
 
-def interval_columns(frame: pl.DataFrame, name: str) -> IntervalColumns | None:
+def interval_columns(
+    frame: pl.DataFrame, name: str, *, anywhere: bool = False
+) -> IntervalColumns | None:
     """Find the interval of a column: ``low`` and ``high`` right behind it, or ``NAME_low`` and ``NAME_high``.
+
+    :param anywhere: ``low`` and ``high`` may stand elsewhere, where the column has none of its own.
 
     >>> import polars as pl
     >>> from memlab.interval_labels import interval_columns
@@ -35,14 +50,19 @@ def interval_columns(frame: pl.DataFrame, name: str) -> IntervalColumns | None:
     """
     behind = frame.columns.index(name) + 1
     ends = f"{name}_low", f"{name}_high"
-    if frame.columns[behind : behind + 2] == ["low", "high"]:
+    adjacent = frame.columns[behind : behind + 2] == ["low", "high"]
+    if adjacent or (anywhere and not {*ends} <= {*frame.columns}):
         ends = "low", "high"
     if not {*ends} <= {*frame.columns}:
         return None
     about = {}
     for what in ABOUT:
-        for column in (f"{name}_{what}", what):
-            if what not in about and frame.schema.get(column) == _DTYPES[what]:
+        fitting = cs.expand_selector(frame, _SELECTORS[what])
+        for column in (what, f"{name}_{what}"):
+            told = column in fitting
+            if told and what == "method":
+                told = frame[column].drop_nulls().is_in(METHODS).all()
+            if told:
                 about[what] = column
     return IntervalColumns(*ends, about)
 
@@ -74,19 +94,16 @@ def format_interval_label(level: float | None, unit: str | None, units: int | No
     if level is not None:
         parts.append(format_level(level))
     if unit is not None:
-        counted = unit != "question" and units is not None
-        parts.append(f"{units:,} {unit}s" if counted else f"{unit}s")
+        many = unit if units == 1 else f"{unit}s"
+        parts.append(many if unit == "question" or units is None else f"{units:,} {many}")
     return ", ".join(parts)
 
 
 def interval_labels(frame: pl.DataFrame, name: str) -> list[str]:
-    """Give the label of each row's interval around a column; empty where there is none.
-
-    :raises ValueError: when the column has no interval.
-    """
-    found = interval_columns(frame, name)
+    """Give the label of each row's interval around a column; empty where there is none."""
+    found = interval_columns(frame, name, anywhere=True)
     if found is None:
-        raise ValueError(f"{name} has no interval")
+        return [""] * frame.height
     columns = [
         frame[found.about[what]].to_list() if what in found.about else [None] * frame.height
         for what in ("level", "unit", "units")
@@ -99,7 +116,7 @@ def interval_labels(frame: pl.DataFrame, name: str) -> list[str]:
 
 
 def describe_intervals(frame: pl.DataFrame, name: str = "mean") -> str:
-    """Say of a frame what its intervals are, for a caption or a key.
+    """Say what the intervals around a column are, for a caption or a key.
 
     >>> import polars as pl
     >>> from memlab.interval_labels import describe_intervals
@@ -107,10 +124,6 @@ def describe_intervals(frame: pl.DataFrame, name: str = "mean") -> str:
     >>> describe_intervals(frame), describe_intervals(frame.drop("level", "unit"))
     ('95 % intervals over questions', 'intervals')
     """
-    if interval_columns(frame, name) is None:
-        name = next((each for each in frame.columns if interval_columns(frame, each)), "")
-    if not name:
-        return "no intervals"
     said = []
     for label in dict.fromkeys(filter(None, interval_labels(frame, name))):
         level, _, unit = label.rpartition(", ") if ", " in label else (label, "", "")
@@ -139,11 +152,27 @@ def scope_note(frame: pl.DataFrame) -> str:
     if not {"p", "unit", "units"} <= {*frame.columns}:
         return ""
     tested = frame.filter(pl.col("p").is_not_null(), unit="scope")
-    notes = []
-    for units in tested["units"].unique(maintain_order=True):
-        if smallest_p(units) >= 0.001:
-            text = f"{smallest_p(units):.3f}".lstrip("0")
-            notes.append(f"{units:,} scopes: no p below {text}")
-    if not notes:
+    few = [
+        units for units in tested["units"].unique(maintain_order=True) if smallest_p(units) >= 0.001
+    ]
+    notes = [f"{units:,} scopes: no p below {_short_p(units)}" for units in few]
+    return f"{'; '.join(notes)}; {_OTHERWISE}" if notes else ""
+
+
+def _short_p(units: int) -> str:
+    return f"{smallest_p(units):.3f}".removeprefix("0")
+
+
+def bold_note(units: int, systems: int, *, alpha: float = 0.05) -> str:
+    """Say of a table of systems tested over scopes that none can be the best of all; empty where one can.
+
+    >>> from memlab.interval_labels import bold_note
+    >>> bold_note(6, 3), bold_note(10, 3)
+    ('6 scopes: no p below .031, so none of 3 systems can be bold; unit="question" takes questions as independent.', '')
+    """
+    if smallest_p(units) * (systems - 1) < alpha:
         return ""
-    return f'{"; ".join(notes)}; unit="question" takes questions as independent.'
+    able = (
+        f"{units:,} scopes: no p below {_short_p(units)}, so none of {systems} systems can be bold"
+    )
+    return f"{able}; {_OTHERWISE}"

@@ -1,11 +1,11 @@
 """Evaluation: in go a run and a dataset, out comes a :class:`Report`; and tables, tests and files of several.
 
 ``measures`` scores a run, ``groups`` sorts questions, and ``report`` puts them beside chance and
-what could be reached. ``significance`` has every interval and test, ``comparison`` sets systems
-side by side, ``tables`` writes tables, ``report_files`` and ``trec`` make files, ``misses`` looks
-closer at what was missed. ``gold_facts`` and ``fact_measures`` measure extracted facts. What is not
-exported here is imported from its module. Nothing here runs a pipeline, :mod:`memlab.explanation`
-does.
+what could be reached. ``confidence_intervals`` has every interval, ``significance`` every test and
+verdict, ``comparison`` sets systems side by side, ``tables`` writes tables, ``report_files`` and
+``trec`` make files, ``misses`` looks closer at what was missed. ``gold_facts`` and
+``fact_measures`` measure extracted facts. What is not exported here is imported from its module.
+Nothing here runs a pipeline, :mod:`memlab.explanation` does.
 
 >>> import memlab
 >>> memlab.evaluate.read_measure("recall_all@10")

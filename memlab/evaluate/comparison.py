@@ -27,6 +27,7 @@ from memlab.evaluate.significance import (
     verdicts,
 )
 from memlab.evaluate.tables import BOUNDS, Table
+from memlab.interval_labels import bold_note
 from memlab.records import Dataset, Run
 
 
@@ -188,6 +189,14 @@ def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) ->
     groups = split_by(reports[0].per_query, by)
     columns = {f"{group} (n = {part.height:,})": (wanted, group) for group, part in groups.items()}
     return _wide_table(reports, by, "system", columns)
+
+
+def best_note(reports: Sequence[Report]) -> str:
+    """Say where the tests over all questions are over too few scopes for any system to be bold; empty elsewhere."""
+    scopes = clustering_scopes(reports[0].per_query["scope"], reports[0].unit)
+    if scopes is None or len(reports) < 2:
+        return ""
+    return bold_note(len(np.unique(scopes)), len(reports))
 
 
 def cutoff_curve(

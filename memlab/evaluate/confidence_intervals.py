@@ -23,13 +23,13 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
+from memlab.interval_labels import BOOTSTRAP, CLUSTERED, CLUSTERED_WILSON, NEWCOMBE, WILSON
 
 LEVEL = 0.95
 FEWEST_SCOPES = 5
 """From how many scopes on they are the unit, where some scope has more than one question."""
 RESAMPLES = 2_000
 CELLS = 4_000_000
-WILSON, NEWCOMBE, BOOTSTRAP, CLUSTERED = "Wilson", "Newcombe", "bootstrap", "t over scopes"
 Unit = Literal["auto", "question", "scope"]
 
 
@@ -149,28 +149,32 @@ def _describe(
     unit, units = "question", len(values)
     if scopes is not None:
         unit, units = "scope", len(np.unique(scopes))
-        named = np.where(shares, f"{WILSON}, {CLUSTERED}", CLUSTERED)
-    frame = pl.DataFrame({"low": low, "high": high, "method": named.tolist()}).fill_nan(None)
-    said = [
-        pl.lit(level, pl.Float64).alias("level"),
-        pl.lit(unit).alias("unit"),
-        pl.lit(units, pl.Int64).alias("units"),
-    ]
-    return frame.select("low", "high", *said, pl.col("method").cast(pl.String))
+        named = np.where(shares, CLUSTERED_WILSON, CLUSTERED)
+    columns = {
+        "low": pl.Series(low, dtype=pl.Float64, nan_to_null=True),
+        "high": pl.Series(high, dtype=pl.Float64, nan_to_null=True),
+        "level": pl.repeat(level, len(low), dtype=pl.Float64, eager=True),
+        "unit": pl.repeat(unit, len(low), dtype=pl.String, eager=True),
+        "units": pl.repeat(units, len(low), dtype=pl.Int64, eager=True),
+        "method": pl.Series(named.tolist(), dtype=pl.String),
+    }
+    return pl.DataFrame(columns)
 
 
+@lru_cache(maxsize=64)
 def normal_quantile(level: float) -> float:
     """Give how many standard errors a two-sided normal interval reaches to each side."""
-    from scipy.stats import norm
+    from scipy.special import ndtri  # scipy.stats has the same, and takes a second to import
 
-    return float(norm.ppf((1 + level) / 2))
+    return float(ndtri((1 + level) / 2))
 
 
+@lru_cache(maxsize=64)
 def t_quantile(level: float, units: int) -> float:
     """Give the same for Student's t with ``units`` − 1 degrees of freedom."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    return float(t.ppf((1 + level) / 2, units - 1))
+    return float(stdtrit(units - 1, (1 + level) / 2))
 
 
 def wilson_interval(

@@ -207,8 +207,8 @@ class Report:
             for name, values in self._bounds.items()
         }
         columns = {"group": [group] * len(names), "measure": names, "n": [part.height] * len(names)}
-        means = pl.DataFrame({**columns, "mean": column_means(values)}).hstack(spans)
-        return means.with_columns(**{name: pl.Series(each) for name, each in bounds.items()})
+        means = {**columns, "mean": column_means(values), **spans.to_dict(), **bounds}
+        return pl.DataFrame(means)
 
     @cached_property
     def _bounds(self) -> dict[str, list[np.ndarray]]:

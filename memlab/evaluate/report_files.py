@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.evaluate.comparison import compare_reports, groups_table, results_table
+from memlab.evaluate.comparison import best_note, compare_reports, groups_table, results_table
 from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS, MULTI_SESSION
 from memlab.evaluate.measures import Measure
 from memlab.evaluate.report import Report
@@ -193,7 +193,7 @@ def _report_markdown(
         parts.append(
             f"## {level.title()}s as documents (n = {systems[0].per_query.height:,} questions with evidence)"
         )
-        parts += [_NOTE, tables_to_markdown(tables[level])]
+        parts += [" ".join([_NOTE, best_note(systems)]).rstrip(), tables_to_markdown(tables[level])]
     parts.append("## Where this comes from")
     reports = [r for systems in levels.values() for r in systems]
     common = {

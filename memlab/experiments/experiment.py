@@ -22,7 +22,7 @@ from memlab.evaluate import (
     read_measure,
     results_table,
 )
-from memlab.evaluate.comparison import compare_by_group
+from memlab.evaluate.comparison import best_note, compare_by_group
 from memlab.evaluate.conclusions import Conclusions
 from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.report_files import (
@@ -267,7 +267,15 @@ class Experiment:
             parts.append(
                 "A bold value is significantly the best of its column (p < .05, corrected by Holm)."
             )
-        return "\n\n".join(parts)
+        return "\n\n".join([*parts, *self._notes()])
+
+    def _notes(self) -> list[str]:
+        """Say where no system can be bold, whatever it reaches."""
+        notes = []
+        for data in self.datasets:
+            part = self[data.name]
+            notes += [best_note(part.at(level)) for level in part.cells["level"].unique()]
+        return [note for note in dict.fromkeys(notes) if note]
 
     def __str__(self) -> str:
         return self.to_markdown()

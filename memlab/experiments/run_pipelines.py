@@ -127,7 +127,11 @@ def run(
     done = _rank_cells(stages, sources, at, measures=measures, seed=seed, unit=unit)
     title = name or "+".join(part.name for part in data)
     if memory:
-        content: dict[str, Any] = {"seed": seed, "unit": unit, "cells": done.cells.drop("read").to_dicts()}
+        content: dict[str, Any] = {
+            "seed": seed,
+            "unit": unit,
+            "cells": done.cells.drop("read").to_dicts(),
+        }
         memory.grids.save(
             title, content | ({"measures": [str(m) for m in measures]} if measures else {})
         )

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.evaluate import results_table
-from memlab.evaluate.tables import format_number, latex_escape, to_latex, to_markdown
+from memlab.evaluate.tables import (
+    format_number,
+    latex_escape,
+    to_html,
+    to_latex,
+    to_markdown,
+    to_notebook_html,
+)
 from memlab.system_names import short_names
 
 
@@ -117,3 +124,52 @@ def test_latex_escape_leaves_no_special_character(text):
     escaped = latex_escape(text)
     bare = re.sub(r"\\(?:[&%$#_{}]|text\w+\{\}|ldots\{\})|\$[<>]\$|\$-\$|\$\\\w+\$", "", escaped)
     assert not re.search(r"[&%$#_{}\\^<>|\n]", bare)
+
+
+def test_the_level_in_a_columns_name_is_the_intervals_own():
+    row = {"parameter": "half_life", "estimate": 80.0, "low": 60.0, "high": 100.0}
+    ninety = pl.DataFrame([row | {"level": 0.9}])
+    assert to_markdown(ninety).splitlines() == [
+        "| parameter | estimate [90 %] |",
+        "|:---|---:|",
+        "| half_life | 80.000 [60.000, 100.000] |",
+    ]
+    assert "estimate [low, high]" in to_markdown(ninety.drop("level")), "nothing is guessed"
+    mixed = pl.DataFrame(
+        [
+            row | {"level": 0.95, "unit": "question", "units": 40},
+            row | {"level": 0.95, "unit": "scope", "units": 6},
+            row | {"level": 0.9974, "unit": "scope", "units": 6, "low": None, "high": None},
+        ]
+    )
+    head, _, *lines = to_markdown(mixed).splitlines()
+    assert head == "| parameter | estimate [level in the row] |"
+    assert lines == [
+        "| half_life | 80.000 [60.000, 100.000; 95 %, questions] |",
+        "| half_life | 80.000 [60.000, 100.000; 95 %, 6 scopes] |",
+        "| half_life | 80.000 [–] |",
+    ]
+    for show in (to_html, to_notebook_html):
+        assert "estimate [90 %]" in show(ninety)
+    assert r"estimate [90 \%]" in to_latex(ninety, caption="", label="")
+
+
+def test_two_intervals_of_one_row_have_levels_of_their_own():
+    row = {"mean": 0.5, "mean_low": 0.4, "mean_high": 0.6, "mean_level": 0.95}
+    row |= {"difference": 0.1, "low": -0.1, "high": 0.3, "level": 1 - 0.05 / 19}
+    row |= {"unit": "scope", "units": 6, "method": "t over scopes", "p": 0.5, "p_holm": 1.0}
+    head, _, line, _, note = to_markdown(pl.DataFrame([row])).splitlines()
+    assert (
+        head
+        == "| mean [95 %, 6 scopes] | difference [99.7 %, 6 scopes] | p, uncorrected | p_holm |"
+    )
+    assert line == "| 0.500 [0.400, 0.600] | 0.100 [-0.100, 0.300] | 0.500 | 1.000 |"
+    assert note == '6 scopes: no p below .031; unit="question" takes questions as independent.'
+    assert "no p below .031" in to_latex(pl.DataFrame([row]), caption="Tests.", label="")
+    many = pl.DataFrame([row | {"units": 40}])
+    assert "no p below" not in to_markdown(many)
+    # What is called alike and is something else stays where it is.
+    other = pl.DataFrame(
+        [{"level": "turn", "method": "model", "mean": 0.5, "low": 0.4, "high": 0.6}]
+    )
+    assert to_markdown(other).startswith("| level | method | mean [low, high] |")

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from talk import excerpt, write
@@ -67,11 +66,12 @@ def test_it_is_an_experiment_of_the_turns_behind_the_texts(data: Dataset) -> Non
     assert done.reports[0].per_query["recall_all@10"].equals(report.per_query["recall_all@10"])
     own = done.compare("recall_all@10").row(1, named=True)
     stated = done.tests.row(by_predicate=pl.col("measure") == "recall_all@10", named=True)
-    for name in ("n", "difference", "low", "high", "p"):
+    for name in ("n", "mean", "difference", "low", "high", "level", "unit", "units", "p"):
         assert own[name] == stated[name]
     row = done.systems.row(0, named=True)
-    ends = wilson_interval(np.array([round(row["recall_all@10"] * row["n"])]), np.array([row["n"]]))
-    assert [row["recall_all@10_low"], row["recall_all@10_high"]] == [end[0] for end in ends]
+    low, high = wilson_interval(round(row["recall_all@10"] * row["n"]), row["n"])
+    assert (row["recall_all@10_low"], row["recall_all@10_high"]) == (float(low), float(high))
+    assert (row["recall_all@10_level"], row["recall_all@10_unit"]) == (0.95, "question")
     assert done.misses(system="mine")["rank"].drop_nulls().min() > 10
     query = done.worst(1, system="latest")["query_id"][0]
     for system, word in (("latest", "**Missed**"), ("mine", "Rank after each stage")):

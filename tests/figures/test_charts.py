@@ -153,6 +153,14 @@ def side_by_side() -> pl.DataFrame:
     )
 
 
+def labelled(
+    frame: pl.DataFrame, level: float, *, prefix: str = "", units: int = 6
+) -> pl.DataFrame:
+    """Say of the intervals of a frame what they are, as the package's own frames do."""
+    about = {"level": level, "unit": "scope", "units": units}
+    return frame.with_columns(pl.lit(value).alias(prefix + name) for name, value in about.items())
+
+
 Chart = Callable[[pl.DataFrame], go.Figure]
 CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "map": (lambda frame: maps.embedding_map(frame, terms=TERMS, question=(0, 0), title=NASTY), points(),
@@ -175,6 +183,21 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
         side_by_side(),
         ["all evidence there", "(no time: read)", "memory 7", "1,000"],
     ),
+    "recall, labelled": (curves.recall_curves, labelled(recalls(), 0.95),
+                         ["k (log scale); bands: 95 % intervals over 6 scopes"]),
+    "sweep, labelled": (sweep_panels.sweep, labelled(swept().with_columns(p_holm=0.2), 0.9984),
+                        ["with the parameter; filled: p < 0.05, corrected; bars: 99.8 % intervals over 6 scopes"]),
+    "forest, corrected": (intervals.forest, labelled(compared(), 1 - 0.05 / 16),
+                          ["bars: 99.7 % intervals over 6 scopes, corrected for 16 tests"]),
+    "forest, uncorrected": (intervals.forest, labelled(compared(), 0.95),
+                            ["bars: 95 % intervals over 6 scopes, uncorrected"]),
+    "means, labelled": (intervals.mean_intervals, labelled(measured(), 0.9),
+                        ["bars: 90 % intervals over 6 scopes"]),
+    "ablation, labelled": (intervals.ablation, labelled(steps(), 1 - 0.05 / 18).with_columns(mean_level=0.95),
+                           ["bars: 95 % intervals over 6 scopes, each alone",
+                            "of gains: 99.7 % intervals over 6 scopes, corrected for 18 tests"]),
+    "trade-off, labelled": (cost_of_recall.trade_off, labelled(side_by_side(), 0.95, prefix="recall_all@10_"),
+                            ["median time of a search, ms; bars: 95 %, 6 scopes"]),
 }  # fmt: skip
 
 
@@ -291,6 +314,11 @@ def test_only_what_is_significant_is_filled() -> None:
     )
     heights = [mark.y[0] for mark in marks]
     assert heights == sorted(heights, reverse=True)
+    panels = swept().with_columns(p_holm=pl.when(pl.col("value") > 400).then(0.01).otherwise(0.3))
+    filled = [mark.marker.color for mark in sweep_panels.sweep(panels).data if mark.marker.size]
+    assert {
+        colours[:2] == ("white", "white") and "white" not in colours[2:] for colours in filled
+    } == {True}
     row = compared().head(1).with_columns(low=None, high=None)  # of one question: no interval
     many = pl.concat(
         [row.with_columns(system=pl.lit(f"{LONG} | {LONG} | {LONG}{i}")) for i in range(3)]
