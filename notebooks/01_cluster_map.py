@@ -16,19 +16,20 @@
 # %% [markdown]
 # # Do the evidence items of one answer share a cluster?
 #
-# On the committed sample (four invented memories, 178 questions with evidence in several sessions, 95 % intervals):
+# On the committed sample (four invented memories, the questions with evidence in several sessions): partly. Pairs of evidence
+# items share a cluster far more often than random turns of the same speaker do, but most pairs do not, and one answer spans
+# several clusters. The first turns of dense retrieval concentrate more than chance, and what they miss lies mostly in other
+# clusters. The last cell has the numbers.
 #
-# - Dense retrieval concentrates: of the first 10 turns the largest cluster holds 32.5 % [30.2 %, 35.2 %], with permuted
-#   clusters 14.4 % [13.6 %, 15.3 %].
-# - The evidence of one answer clusters too, but not in one cluster: it spans 2.64 [2.46, 2.81] clusters, permuted 3.37 [3.33,
-#   3.40]; 28.4 % [23.2 %, 34.0 %] of its pairs share one, permuted 1.2 % [0.5 %, 2.3 %].
-# - The first 10 reach 45.4 % [40.2 %, 50.5 %] of the clusters that hold evidence: what is missed lies in other clusters.
+# Turns are encoded with their speaker's name. As they are encoded, a map shows who says something: the most similar turn is
+# nearly always one of the same speaker. Without what the turns of their speaker have in common (speaker-centred) it shows what
+# is said ([concepts](../docs/concepts.md)).
 #
-# ![The turns of one person, and the evidence of one question](../figures/gallery/sample-cluster-map.png)
+# ![One question on both maps](../figures/gallery/sample-cluster-map.png)
 #
 # A common explanation of incomplete recall is that similarity concentrates on one cluster: retrieval finds one group of similar
 # turns and stops. Below, the turns of each conversation are clustered, the evidence is drawn on the map, and the claim is
-# tested against clusters that are permuted over the turns.
+# tested against clusters that are permuted over the turns, and over the turns of each speaker.
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
@@ -42,14 +43,14 @@ n_seeds = 3
 k = 10
 
 # %%
-import numpy as np
 import polars as pl
 from IPython.display import Markdown
 
 import memlab
 from memlab import cluster, evaluate
-from memlab.evaluate import significance
-from memlab.figures import export, intervals
+from memlab.evaluate import cluster_spread
+from memlab.explorer.scene import both_maps
+from memlab.figures import export, intervals, maps
 
 evaluate.show_tables()
 
@@ -62,35 +63,52 @@ hard = hard if hard.height else data.questions.filter(items > 0)
 hard.group_by("scope", maintain_order=True).agg(questions=pl.len(), items=items.mean(), sessions=n_sessions.mean())
 
 # %% [markdown]
-# ## One question on the map
+# ## One question on both maps
 #
-# Of the questions with three to eight evidence items, the one whose evidence lies in most sessions. Type another question or
-# pick one, choose a pipeline, lasso turns and read them back as `explorer.selection`. Without a screen it is a picture
-# ([explorer](../docs/explorer.md)).
+# Of the questions with three to eight evidence items, the one whose evidence lies in most sessions. A colour and a shape is a
+# speaker.
 
 # %%
 chosen = hard.filter(items.is_between(3, 8)).sort(n_sessions, descending=True, maintain_order=True)
-chosen = chosen if chosen.height else hard
-query_id, scope, text = chosen.select("query_id", "scope", "text").row(0)
+asked = pl.concat([chosen, hard]).head(1)
+query_id, text = (asked[column][0] if asked.height else "" for column in ("query_id", "text"))
+scope = asked["scope"][0] if asked.height else data.scopes[0]
+points, questions = both_maps(bench, scope, query_id=query_id, k=k, seed=seed)
+note = f"turns of {scope}, first {k} of dense retrieval; speaker-centred: less the mean of each speaker's turns"
+fig = maps.speaker_maps(points, questions=questions, title=text, note=note)
+fig
+
+# %%
+caption = f"The turns of {scope} (UMAP of {encoder} vectors as encoded, and speaker-centred), a question, its evidence "
+caption += f"(stars) and the first {k} turns of dense retrieval."
+made = {"provenance": dict(bench.provenance), "directory": figures}
+export(fig, "cluster-map", data=points, caption=caption, **made)
+
+# %% [markdown]
+# How often a turn's most similar one is the same speaker's, by conversation, and how often a random one is:
+
+# %%
+cluster_spread.speaker_shares(bench)
+
+# %% [markdown]
+# The map to explore has speaker-centred clusters. Type another question or pick one, choose a pipeline, lasso turns and read
+# them back as `explorer.selection`. Without a screen it is a picture ([explorer](../docs/explorer.md)).
+
+# %%
 explorer = memlab.explore(bench, "dense", scope=scope, k=k, seed=seed)
 explorer.question = query_id
 explorer
 
-# %%
-caption = f"The turns of {scope} (UMAP of {encoder} vectors, HDBSCAN clusters named by their terms), the question, its "
-caption += f"evidence (stars) and the first {k} turns of dense retrieval."
-made = {"provenance": dict(bench.provenance), "directory": figures}
-_ = export(explorer.picture(), "cluster-map", caption=caption, **made)
-
 # %% [markdown]
 # ## Clusters
 #
-# HDBSCAN after UMAP to five dimensions, each conversation by itself. The clusters depend on UMAP's seed: every number below
-# is the mean over several. A turn in no cluster is a group of its own.
+# HDBSCAN after UMAP to five dimensions, each conversation by itself, by both kinds of vectors. The clusters depend on UMAP's
+# seed: every number below is the mean over several. A turn in no cluster is a group of its own.
 
 # %%
-turns = bench.documents("turn")
-labels = cluster.scope_labels(turns.ids, turns.embeddings, turns.spans, seeds=range(seed, seed + n_seeds))
+turns, seeds = bench.documents("turn"), range(seed, seed + n_seeds)
+ways = {cluster_spread.AS_ENCODED: turns.vectors(), cluster_spread.CENTRED: turns.speaker_centred()}
+labels = {way: cluster.scope_labels(turns.ids, rows, turns.spans, seeds=seeds) for way, rows in ways.items()}
 first = memlab.pipeline("dense").run(bench).top(k).frame.select("query_id", turn_id="doc_id")
 first = first.join(hard, on="query_id", how="semi", maintain_order="left")
 evidence = hard.select("query_id", turn_id=pl.col("evidence").list.unique(maintain_order=True)).explode("turn_id")
@@ -99,48 +117,24 @@ evidence = hard.select("query_id", turn_id=pl.col("evidence").list.unique(mainta
 # ## The evidence and the first turns, beside clusters that know nothing of them
 #
 # The null hypothesis is that clusters know nothing of questions: the labels of a conversation's turns are permuted a thousand
-# times. Intervals are bootstrapped over questions; four conversations are too few to resample, so they say nothing about other
-# people.
+# times. The control is stricter: labels are permuted over the turns of each speaker, so that clusters keep who says how much
+# of them. Intervals of what is measured are over questions, those of permutations the middle 95 % of the draws.
 
 # %%
-numbers, rows = ("clusters spanned", "share in the largest cluster", "pairs that share a cluster"), []
-for what, sets in (("evidence", evidence), (f"first {k}", first)):
-    spread, null = cluster.observed_and_null_spread(sets, labels, seed=seed)
-    for i in np.flatnonzero(np.isfinite(spread).any(axis=0)):
-        found = significance.compare_with_null(spread[:, i], null[:, :, i], seed=seed)
-        rows.append({"of": what, "number": numbers[i], **found})
-table = pl.DataFrame(rows)
+table = cluster_spread.spread_table({"evidence": evidence, f"first {k}": first}, labels, data.turns, seed=seed)
 table
 
 # %%
-ends = [pl.struct(mean=a, low=f"{b}low", high=f"{b}high") for a, b in (("mean", ""), ("chance", "chance_"))]
-shares = table.filter(pl.col("number") != numbers[0]).with_columns(measured=ends[0], permuted=ends[1])
-shares = shares.unpivot(["measured", "permuted"], index=["of", "number", "n"], variable_name="clusters").unnest("value")
-shares = shares.with_columns(row=pl.format("{}: {}", "of", "number"))
-fig = intervals.mean_intervals(shares, rows="row", series="clusters", measure="share")
+shares = table.filter(pl.col("number") != cluster_spread.SPANNED)
+shares = shares.with_columns(row=pl.format("{}: {}, {}", "of", "number", "vectors"))
 caption = f"How the evidence and the first {k} turns of dense retrieval lie in clusters, beside permuted clusters"
-export(fig, "cluster-spread", data=shares, caption=f"{caption} ({data.name}; 95 % intervals).", **made)
-
-# %% [markdown]
-# Of the clusters that hold evidence of a question, how many do the first turns reach?
-
-# %%
-group = pl.when(pl.col("label") < 0).then("turn_id").otherwise(pl.col("label").cast(pl.String)).alias("group")
-of = [sets.join(labels, on="turn_id").select("query_id", "draw", group).unique() for sets in (evidence, first)]
-hit = of[0].join(of[1].with_columns(hit=1), on=["query_id", "draw", "group"], how="left")
-reached = hit.group_by("query_id", maintain_order=True).agg(pl.col("hit").is_not_null().mean())["hit"].sort().to_numpy()
-low, high = significance.bootstrap_interval(reached[:, None], seed=seed)
+if shares.height:
+    fig = intervals.mean_intervals(shares, rows="row", series="clusters", measure="share")
+    export(fig, "cluster-spread", data=shares, caption=f"{caption} ({data.name}; 95 % intervals).", **made)
 
 # %% [markdown]
 # ## Answer
 
-# %%
-said = {(row["of"], row["number"]): row for row in rows}
-percent = "{mean:.1%} [{low:.1%}, {high:.1%}], permuted {chance:.1%} [{chance_low:.1%}, {chance_high:.1%}]"
-plain = "{mean:.2f} clusters [{low:.2f}, {high:.2f}], permuted {chance:.2f} [{chance_low:.2f}, {chance_high:.2f}]"
-lines = [f"- Of the first {k} turns the largest cluster holds {percent.format(**said[f'first {k}', numbers[1]])}."]
-lines += [f"- The evidence of a question spans {plain.format(**said['evidence', numbers[0]])}."]
-if ("evidence", numbers[2]) in said:
-    lines += [f"- Of the pairs of its items, share a cluster: {percent.format(**said['evidence', numbers[2]])}."]
-lines += [f"- The first {k} reach {reached.mean():.1%} [{low[0]:.1%}, {high[0]:.1%}] of the clusters with evidence."]
-Markdown("\n".join(lines))
+# %% tags=["answer"]
+reached = cluster_spread.share_of_clusters_reached(evidence, first, labels[cluster_spread.CENTRED])
+Markdown("\n".join(f"- {line}" for line in cluster_spread.spread_sentences(table, k=k, reached=reached)))

@@ -1,4 +1,4 @@
-"""How evidence lies in clusters, and how similar its items are.
+"""How evidence lies in clusters, how similar its items are, and how far a speaker decides both.
 
 Everything here reads the labels of a benchmark (which turns are evidence). It analyses; no
 retrieval stage may call it. A noise turn is a group of its own wherever groups are counted.
@@ -20,6 +20,8 @@ PAIR_KINDS = (
     "evidence, same session", "evidence, other session", "evidence – random",
     "evidence – random, same speaker", "question – evidence", "question – best other",
 )  # fmt: skip
+
+_BLOCK = 1024
 
 
 def observed_and_null_spread(
@@ -88,6 +90,8 @@ def observed_and_null_spread(
             at = part["place"].to_numpy()
             observed.append(_measure_spread(groups[at][None])[0])
             null.append(_measure_spread(groups[order[:, at]]))
+    if not observed:
+        return np.zeros((0, 3)), np.zeros((draws, 0, 3))
     return np.array(observed), np.stack(null, axis=1)
 
 
@@ -209,3 +213,30 @@ def similarity_quartiles(pairs: pl.DataFrame) -> pl.DataFrame:
         low=cosine.quantile(0.25),
         high=cosine.quantile(0.75),
     )
+
+
+def nearest_same_speaker(vectors: np.ndarray, speakers: Sequence[str]) -> tuple[float, float]:
+    """Say how often the most similar other turn is one of the same speaker, and how often a random one is.
+
+    :param vectors: (n, d) of the turns of one scope, finite numbers.
+    :param speakers: n names.
+    :returns: two shares of the turns; NaN for fewer than two turns.
+
+    >>> import numpy as np
+    >>> from memlab.cluster.evidence_spread import nearest_same_speaker
+    >>> nearest_same_speaker(np.eye(4)[[0, 0, 1, 1]], ["Ana", "Ana", "Mika", "Ana"])
+    (0.5, 0.5)
+    """
+    rows, names = unit_rows(vectors), np.asarray(speakers)
+    n = len(rows)
+    if n < 2:
+        return float("nan"), float("nan")
+    nearest = np.empty(n, np.int64)
+    for start in range(0, n, _BLOCK):
+        similar = rows[start : start + _BLOCK] @ rows.T
+        places = np.arange(len(similar))
+        similar[places, start + places] = -np.inf
+        nearest[start : start + _BLOCK] = similar.argmax(axis=1)
+    counts = np.unique(names, return_counts=True)[1]
+    chance = (counts * (counts - 1)).sum() / (n * (n - 1))
+    return float((names[nearest] == names).mean()), float(chance)

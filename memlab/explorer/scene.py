@@ -14,8 +14,10 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster import cluster_labels, cluster_terms, project
+from memlab.cluster.evidence_spread import nearest_same_speaker
 from memlab.embed.speaker_centring import add_by_speaker
 from memlab.errors import DataError
+from memlab.evaluate.cluster_spread import AS_ENCODED, CENTRED
 from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
@@ -114,6 +116,50 @@ def build_scene(
         label=pl.Series(labels),
     )
     return Scene(scope, turns, vectors, compared, origin, cluster_names(turns, bench.language))
+
+
+def both_maps(
+    bench: Bench,
+    scope: str,
+    *,
+    query_id: str = "",
+    system: str = "dense",
+    k: int = 10,
+    seed: int = 0,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Lay a scope out twice, as its turns are encoded and speaker-centred, with one question on both.
+
+    :param query_id: of a question that the bench holds; without it there are turns alone.
+    :param system: a pipeline, whose first ``k`` turns are marked.
+    :param seed: of the layouts.
+    :returns: for :func:`memlab.figures.maps.speaker_maps`: a row a turn and map (``panel``, ``x``,
+        ``y``, ``speaker``, ``evidence``, ``rank``), and ``panel``, ``x``, ``y`` of the question.
+        Above each map stands how often a turn's most similar one is the same speaker's.
+    :raises DataError: as :func:`build_scene`; for a pipeline that cannot rank, or an unknown
+        question.
+    """
+    ranks, evidence = dict[str, int](), list[str]()
+    if query_id:
+        asked = single_question_bench(bench, scope, "", query_id)
+        ranked = pipeline(system).run(asked).top(k).frame
+        ranks = dict(ranked.select("doc_id", "rank").iter_rows())
+        gold = bench.evidence("turn")
+        if gold is not None:
+            evidence = gold.frame.filter(query_id=query_id)["doc_id"].to_list()
+    points, questions = list[pl.DataFrame](), list[tuple[str, float, float]]()
+    for way, centred in ((AS_ENCODED, False), (CENTRED, True)):
+        scene = build_scene(bench, scope, seed=seed, centred=centred)
+        share, _ = nearest_same_speaker(scene.compared, scene.turns["speaker"].to_list())
+        head = f"{way}: the most similar turn is the same speaker's for {share:.0%}"
+        own = pl.col("turn_id")
+        rank = own.replace_strict(ranks, default=None, return_dtype=pl.Int32)
+        columns = {"panel": pl.lit(head), "evidence": own.is_in(evidence), "rank": rank}
+        points.append(scene.turns.drop("label").with_columns(**columns))
+        if query_id:
+            x, y = interpolate_positions(scene, asked.query_vectors[:1])[0].tolist()
+            questions.append((head, x, y))
+    places = {"panel": pl.String, "x": pl.Float64, "y": pl.Float64}
+    return pl.concat(points), pl.DataFrame(questions, schema=places, orient="row")
 
 
 def cluster_names(turns: pl.DataFrame, language: str) -> dict[int, str]:

@@ -30,6 +30,7 @@ _BETWEEN = " · "
 _NO_GROUP: dict[str, Any] = {"size": 2.6, "color": "#DADADA"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
 _RAMP = ("#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45")
+_SPEAKER_TINTS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 _BLACK = {"color": "black", "width": 1}
 _STAR = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": _BLACK}
 _MARKS = {
@@ -100,12 +101,7 @@ def embedding_map(
     """
     style.check_columns(points, ("x", "y", "label", "evidence", "rank"), "embedding_map")
     turns = points.with_columns(pl.col("x", "y").cast(pl.Float64))
-    if not turns.select(
-        pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False)).all()
-    ).item():
-        raise DataError(
-            "embedding_map got a coordinate that is not finite; project the embeddings again"
-        )
+    _check_finite(turns, "embedding_map")
     turns, asked = _narrow_gaps(turns, question)
     sizes = (
         turns.group_by("label")
@@ -206,6 +202,107 @@ def embedding_map(
         )  # fmt: skip
 
     return style.make_figure(traces, layout_for)
+
+
+def speaker_maps(
+    points: pl.DataFrame, *, questions: pl.DataFrame | None = None, title: str = "", note: str = ""
+) -> go.Figure:
+    """Draw maps of the same turns side by side, with a colour and a shape for each speaker.
+
+    Where turns lie by who says them, a map falls into islands of one colour. Evidence is a star:
+    yellow where it was retrieved, white where it was missed; the question is a black cross. The
+    four who say most have a colour, the others are grey.
+
+    :param points: ``panel`` (what stands above a map), ``x``, ``y``, ``speaker``, ``evidence``
+        (bool) and ``rank`` (null where not retrieved): a row a turn and map.
+    :param questions: ``panel``, ``x``, ``y``: where the question lies on each map.
+    :param title: drawn above the maps: the question.
+    :param note: what else the key says.
+    :raises DataError: when a coordinate is not finite.
+
+    >>> import polars as pl
+    >>> from memlab.figures import maps
+    >>> points = pl.DataFrame({"panel": ["a", "a", "b", "b"], "x": [0.0, 1, 0, 1], "y": [0.0, 1, 1, 0]})
+    >>> points = points.with_columns(speaker=pl.Series(["Ana", "Mika"] * 2), evidence=False, rank=None)
+    >>> [trace.name for trace in maps.speaker_maps(points).data]
+    ['Ana', 'Mika', 'Ana', 'Mika']
+    """
+    style.check_columns(points, ("panel", "x", "y", "speaker", "evidence", "rank"), "speaker_maps")
+    turns = points.with_columns(pl.col("x", "y").cast(pl.Float64), pl.col("speaker").fill_null(""))
+    _check_finite(turns, "speaker_maps")
+    by_size = (
+        turns["speaker"]
+        .value_counts(sort=True)
+        .sort("count", "speaker", descending=[True, False])["speaker"]
+    )
+    looks = list(zip(by_size[: len(_SPEAKER_TINTS)], _SPEAKER_TINTS, style.SYMBOLS, strict=False))
+    hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
+    stars = {"☆ evidence, missed": proof & ~hit, "★ evidence, retrieved": proof & hit}
+    traces, ends, heads = list[Any](), list[tuple[np.ndarray, np.ndarray]](), list[str]()
+    for panel, (head, rows) in enumerate(style.rows_by_value(turns, "panel")):
+        asked = None
+        if questions is not None and head in questions["panel"]:
+            asked = questions.filter(panel=head).select("x", "y").row(0)
+        rows, cross = _narrow_gaps(rows, asked)
+        crowd = rows.filter(~proof)
+        others = crowd.filter(~pl.col("speaker").is_in([name for name, _, _ in looks]))
+        drawn = [("others", others, _OTHER_GROUP)]
+        for name, tint, symbol in looks:
+            look = {"size": 4.5, "color": tint, "symbol": symbol, "opacity": 0.75}
+            drawn.append((name or "nobody", crowd.filter(speaker=name), look))
+        drawn += [(mark[2:], rows.filter(which), _MARKS[mark]) for mark, which in stars.items()]
+        drawn.append(("the question", cross, _MARKS["✚ the question"]))
+        for name, part, look in drawn:
+            if part.height:
+                dots = _draw_dots(name, part, {"line": {"width": 0}} | look)
+                traces.append(dots.update(style.panel_axes(panel)))
+        every = np.vstack([_point_coordinates(rows), _point_coordinates(cross)])
+        ends.append((every.min(axis=0), every.max(axis=0)))
+        heads.append(printable_line(head))
+    key = [
+        (f"{shape} {printable_line(name) or 'nobody'}", tint)
+        for (name, tint, _), shape in zip(looks, style.SHAPES, strict=False)
+    ]
+    if len(by_size) > len(looks):
+        key.append(("● others", style.GREY))
+    key += [(mark, "black") for mark, which in stars.items() if turns.filter(which).height]
+    if questions is not None and questions.height:
+        key.append(("✚ the question", "black"))
+
+    def layout_for(px: int) -> dict[str, Any]:
+        wide = (px - 2 * _SIDE - _SIDE * (len(heads) - 1)) / max(len(heads), 1)
+        area = np.array([wide, min(wide, _HEIGHT_PX["full"])])
+        lines = [wrap(head, wide - 4, style.SMALL, lines=4) for head in heads]
+        foot = [*_legend_lines(key, px), *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL))]
+        box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True}
+        facets = []
+        for own, (low, high) in zip(lines, ends, strict=True):
+            scale = float(((area - 16) / np.maximum(high - low, 1e-9)).min())
+            corner = (low + high) / 2 - area / scale / 2
+            axes = {
+                axis: {**box, "linecolor": style.RULE, "range": [at, at + length / scale]}
+                for axis, at, length in zip(("xaxis", "yaxis"), corner, area, strict=True)
+            }
+            facets.append({"head": "<br>".join(map(escape, own)), **axes})
+        placed = style.panels_layout(
+            px, facets, columns=max(len(facets), 1), high=float(area[1]), gap=(_SIDE, 0), left=_SIDE,
+            right=_SIDE, title=title, head_px=4 + 12 * max(map(len, lines), default=0),
+            bottom=12 + 12 * len(foot),
+        )  # fmt: skip
+        look = {"size": style.SMALL, "color": style.GREY}
+        below = style.text_note("<br>".join(foot), 0, 0, yshift=-3, align="left", font=look)
+        return placed | {"annotations": [*placed["annotations"], below]}
+
+    return style.make_figure(traces, layout_for)
+
+
+def _check_finite(turns: pl.DataFrame, chart: str) -> None:
+    """Refuse coordinates that are missing or not finite."""
+    known = pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False))
+    if not turns.select(known.all()).item():
+        raise DataError(
+            f"{chart} got a coordinate that is not finite; project the embeddings again"
+        )
 
 
 def _shaded_clouds(

@@ -12,7 +12,7 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import require_turn_run
-from memlab.select.candidates import candidates_by_query, reorder_run
+from memlab.select.candidates import candidates_by_query, reorder_run, similarity_vectors
 
 
 @stage
@@ -70,7 +70,9 @@ def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int 
 
 
 @stage
-def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int = 10) -> Run:
+def current(
+    run: Run, bench: Bench, *, similarity: float = 0.25, candidates: int = 10, centred: bool = True
+) -> Run:
     """Rank a turn below later turns of the same speaker, in other sessions, about the same thing.
 
     A statement that was superseded, corrected or ended often shares more words with the question
@@ -78,8 +80,10 @@ def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int
     complete recall at that cut-off stays. Nothing is read but time, speaker and similarity, so that
     a repetition is treated as a change is.
 
-    :param similarity: least cosine of two turns that are about the same thing.
+    :param similarity: least cosine of the speaker-centred vectors of two turns that are about the
+        same thing, chosen on ``data/train``; for turns as they are encoded .55 is about as much.
     :param candidates: how many of the run's first turns are put in order.
+    :param centred: ``False`` compares turns as they are encoded, speakers' names included.
     :raises DataError: for a ranking of sessions, a similarity outside [−1, 1], or without
         embeddings.
 
@@ -92,7 +96,7 @@ def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int
     require_turn_run(run, "current")
     check_between(-1, 1, similarity=similarity)
     documents = bench.documents("turn")
-    vectors, session = documents.vectors(), documents.session
+    vectors, session = similarity_vectors(run, bench, centred=centred), documents.session
     turns = documents.place.join(
         bench.turns.rename({"turn_id": "doc_id"}), on="doc_id", maintain_order="left"
     )

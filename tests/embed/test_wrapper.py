@@ -62,15 +62,15 @@ def test_a_header_is_that_of_the_encoder_else_named_else_of_the_settings(
 
 @pytest.mark.parametrize("name", ["minilm", "hashing:64"])
 def test_equal_texts_have_equal_vectors_with_and_without_a_store(tmp_path: Path, name: str) -> None:
-    texts = ["Ok, thanks, see you tomorrow!", "I sold the old bicycle on Monday.", "tea"] * 20
-    texts = [*(f"note {n} " * (n % 9 + 1) for n in range(30)), *texts]
+    """So many copies that a model reads them in two batches, one padded to the length of longer texts."""
+    texts = [*(f"note {n} " * (n % 9 + 1) for n in range(30)), "tea"]
+    texts += ["Ok, thanks, see you tomorrow!"] * 300
     stored = cache_encoder(MemoryStore.open(tmp_path / "store"), load(name))
     for encoder in (load(name), stored, stored):
         vectors = encoder.encode(texts, progress=False)
-        assert vectors.shape == (90, encoder.dim)
-        for first in (30, 31, 32):
-            assert (vectors[first::3] == vectors[first]).all()
-        assert not (vectors[30] == vectors[31]).all()
+        assert vectors.shape == (331, encoder.dim)
+        assert (vectors[31:] == vectors[31]).all()
+        assert len(np.unique(vectors, axis=0)) == 32
 
 
 def test_equal_tokens_are_read_once_with_what_stands_before_them() -> None:

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memlab
+from memlab.embed.speaker_centring import SHRINKAGE
 from memlab.errors import DataError
 from memlab.explorer import answer_payload, build_scene, interpolate_positions, snippet
+from memlab.explorer.scene import both_maps
 from memlab.text.analysis import tokenize
 
 
@@ -88,3 +90,34 @@ def test_a_snippet_is_of_the_text_and_short(text: str, question: str, length: in
     assert len(cut) <= max(length, 0) + 4
     if len(text) <= length:
         assert cut == text
+
+
+def test_both_maps_have_every_turn_and_the_question_once() -> None:
+    points, questions = both_maps(BENCH, SCOPE, query_id=ASKED["query_id"], k=5)
+    assert points.height == 2 * scene().turns.height
+    encoded, centred = points["panel"].unique(maintain_order=True)
+    assert questions["panel"].to_list() == [encoded, centred]
+    assert encoded.startswith("as encoded: the most similar turn is the same speaker's for ")
+    for head in (encoded, centred):
+        of_map = points.filter(panel=head)
+        assert sorted(of_map.filter("evidence")["turn_id"]) == sorted(ASKED["evidence"])
+        assert sorted(of_map["rank"].drop_nulls()) == [1, 2, 3, 4, 5]
+        low, high = of_map.select("x", "y").min().row(0), of_map.select("x", "y").max().row(0)
+        at = questions.filter(panel=head).select("x", "y").row(0)
+        assert all(a <= b <= c for a, b, c in zip(low, at, high, strict=True))
+    unasked, nothing = both_maps(BENCH, SCOPE)
+    assert nothing.is_empty()
+    assert unasked["rank"].null_count() == unasked.height
+    assert not unasked["evidence"].any()
+
+
+def test_a_question_of_nobody_is_placed_among_centred_turns() -> None:
+    built = build_scene(BENCH, SCOPE, places=PLACES)
+    documents = BENCH.documents("turn")
+    first, last = documents.spans[SCOPE]
+    np.testing.assert_array_equal(built.compared, documents.speaker_centred()[first:last])
+    encoded = build_scene(BENCH, SCOPE, places=PLACES, centred=False)
+    np.testing.assert_array_equal(encoded.compared, encoded.vectors)
+    assert not encoded.origin.any()
+    mean = built.vectors.sum(axis=0, dtype=np.float64) / (len(built.vectors) + SHRINKAGE)
+    np.testing.assert_allclose(built.origin, mean, atol=1e-7)

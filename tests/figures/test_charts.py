@@ -53,6 +53,17 @@ def points(n: int = 120) -> pl.DataFrame:
     )
 
 
+WHERE = pl.DataFrame({"panel": [f"as encoded: 97 % of the turns {NASTY}"], "x": [0.0], "y": [0.0]})
+
+
+def spoken() -> pl.DataFrame:
+    heads = (f"{way}: 97 % of the turns {NASTY}" for way in ("as encoded", "speaker-centred"))
+    names = pl.Series(
+        "speaker", [["Ana", "Mika", "Joe", LONG, None, ""][i % 6] for i in range(120)]
+    )
+    return pl.concat(points().with_columns(names, panel=pl.lit(head)) for head in heads)
+
+
 def recalls(top: float = 0.8) -> pl.DataFrame:
     rows = [
         (s, k, m := top * k / (k + 4 + 2 * i), m - 0.03, m + 0.03, 0.001 * k, 0.99)
@@ -165,6 +176,9 @@ Chart = Callable[[pl.DataFrame], go.Figure]
 CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "map": (lambda frame: maps.embedding_map(frame, terms=TERMS, question=(0, 0), title=NASTY), points(),
             [NASTY, "evidence, missed (2)", "the question", "word"]),
+    "speakers": (lambda frame: maps.speaker_maps(frame, questions=WHERE, title=NASTY),
+                 spoken(), [NASTY, "as encoded: 97 %", "speaker-centred", "● nobody", "■ Ana", "others",
+                            "evidence, missed"]),
     "recall": (curves.recall_curves, recalls(), [LONG, "recall_all@k", "chance", "k (log scale)"]),
     "over time": (lambda frame: curves.confidence_curves(frame, events=[60]), path(),
                   ["days", "confidence", *FAMILIES, "heard again"]),

@@ -41,13 +41,6 @@ def cells(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def findings(text: str) -> list[str]:
-    """The points of a text, each on one line."""
-    return [
-        " ".join(point.split()) for point in re.findall(r"^- (.*(?:\n +.*)*)", text, re.MULTILINE)
-    ]
-
-
 def exported(path: Path) -> set[str]:
     """The names of the figures that a notebook exports."""
     return set(re.findall(r'export\(\s*[\w.()]+,\s*"([^"]+)"', path.with_suffix(".py").read_text()))
@@ -82,7 +75,6 @@ def test_it_asks_takes_parameters_defines_nothing_and_answers(path: Path) -> Non
     opening = "".join(found[0]["source"])
     assert opening.splitlines()[0].endswith("?")
     assert re.search(r"^On the committed sample\b", opening, re.MULTILINE)
-    assert len(findings(opening)) == 3
     assert MOVES.findall(opening) == [], "numbers are the run's, the opening has words"
     [picture] = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", opening)
     assert (path.parent / picture).resolve().is_file()

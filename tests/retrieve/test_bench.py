@@ -242,6 +242,35 @@ def test_the_first_ten_are_nearly_those_of_exact_search(
     assert same / exact.top(10).frame.height > 0.85
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_candidates_are_compared_with_each_other_as_among_all(large: Bench, level: Level) -> None:
+    whole = large.documents("turn")
+    part = next(iter(list(large_scopes.divide_bench(large) or ())[1:]))
+    some = part.documents("turn")
+    centred = whole.speaker_centred()[whole.at(pl.Series(some.ids, dtype=pl.String))]
+    np.testing.assert_allclose(some.speaker_centred(), centred, atol=1e-5)
+    of_level = part.documents(level)
+    lengths = np.linalg.norm(of_level.speaker_centred(), axis=1)
+    np.testing.assert_allclose(lengths, 1, atol=1e-5)
+    alone = part.but(speaker_sums=None, turns=part.turns.head(50), vectors=part.vectors[:50])
+    assert not np.allclose(alone.documents("turn").speaker_centred(), centred[:50], atol=1e-3)
+
+
+def test_a_large_scope_is_centred_by_sessions_evenly_over_it(
+    large: Bench, data: Dataset, filled: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    column, scope = filled.vectors.column(StandIn()), LARGE
+    every = filled.search.speaker_sums(data.name, scope, column=column)
+    of_scope = data.turns.filter(scope=scope)
+    counts = dict(of_scope["speaker"].value_counts().iter_rows())
+    assert dict(zip(every.speakers, every.turns.tolist(), strict=True)) == counts
+    monkeypatch.setattr("memlab.store.search.SPEAKER_TURNS", of_scope.height // 3)
+    monkeypatch.setattr(filled.search, "_seen", (None, {}))
+    some = filled.search.speaker_sums(data.name, scope, column=column)
+    assert of_scope.height / 6 < some.turns.sum() < of_scope.height / 2
+    assert float(every.scope_mean @ some.scope_mean) > 0
+
+
 def test_questions_are_taken_some_at_a_time_and_rank_as_together(
     large: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -117,7 +118,7 @@ def test_of_similar_turns_of_one_speaker_the_later_is_first(
         before, first = PLAIN.frame.filter(query_id=query)["doc_id"], rows["doc_id"][:candidates]
         assert rows["doc_id"][candidates:].equals(before[candidates:])
         assert first.sort().equals(before[:candidates].sort())
-        vectors = documents.vectors()[documents.at(first)].astype(np.float64)
+        vectors = documents.speaker_centred()[documents.at(first)].astype(np.float64)
         about = pl.DataFrame({"doc_id": first}).join(turns, on="doc_id", maintain_order="left")
         speaker, session, time = (
             about[c].to_numpy() for c in ("speaker", "session_id", "timestamp")
@@ -173,7 +174,7 @@ def test_whole_clusters_follow_the_seeds(clustering: str, size: int, seeds: int)
     clear, _ = grouped(run, bench, np.arange(40) % 10)
     documents = clear.documents("turn")
     group = dict(zip(documents.ids, (np.arange(40) % 10).tolist(), strict=True))
-    vectors = dict(zip(documents.ids, documents.vectors().astype(float), strict=True))
+    vectors = dict(zip(documents.ids, documents.speaker_centred().astype(float), strict=True))
     got = expand_cluster(run, clear, seeds=seeds, cluster_size=size, clustering=clustering).frame
     assert got.height > run.frame.height, "members come that the run did not hold"
     for (query,), rows in got.group_by("query_id"):
@@ -187,3 +188,49 @@ def test_whole_clusters_follow_the_seeds(clustering: str, size: int, seeds: int)
         assert rows["doc_id"].to_list() == first + inside + outside + [
             d for d in before if d not in wanted
         ]
+
+
+NAMES = np.repeat([0, 1], 60)
+"""Who says each turn of :func:`named_bench`."""
+
+
+def named_bench() -> tuple[Run, Bench]:
+    """Give turns of two people about twenty subjects, encoded with a name that outweighs the subject, and a run."""
+    rng = np.random.default_rng(0)
+    subject = np.tile(np.arange(20), 6)
+    vectors = 2 * np.eye(24)[NAMES] + np.eye(24)[2 + subject] + 0.05 * rng.normal(size=(120, 24))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    data = world({"u": [[f"word {i}" for i in range(120)]]}, {"u": ["?"]})
+    speaker = pl.Series("speaker", np.array(["Ana", "Mika"])[NAMES])
+    turns = data.turns.with_columns(speaker)
+    bench = Bench.of(replace(data, turns=turns), encoder="hashing")
+    bench = replace(bench, vectors=vectors.astype(np.float32))
+    ids = bench.turns["turn_id"]
+    asked = np.repeat(np.array([bench.queries["query_id"][0]], dtype=object), 120)
+    scores = 1 / (1.0 + np.arange(120))
+    return run_from_scores(asked, ids.to_numpy(), scores, level="turn", k=120), bench
+
+
+def test_clusters_are_of_subjects_and_as_encoded_of_speakers() -> None:
+    run, bench = named_bench()
+    at = dict(zip(bench.turns["turn_id"], range(120), strict=True))
+    brought = {}
+    for centred in (False, True):
+        got = expand_cluster(run, bench, seeds=1, cluster_size=6, centred=centred).frame["doc_id"]
+        brought[centred] = [at[doc] for doc in got.head(6)]
+    assert {place % 20 for place in brought[True]} == {0}, "what is said"
+    assert set(NAMES[brought[True]]) == {0, 1}
+    assert set(NAMES[brought[False]]) == {0}, "who says it"
+
+
+@pytest.mark.parametrize("stage", [mmr, dpp, msd, by_cluster, expand_cluster, current])
+def test_each_compares_turns_both_ways(stage: Any) -> None:
+    run, bench = named_bench()
+    if stage is current:
+        run = run.top(40)
+    both = [
+        stage(run, bench, centred=centred).frame["doc_id"].to_list() for centred in (True, False)
+    ]
+    assert sorted(both[0]) == sorted(both[1]) or stage is expand_cluster
+    if stage is not current:  # which finds no later session here
+        assert both[0] != both[1]
