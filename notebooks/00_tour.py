@@ -90,9 +90,8 @@ export(fig, "recall-all", data=curve, caption=f"{caption}, n = {curve['n'][0]:,}
 # items were found as often as the item of an answer that needs one, each for itself.
 
 # %%
-several = reports[-1].per_query.group_by(items=pl.col("n_relevant").clip(upper_bound=4)).agg(
-    n=pl.len(), found=pl.mean("recall@10"), complete=pl.mean("recall_all@10")
-)
+items = reports[-1].per_query.group_by(items=pl.col("n_relevant").clip(upper_bound=4))
+several = items.agg(n=pl.len(), found=pl.mean("recall@10"), complete=pl.mean("recall_all@10"))
 several.sort("items").with_columns(independent=pl.col("found").first().pow("items"))
 
 # %% [markdown]

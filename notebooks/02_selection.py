@@ -89,7 +89,7 @@ settings = pl.concat(
 # %%
 drawn = settings.with_columns(low=pl.col("baseline") + pl.col("low"), high=pl.col("baseline") + pl.col("high"))
 fig = sweep_panels.sweep(drawn, measure=measure, reference="combsum alone")
-caption = f"{measure} over a parameter of each selector ({data.name}, n = {settings['n'][0]:,}; bars: paired intervals)."
+caption = f"{measure} over a parameter of each selector ({data.name}, n = {settings['n'][0]:,}; paired intervals)."
 made = {"provenance": dict(bench.provenance), "directory": figures}
 export(fig, "selection-sweep", data=settings, caption=caption, **made)
 

@@ -130,7 +130,7 @@ bought.drop("win", "tie", "loss")
 measure = "share of questions whose current value ranks above every stale one"
 drawn = bought.with_columns(low="mean_low", high="mean_high", level="mean_level")
 fig = intervals.mean_intervals(drawn, rows="system", series="data", measure=measure)
-caption = "Questions about a changed value whose current value ranks above every stale one, from facts and from messages."
+caption = "Questions about a changed value whose current value ranks above every stale one, of facts and of messages."
 export(fig, "decay-outranked", data=bought, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
 # %% [markdown]

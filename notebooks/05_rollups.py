@@ -131,7 +131,7 @@ tested.select("system", "n", "mean", "difference", "low", "high", "p_holm", "ver
 
 # %%
 fig = intervals.forest(tested.with_columns(baseline=pl.lit("best")), measure=measure)
-caption = f"Paired differences in complete recall to `best` ({data.name}; intervals at the level of all tests together)."
+caption = f"Paired differences in complete recall to `best` ({data.name}; intervals hold for all tests together)."
 export(fig, "rollups-tests", data=tested, caption=caption, **about)
 
 # %% [markdown]

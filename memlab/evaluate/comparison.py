@@ -81,9 +81,7 @@ def compare_reports(
     return Table(pl.DataFrame({"system": names}).hstack(compared))
 
 
-def compare_by_group(
-    reports: Sequence[Report], *, measure: MeasureLike, **options: Any
-) -> Table:
+def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **options: Any) -> Table:
     """Compare over all questions and over those with evidence in several sessions: one family of tests.
 
     :param options: ``baseline``, ``stepwise`` and ``unit``, as in :func:`compare_reports`.
@@ -317,9 +315,7 @@ def stale_outcomes(run: Run, data: Dataset) -> pl.DataFrame:
 def _evidence_places(run: Run, asked: pl.DataFrame, column: str) -> pl.DataFrame:
     """Give the best and the worst rank of each question's turns; what is not ranked stands behind all."""
     pairs = (
-        asked.select("query_id", doc_id=pl.col(column).list.unique())
-        .explode("doc_id")
-        .drop_nulls()
+        asked.select("query_id", doc_id=pl.col(column).list.unique()).explode("doc_id").drop_nulls()
     )
     ranks = pairs.join(run.frame, on=["query_id", "doc_id"], how="left").group_by("query_id")
     rank = pl.col("rank").fill_null(2**31 - 1)

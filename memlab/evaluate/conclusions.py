@@ -200,8 +200,11 @@ def too_few(
     :param row: of a comparison: ``n``, and where scopes are the unit, ``unit`` and ``units``.
 
     >>> from memlab.evaluate.conclusions import too_few
-    >>> print(too_few({"n": 5}, 8, "whether another system finds more"))
-    These 5 questions cannot say whether another system finds more: with 8 tests, no difference is significant below 9 questions.
+    >>> said = too_few({"n": 5}, 8, "whether another system finds more")
+    >>> said.partition(": ")[0]
+    'These 5 questions cannot say whether another system finds more'
+    >>> said.partition(": ")[2]
+    'with 8 tests, no difference is significant below 9 questions.'
     """
     counted = "one test" if tests == 1 else f"{tests} tests"
     n, plural = row["n"], f"{noun}s"
@@ -289,7 +292,10 @@ def _best_of(
     best: Mapping[str, Any], base: Mapping[str, Any], group: str, tests: int, measure: str
 ) -> str:
     """Answer for one group of questions whether the best of the other systems is better than the baseline."""
-    asked, gain = _asked(group, best["n"]), f"{difference_text(best)}, {p_text(best['p_holm'], tests)}"
+    asked, gain = (
+        _asked(group, best["n"]),
+        f"{difference_text(best)}, {p_text(best['p_holm'], tests)}",
+    )
     first, other = _code(base["system"]), _code(best["system"])
     if best["verdict"] == "better":
         return (
@@ -326,7 +332,9 @@ def some_and_all(report: Report, *, measure: str) -> Conclusions:
     found, every = (share_text(row, prefix="") for row in rows)
     phrase = _asked(SEVERAL_SESSIONS if by != "all" else ALL_QUESTIONS, rows[0]["n"])
     return Conclusions(
-        [f"{_code(report.name)} finds {_found(some)} for {found} of {phrase}, and all of it for {every}."]
+        [
+            f"{_code(report.name)} finds {_found(some)} for {found} of {phrase}, and all of it for {every}."
+        ]
     )
 
 
@@ -482,7 +490,9 @@ def similarity(pairs: pl.DataFrame) -> Conclusions:
     controls = [row for kind, row in rows.items() if "random" in kind]
     if own is None or not controls or own["n"] < fewest_units():
         few = f"{own['n'] if own else 0} questions have evidence in two sessions, and {fewest_units()} are the fewest."
-        return Conclusions([f"How similar the evidence items of one answer are cannot be said: {few}"])
+        return Conclusions(
+            [f"How similar the evidence items of one answer are cannot be said: {few}"]
+        )
     higher = all(own["low"] > row["mean"] for row in controls)
     answer = "resemble" if higher else "do not clearly resemble"
     texts = [
@@ -533,21 +543,29 @@ def decay_curves(losses: pl.DataFrame, exponential: pl.DataFrame) -> Conclusions
         half-life in days, and ``level``.
     """
     if losses.is_empty() or exponential.is_empty():
-        return Conclusions(["How fast facts cease to hold cannot be said: there are too few labels."])
+        return Conclusions(
+            ["How fast facts cease to hold cannot be said: there are too few labels."]
+        )
     half = exponential.row(0, named=True)
     ordered = losses.sort("log_loss", maintain_order=True)
     fitted = ordered.filter(~pl.col("family").is_in(["constant", "default"]))
     best, n = fitted["family"][0], losses["n"][0]
     beyond = ordered.filter(pl.col("difference_low") > 0)["family"].to_list()
     worse = [family for family in fitted["family"] if family in beyond]
-    text = f"significantly worse {'is' if len(worse) == 1 else 'are'} {listed(worse)}" if worse else "no other is significantly worse"
+    text = (
+        f"significantly worse {'is' if len(worse) == 1 else 'are'} {listed(worse)}"
+        if worse
+        else "no other is significantly worse"
+    )
     said = [f"On {n:,} facts, of the fitted families `{best}` has the lowest log-loss; {text}."]
     controls = [family for family in ("default", "constant") if family in beyond]
     if controls:
         said.append(f"It predicts significantly better than {listed(map(_code, controls))}.")
     days = {name: f"{float(f'{half[name]:.2g}'):,.0f}" for name in ("estimate", "low", "high")}
     ends = f"[{_level(half, 'level')}: {days['low']} to {days['high']}]"
-    said.append(f"Half of the facts no longer hold after {days['estimate']} days {ends} (exponential).")
+    said.append(
+        f"Half of the facts no longer hold after {days['estimate']} days {ends} (exponential)."
+    )
     return Conclusions(said)
 
 
@@ -599,13 +617,20 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
         few = too_few(largest, tests, "whether a search through summaries finds more")
         return Conclusions([few])
     better = tested.filter(verdict="better").to_dicts()
-    texts = [f"{_code(row['system'])} ({difference_text(row)} of {row['n']:,} questions)" for row in better]
+    texts = [
+        f"{_code(row['system'])} ({difference_text(row)} of {row['n']:,} questions)"
+        for row in better
+    ]
     head = f"Yes: {listed(texts)}" if better else f"No: of {tests} tests none"
     many = "find" if len(better) > 1 else "finds"
     said = [f"{head} {many} {_found(measure)} for significantly more questions than `best`."]
-    for row in tested.filter(pl.col("system").str.contains("best")).to_dicts():
-        if _enough(row, tests):
-            said.append(f"{_code(row['system'])}: {difference_text(row)} of {row['n']:,} questions, {p_text(row['p_holm'], tests)}.")
+    together = tested.filter(pl.col("system").str.contains("best"))
+    said += [
+        f"{_code(row['system'])}: {difference_text(row)} of {row['n']:,} questions, "
+        f"{p_text(row['p_holm'], tests)}."
+        for row in together.to_dicts()
+        if _enough(row, tests)
+    ]
     return Conclusions(said)
 
 
@@ -631,7 +656,11 @@ def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:
         f"{share_text(alone)}: {difference_text(asked)}, {p_text(asked['p_holm'])}."
     ]
     for form, row in others.items():
-        same = "significantly less than" if row["p_holm"] < ALPHA and row["difference"] < 0 else "not significantly different from"
+        same = (
+            "significantly less than"
+            if row["p_holm"] < ALPHA and row["difference"] < 0
+            else "not significantly different from"
+        )
         said.append(
             f"Rewritten by `{form}`: {share_text(row)}, {same} the form that stands alone ({difference_text(row)}, "
             f"{p_text(row['p_holm'])})."
@@ -653,7 +682,9 @@ def _worst_kind(table: pl.DataFrame) -> list[str]:
 def won_and_lost(won: int, lost: int, n: int, *, p: float, what: str) -> Conclusions:
     """Say whether a change that wins some questions and loses others is significant."""
     answer = "significantly" if p < ALPHA else "not significantly"
-    return Conclusions([f"{what} wins {won:,} and loses {lost:,} of {n:,}: {answer} ({p_text(p)})."])
+    return Conclusions(
+        [f"{what} wins {won:,} and loses {lost:,} of {n:,}: {answer} ({p_text(p)})."]
+    )
 
 
 def memories(
@@ -702,7 +733,9 @@ def budgets(systems: pl.DataFrame, *, system: str) -> Conclusions:
         ends = {"n": row["n"], "mean": row[name], "low": low, "high": high, "level": LEVEL}
         budget = int(name.removeprefix("recall_all@").removesuffix(" tokens"))
         texts.append(f"in {budget:,} tokens for {share_text(ends, prefix='')}")
-    return Conclusions([f"{_code(system)} finds all evidence {texts[0]} of the questions, {texts[1]}."])
+    return Conclusions(
+        [f"{_code(system)} finds all evidence {texts[0]} of the questions, {texts[1]}."]
+    )
 
 
 def missed_by(missed: pl.DataFrame, *, system: str) -> Conclusions:
@@ -714,5 +747,7 @@ def missed_by(missed: pl.DataFrame, *, system: str) -> Conclusions:
         return Conclusions()
     absent = missed["rank"].null_count()
     return Conclusions(
-        [f"{_code(system)} misses {missed.height:,} evidence items; {absent:,} of them are in none of its texts."]
+        [
+            f"{_code(system)} misses {missed.height:,} evidence items; {absent:,} of them are in none of its texts."
+        ]
     )

@@ -15,8 +15,8 @@ from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Table, conclusions, misses, stale_table
 from memlab.evaluate.comparison import STALE_COLUMNS
 from memlab.evaluate.conclusions import Conclusions
-from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
+from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.misses import CAUSES
 from memlab.evaluate.report_files import latex_tables, write_files
 from memlab.evaluate.significance import compare_paired
@@ -98,7 +98,9 @@ class Comparison(Experiment):
         :param left_out: systems that could not be compared, as they are not installed.
         """
         baseline = self.about["baseline"]
-        said = [*conclusions.memories(self.systems, self.tests, baseline=baseline, measure=str(measure))]
+        said = [
+            *conclusions.memories(self.systems, self.tests, baseline=baseline, measure=str(measure))
+        ]
         if system is not None:
             said += conclusions.budgets(self.systems, system=system)
             said += conclusions.missed_by(self.misses(system=system), system=system)

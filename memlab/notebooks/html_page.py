@@ -44,8 +44,9 @@ def write_notebook_page(notebook: Any, target: Path) -> None:
     """Write an executed notebook as one HTML page beside it, with its pictures, that needs no network.
 
     What this run found, the output of the cell tagged :data:`ANSWER`, stands under the title too: a
-    committed opening speaks of the sample, in words. What libraries print to stderr is left to the notebook. A figure of plotly that brought no
-    picture is drawn; a line stands for a widget, and for whatever else the page cannot show.
+    committed opening speaks of the sample, in words. What libraries print to stderr is left to the
+    notebook. A figure of plotly that brought no picture is drawn; a line stands for a widget, and
+    for whatever else the page cannot show.
     """
     from nbconvert import HTMLExporter
     from pygments.formatters import HtmlFormatter

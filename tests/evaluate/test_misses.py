@@ -11,7 +11,7 @@ import pytest
 import memlab
 from memlab import datasets
 from memlab.errors import DataError
-from memlab.evaluate import misses, stale_table
+from memlab.evaluate import count_by_cause, misses, stale_table
 from memlab.records import Dataset, Run, run_from_scores
 
 FILLER = "Lovely weather here."
