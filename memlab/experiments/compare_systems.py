@@ -274,6 +274,9 @@ def compare(
     rankings = [each.ranking for each in measured]
     if data.questions["stale"].list.len().sum():
         table = table.hstack(stale_table(rankings, data).select(STALE_COLUMNS))
+    tests = Table(pl.DataFrame())
+    if len(named) > 1:
+        tests = _compare_with_baseline(per_query, first, asked.unit, asked.seed)
     return Comparison(
         data.name,
         (data,),
@@ -284,7 +287,7 @@ def compare(
         ),
         {data.name: lambda: bench},
         systems=Table(table),
-        tests=_compare_with_baseline(per_query, first, asked.unit, asked.seed),
+        tests=tests,
         per_query=per_query,
         returned=pl.concat([each.texts for each in measured]),
         problems=pl.concat(
