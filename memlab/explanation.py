@@ -50,6 +50,8 @@ class Explanation:
             "Evidence": self.evidence.with_columns(cut),
             "Above it": self.above.with_columns(cut),
         }
+        if self.stages.is_empty():
+            return escape_markdown(str(self.question["text"]))
         tables = tables_to_markdown({"Rank after each stage": wide, **parts})
         question, answer = (
             escape_markdown(str(self.question[name])) for name in ("text", "answer")
@@ -126,6 +128,17 @@ def explain(
     evidence = evidence.select("turn_id", "text", "rank", "lost", "words", "cosine")
     above = above.select("rank", "turn_id", "score", "text", "words", "cosine")
     return Explanation(question, pl.concat(after), evidence, above)
+
+
+def explain_nothing() -> Explanation:
+    """Give the explanation of no question: no rows, and a sentence for its text."""
+    texts, numbers = dict.fromkeys(("turn_id", "text", "words"), pl.String()), pl.Int64()
+    stages = {"stage": pl.String(), "rank": numbers, "score": pl.Float64(), "snippet": pl.String()}
+    evidence = {"rank": numbers, "lost": pl.String(), "cosine": pl.Float64()}
+    above = {"rank": numbers, "score": pl.Float64(), "cosine": pl.Float64()}
+    question = {"text": "No question with evidence is left to explain.", "answer": None}
+    frames = (pl.DataFrame(schema=texts | columns) for columns in (stages, evidence, above))
+    return Explanation(question, *frames)
 
 
 def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:

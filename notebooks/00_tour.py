@@ -16,13 +16,12 @@
 # %% [markdown]
 # # What does the memory of a chat assistant miss, and what helps?
 #
-# On the committed sample (four invented memories; the first ten turns; 95 % intervals):
+# On the committed sample, which is four invented memories:
 #
-# - `bm25` finds all evidence for 3.9 % [1.7 %, 6.7 %] of the 178 questions with evidence in two or more sessions, `best |
-#   learned` for 19.7 % [14.0 %, 25.8 %].
-# - `bm25` finds some evidence for 37.6 % [30.9 %, 44.9 %] of them; `best | learned` finds all in twenty turns for 32.0 %
-#   [25.3 %, 39.3 %].
-# - With `best | learned` answers with one evidence item are complete for 78.5 %, the 184 answers with several for 21.2 %.
+# - A search by words finds all evidence of hardly any question that needs two or more sessions; the best pipeline
+#   finds it several times as often, and still misses most of these questions.
+# - Some of the evidence is found far more often than all of it: what looks like a good memory answers in part.
+# - Questions with evidence in one session are mostly complete, those with evidence in several mostly not.
 #
 # ![Complete recall over k](../figures/gallery/sample-recall-all.png)
 #
@@ -41,7 +40,6 @@ figures = "../figures"
 
 # %%
 import polars as pl
-from IPython.display import Markdown
 
 import memlab
 from memlab import evaluate
@@ -79,14 +77,11 @@ evaluate.results_table(reports, measures=wanted, by=by, group=group)
 
 # %%
 curve = evaluate.cutoff_curve(reports, by=by, group=group)
-n = curve["n"][0]
-which = "with evidence in two or more sessions" if group == groups.MULTI_SESSION else "with evidence"
 fig = curves.recall_curves(curve)
-caption = (
-    f"Share of the questions {which} whose every evidence item is among the first k turns ({data.name}, n = {n:,})."
-)
+which = "with evidence in two or more sessions" if group == groups.MULTI_SESSION else "with evidence"
+caption = f"Share of the questions {which} whose every evidence item is among the first k turns ({data.name}"
 made = {"provenance": dict(done.runs[0].provenance), "directory": figures}
-export(fig, "recall-all", data=curve, caption=f"{caption} Bands: 95 % bootstrap intervals.", **made)
+export(fig, "recall-all", data=curve, caption=f"{caption}, n = {curve['n'][0]:,}).", **made)
 
 # %% [markdown]
 # ## Why complete recall is rare
@@ -95,12 +90,8 @@ export(fig, "recall-all", data=curve, caption=f"{caption} Bands: 95 % bootstrap 
 # items were found as often as the item of an answer that needs one, each for itself.
 
 # %%
-best = reports[-1]
-several = best.per_query.group_by(items=pl.col("n_relevant").clip(upper_bound=4)).agg(
-    n=pl.len(), found=pl.mean("recall@10"), complete=pl.mean("recall_all@10")
-)
-parts = (pl.col("n_relevant") == 1, pl.col("n_relevant") > 1)
-single, more = (best.per_query.filter(part)["recall_all@10"] for part in parts)
+items = reports[-1].per_query.group_by(items=pl.col("n_relevant").clip(upper_bound=4))
+several = items.agg(n=pl.len(), found=pl.mean("recall@10"), complete=pl.mean("recall_all@10"))
 several.sort("items").with_columns(independent=pl.col("found").first().pow("items"))
 
 # %% [markdown]
@@ -110,7 +101,7 @@ several.sort("items").with_columns(independent=pl.col("found").first().pow("item
 # what stands above it. `done.worst(5)` lists such questions.
 
 # %%
-why = done.why(done.worst(1)["query_id"][0])
+why = done.why()
 fig = anatomy.evidence_ranks_by_stage(why.stages, title=why.question["text"])
 caption = f"Rank of each evidence item of one question of {data.name} after each stage; shaded: the first ten."
 export(fig, "through-stages", data=why.stages, caption=caption, **made)
@@ -121,13 +112,5 @@ why
 # %% [markdown]
 # ## Answer
 
-# %%
-rows = [report.summary(by, measures=wanted).filter(group=group).to_dicts() for report in (reports[0], best)]
-share = "{mean:.1%} [{low:.1%}, {high:.1%}]".format_map
-some, every, first = share(rows[0][0]), share(rows[0][2]), reports[0].name
-lines = [f"- {first} completes {every} of the {n:,} questions {which}, {best.name} {share(rows[-1][2])}."]
-lines += [f"- {first} finds some evidence for {some}; {best.name} completes {share(rows[-1][3])} in twenty turns."]
-if len(single) and len(more):
-    several = f"{single.mean():.1%} with {best.name}, with several items for {more.mean():.1%} of {len(more):,}"
-    lines += [f"- Answers with one item are complete for {several}."]
-Markdown("\n".join(lines))
+# %% tags=["answer"]
+done.conclusions()

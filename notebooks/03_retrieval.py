@@ -16,20 +16,16 @@
 # %% [markdown]
 # # What does each step of retrieval add, and what is still missed?
 #
-# On the committed sample (four invented memories, 178 questions with evidence in several sessions; the learned step is the
-# bundled reranker, intervals over questions):
+# On the committed sample, which is four invented memories:
 #
-# - The first 10 turns are complete for 3.9 % of the questions with BM25 and for 19.7 % with the learned reranker: +15.7 %
-#   [+10.7 %, +21.3 %].
-# - Three steps are significant over all questions: dense scores beside BM25 (+5.5 %, p = 0.049), late interaction (+7.2 %,
-#   p = 0.001) and the learned reranker (+7.2 %, p = 0.001; with evidence in several sessions +9.0 %, p = 0.001).
-# - The last step still loses 168 of 291 answers; of the 347 evidence items that it misses 28 % stand up to rank 20. With evidence
-#   in several sessions 71 % of what is missed is worded otherwise than the question.
+# - From BM25 to the learned reranker, questions with evidence in several sessions are completed several times as often.
+# - Few single steps are significant; late interaction and the learned reranker are.
+# - The last step still misses part of the evidence of most questions, most of it worded otherwise than the question.
 #
 # ![Complete recall, one change a step](../figures/gallery/sample-ladder-turns.png)
 #
-# From BM25 to the best pipeline, one change a step: what each adds to the step before, with the paired interval and test,
-# and what it costs in time; then why the best pipeline still misses evidence.
+# From BM25 to the best pipeline, one change a step: what each adds to the step before, with the paired interval and test;
+# then why the best pipeline still misses evidence. What a step costs in time is in [speed](../docs/evaluation/speed.md).
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
@@ -40,16 +36,15 @@ encoder = "minilm"
 store = "../.memlab/store"
 figures = "../figures"
 k = 10
-timed = 5
 
 # %%
 from dataclasses import replace
 
 import polars as pl
-from IPython.display import Markdown
 
 import memlab
 from memlab import evaluate
+from memlab.evaluate import comparison, conclusions, groups
 from memlab.figures import bars, curves, export, intervals
 
 evaluate.show_tables()
@@ -78,8 +73,6 @@ about = {"store": store, "encoder": encoder, "seed": seed, "name": f"steps-{data
 done = memlab.run(list(steps.values()), data, levels=["turn"], **about)
 reports = [replace(report, name=name) for name, report in zip(steps, done.reports, strict=True)]
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
-times = memlab.experiments.latency(done.cells["pipeline"].to_list(), bench, queries=timed, seed=seed)
-times = times.select(system=pl.Series(list(steps)), ms="single_ms")
 
 # %% [markdown]
 # ## What each step adds
@@ -87,14 +80,9 @@ times = times.select(system=pl.Series(list(steps)), ms="single_ms")
 # All steps in both groups of questions are one family of tests.
 
 # %%
-measure, several = f"recall_all@{k}", pl.col("n_evidence_sessions") >= 2
-groups = {"all questions": pl.lit(True), "evidence in ≥ 2 sessions": several}
-groups = {name: where for name, where in groups.items() if reports[0].per_query.filter(where).height}
-parts = [
-    evaluate.compare_reports(reports, measure=measure, where=where, stepwise=True).with_columns(group=pl.lit(name))
-    for name, where in groups.items()
-]
-tested = evaluate.verdicts(parts).join(times, on="system", how="left", maintain_order="left")
+measure = f"recall_all@{k}"
+tested = comparison.compare_by_group(reports, measure=measure, stepwise=True)
+whole = comparison.compare_by_group([reports[0], reports[-1]], measure=measure)
 tested.select("group", "system", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%
@@ -110,8 +98,10 @@ export(fig, "ladder-turns", data=tested, caption=caption, **made)
 
 # %%
 missed = done.misses(k=k)
-parts = [evaluate.count_by_cause(missed.filter(part)).with_columns(group=pl.lit(name)) for name, part in groups.items()]
-causes = pl.concat(parts)
+parts = groups.question_groups(missed).items()
+causes = pl.concat(
+    evaluate.count_by_cause(missed.filter(part)).with_columns(group=pl.lit(name)) for name, part in parts
+)
 fig = bars.share_bars(causes, xlabel="share of the missed evidence items (their number beside the bar)")
 caption = f"Why “{list(steps)[-1]}” misses evidence in the first {k} turns ({data.name}, n = {missed.height:,} items)."
 export(fig, "ladder-misses", data=causes, caption=caption, **made)
@@ -129,9 +119,8 @@ found = "best | learned | expand | decompose(service='recorded') | second_keys(o
 asked = ["best | learned", found, *(f"{found} | rerank_llm(candidates={n})" for n in (50, 100, 150))]
 with_model = memlab.run(asked, data, levels=["turn"], bench=bench, measures=[measure])
 prices = zip(with_model.reports, with_model.costs(prices=[(3.0, 15.0)])[:, -1], strict=True)
-points = [r.summary(by).with_columns(k=pl.lit(c)) for r, c in prices for by in ("all", "evidence_sessions")]
-points = pl.concat(points).filter(pl.col("group").is_in(["all", "≥ 2"])).drop("ceiling", "chance")
-points = points.rename({"group": "system"})
+points = [comparison.group_means(r, measure=measure).with_columns(k=pl.lit(c)) for r, c in prices]
+points = pl.concat(points).rename({"group": "system"})
 fig = curves.recall_curves(points, measure=measure, axis="price of 1,000 questions", log_x=False)
 caption = f"Complete recall against the price of a language model: all, and ≥ 2 sessions ({data.name}; 95 % intervals)."
 export(fig, "model-price", data=points, caption=caption, **made)
@@ -139,22 +128,6 @@ export(fig, "model-price", data=points, caption=caption, **made)
 # %% [markdown]
 # ## Answer
 
-# %%
-hard = list(groups)[-1]
-first, last = tested.filter(group=hard)[[0, -1]].to_dicts()
-whole = evaluate.compare_reports(reports, measure=measure, where=groups[hard]).row(-1, named=True)
-total = "{:.1%} with {} and {:.1%} with {}: {:+.1%} [{:+.1%}, {:+.1%}].".format
-gain = total(first["mean"], "BM25", last["mean"], last["system"], *(whole[c] for c in ("difference", "low", "high")))
-lines = [f"- {hard} (n = {first['n']:,}): the first {k} turns are complete for {gain}"]
-step = "{system} {difference:+.1%} over {group}, p = {p_holm:.3f}".format
-significant = tested.filter(pl.col("verdict").is_in(["better", "worse"])).to_dicts()
-lines += [f"- Significant: {'; '.join(step(**row) for row in significant) or 'no step'}."]
-
-# %%
-near, lost = (missed["rank"] <= 2 * k).sum() / max(missed.height, 1), missed["query_id"].n_unique()
-n = reports[0].per_query.height
-lines += [f"- It loses {lost:,} of {n:,} answers, {missed.height:,} items, {near:.0%} of them up to rank {2 * k}."]
-top = causes.filter(pl.col("n") > 0, group=hard).sort("n", descending=True, maintain_order=True).head(4)
-shares = [f"{cause} {share:.0%}" for cause, share in top.select("cause", "share").iter_rows()]
-lines += [f"- By cause: {', '.join(shares)}."]
-Markdown("\n".join(lines))
+# %% tags=["answer"]
+found = conclusions.steps(tested, whole, measure=measure)
+conclusions.Conclusions(found + conclusions.still_missed(missed, causes, k=k))

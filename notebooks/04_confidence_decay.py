@@ -16,17 +16,13 @@
 # %% [markdown]
 # # How fast should confidence in a fact decay, and what do decay and supersession buy?
 #
-# On the committed sample (its 41 questions about a value that has changed; facts recorded from a language model and
-# resolved as of the date of each question; 90 % intervals):
+# On the committed sample, with facts that a language model extracted and answers as of the date of each question:
 #
-# - The current value ranks above every stale one for 39.0% [27.5%, 51.9%] of the 41 questions with neither decay nor
-#   supersession, for 75.6% [63.2%, 84.8%] with decay, 73.2% [60.6%, 82.9%] with supersession and 90.2% [80.0%, 95.5%]
-#   with both.
-# - The same questions put to the messages: 36.6% [25.4%, 49.4%] with `best` and 56.1% [43.4%, 68.1%] with
-#   `best | current`.
-# - On the sample's 433 gold facts no family of curves is significantly better than another. Fitted to them, half of the facts
-#   no longer hold after 257 days [223, 299] (exponential); the default curve predicts worse than one chance for all ages
-#   (log-loss 0.625 and 0.611; fitted: 0.548).
+# - Yes, both buy something: with neither, the current value of something that has changed ranks above every stale one for
+#   less than half of the questions, with decay or supersession for most of them, and with both for nearly all.
+# - The same questions put to the messages themselves gain from `current`, which puts later messages on a subject first.
+# - No family of curves predicts held-out facts significantly better than the others; each fitted one predicts better than
+#   the default curve.
 #
 # ![The current value above the stale ones](../figures/gallery/sample-decay-outranked.png)
 #
@@ -50,14 +46,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
-from IPython.display import Markdown, display
-from scipy.stats import binomtest
 
-# %%
 import memlab
+from memlab.evaluate import comparison, conclusions
+from memlab.evaluate.changed_values import decay_labels, fact_outcomes
 from memlab.evaluate.gold_facts import read_gold
 from memlab.figures import curves, export, intervals
-from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extract, fact_search, resolve
+from memlab.knowledge import confidence, decay_fitting, extract
 from memlab.knowledge.decay_curves import PlateauLinear
 
 # %% [markdown]
@@ -69,11 +64,7 @@ from memlab.knowledge.decay_curves import PlateauLinear
 
 # %%
 memlab.evaluate.show_tables()
-chats = read_gold(gold or Path(memlab.__file__).parents[1] / "data" / "sample")
-facts = [(chat, fact) for chat in chats for fact in chat.of_kind("fact") if fact.mode == "is" and not fact.corrected]
-ages = [(max(chat.times.values()) - chat.times[fact.since]).total_seconds() / 86_400 for chat, fact in facts]
-held = [chat.active(fact) for chat, fact in facts]
-labels = pl.DataFrame({"age_days": ages, "still_true": held}).with_row_index("fact_id")
+labels = decay_labels(read_gold(gold or Path(memlab.__file__).parents[1] / "data" / "sample"))
 
 # %%
 losses = decay_fitting.compare_curves(labels, seed=seed).sort("log_loss")
@@ -114,55 +105,39 @@ fitted
 # fact is old and still true is not measured.
 
 # %%
-asks_for_change = pl.col("stale").list.len() > 0
-data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
-data = data if data.questions.filter(asks_for_change).height else memlab.sample()
-updates = data.questions.filter(asks_for_change).drop_nulls("timestamp").with_columns(now="timestamp")
+asks_for_change = (pl.col("stale").list.len() > 0) & pl.col("timestamp").is_not_null()
+own = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
+data = own if own.questions.filter(asks_for_change).height else memlab.sample()
+updates = data.questions.filter(asks_for_change).with_columns(now="timestamp")
 data = replace(data, questions=updates.drop("now"))
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
-none, default = ConfidenceSettings(decay=PlateauLinear(floor=1.0)), ConfidenceSettings()
-ways = {"neither": (none, False), "decay": (default, False), "supersession": (none, True)}
-how = {"conditions": ways | {"decay and supersession": (default, True)}, "encoder": bench.embedder()}
 
 # %%
 known = extract(data.turns, service=service)
 print(known.note or f"{known.facts.height:,} facts")
-kept = resolve(known.facts).facts.filter(pl.col.status != "closing").select("fact_id", turn="evidence").explode("turn")
-pairs = [updates.select("query_id", turn=c, current=pl.lit(c == "evidence")) for c in ("evidence", "stale")]
-named, shares = pl.concat(pairs).explode("turn").join(kept, on="turn"), []
-for (scope, now), asked in updates.group_by("scope", "now", maintain_order=True):
-    then = resolve(known.facts.filter(scope=scope), as_of=now, encoder=how["encoder"])
-    found = fact_search.current_first_shares(asked, named.join(asked, on="query_id", how="semi"), then, **how)
-    shares.append(found.filter(pl.col("n") > 0).with_columns(data=pl.lit("recorded facts")))
+from_facts = fact_outcomes(updates, known.facts, encoder=bench.embedder())
 
 # %%
 runs = [memlab.pipeline(text).run(bench) for text in ("best", "best | current")]
-messages = [memlab.evaluate.stale_table([run], data).with_columns(data=pl.lit("messages")) for run in runs]
-shares += [each.select("data", "n", condition="system", share="current first") for each in messages]
-table = pl.concat(shares, how="diagonal_relaxed").group_by("data", "condition", maintain_order=True)
-table = table.agg(pl.col("n").sum(), hits=(pl.col("n") * pl.col("share")).sum().round().cast(pl.Int64))
-ends = [binomtest(hits, n).proportion_ci(0.9, "wilson") for n, hits in table.select("n", "hits").iter_rows()]
-ends = pl.DataFrame(ends, schema=["low", "high"], orient="row")
-bought = table.with_columns(share=pl.col("hits") / pl.col("n")).hstack(ends)
-bought
+messages = [comparison.stale_outcomes(run, data).with_columns(system=pl.lit(run.name)) for run in runs]
+messages = pl.concat(messages).select("system", "query_id", hit="current first")
+sides = {"facts": from_facts, "messages": messages}
+compared = {name: comparison.compare_outcomes(rows, seed=seed) for name, rows in sides.items()}
+bought = pl.concat(rows.select(pl.lit(name).alias("data"), pl.all()) for name, rows in compared.items())
+bought.drop("win", "tie", "loss")
 
 # %%
-measure = "share of questions whose current value ranks above every stale one, 90 % intervals"
-fig = intervals.mean_intervals(bought.rename({"share": "mean"}), rows="condition", series="data", measure=measure)
-caption = "Share of questions about a changed value whose current value ranks above every stale one (90 % intervals)."
+measure = "share of questions whose current value ranks above every stale one"
+drawn = bought.with_columns(low="mean_low", high="mean_high", level="mean_level")
+fig = intervals.mean_intervals(drawn, rows="system", series="data", measure=measure)
+caption = "Questions about a changed value whose current value ranks above every stale one, of facts and of messages."
 export(fig, "decay-outranked", data=bought, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
 # %% [markdown]
 # ## Answer
 
-# %%
-percents = [(pl.col(name) * 100).round(1) for name in ("share", "low", "high")]
-written = bought.with_columns(text=pl.format("{}% [{}%, {}%] ({})", *percents, "condition"))
-written = written.group_by("data", "n", maintain_order=True).agg(pl.col("text").str.join(", "))
-said = "- {}, {} questions: the current value ranks above every stale one for {}."
-lines = [said.format(*row) for row in written.iter_rows()]
-loss = dict(losses.select("family", pl.col("log_loss").round(3)).iter_rows())
-half = "half no longer hold after {} days [{}, {}]".format(*map(round, fits["exponential"].intervals.row(0)[1:]))
-fit = f"- {labels.height} gold facts: log-loss {loss['exponential']} (exponential), {loss['constant']} for a constant, "
-lines += [f"{fit}{loss['default']} for the default curve; {half} (exponential, 90 % interval)."]
-display(Markdown("\n".join(lines)))
+# %% tags=["answer"]
+said = {"asked": "questions about a changed value", "what": "the current value ranks above every stale one"}
+found = conclusions.asked_elsewhere(own.name, data.name, lacking="question about a value that has changed")
+found += [sentence for name, its in compared.items() for sentence in conclusions.conditions(its, source=name, **said)]
+conclusions.Conclusions([*found, *conclusions.decay_curves(losses, fits["exponential"].intervals)])

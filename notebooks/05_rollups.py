@@ -16,15 +16,13 @@
 # %% [markdown]
 # # What do summaries of sessions, weeks and themes keep, and do they help to find the evidence?
 #
-# On the committed sample (four memories over eight months; summaries recorded from a language model; 95 % intervals):
+# On the committed sample, which is four invented memories over eight months, with summaries by a language model:
 #
-# - 2,644 turns (52,937 words) became 169 summaries of sessions (18,848 words), 125 of weeks (13,799 words) and 31 of
-#   months (5,015 words). The weeks carry on 65 matters from the week before.
-# - Every evidence item of a question is cited by summaries of sessions for 95.5% of the questions, by weeks for 84.5%
-#   and by months for 39.9%. They cite 63.4%, 52.4% and 26.4% of the turns.
-# - That a search through them finds more is not shown: fused with weeks, `best` changes by +2.1% [-1.0%, +5.2%] of 291
-#   questions, with the cosines of the turns alone by +1.7% [-1.0%, +4.8%]. With clusters, of two memories, it is +6.0%
-#   [+1.3%, +11.3%] of 150 questions, p = 0.108, and +4.0% [-1.3%, +9.3%] with the turns alone.
+# - Whether a search through summaries finds more is not shown: fused with `best`, they change complete recall by no
+#   significant amount.
+# - Summaries of sessions still cite every evidence item of nearly all questions, those of weeks of most, those of
+#   months of less than half; they cite fewer of the turns.
+# - Months are a tenth of the words that were said, weeks a quarter, sessions a third.
 #
 # ![The weeks of a memory with their topics](../figures/gallery/sample-rollups-time.png)
 #
@@ -48,12 +46,14 @@ k = 10
 from dataclasses import replace
 
 import polars as pl
-from IPython.display import Markdown, display
-from scipy.stats import binomtest
+from IPython.display import Markdown
 
 import memlab
 from memlab import evaluate, summaries
+from memlab.evaluate import conclusions
+from memlab.evaluate.cited_evidence import cited_shares, summary_sizes
 from memlab.figures import export, icicle, intervals
+from memlab.summaries.rollups import period_boxes
 
 evaluate.show_tables()
 
@@ -72,9 +72,7 @@ data
 # The memory with the week that carries on most: its months and weeks, each with its topics.
 
 # %%
-above = nodes.filter(pl.col("kind") != "session", scope=scope)
-labels = [f"{summaries.period_name(row)}: {', '.join(row['topics'])}" for row in above.to_dicts()]
-boxes = above.select("node_id", "parent", "kind", label=pl.Series(labels), n_turns=pl.col("turns").list.len())
+boxes = period_boxes(nodes.filter(scope=scope))
 fig = icicle.icicle(boxes)
 caption = f"Months and weeks of {scope} with their topics ({data.name}; weeks begin on Monday, UTC)."
 export(fig, "rollups-time", data=boxes, caption=caption, **about)
@@ -89,13 +87,6 @@ export(fig, "rollups-time", data=boxes, caption=caption, **about)
 Markdown(summaries.to_markdown(weeks.row(0, named=True)))
 
 # %% [markdown]
-# What this memory carried on from one week to the next:
-
-# %%
-carried = nodes.filter(kind="week", scope=scope).explode("carried_on").drop_nulls("carried_on")
-carried.select("carried_on", first_day=pl.col("start").dt.date()).head(12)
-
-# %% [markdown]
 # ## What the summaries still cite
 #
 # The share of questions whose every evidence item is cited by some sentence of a kind of summary, beside the share of all
@@ -106,25 +97,16 @@ carried.select("carried_on", first_day=pl.col("start").dt.date()).head(12)
 part = data.take([scope for scope in data.scopes if scope in themes_of] or data.scopes[:1])
 small = memlab.Bench.of(part, encoder=encoder, store=store)
 themes = summaries.summary_tree(small, "clusters", service=service, seed=seed).nodes
-made = pl.concat([nodes, themes.with_columns(kind=pl.format("cluster, layer {}", "level"))])
-words = pl.col("text").str.count_matches(r"\w+").sum()
-sizes = made.group_by("kind", maintain_order=True).agg(n=pl.len(), words=words)
+themes = themes.with_columns(kind=pl.format("cluster, layer {}", "level"))
+sizes = summary_sizes(pl.concat([nodes, themes]), data.turns)
+sizes
 
 # %%
-rows, cited = [], made.select("kind", turn_id="evidence").explode("turn_id").explode("turn_id").drop_nulls()
-for (kind,), its in cited.unique(maintain_order=True).group_by("kind", maintain_order=True):
-    among = part if kind.startswith("cluster") else data
-    items = among.questions.select("query_id", turn_id="evidence").explode("turn_id").drop_nulls()
-    whole = items.group_by("query_id").agg(pl.col("turn_id").is_in(its["turn_id"].implode()).all())["turn_id"]
-    for form, n, hits in (("questions", len(whole), whole.sum()), ("turns", among.turns.height, its.height)):
-        interval = binomtest(hits, n).proportion_ci(0.95, "wilson")
-        rows.append({"kind": kind, "form": form, "n": n, "mean": hits / n, "low": interval.low, "high": interval.high})
-
-# %%
+kept = pl.concat([cited_shares(nodes, data), cited_shares(themes, part)])
 share = "share of questions whose every evidence item is cited, and of turns that are"
-fig = intervals.mean_intervals(pl.DataFrame(rows), measure=share)
-caption = "Questions whose every evidence item is cited, and turns that are cited, by kind of summary (95 % intervals)."
-export(fig, "rollups-kept", data=pl.DataFrame(rows), caption=caption, **about)
+fig = intervals.mean_intervals(kept, measure=share)
+caption = "Questions whose every evidence item is cited, and turns that are cited, by kind of summary."
+export(fig, "rollups-kept", data=kept, caption=caption, **about)
 
 # %% [markdown]
 # ## Searching through the summaries
@@ -141,26 +123,20 @@ for over, its, on in (("weeks", data, bench), ("clusters", part, small)):
     runs |= {f"best + {name}": memlab.retrieve.rrf([best, run], weights=(2, 1)) for name, run in others.items()}
     ranked = [replace(run, name=f"{name} ({len(its.scopes)} memories)") for name, run in runs.items()]
     reports = [evaluate.evaluate(run, its, measures=[measure], seed=seed) for run in ranked]
-    parts.append(evaluate.compare_reports(reports, measure=measure).drop("p", "win", "tie", "loss"))
+    parts.append(evaluate.compare_reports(reports, measure=measure))
 
 # %%
-tested = pl.concat(parts)
-tested
+tested = evaluate.verdicts(parts)
+tested.select("system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%
 fig = intervals.forest(tested.with_columns(baseline=pl.lit("best")), measure=measure)
-caption = f"Paired differences in complete recall to `best` ({data.name}; 95 % intervals, p after Holm's correction)."
+caption = f"Paired differences in complete recall to `best` ({data.name}; intervals hold for all tests together)."
 export(fig, "rollups-tests", data=tested, caption=caption, **about)
 
 # %% [markdown]
 # ## Answer
 
-# %%
-few = ", ".join(f"{n:,} × {kind} ({words:,} words)" for kind, n, words in sizes.iter_rows())
-total, matters = data.turns.select(words).item(), weeks["carried_on"].list.len().sum()
-lines = [f"- {data.turns.height:,} turns ({total:,} words) became {few}.", f"- Weeks carry on {matters:,} matters."]
-said = "; ".join(f"{a['kind']} {a['mean']:.1%} ({b['mean']:.1%})" for a, b in zip(rows[::2], rows[1::2], strict=True))
-lines += [f"- Questions whose every evidence item is cited (in brackets: turns that are), by kind of summary: {said}."]
-point = "- {system}: recall_all@{k} {mean:.1%} of {n:,} questions, {difference:+.1%} [{low:+.1%}, {high:+.1%}] to best"
-lines += [point.format(k=k, **row) + f", p = {row['p_holm']:.3f}." for row in tested.drop_nulls().to_dicts()]
-display(Markdown("\n".join([line for line in lines if not line.startswith("- tree")])))
+# %% tags=["answer"]
+found = conclusions.fused(tested, measure=measure) + conclusions.cited(kept)
+conclusions.Conclusions(found + conclusions.sizes(sizes))

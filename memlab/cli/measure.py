@@ -138,11 +138,17 @@ def compare(
     What a memory returned is kept in the directory scope by scope: the same command goes on where
     it was stopped.
     """
+    from memlab.experiments.run_pipelines import measurable_levels
+
     chosen = opt.settings_in_force(
         store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
     )
     opt.enable_system_imports(system or [])
     (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    if "turn" not in measurable_levels(data):
+        raise DataError(
+            f"no question of {data.name!r} cites turns; systems are compared by the turns that they find"
+        )
     echo(data.describe())
     directory, runs = out or Path(chosen.results) / data.name / "systems", [*(run or [])]
     if baseline and os.path.isfile(baseline):

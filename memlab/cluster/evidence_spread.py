@@ -201,6 +201,20 @@ def pair_similarity(
     )
 
 
+def similarity_quartiles(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Sum pairs of :func:`pair_similarity` up by kind, for a figure of medians and quartiles.
+
+    :returns: ``kind``, ``n`` (questions), ``mean`` (the median), ``low`` and ``high`` (the quartiles).
+    """
+    cosine = pl.col("similarity")
+    return pairs.group_by("kind", maintain_order=True).agg(
+        n=pl.n_unique("query_id"),
+        mean=cosine.median(),
+        low=cosine.quantile(0.25),
+        high=cosine.quantile(0.75),
+    )
+
+
 def nearest_same_speaker(vectors: np.ndarray, speakers: Sequence[str]) -> tuple[float, float]:
     """Say how often the most similar other turn is one of the same speaker, and how often a random one is.
 

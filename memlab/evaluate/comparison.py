@@ -10,10 +10,22 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, sum_units
-from memlab.evaluate.groups import split_by
+from memlab.evaluate.groups import (
+    ALL_QUESTIONS,
+    SEVERAL_SESSIONS,
+    multi_session_group,
+    question_groups,
+    split_by,
+)
 from memlab.evaluate.measures import Measure, MeasureLike, read_measures
 from memlab.evaluate.report import Report, are_shares
-from memlab.evaluate.significance import ALPHA, compare_paired, holm, randomisation_test
+from memlab.evaluate.significance import (
+    ALPHA,
+    compare_paired,
+    holm,
+    randomisation_test,
+    verdicts,
+)
 from memlab.evaluate.tables import BOUNDS, Table
 from memlab.interval_labels import bold_note
 from memlab.records import Dataset, Run
@@ -69,6 +81,36 @@ def compare_reports(
     return Table(pl.DataFrame({"system": names}).hstack(compared))
 
 
+def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **options: Any) -> Table:
+    """Compare over all questions and over those with evidence in several sessions: one family of tests.
+
+    :param options: ``baseline``, ``stepwise`` and ``unit``, as in :func:`compare_reports`.
+    :returns: a row a group and system: ``group`` (see
+        :func:`~memlab.evaluate.groups.question_groups`) and the columns of
+        :func:`~memlab.evaluate.significance.verdicts`; without questions, rows whose ``n`` is 0.
+    """
+    groups = question_groups(reports[0].per_query)
+    parts = []
+    for name, where in groups.items():
+        kept = None if name == ALL_QUESTIONS else where
+        table = compare_reports(reports, measure=measure, where=kept, **options)
+        parts.append(table.select(pl.lit(name).alias("group"), pl.all()))
+    return verdicts(parts)
+
+
+def group_means(report: Report, *, measure: MeasureLike) -> pl.DataFrame:
+    """Give the mean of a measure in each of :func:`~memlab.evaluate.groups.question_groups`.
+
+    :returns: a row a group: the columns of :meth:`Report.summary`, without ceiling and chance.
+    """
+    parts = [report.summary(measures=measure).with_columns(group=pl.lit(ALL_QUESTIONS))]
+    by, group = multi_session_group(report.per_query)
+    if by != "all":
+        several = report.summary(by, measures=measure).filter(group=group)
+        parts.append(several.with_columns(group=pl.lit(SEVERAL_SESSIONS)))
+    return pl.concat(parts).drop(*BOUNDS)
+
+
 def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
     """Keep the questions that pass a predicate, and refuse one that is none, or that none passes."""
     try:
@@ -81,7 +123,7 @@ def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.Da
         raise DataError(
             f"where={where!s} is no predicate over {', '.join(asked.columns)}: {error}"
         ) from None
-    if kept.is_empty():
+    if kept.is_empty() and where is not None:
         raise DataError(f"no question passes where={where!s}; nothing to compare: loosen it")
     return kept
 
@@ -208,6 +250,8 @@ def _wide_table(
 
 def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
     """Find the system (a column) that tests find better than every other one, if one is; each row is a unit."""
+    if not len(values):
+        return None
     first, *others = np.argsort(-values.mean(axis=0), kind="stable")
     p: list[float] = []
     for other in (
@@ -247,26 +291,60 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
             "the key stale"
         )
 
-    def places(run: Run, column: str) -> pl.DataFrame:
-        """Give the best and the worst rank of each question's turns; what is not ranked stands behind all."""
-        pairs = (
-            asked.select("query_id", doc_id=pl.col(column).list.unique())
-            .explode("doc_id")
-            .drop_nulls()
-        )
-        ranks = pairs.join(run.frame, on=["query_id", "doc_id"], how="left").group_by("query_id")
-        rank = pl.col("rank").fill_null(2**31 - 1)
-        found = ranks.agg(first=rank.min(), last=rank.max())
-        return asked.select("query_id").join(
-            found, on="query_id", how="left", maintain_order="left"
-        )
-
     rows = []
     for run in runs:
-        stale, current = places(run, "stale"), places(run, "evidence")
-        above = (current["first"] < stale["first"]).fill_null(False)
-        shares = (stale["first"] <= 10).mean(), (current["last"] <= 10).mean(), above.mean()
-        rows.append(
-            {"system": run.name, "n": asked.height} | dict(zip(STALE_COLUMNS, shares, strict=True))
-        )
+        found = stale_outcomes(run, data).select(pl.col(STALE_COLUMNS).mean()).row(0, named=True)
+        rows.append({"system": run.name, "n": asked.height} | found)
     return pl.DataFrame(rows)
+
+
+def stale_outcomes(run: Run, data: Dataset) -> pl.DataFrame:
+    """Say of each question with must-exclude turns what :func:`stale_table` counts.
+
+    :returns: ``query_id`` and a Boolean column for each of :data:`STALE_COLUMNS`.
+    """
+    asked = data.questions.filter(pl.col("stale").list.len() > 0)
+    stale, current = (_evidence_places(run, asked, of) for of in ("stale", "evidence"))
+    above = (current["first"] < stale["first"]).fill_null(False)
+    columns = stale["first"] <= 10, current["last"] <= 10, above
+    return asked.select("query_id").with_columns(
+        [each.alias(name) for each, name in zip(columns, STALE_COLUMNS, strict=True)]
+    )
+
+
+def _evidence_places(run: Run, asked: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Give the best and the worst rank of each question's turns; what is not ranked stands behind all."""
+    pairs = (
+        asked.select("query_id", doc_id=pl.col(column).list.unique()).explode("doc_id").drop_nulls()
+    )
+    ranks = pairs.join(run.frame, on=["query_id", "doc_id"], how="left").group_by("query_id")
+    rank = pl.col("rank").fill_null(2**31 - 1)
+    found = ranks.agg(first=rank.min(), last=rank.max())
+    return asked.select("query_id").join(found, on="query_id", how="left", maintain_order="left")
+
+
+def compare_outcomes(
+    outcomes: pl.DataFrame, *, baseline: str | None = None, seed: int = 0
+) -> Table:
+    """Compare conditions by what came out for each question: paired tests against one of them.
+
+    :param outcomes: ``system`` (a condition), ``query_id`` and ``hit``, a truth value or a number;
+        questions that some condition lacks are left out.
+    :param baseline: the condition to compare with; the first by default.
+    :returns: a row a condition: ``system`` and the columns of
+        :func:`~memlab.evaluate.significance.compare_paired`; none where no question is left.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.comparison import compare_outcomes
+    >>> both = {"system": ["a", "b"] * 2, "query_id": ["p", "p", "q", "q"], "hit": [True, True, False, True]}
+    >>> compare_outcomes(pl.DataFrame(both)).select("system", "mean", "difference").rows()
+    [('a', 0.5, None), ('b', 1.0, 0.5)]
+    """
+    wide = outcomes.pivot("system", index="query_id", values="hit", maintain_order=True)
+    values = wide.drop("query_id").drop_nulls()
+    names = values.columns
+    base = names.index(baseline) if baseline in names else 0
+    numbers = values.cast(pl.Float64).to_numpy().reshape(values.height, len(names))
+    tested = compare_paired(numbers, np.full(len(names), base, dtype=np.int64), seed=seed)
+    rows = pl.DataFrame({"system": names}, schema={"system": pl.String}).hstack(tested)
+    return Table(rows.filter(pl.col("n") > 0))

@@ -54,6 +54,11 @@ def clustering_scopes(scopes: ArrayLike, unit: Unit | str = "auto") -> np.ndarra
     return None
 
 
+def column_means(values: np.ndarray) -> np.ndarray:
+    """Give the mean of each column of values (n, m), NaN where there is no row."""
+    return values.mean(axis=0) if len(values) else np.full(values.shape[1], np.nan)
+
+
 def mean_intervals(
     values: np.ndarray,
     *,

@@ -18,6 +18,8 @@ MULTI_SESSION = "≥ 2"
 """The derived group of questions whose evidence lies in two or more sessions."""
 HAS_SEVERAL_SESSIONS = pl.col("n_evidence_sessions") >= 2
 """The rows of ``per_query`` that are in it."""
+ALL_QUESTIONS, SEVERAL_SESSIONS = "all questions", f"evidence in {MULTI_SESSION} sessions"
+"""What :func:`question_groups` calls its groups."""
 _DESCRIBED: WeakKeyDictionary[Dataset, dict[Level, pl.DataFrame]] = WeakKeyDictionary()
 
 
@@ -28,7 +30,7 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
         ``question_type``, ``form``, ``aggregation``, ``n_evidence_sessions``, ``evidence_sessions``
         (``1``, ``2``, ``3``, ``4+``), ``n_relevant``, ``n_docs``, the number of turns or sessions
         in the question's scope, and, where any is above 1, ``grades``, those of its evidence.
-    :raises DataError: when no question has evidence, or one is about a scope without documents.
+    :raises DataError: when a question is about a scope without documents.
     """
     # Ten runs are measured on one dataset, and its forms are read once.
     levels = _DESCRIBED.setdefault(dataset, {})
@@ -45,15 +47,9 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
     # A session without turns has nothing to be found by, so it is no candidate.
     documents = dataset.turns if level == "turn" else dataset.sessions.filter(pl.col("n_turns") > 0)
     sizes = documents.group_by("scope").agg(n_docs=pl.len().cast(pl.Int32))
-    questions = dataset.questions.drop(
-        "grades", strict=False
-    )  # of turns, and of what is no evidence too
+    # Those of the questions are of turns, and of what is no evidence too.
+    questions = dataset.questions.drop("grades", strict=False)
     asked = questions.join(relevant, on="query_id", maintain_order="left")
-    if asked.is_empty():
-        raise DataError(
-            f"dataset {dataset.name!r} has {dataset.questions.height} questions and none with evidence {level}s; "
-            "measures need evidence ids: ask without measuring, or label some questions"
-        )
     described = asked.join(sizes, on="scope", how="left", maintain_order="left")
     for query, scope in (
         described.filter(pl.col("n_docs").is_null()).select("query_id", "scope").head(1).rows()
@@ -112,3 +108,14 @@ def multi_session_group(per_query: pl.DataFrame) -> tuple[str, str]:
         if per_query.filter(HAS_SEVERAL_SESSIONS).height
         else ("all", "all")
     )
+
+
+def question_groups(per_query: pl.DataFrame) -> dict[str, pl.Expr]:
+    """Give the groups of questions that comparisons are made in, as predicates over ``per_query``.
+
+    :returns: all questions, and, where there are any, those with evidence in two or more sessions.
+    """
+    groups = {ALL_QUESTIONS: pl.lit(True)}
+    if per_query.filter(HAS_SEVERAL_SESSIONS).height:
+        groups[SEVERAL_SESSIONS] = HAS_SEVERAL_SESSIONS
+    return groups

@@ -21,6 +21,7 @@ from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import (
     Unit,
     clustering_scopes,
+    column_means,
     mean_intervals,
     only_zeros_and_ones,
 )
@@ -228,7 +229,8 @@ class Report:
         if (by, unit) not in self._means:
             groups = split_by(self.per_query.with_row_index("_row"), by)
             rows = [self._row(*each, unit) for each in groups.items()]
-            self._means[by, unit] = pl.concat(rows).fill_nan(None)
+            nothing = self._row("all", self.per_query.with_row_index("_row").clear(), unit).clear()
+            self._means[by, unit] = pl.concat([nothing, *rows]).fill_nan(None)
         return self._means[by, unit].filter(pl.col("measure").is_in(wanted))
 
     def pick(self, measures: MeasureLike | Iterable[MeasureLike] | None) -> tuple[Measure, ...]:
@@ -248,11 +250,11 @@ class Report:
         shares = are_shares(self.measures, values)
         spans = mean_intervals(values, scopes=scopes, shares=shares, seed=self.seed)
         bounds = {
-            name: [float(each[asked].mean()) for each in values]
+            name: column_means(np.stack(values, axis=1)[asked]).tolist()
             for name, values in self._bounds.items()
         }
         columns = {"group": [group] * len(names), "measure": names, "n": [part.height] * len(names)}
-        means = {**columns, "mean": values.mean(axis=0), **spans.to_dict(), **bounds}
+        means = {**columns, "mean": column_means(values), **spans.to_dict(), **bounds}
         return pl.DataFrame(means)
 
     @cached_property
@@ -297,8 +299,9 @@ def evaluate(
         run's level by default.
     :param seed: of the bootstrap intervals.
     :param unit: see :class:`Report`.
-    :raises DataError: when no question has evidence, the run answers none of the dataset's
-        questions, or ranks documents that the dataset does not hold.
+    :returns: a report of no questions where none has evidence.
+    :raises DataError: when the run answers none of the dataset's questions, or ranks documents that
+        the dataset does not hold.
 
     >>> import memlab
     >>> data = memlab.sample(turns=200)

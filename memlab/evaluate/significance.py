@@ -24,6 +24,7 @@ from memlab.evaluate.confidence_intervals import (
     LEVEL,
     bootstrap_interval,
     change_levels,
+    column_means,
     difference_intervals,
     mean_intervals,
     split_draws,
@@ -52,6 +53,21 @@ MARGIN, MARGIN_OF_BASE = 0.05, 0.25
 share of what the baseline reaches."""
 PERMUTATIONS = 10_000
 EXACT_UP_TO = 14
+
+
+def fewest_units(tests: int = 1) -> int:
+    """Give the number of questions, or of scopes, from which a paired test can be significant at all.
+
+    What :func:`memlab.interval_labels.smallest_p` says of so many must be below ``.05 / tests``.
+
+    >>> from memlab.evaluate.significance import fewest_units
+    >>> fewest_units(), fewest_units(tests=64)
+    (6, 12)
+    """
+    units = 1
+    while smallest_p(units) >= ALPHA / max(tests, 1):
+        units += 1
+    return units
 
 
 def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
@@ -143,15 +159,16 @@ def compare_paired(
     """
     differences = values - values[:, reference]
     differences[np.abs(differences) < 1e-12] = 0.0
-    tested = reference != np.arange(len(reference))
+    # Without a question nothing is tested.
+    tested = (reference != np.arange(len(reference))) & (len(values) > 0)
     level = family_level(int(tested.sum()))
     sums, _ = sum_units(differences, scopes)
     p = np.array([randomisation_test(column, seed=seed) for column in sums.T])
     how: dict[str, Any] = {"scopes": scopes, "shares": shares, "seed": seed}
     spans = difference_intervals(values, reference, level=level, **how)
-    compared = pl.DataFrame({"difference": differences.mean(axis=0)}).hstack(spans)
+    compared = pl.DataFrame({"difference": column_means(differences)}).hstack(spans)
     compared = compared.with_columns(
-        p=p,
+        p=pl.Series(p, dtype=pl.Float64),
         p_holm=holm(np.where(tested, p, np.nan)),
         win=(differences > 0).sum(axis=0),
         tie=(differences == 0).sum(axis=0),
@@ -162,7 +179,7 @@ def compare_paired(
     compared = compared.with_columns(pl.when(pl.Series(tested)).then(of_pair))
     own = mean_intervals(values, **how)
     about = own.select(mean_low="low", mean_high="high", mean_level="level")
-    means = pl.DataFrame({"mean": values.mean(axis=0)}).hstack(about)
+    means = pl.DataFrame({"mean": column_means(values)}).hstack(about)
     count = pl.lit(len(values), pl.Int64).alias("n")
     return means.select(count, pl.all()).hstack(compared).fill_nan(None)
 

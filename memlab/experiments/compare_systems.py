@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,19 +12,25 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, check_at_least
-from memlab.evaluate import Table, misses, stale_table
+from memlab.evaluate import Table, conclusions, misses, stale_table
 from memlab.evaluate.comparison import STALE_COLUMNS
+from memlab.evaluate.conclusions import Conclusions
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
+from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.misses import CAUSES
 from memlab.evaluate.report_files import latex_tables, write_files
 from memlab.evaluate.significance import compare_paired
 from memlab.evaluate.tables import BOUNDS, tables_to_markdown
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.run_pipelines import distinct_datasets, measurable_levels
+from memlab.experiments.run_pipelines import (
+    distinct_datasets,
+    unmeasurable_line,
+    warn_once,
+)
 from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOptions, measure_system
-from memlab.explanation import Explanation
+from memlab.explanation import Explanation, explain_nothing
 from memlab.memories import ReturnedTexts
-from memlab.records import Dataset
+from memlab.records import Dataset, qrels
 from memlab.terminal import escape_markdown, shorten_line
 from memlab.text.analysis import tokenize
 
@@ -77,6 +83,47 @@ class Comparison(Experiment):
             {f"Against {self.about['baseline']}": self.tests} if self.tests.height else {}
         )
 
+    def conclusions(
+        self,
+        measure: MeasureLike = "recall_all@10",
+        *,
+        system: str | None = None,
+        left_out: Iterable[str] = (),
+    ) -> Conclusions:
+        """Say in sentences which systems find more than the baseline, and which fewer.
+
+        :param measure: one of :data:`TESTED_MEASURES`.
+        :param system: of which is said too what it finds in few tokens and in many, and what it
+            misses.
+        :param left_out: systems that could not be compared, as they are not installed.
+        """
+        baseline = self.about["baseline"]
+        said = [
+            *conclusions.memories(self.systems, self.tests, baseline=baseline, measure=str(measure))
+        ]
+        if system is not None:
+            said += conclusions.budgets(self.systems, system=system)
+            said += conclusions.missed_by(self.misses(system=system), system=system)
+        said += [f"Not installed, and left out: {name}." for name in sorted(left_out)]
+        return Conclusions(said)
+
+    def lost(self, *, system: str, to: str) -> pl.DataFrame:
+        """List the questions that one system completes and another does not, those with most evidence first.
+
+        :param system: the one that loses them; where there are none, all its questions are listed.
+        :param to: the other.
+        :returns: ``query_id`` and both values of recall_all@10.
+        """
+        values = self.per_query.filter(pl.col("system").is_in([system, to]))
+        wide = values.pivot("system", index="query_id", values="recall_all@10", maintain_order=True)
+        if wide.is_empty():
+            return wide
+        lost = wide.filter(pl.col(system) < 1, pl.col(to) == 1)
+        rows = lost if lost.height else wide
+        asked = self.data.questions.select("query_id", items=pl.col("evidence").list.n_unique())
+        rows = rows.join(asked, on="query_id", maintain_order="left")
+        return rows.sort("items", descending=True, maintain_order=True).drop("items")
+
     def _notes(self) -> list[str]:
         return []  # no value of these tables is bold; the tests have their own note
 
@@ -87,15 +134,22 @@ class Comparison(Experiment):
     def _repr_html_(self) -> str:
         return self.systems._repr_html_() + self.tests._repr_html_()
 
-    def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation | str:
+    def why(
+        self, query_id: str | None = None, *, system: str | None = None, k: int = 10
+    ) -> Explanation | str:
         """Follow one question through a pipeline, or say what a memory returned and missed.
 
+        :param query_id: of the question; by default that which :meth:`worst` names first.
         :param system: its name; the last by default.
         :param k: how many first texts are shown, and first turns count as found.
         :raises DataError: when there is no such question or system, or the question has no
             evidence.
         """
         name = self.cells["pipeline"][self._index(system)]
+        if query_id is None:
+            query_id = self.worst(1, system=name)["query_id"].first()
+        if query_id is None:
+            return explain_nothing()
         if "pipeline" in self.about["systems"][name]:
             return super().why(query_id, system=name, k=k)
         of_it = (pl.col("query_id") == query_id) & (pl.col("system") == name)
@@ -202,10 +256,8 @@ def compare(
         raise DataError(
             f"no system is called {first!r}, the baseline; there are {', '.join(named)}"
         )
-    if "turn" not in measurable_levels(data):
-        raise DataError(
-            f"no question of {data.name!r} cites turns; systems are compared by the turns that they find"
-        )
+    if qrels(data.questions, "turn").frame.is_empty():
+        warn_once(unmeasurable_line(data, "turn"))
     if (
         baseline
         and isinstance(file := named[first], ReturnedTexts)
@@ -222,6 +274,9 @@ def compare(
     rankings = [each.ranking for each in measured]
     if data.questions["stale"].list.len().sum():
         table = table.hstack(stale_table(rankings, data).select(STALE_COLUMNS))
+    tests = Table(pl.DataFrame())
+    if len(named) > 1:
+        tests = _compare_with_baseline(per_query, first, asked.unit, asked.seed)
     return Comparison(
         data.name,
         (data,),
@@ -232,7 +287,7 @@ def compare(
         ),
         {data.name: lambda: bench},
         systems=Table(table),
-        tests=_compare_with_baseline(per_query, first, asked.unit, asked.seed),
+        tests=tests,
         per_query=per_query,
         returned=pl.concat([each.texts for each in measured]),
         problems=pl.concat(
@@ -254,7 +309,9 @@ def compare(
 
 def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, seed: int) -> Table:
     """Compare every system with one, on each of :data:`TESTED_MEASURES`; Holm's correction within a measure."""
-    parts = []
+    left_out = ("mean_low", "mean_high", "mean_level")
+    nothing = compare_paired(np.zeros((0, 1)), np.array([0])).clear().drop(left_out)
+    parts = [pl.DataFrame(schema={"measure": pl.String(), "system": pl.String()}).hstack(nothing)]
     for measure in TESTED_MEASURES:
         wide = per_query.pivot(
             "system", index=["query_id", "scope"], values=measure, maintain_order=True
@@ -266,9 +323,5 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, s
             values = wide.drop("query_id", "scope").to_numpy()
             tested = compare_paired(values, reference, scopes=scopes, seed=seed)
             rows = pl.DataFrame({"measure": measure, "system": names}).hstack(tested)
-            parts.append(
-                rows.drop("mean_low", "mean_high", "mean_level").filter(
-                    pl.col("system") != baseline
-                )
-            )
-    return Table(pl.concat(parts) if parts else pl.DataFrame())
+            parts.append(rows.drop(left_out).filter(pl.col("system") != baseline))
+    return Table(pl.concat(parts))

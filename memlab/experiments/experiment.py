@@ -12,8 +12,18 @@ import polars as pl
 
 from memlab.datasets.benchmarks.corrections import apply_corrections
 from memlab.errors import DataError, check_at_least
-from memlab.evaluate import Report, Table, compare_reports, evaluate, misses, results_table
-from memlab.evaluate.comparison import best_note
+from memlab.evaluate import (
+    Report,
+    Table,
+    compare_reports,
+    conclusions,
+    evaluate,
+    misses,
+    read_measure,
+    results_table,
+)
+from memlab.evaluate.comparison import best_note, compare_by_group
+from memlab.evaluate.conclusions import Conclusions
 from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.report_files import (
     file_names,
@@ -25,7 +35,7 @@ from memlab.evaluate.report_files import (
 from memlab.evaluate.tables import tables_to_markdown
 from memlab.evaluate.trec import write_qrels, write_run
 from memlab.experiments.costs import costs
-from memlab.explanation import Explanation, explain
+from memlab.explanation import Explanation, explain, explain_nothing
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
 
@@ -108,6 +118,31 @@ class Experiment:
             parts.append(table.select(pl.lit(data.name).alias("dataset"), pl.all()))
         return Table(pl.concat(parts))
 
+    def conclusions(self, measure: MeasureLike = "recall_all@10") -> Conclusions:
+        """Say in sentences what the comparison with the first system found, or what cannot be said.
+
+        Each follows from :func:`memlab.evaluate.comparison.compare_by_group` of the rankings of
+        turns, or of sessions where no turns were ranked.
+
+        >>> import memlab
+        >>> done = memlab.run(["bm25"], memlab.sample(), encoder=None, levels=["turn"])
+        >>> done.conclusions()[0][:45]
+        '`bm25` finds all evidence among the first 10 '
+        """
+        said = list[str]()
+        for data in self.datasets:
+            part = self[data.name]
+            reports = part.at(part.reports[0].level)
+            judged = compare_by_group(reports, measure=measure)
+            name = str(read_measure(measure))
+            found = [*conclusions.recall(judged, measure=name)]
+            found += conclusions.some_and_all(reports[-1], measure=name)
+            found += conclusions.sessions_apart(reports[-1], measure=name)
+            found += conclusions.of_one_memory(reports[0].per_query["scope"].n_unique())
+            several = len(self.datasets) > 1
+            said += [f"{data.name}: {sentence}" for sentence in found] if several else found
+        return Conclusions(said)
+
     def costs(self, **options: Any) -> Table:
         """Say what the language model behind each pipeline read and wrote; see :func:`memlab.experiments.costs`."""
         return costs([run for run in self.runs if run.level == "turn"], self.data, **options)
@@ -131,13 +166,22 @@ class Experiment:
         )
         return Table(rows.select("query_id", "question", "answer", wanted, n_evidence="n_relevant"))
 
-    def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation | str:
+    def why(
+        self, query_id: str | None = None, *, system: str | None = None, k: int = 10
+    ) -> Explanation | str:
         """Follow the evidence of one question through a pipeline; see :func:`memlab.explanation.explain`.
 
+        :param query_id: of the question; by default that which :meth:`worst` names first. Where no
+            question has evidence, an explanation without rows says so.
         :param system: the pipeline; the last by default.
         :raises DataError: when there is no such question, or it has no evidence.
         """
         row, data = self._index(system), self.data
+        if query_id is None:
+            lowest = self.worst(1, system=system)
+            if lowest.is_empty():
+                return explain_nothing()
+            query_id = lowest["query_id"][0]
         # What ranked: a system may have a name of its own.
         stages = self.runs[row].provenance.get("pipeline", self.cells["pipeline"][row])
         return explain(query_id, stages, self.benches[data.name](), data, k=k)

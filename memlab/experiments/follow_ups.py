@@ -94,7 +94,9 @@ def follow_up_forms_table(
         :func:`memlab.evaluate.significance.compare_paired` for the share that is complete, against
         the form that stands alone.
     """
-    parts = []
+    columns = {"k": pl.Int64(), "kind": pl.String(), "form": pl.String()}
+    nothing = compare_paired(np.zeros((0, 1)), np.array([0])).clear()
+    parts = [pl.DataFrame(schema=columns).hstack(nothing)]
     for (k,), deep in compared.group_by("k", maintain_order=True):
         whole = pl.concat([deep.with_columns(kind=pl.lit("all")), deep])
         for (kind,), rows in whole.group_by("kind", maintain_order=True):

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,8 @@ def run(
         nothing saved.
     :param encoder: an encoder or its name, see :func:`memlab.embed.load`, which also takes the
         fields of a contextual header; ``None`` for BM25 alone.
-    :param levels: those at which a dataset has evidence by default.
+    :param levels: those at which a dataset has evidence by default. Where a level is named and no
+        question has evidence there, a warning says so, and reports are of no questions.
     :param measures: those of the level by default.
     :param name: under which the experiment is kept; by default the names of the datasets. One of
         the same name is replaced, its runs stay.
@@ -76,8 +77,8 @@ def run(
     :param unit: what intervals and tests take as independent: ``question``, ``scope``, or ``auto``:
         scopes where there are five or more and one has several questions.
     :raises PipelineError: before anything runs, when a pipeline cannot be read.
-    :raises DataError: before anything runs, for no or twice the same pipeline or dataset, or one
-        without evidence.
+    :raises DataError: before anything runs, for no or twice the same pipeline or dataset, or,
+        where no level is named, one without evidence.
 
     >>> import tempfile, memlab
     >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
@@ -117,6 +118,10 @@ def run(
             f"stage {foreign[0]} is not of memlab, and workers do not know it: run it without engine="
         )
     at = {part.name: tuple(levels) if levels else measurable_levels(part) for part in data}
+    for part in data:
+        for level in at[part.name]:
+            if qrels(part.questions, level).frame.is_empty():
+                warn_once(unmeasurable_line(part, level))
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
     sources = [_DatasetSource(part, model, memory, bench, engine) for part in data]
     done = _rank_cells(stages, sources, at, measures=measures, seed=seed, unit=unit)
@@ -289,12 +294,26 @@ def measurable_levels(dataset: Dataset) -> tuple[Level, ...]:
 
     :raises DataError: when no question has evidence at any level.
     """
-    levels = (
-        tuple(level for level in LEVELS if qrels(dataset.questions, level).frame.height) or LEVELS
-    )
+    levels = tuple(level for level in LEVELS if qrels(dataset.questions, level).frame.height)
+    if not levels:
+        raise DataError(unmeasurable_line(dataset, LEVELS[0]))
     for level in levels:
         describe_questions(dataset, level)
     return levels
+
+
+@cache
+def warn_once(line: str) -> None:
+    """Log a warning the first time, since a notebook measures the same data again and again."""
+    _log.warning(line)
+
+
+def unmeasurable_line(dataset: Dataset, level: Level) -> str:
+    """Say that a dataset has nothing to measure, and what helps."""
+    return (
+        f"dataset {dataset.name!r} has {dataset.questions.height} questions and none with evidence {level}s; "
+        "measures need evidence ids: ask without measuring, or label some questions"
+    )
 
 
 def distinct_pipelines(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> list[Pipeline]:

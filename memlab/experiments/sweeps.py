@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate import Report, compare_reports
-from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS
+from memlab.evaluate.groups import ALL_QUESTIONS, HAS_SEVERAL_SESSIONS, SEVERAL_SESSIONS
 from memlab.experiments.run_pipelines import distinct_pipelines, run
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
@@ -38,7 +38,7 @@ def sweep(
     :returns: a row a value: the columns of
         :func:`memlab.evaluate.significance.compare_paired`, ties aside, corrected for the number of
         values (:func:`memlab.evaluate.verdicts` corrects for those of several sweeps), ``measure``,
-        ``baseline``, ``value``, ``parameter`` and ``system``.
+        ``baseline``, ``value``, ``group`` (which questions), ``parameter`` and ``system``.
     :raises DataError: when the template does not name exactly one parameter.
     """
     try:
@@ -61,6 +61,7 @@ def sweep(
     rows = compared[1:].drop("system", "tie").with_columns(
         measure=pl.lit(measure), baseline=pl.lit(compared["mean"][0]), value=pl.Series(values, strict=False)
     )  # fmt: skip
+    rows = rows.with_columns(group=pl.lit(SEVERAL_SESSIONS if several else ALL_QUESTIONS))
     return rows.with_columns(parameter=pl.lit(names[0].strip("_")), system=pl.lit(system))
 
 

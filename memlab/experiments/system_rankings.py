@@ -210,7 +210,7 @@ def measure_system(
             "recall_all@10"
         ].mean(),
         **{name: mean for name, mean in means.items() if "tokens" in name and "any" not in name},
-        "tokens returned": rows["n_tokens"].sum() / data.questions.height,
+        "tokens returned": rows["n_tokens"].sum() / max(1, data.questions.height),
         "named": ways.get("given", 0.0),
         "attributed": sum(ways.get(how, 0.0) for how in ("span", "copy", "matched")),
         "ingest s": _total_cost(found, "ingest_seconds"),

@@ -14,6 +14,7 @@ from memlab.figures._text_measuring import cut_to_width, drawable_text, printabl
 from memlab.system_names import hide_model_files
 
 
+@style.said_where_empty
 def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     """Draw where each evidence item of a question stands after each stage, the first ``k`` ranks shaded.
 

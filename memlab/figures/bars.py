@@ -11,6 +11,7 @@ from memlab.figures import style
 from memlab.figures._text_measuring import drawable_text, printable_line, text_px, wrap
 
 
+@style.said_where_empty
 def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     """Draw shares as bars, a row a cause and in it a bar a group, with counts on their right.
 

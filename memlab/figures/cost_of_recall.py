@@ -24,6 +24,7 @@ def _describe_bars(table: pl.DataFrame) -> str:
     return f"; bars: {labels[0]}" if labels else ""
 
 
+@style.said_where_empty
 def trade_off(table: pl.DataFrame) -> go.Figure:
     """Draw complete recall against the tokens that are given to a model, and against the time of one search.
 
@@ -43,6 +44,8 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     """
     needed = ("system", "n", "recall_all@10", "p50 ms", *_INTERVAL)
     style.check_columns(table, needed, "trade_off")
+    table = table.drop_nulls("recall_all@10")
+    style.check_columns(table, needed, "trade_off (where something was measured)")
     table = style.shorten_names(table, "system")
     budgets = {
         int(match[1]): match[0] for name in table.columns if (match := _BUDGET.fullmatch(name))

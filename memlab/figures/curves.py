@@ -24,6 +24,7 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
+@style.said_where_empty
 def recall_curves(
     frame: pl.DataFrame, *, measure: str = "recall_all@k", axis: str = "k", log_x: bool = True
 ) -> go.Figure:
@@ -43,7 +44,10 @@ def recall_curves(
     >>> [trace.name for trace in curves.recall_curves(pl.DataFrame(points)).data if trace.showlegend]
     ['bm25']
     """
-    style.check_columns(frame, ("system", "k", "mean", "low", "high"), "recall_curves")
+    columns = ("system", "k", "mean", "low", "high")
+    style.check_columns(frame, columns, "recall_curves")
+    frame = frame.drop_nulls("mean")
+    style.check_columns(frame, columns, "recall_curves (where something was measured)")
     frame = style.shorten_names(frame, "system")
     last = frame.sort("k").group_by("system").agg(pl.col("mean").last())
     best_first = last.sort("mean", "system", descending=[True, False])["system"].to_list()
@@ -140,6 +144,7 @@ def _name_line_ends(
     return style.make_figure(traces, layout_for)
 
 
+@style.said_where_empty
 def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure:
     """Draw confidence over time, one line a family, with repetitions as jumps.
 

@@ -47,6 +47,7 @@ def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return laid
 
 
+@style.said_where_empty
 def icicle(frame: pl.DataFrame) -> go.Figure:
     """Draw a tree from the left to the right: each node a box as high as all that is below it.
 

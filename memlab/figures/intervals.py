@@ -167,6 +167,7 @@ def _wrap_legend(key: str, px: float) -> list[str]:
 _ALPHA = 0.05
 
 
+@style.said_where_empty
 def mean_intervals(
     frame: pl.DataFrame, *, rows: str = "kind", series: str = "form", measure: str = "recall_all@10",
     digits: int | None = None, between: str = " · ",
@@ -190,7 +191,10 @@ def mean_intervals(
     >>> len(intervals.mean_intervals(pl.DataFrame([row])).data)
     1
     """
-    style.check_columns(frame, (rows, series, "n", "mean", "low", "high"), "means")
+    columns = (rows, series, "n", "mean", "low", "high")
+    style.check_columns(frame, columns, "means")
+    frame = frame.drop_nulls("mean")
+    style.check_columns(frame, columns, "means (where something was measured)")
     frame = style.shorten_names(frame, series)
     symbols, marks = style.series_symbols(frame, series), []
     write = "{:.0%}".format if digits is None else f"{{:.{digits}f}}".format
@@ -230,6 +234,7 @@ def mean_intervals(
                        xaxis={"zeroline": False, "nticks": 6})  # fmt: skip
 
 
+@style.said_where_empty
 def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     """Draw paired differences to a baseline with their intervals.
 
@@ -267,6 +272,7 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     return marked_rows(marks, xlabel=xlabel, key=key)
 
 
+@style.said_where_empty
 def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     """Draw a measure step by step, each with what it gains on the step before, in each group of questions.
 
@@ -299,6 +305,8 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
         "p_holm",
     )
     style.check_columns(frame, columns, "ablation")
+    frame = frame.drop_nulls("mean")
+    style.check_columns(frame, columns, "ablation (where something was measured)")
     frame = style.shorten_names(frame, "system")
     frame = frame.with_columns(pl.col("mean_low", "mean_high").fill_null(pl.col("mean")))
     symbols, steps = style.series_symbols(frame, "group"), style.distinct_values(frame, "system")

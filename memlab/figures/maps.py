@@ -58,6 +58,7 @@ _MARKS = {
 }
 
 
+@style.said_where_empty
 def embedding_map(
     points: pl.DataFrame,
     *,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
-from typing import Any, Literal
+from functools import cache, wraps
+from typing import Any, Literal, ParamSpec
 
 import plotly.graph_objects as go
 import polars as pl
@@ -20,6 +20,7 @@ from memlab.errors import DataError
 from memlab.figures._text_measuring import FAMILY, escape, printable_line, text_px, wrap
 from memlab.system_names import short_names
 
+_Arguments = ParamSpec("_Arguments")
 Width = Literal["column", "full"]
 WIDTHS: dict[Width, int] = {"column": 336, "full": 672}
 TALLEST_PX = 432
@@ -34,6 +35,9 @@ SHAPES = "●■◆▲✚✖▼⬟"
 INK, GREY, NOISE, RULE = "#222222", "#767676", "#C4C4C4", "#E6E6E6"
 FONT = f"{FAMILY}, Arial, Helvetica, DejaVu Sans, sans-serif"
 TEXT, SMALL = 10, 9
+NOTHING_TO_DRAW = (
+    "No picture: the table behind it has no rows, because the data hold too few questions."
+)
 LEGEND_ROW_PX, _LEGEND_SYMBOL_PX, _NAME_PX = 19, 46, 240
 _WIDTHS_KEY = "memlab_widths"
 
@@ -98,7 +102,9 @@ def darken_colour(hex_colour: str, share: float = 0.3) -> str:
 def check_columns(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> None:
     """Check that a frame has what a chart draws.
 
-    :raises DataError: when a column is missing or there are no rows.
+    :raises DataError: when a column is missing.
+    :raises NothingToDrawError: when there are no rows; a chart that is :func:`said_where_empty`
+        gives a sentence then.
     """
     missing = [c for c in columns if c not in frame.columns]
     if missing:
@@ -106,9 +112,45 @@ def check_columns(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> No
             f"{chart} needs the column(s) {', '.join(missing)}; the frame has {', '.join(frame.columns)}"
         )
     if frame.is_empty():
-        raise DataError(
+        raise NothingToDrawError(
             f"{chart} has nothing to draw: the frame has no rows; check the filter that made it"
         )
+
+
+class NothingToDrawError(DataError):
+    """A chart was given a frame without rows."""
+
+
+def said_where_empty(chart: Callable[_Arguments, go.Figure]) -> Callable[_Arguments, go.Figure]:
+    """Let a chart function give a sentence in place of its picture where it has nothing to draw.
+
+    Data with few questions leave some of the figures of a notebook without rows, and the others are
+    still wanted.
+    """
+
+    @wraps(chart)
+    def drawn(*given: _Arguments.args, **options: _Arguments.kwargs) -> go.Figure:
+        try:
+            return chart(*given, **options)
+        except NothingToDrawError:
+            return sentence_figure(NOTHING_TO_DRAW)
+
+    return drawn
+
+
+def sentence_figure(sentence: str) -> go.Figure:
+    """Give a figure that is a sentence, at both widths of a paper."""
+
+    def layout_for(px: int) -> dict[str, Any]:
+        lines = wrap(sentence, px - 20, TEXT)
+        note = text_note(join_lines(lines), 0, 0.5, "left middle", align="left")
+        hidden = {"visible": False}
+        return layout(
+            px, plot_px=14 * len(lines), left=10, right=10, bottom=10, annotations=[note],
+            xaxis=hidden, yaxis=hidden,
+        )  # fmt: skip
+
+    return make_figure([go.Scatter(x=[None], y=[None], showlegend=False)], layout_for)
 
 
 def distinct_values(frame: pl.DataFrame, column: str) -> list[Any]:

@@ -17,6 +17,7 @@ _ALPHA = 0.05
 _HEADER_PX, _SECOND_LINE_PX, _FOOT_PX, _GAP_PX = 16, 12, 38, 16
 
 
+@style.said_where_empty
 def sweep(
     frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str = "plain top-k"
 ) -> go.Figure:
@@ -37,9 +38,10 @@ def sweep(
     >>> [trace.name for trace in sweep_panels.sweep(rows).data]
     ['plain top-k', 'with the parameter']
     """
-    style.check_columns(
-        frame, ("parameter", "value", "mean", "low", "high", "baseline", "system"), "sweep"
-    )
+    columns = ("parameter", "value", "mean", "low", "high", "baseline", "system")
+    style.check_columns(frame, columns, "sweep")
+    frame = frame.drop_nulls("mean")
+    style.check_columns(frame, columns, "sweep (where something was measured)")
     names = [_name_marks(frame), reference]
     traces, heads = list[Any](), list[tuple[str, str]]()
     for p, (head, rows) in enumerate(

@@ -36,11 +36,17 @@ td,th{padding:.1rem .6rem .1rem 0}table{font-family:inherit}td:first-child{color
 """
 
 
+ANSWER = "answer"
+"""The tag of the cell whose output is what a notebook found."""
+
+
 def write_notebook_page(notebook: Any, target: Path) -> None:
     """Write an executed notebook as one HTML page beside it, with its pictures, that needs no network.
 
-    What libraries print to stderr is left to the notebook. A figure of plotly that brought no
-    picture is drawn; a line stands for a widget, and for whatever else the page cannot show.
+    What this run found, the output of the cell tagged :data:`ANSWER`, stands under the title too: a
+    committed opening speaks of the sample, in words. What libraries print to stderr is left to the
+    notebook. A figure of plotly that brought no picture is drawn; a line stands for a widget, and
+    for whatever else the page cannot show.
     """
     from nbconvert import HTMLExporter
     from pygments.formatters import HtmlFormatter
@@ -48,6 +54,7 @@ def write_notebook_page(notebook: Any, target: Path) -> None:
     shown = deepcopy(notebook)
     # The state of widgets, with their scripts: megabytes that nothing on the page reads.
     shown.metadata.pop("widgets", None)
+    shown.cells = _with_findings_first(shown)
     for i, cell in enumerate(shown.cells):
         if cell.cell_type != "code":
             continue
@@ -62,6 +69,31 @@ def write_notebook_page(notebook: Any, target: Path) -> None:
         target.parent,
         {f"{target.stem}.html": _html_page(target.stem, f"<main>{body}</main>", style)},
     )
+
+
+def _with_findings_first(notebook: Any) -> list[Any]:
+    """Give the cells of a notebook with what it found under its title, above the words of its opening."""
+    from nbformat.v4 import new_markdown_cell
+
+    cells, text = [*notebook.cells], answer_text(notebook)
+    if not text or not cells or cells[0].cell_type != "markdown":
+        return cells
+    title, _, opening = cells[0].source.partition("\n")
+    read = _dataset_name(notebook.metadata)
+    head = f"**Found in this run, on {read}:**" if read else "**Found in this run:**"
+    # The same cells get the same ids, so that the page is the same at every run.
+    texts = (title, f"{head}\n\n{text}", opening.strip())
+    ids = ("title", "findings", "opening")
+    first = [new_markdown_cell(each, id=name) for each, name in zip(texts, ids, strict=True)]
+    return [*first, *cells[1:]]
+
+
+def answer_text(notebook: Any) -> str:
+    """Give what an executed notebook found: the Markdown of the cell tagged :data:`ANSWER`, else of its last cell."""
+    tagged = [cell for cell in notebook.cells if ANSWER in cell.metadata.get("tags", [])]
+    outputs = [*tagged, *notebook.cells[-1:]][0].get("outputs", []) if notebook.cells else []
+    texts = (output.get("data", {}).get("text/markdown", "") for output in outputs)
+    return "\n".join(text for text in texts if text)
 
 
 def _still_data(data: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -144,20 +176,18 @@ def write_results_page(
 
 def notebook_dataset(path: Path) -> str:
     """Give the name of the file that an executed notebook read."""
-    about = (
-        json.loads(path.read_text(encoding="utf-8"))["metadata"]
-        .get("papermill", {})
-        .get("parameters", {})
-    )
-    return Path(about.get("dataset", "")).stem
+    return _dataset_name(json.loads(path.read_text(encoding="utf-8"))["metadata"])
+
+
+def _dataset_name(metadata: Mapping[str, Any]) -> str:
+    return Path(metadata.get("papermill", {}).get("parameters", {}).get("dataset", "")).stem
 
 
 def findings(path: Path) -> list[str]:
-    """Give the findings of an executed notebook: the points of its last cell."""
+    """Give the findings of an executed notebook: the points of its answer."""
     import nbformat
 
-    outputs = nbformat.read(path, as_version=4).cells[-1].get("outputs", [])
-    text = "\n".join(output.get("data", {}).get("text/markdown", "") for output in outputs)
+    text = answer_text(nbformat.read(path, as_version=4))
     return re.findall(r"^- (.*)", text, re.MULTILINE)
 
 

@@ -266,3 +266,16 @@ def _period_rows(
         for row in part:
             row["parent"] = node["node_id"]
     return nodes
+
+
+def period_boxes(nodes: pl.DataFrame) -> pl.DataFrame:
+    """Give the months and weeks of a memory with their topics, for :func:`memlab.figures.icicle.icicle`.
+
+    :param nodes: of one scope, of :func:`memlab.summaries.summary_tree` over weeks.
+    :returns: ``node_id``, ``parent``, ``kind``, ``label`` and ``n_turns``.
+    """
+    above = nodes.filter(pl.col("kind") != "session")
+    labels = [f"{period_name(row)}: {', '.join(row['topics'])}" for row in above.to_dicts()]
+    named = pl.Series(labels, dtype=pl.String)
+    turns = pl.col("turns").list.len()
+    return above.select("node_id", "parent", "kind", label=named, n_turns=turns)

@@ -11,7 +11,7 @@ import pytest
 import memlab
 from memlab import datasets
 from memlab.errors import DataError
-from memlab.evaluate import misses, stale_table
+from memlab.evaluate import count_by_cause, misses, stale_table
 from memlab.records import Dataset, Run, run_from_scores
 
 FILLER = "Lovely weather here."
@@ -95,15 +95,13 @@ def test_a_row_says_what_was_missed_and_where() -> None:
         ("a/25", 12, FILLER, "A ferret", 1),
     ]
     run, bare = ranked(1), Dataset("bare", "chatlog", data.turns, data.sessions)
-    for args, k in (
-        ((replace(run, level="session"), data), 10),
-        ((run, data), 0),
-        ((run, bare), 10),
-    ):
-        with pytest.raises(
-            DataError, match="give a ranking of turns, k from 1, and questions with evidence"
-        ):
+    for args, k in (((replace(run, level="session"), data), 10), ((run, data), 0)):
+        with pytest.raises(DataError, match="give a ranking of turns, and k from 1"):
             misses(*args, k=k)
+    none = misses(run, bare, k=10)
+    assert none.is_empty()
+    assert none.schema == table.schema
+    assert count_by_cause(none)["n"].sum() == 0
 
 
 def test_each_value_of_stale_turns_is_what_its_name_says() -> None:

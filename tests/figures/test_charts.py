@@ -251,13 +251,17 @@ def test_every_text_of_the_demos_figures_can_be_read() -> None:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_missing_column_and_no_rows_are_named(name: str) -> None:
+def test_a_missing_column_is_named_and_no_rows_are_a_sentence(name: str) -> None:
     chart, frame, _ = CHARTS[name]
     gone = frame.columns[0]
     with pytest.raises(DataError, match=rf"needs the column\(s\) {gone}; the frame has"):
         chart(frame.drop(gone))
-    with pytest.raises(DataError, match="nothing to draw"):
-        chart(frame.clear())
+    said = chart(frame.clear())
+    for width, px in style.WIDTHS.items():
+        layout = style.copy_for_width(said, width).layout
+        (note,) = layout.annotations
+        assert note.text.replace("<br>", " ") == style.NOTHING_TO_DRAW
+        assert layout.width == px
 
 
 def test_map_colours_the_clusters_that_hold_evidence_first_and_has_one_scale() -> None:

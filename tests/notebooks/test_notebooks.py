@@ -1,11 +1,10 @@
-"""The notebooks: how they are kept, that they run to the last cell, and that they find what their openings say."""
+"""The notebooks: how they are kept, that they run to the last cell, and that they end in what they found."""
 
 from __future__ import annotations
 
 import ast
 import base64
 import json
-import operator
 import re
 import shutil
 from dataclasses import replace
@@ -27,27 +26,19 @@ from memlab.errors import DataError, ExportError
 from memlab.figures import _browser
 from memlab.notebooks import run_notebooks, write_results_page
 from memlab.notebooks.execution import _is_unchanged
-from memlab.notebooks.html_page import write_notebook_page
+from memlab.notebooks.html_page import ANSWER, answer_text, write_notebook_page
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"
 NOTEBOOKS = sorted(SOURCE.glob("[0-9]*.ipynb"))
-NUMBER = r"[-+<]?\d[\d,]*(?:\.\d+)?"
-BY_UMAP = ("01_cluster_map",)
-"""What depends on UMAP's layout, which differs between machines and numbers of threads."""
+MOVES = re.compile(r"\d+(?:\.\d+)? ?%|\d\.\d|(?<![\w`])\.\d")
+"""A number that another processor may compute otherwise: a percentage or a decimal."""
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 def cells(path: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return found
-
-
-def findings(text: str) -> list[str]:
-    """The points of a text, each on one line."""
-    return [
-        " ".join(point.split()) for point in re.findall(r"^- (.*(?:\n +.*)*)", text, re.MULTILINE)
-    ]
 
 
 def exported(path: Path) -> set[str]:
@@ -75,7 +66,7 @@ def test_its_pair_says_the_same_without_outputs_in_short_cells(path: Path) -> No
         if c["cell_type"] == "code"
     ]
     assert max(lines) <= 10
-    assert sum(lines) <= 80
+    assert sum(lines) <= 60
 
 
 @each
@@ -84,7 +75,7 @@ def test_it_asks_takes_parameters_defines_nothing_and_answers(path: Path) -> Non
     opening = "".join(found[0]["source"])
     assert opening.splitlines()[0].endswith("?")
     assert re.search(r"^On the committed sample\b", opening, re.MULTILINE)
-    assert [bool(re.search(r"\d", finding)) for finding in findings(opening)] == [True] * 3
+    assert MOVES.findall(opening) == [], "numbers are the run's, the opening has words"
     [picture] = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", opening)
     assert (path.parent / picture).resolve().is_file()
     (tagged,) = (cell for cell in found if "parameters" in cell["metadata"].get("tags", []))
@@ -102,7 +93,8 @@ def test_it_asks_takes_parameters_defines_nothing_and_answers(path: Path) -> Non
     assert re.search(
         "answer|finding", re.findall(r"^#+ .*", prose, re.MULTILINE)[-1], re.IGNORECASE
     )
-    assert "Markdown" in "".join(found[-1]["source"])
+    tags = [cell["metadata"].get("tags", []) for cell in found]
+    assert [i for i, own in enumerate(tags) if ANSWER in own] == [len(found) - 1]
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
     if path.stem != "07_your_memory":  # there the reader writes a memory
         assert not [node for node in ast.walk(tree) if isinstance(node, kinds)]
@@ -113,12 +105,7 @@ def assert_finished(executed: Path, figures: Path) -> None:
     """An executed notebook has run to its end, answers in words, and left its figures."""
     book = cells(executed)
     assert all(cell["execution_count"] for cell in book if cell["cell_type"] == "code")
-    answers = [
-        o["data"]["text/markdown"]
-        for o in book[-1]["outputs"]
-        if "text/markdown" in o.get("data", {})
-    ]
-    answer = "".join(answers[-1])
+    answer = answer_text(jupytext.read(executed))
     assert re.search(r"\d", answer)
     assert not re.search(r"\b(nan|None|inf)\b", answer)
     assert len(re.findall(r"^- ", answer, re.MULTILINE)) <= 7
@@ -199,7 +186,7 @@ def test_a_cell_that_fails_is_named_and_a_figure_says_what_made_it(
 
 
 @each
-def test_the_demo_ran_it_on_the_sample_and_found_what_its_opening_says(path: Path) -> None:
+def test_the_demo_ran_it_on_the_sample_and_its_page_says_first_what_was_found(path: Path) -> None:
     """The demo is the run on the sample; .ci/run makes it before the tests."""
     executed = ROOT / "results" / "notebooks" / path.name
     if not executed.exists():
@@ -211,22 +198,8 @@ def test_the_demo_ran_it_on_the_sample_and_found_what_its_opening_says(path: Pat
     assert_finished(executed, ROOT / "figures")
     gallery = (ROOT / "figures" / "index.html").read_text()
     assert not [name for name in exported(path) if f'id="{name}"' not in gallery]
-    answer = "".join(cells(executed)[-1]["outputs"][-1]["data"]["text/markdown"])
-    stated, computed = (
-        {n.strip(",") for n in re.findall(NUMBER, text)}
-        for text in ("\n".join(findings(sources[0])), answer)
-    )
-    near = _near if path.stem in BY_UMAP else operator.eq
-    missing = {number for number in stated if not any(near(number, other) for other in computed)}
-    assert not missing, f"not in the answer:\n{answer}"
-
-
-def _near(number: str, other: str) -> bool:
-    """Within eight points of a percentage (one place), and a fifth of all else; both are written to as many places."""
-    a, b = (float(text.replace(",", "").lstrip("<")) for text in (number, other))
-    places, theirs = (len(text.partition(".")[2]) for text in (number, other))
-    slack = {0: max(1.5, abs(a) / 5), 1: 8.0}.get(places, abs(a) / 5)
-    return places == theirs and abs(a - b) <= slack
+    page = executed.with_suffix(".html").read_text(encoding="utf-8")
+    assert page.index("Found in this run, on sample:") < page.index("On the committed sample")
 
 
 @pytest.mark.parametrize(
@@ -256,7 +229,7 @@ def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(
         for o in THINGS[:4]
     ]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    run(tmp_path / "log.jsonl", tmp_path, only=only, jobs=2, n_seeds=1, timed=3)
+    run(tmp_path / "log.jsonl", tmp_path, only=only, jobs=2, n_seeds=1)
 
 
 THINGS = (
@@ -405,6 +378,29 @@ def test_a_figure_of_plotly_alone_is_drawn_on_the_page(
     assert "Here is a figure of plotly (no browser to draw with), which this page" in page
 
 
+def test_what_was_found_stands_under_the_title_of_the_page(tmp_path: Path) -> None:
+    """The cell tagged answer is at the end of the notebook, and its output on the first screen of the page."""
+    found = [nbformat.v4.new_output("execute_result", {"text/markdown": "- No: nothing more."})]
+    other = [nbformat.v4.new_output("execute_result", {"text/markdown": "- Not this."})]
+    opening = "# Does it help?\n\nOn the committed sample it does not."
+    book = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_markdown_cell(opening, id="o"),
+            nbformat.v4.new_code_cell("x", outputs=found, metadata={"tags": [ANSWER]}, id="a"),
+            nbformat.v4.new_code_cell("y", outputs=other, id="b"),
+        ]
+    )
+    book.metadata["papermill"] = {"parameters": {"dataset": "../data/mine.jsonl"}}
+    assert answer_text(book) == "- No: nothing more."
+    write_notebook_page(book, tmp_path / "00_a.ipynb")
+    page = (tmp_path / "00_a.html").read_text(encoding="utf-8")
+    places = [page.index(text) for text in ("Does it help?", "Found in this run, on mine:")]
+    places += [page.index("No: nothing more."), page.index("On the committed sample")]
+    assert places == sorted(places)
+    assert page.count("No: nothing more.") == 2, "at its own place, too"
+    assert [cell.cell_type for cell in book.cells] == ["markdown", "code", "code"]
+
+
 def test_what_cannot_be_run(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     write_notebook(tmp_path, "00_a.ipynb", kernel="fortran")
@@ -430,7 +426,7 @@ def test_what_cannot_be_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("only", ["0[15]_", "00", "02", "03_", "04", "06", "07"])
 def test_they_run_on_locomo_unchanged(tmp_path: Path, locomo_path: Path, only: str) -> None:
     """Maps, clusters and rollups of real conversations; test_quality measures the pipelines."""
-    run(locomo_path, tmp_path, only=only, encoder="minilm", timed=3)
+    run(locomo_path, tmp_path, only=only, encoder="minilm")
 
 
 def test_the_page_of_results_leads_to_what_was_found(tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""Questions about a value that has changed: whether a fact with the current value ranks above the stale ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from memlab.embed import Encoder
+from memlab.evaluate.gold_facts import Annotations
+from memlab.knowledge import ConfidenceSettings, resolve
+from memlab.knowledge.decay_curves import PlateauLinear
+from memlab.knowledge.fact_search import current_first_shares
+
+_NO_DECAY, _DEFAULT = ConfidenceSettings(decay=PlateauLinear(floor=1.0)), ConfidenceSettings()
+CONDITIONS: Mapping[str, tuple[ConfidenceSettings, bool]] = {
+    "neither": (_NO_DECAY, False),
+    "decay": (_DEFAULT, False),
+    "supersession": (_NO_DECAY, True),
+    "decay and supersession": (_DEFAULT, True),
+}
+"""With and without decay by the default curve, and with and without superseded facts."""
+_OUTCOMES = {"system": pl.String(), "query_id": pl.String(), "hit": pl.Float64()}
+
+
+def decay_labels(chats: Sequence[Annotations]) -> pl.DataFrame:
+    """Give the age of each gold fact at the end of its chat, and whether it still holds then.
+
+    :param chats: what :func:`memlab.evaluate.gold_facts.read_gold` gave; corrections and what only
+        might be are left out.
+    :returns: ``fact_id``, ``age_days`` and ``still_true``, for :mod:`memlab.knowledge.decay_fitting`.
+    """
+    rows = []
+    for chat in chats:
+        end = max(chat.times.values())
+        for fact in chat.of_kind("fact"):
+            if fact.mode == "is" and not fact.corrected:
+                age = (end - chat.times[fact.since]).total_seconds() / 86_400
+                rows.append((age, chat.active(fact)))
+    schema = {"age_days": pl.Float64(), "still_true": pl.Boolean()}
+    return pl.DataFrame(rows, schema=schema, orient="row").with_row_index("fact_id")
+
+
+def fact_outcomes(
+    questions: pl.DataFrame,
+    facts: pl.DataFrame,
+    *,
+    encoder: Encoder | None = None,
+    conditions: Mapping[str, tuple[ConfidenceSettings, bool]] = CONDITIONS,
+) -> pl.DataFrame:
+    """Say of each question and condition whether a current fact ranks above every stale one.
+
+    Facts are resolved as of the time of the question.
+
+    :param questions: ``query_id``, ``scope``, ``text``, ``now``, and the turns with the current value,
+        ``evidence``, and with those before it, ``stale``.
+    :param facts: of :func:`memlab.knowledge.extract`.
+    :param conditions: see :func:`memlab.knowledge.fact_search.current_first_shares`.
+    :returns: ``system`` (the condition), ``query_id`` and ``hit`` (0 or 1), for
+        :func:`memlab.evaluate.comparison.compare_outcomes`; questions none of whose turns became a
+        fact are left out.
+    """
+    outcomes = [pl.DataFrame(schema=_OUTCOMES)]
+    if questions.is_empty():
+        return outcomes[0]
+    kept = resolve(facts).facts.filter(pl.col("status") != "closing")
+    of_turn = kept.select("fact_id", turn="evidence").explode("turn")
+    sides = [
+        questions.select("query_id", turn=column, current=pl.lit(column == "evidence"))
+        for column in ("evidence", "stale")
+    ]
+    labels = pl.concat(sides).explode("turn").join(of_turn, on="turn")
+    for (query_id, scope, now), asked in questions.group_by(
+        "query_id", "scope", "now", maintain_order=True
+    ):
+        then = resolve(facts.filter(scope=scope), as_of=now, encoder=encoder)
+        own = labels.filter(query_id=query_id)
+        found = current_first_shares(asked, own, then, conditions=conditions, encoder=encoder)
+        found = found.filter(pl.col("n") > 0)
+        outcomes.append(found.select(system="condition", query_id=pl.lit(query_id), hit="share"))
+    return pl.concat(outcomes)

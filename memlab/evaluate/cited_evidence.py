@@ -1,0 +1,63 @@
+"""How much of the evidence a set of summaries still cites, beside how much of all turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
+from memlab.records import Dataset, qrels
+
+
+def cited_shares(nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto") -> pl.DataFrame:
+    """Give the share of questions whose every evidence item is cited, and of turns that are, by kind.
+
+    A summary that cites every turn keeps all evidence and condenses nothing, so the two stand beside
+    each other. The turns are all there are, so their share has no interval.
+
+    :param nodes: summaries with ``kind`` and ``evidence``, the turns that each sentence stands on.
+    :returns: two rows a kind, ``form`` is ``questions`` and ``turns``: ``kind``, ``n``, ``mean`` (null
+        where there is nothing), ``low``, ``high``, ``level``, ``unit`` and ``units``.
+
+    >>> import memlab, polars as pl
+    >>> from memlab.evaluate.cited_evidence import cited_shares
+    >>> data = memlab.sample(turns=200)
+    >>> everything = pl.DataFrame({"kind": "all", "evidence": [[data.turns["turn_id"].to_list()]]})
+    >>> cited_shares(everything, data)["mean"].to_list()
+    [1.0, 1.0]
+    """
+    rows = list[dict[str, Any]]()
+    for (kind,), own in nodes.group_by("kind", maintain_order=True):
+        cited = own.select(pl.col("evidence").explode().explode().drop_nulls().unique())["evidence"]
+        span = _share_of_questions(cited, dataset, unit)
+        turns = dataset.turns["turn_id"].is_in(cited.implode())
+        rows.append({"kind": kind, "form": "questions", **span})
+        rows.append({"kind": kind, "form": "turns", "n": len(turns), "mean": turns.mean()})
+    return pl.DataFrame(rows)
+
+
+def _share_of_questions(cited: pl.Series, dataset: Dataset, unit: Unit) -> dict[str, Any]:
+    """Give the share of questions whose every evidence item is cited, with its interval."""
+    evidence = qrels(dataset.questions, "turn").frame.select("query_id", "doc_id")
+    whole = evidence.group_by("query_id", maintain_order=True).agg(
+        hit=pl.col("doc_id").is_in(cited.implode()).all()
+    )
+    asked = whole.join(dataset.questions, on="query_id", maintain_order="left")
+    values = asked["hit"].cast(pl.Float64).to_numpy().reshape(-1, 1)
+    scopes = clustering_scopes(asked["scope"], unit)
+    span = mean_intervals(values, scopes=scopes, shares=np.array([True])).drop("method")
+    return {"n": asked.height, "mean": asked["hit"].mean(), **span.row(0, named=True)}
+
+
+def summary_sizes(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Count summaries and their words by kind, beside the turns that they were made of.
+
+    :param nodes: summaries with ``kind`` and ``text``.
+    :returns: ``kind`` (``turn`` first), ``n``, ``words`` and ``of_words``, their share of what was said.
+    """
+    sources = [turns.select(pl.lit("turn").alias("kind"), "text"), nodes.select("kind", "text")]
+    words = pl.col("text").str.count_matches(r"\w+").sum()
+    counted = pl.concat(sources).group_by("kind", maintain_order=True).agg(n=pl.len(), words=words)
+    return counted.with_columns(of_words=pl.col("words") / pl.col("words").first())

@@ -1,0 +1,753 @@
+"""Sentences that follow from a table: an answer first, then the figures that carry it.
+
+Each function takes frames as the rest of memlab gives them, and gives :class:`Conclusions`. A
+sentence says no more than its table: a share stands with its interval and the number of questions,
+a difference with its interval and corrected p, and where there are too few questions for any test to
+be significant, the sentence says so and gives no number.
+
+Shares are rounded to whole percent and p to two decimals. One question more or less, which is what
+rankings of two processors differ by, then mostly leaves a sentence as it is; the tables have all
+digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.evaluate.groups import (
+    ALL_QUESTIONS,
+    MULTI_SESSION,
+    SEVERAL_SESSIONS,
+    multi_session_group,
+)
+from memlab.evaluate.report import Report
+from memlab.evaluate.significance import ALPHA, LEVEL, fewest_units, wilson_interval
+from memlab.interval_labels import format_level
+
+_PHRASES = {
+    ALL_QUESTIONS: "all {n:,} questions",
+    SEVERAL_SESSIONS: "the {n:,} questions with evidence in two or more sessions",
+}
+_COUNTED = ("better", "worse", "equivalent", "inconclusive")
+
+
+class Conclusions(tuple[str, ...]):
+    """Sentences, the answer first; printed or shown by a notebook, each is a point.
+
+    >>> from memlab.evaluate.conclusions import Conclusions
+    >>> print(Conclusions(["No: nothing is better.", "It costs more."]))
+    - No: nothing is better.
+    - It costs more.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(f"- {sentence}" for sentence in self)
+
+    __repr__ = __str__
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+# How numbers are written.
+
+
+def percent(share: float) -> str:
+    """Write a share in whole percent, and never one that is not quite 0 or 1 as 0 or 1.
+
+    >>> from memlab.evaluate.conclusions import percent
+    >>> percent(0.197), percent(0.001), percent(0.999), percent(1.0)
+    ('20 %', 'under 1 %', 'over 99 %', '100 %')
+    """
+    whole = round(100 * share)
+    if whole == 0 and share > 0:
+        return "under 1 %"
+    if whole == 100 and share < 1:
+        return "over 99 %"
+    return f"{whole} %"
+
+
+def points(difference: float) -> str:
+    """Write a difference of shares in whole points, with its sign.
+
+    >>> from memlab.evaluate.conclusions import points
+    >>> points(0.157), points(-0.093), points(-0.001)
+    ('+16', '−9', '0')
+    """
+    whole = round(100 * difference)
+    return f"{whole:+d}".replace("-", "−") if whole else "0"
+
+
+def share_text(row: Mapping[str, Any], value: str = "mean", prefix: str = "mean_") -> str:
+    """Write a share with its interval and the level of it: ``20 % [95 %: 14 to 26]``.
+
+    :param row: of a table: ``value``, and its ends ``low`` and ``high`` after the prefix.
+    """
+    low, high = row[f"{prefix}low"], row[f"{prefix}high"]
+    if low is None or high is None:
+        return f"{round(row[value] * row['n']):,} of {row['n']:,}"
+    level = _level(row, f"{prefix}level")
+    return f"{percent(row[value])} [{level}: {round(100 * low)} to {round(100 * high)}]"
+
+
+def difference_text(row: Mapping[str, Any]) -> str:
+    """Write a paired difference with its interval and the level of it: ``+16 points [95 %: +11 to +21]``."""
+    low, high = row["low"], row["high"]
+    if low is None or high is None:
+        return f"{row['win']:,} won and {row['loss']:,} lost"
+    ends = f"{_level(row, 'level')}: {points(low)} to {points(high)}"
+    gain = points(row["difference"])
+    unit = "point" if gain.strip("+−") == "1" else "points"
+    return f"{gain} {unit} [{ends}]"
+
+
+def p_text(p: float, tests: int = 1) -> str:
+    """Write a p value to two decimals, and what it is corrected for.
+
+    >>> from memlab.evaluate.conclusions import p_text
+    >>> p_text(0.0004, 8), p_text(0.0312)
+    ('p < .001, corrected for 8 tests', 'p = .03')
+    """
+    if p < 0.001:
+        text = "p < .001"
+    elif p < 0.01:
+        text = f"p = {p:.3f}".replace("0.", ".")
+    elif p < 0.995:
+        text = f"p = {p:.2f}".replace("0.", ".")
+    else:
+        text = "p = 1"
+    return f"{text}, corrected for {tests} tests" if tests > 1 else text
+
+
+def listed(words: Iterable[str]) -> str:
+    """Join words as a sentence does.
+
+    >>> from memlab.evaluate.conclusions import listed
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    *before, last = words
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def _level(row: Mapping[str, Any], column: str) -> str:
+    level = row[column] if column in row else row["level"]
+    if row.get("unit") != "scope":
+        return format_level(level)
+    return f"{format_level(level)} over {row['units']} memories"
+
+
+def _units(row: Mapping[str, Any]) -> int:
+    """Count what was taken as independent: questions, or the memories that they are about."""
+    return int(row["units"] if row.get("unit") == "scope" else row["n"])
+
+
+def _enough(row: Mapping[str, Any], tests: int = 1) -> bool:
+    return _units(row) >= fewest_units(tests)
+
+
+def _asked(group: str, n: int) -> str:
+    """Name the questions of a group: ``the 178 questions with evidence in two or more sessions``."""
+    if n == 1:
+        phrase = _PHRASES.get(group, "").partition("questions")[2]
+        return f"the one question{phrase}"
+    return _PHRASES.get(group, f"the {{n:,}} questions ({group})").format(n=n)
+
+
+def _code(name: str) -> str:
+    return f"`{name}`"
+
+
+def _found(measure: str) -> str:
+    """Say what a measure counts."""
+    name, _, depth = measure.partition("@")
+    what = {"recall_all": "all evidence", "recall_any": "some evidence"}.get(name)
+    if what is None:
+        return measure
+    if depth.isdigit():
+        return f"{what} among the first {depth}"
+    return f"{what} within {depth}"
+
+
+# What cannot be said.
+
+
+def nothing_measured(n_questions: int = 0) -> str:
+    """Say that no question has evidence, so that nothing can be said."""
+    asked = f"none of the {n_questions:,} questions has" if n_questions else "no question has"
+    return (
+        f"Nothing can be said: {asked} evidence. "
+        "Label some questions with the turns that answer them."
+    )
+
+
+def too_few(
+    row: Mapping[str, Any],
+    tests: int,
+    what: str,
+    *,
+    group: str = ALL_QUESTIONS,
+    noun: str = "question",
+) -> str:
+    """Say that so few questions cannot answer, and how many could.
+
+    :param row: of a comparison: ``n``, and where scopes are the unit, ``unit`` and ``units``.
+
+    >>> from memlab.evaluate.conclusions import too_few
+    >>> said = too_few({"n": 5}, 8, "whether another system finds more")
+    >>> said.partition(": ")[0]
+    'These 5 questions cannot say whether another system finds more'
+    >>> said.partition(": ")[2]
+    'with 8 tests, no difference is significant below 9 questions.'
+    """
+    counted = "one test" if tests == 1 else f"{tests} tests"
+    n, plural = row["n"], f"{noun}s"
+    those = f"This one {noun}" if n == 1 else f"These {n:,} {plural}"
+    if group == SEVERAL_SESSIONS:
+        phrase = f"{noun if n == 1 else plural} with evidence in two or more sessions"
+        those = f"The one {phrase}" if n == 1 else f"The {n:,} {phrase}"
+    if row.get("unit") == "scope":
+        those, plural = f"{those}, about {row['units']} memories,", "memories"
+    return (
+        f"{those} cannot say {what}: with {counted}, no difference is significant below "
+        f"{fewest_units(tests)} {plural}."
+    )
+
+
+def without_several_sessions(groups: Iterable[str]) -> list[str]:
+    """Say that no question has evidence in several sessions, where that is so."""
+    if SEVERAL_SESSIONS in groups:
+        return []
+    return [
+        "No question has evidence in two or more sessions: about such questions nothing can be said."
+    ]
+
+
+def of_one_memory(n_scopes: int) -> list[str]:
+    """Say that all questions are about one memory, where that is so."""
+    if n_scopes != 1:
+        return []
+    return ["All questions are about one memory: what holds for others cannot be said."]
+
+
+def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> list[str]:
+    """Say that the questions are those of other data, where the data that were wanted have none.
+
+    >>> from memlab.evaluate.conclusions import asked_elsewhere
+    >>> asked_elsewhere("mine", "sample", lacking="question about a changed value")
+    ['mine has no question about a changed value, so nothing can be said about it; what follows is of sample.']
+    """
+    if wanted == used:
+        return []
+    line = f"{wanted} has no {lacking}, so nothing can be said about it; what follows is of {used}."
+    return [line]
+
+
+# What is found.
+
+
+def recall(judged: pl.DataFrame, *, measure: str) -> Conclusions:
+    """Say which system finds all evidence of more questions than the baseline.
+
+    :param judged: what :func:`memlab.evaluate.comparison.compare_by_group` gave.
+
+    >>> import memlab
+    >>> from memlab.evaluate import conclusions
+    >>> from memlab.evaluate.comparison import compare_by_group
+    >>> done = memlab.run(["bm25(b=0)", "bm25"], memlab.sample(), encoder=None, store=None, levels=["turn"])
+    >>> said = conclusions.recall(compare_by_group(done.reports, measure="recall_all@10"), measure="recall_all@10")
+    >>> said[0].partition(":")[0]
+    'No'
+    """
+    said, tests = list[str](), judged["p"].count()
+    if not judged["n"].sum():
+        return Conclusions([nothing_measured()])
+    largest = judged.sort("n", descending=True, maintain_order=True).row(0, named=True)
+    if tests and not _enough(largest, tests):
+        few = too_few(largest, tests, "whether another system finds more")
+        return Conclusions([few, *without_several_sessions(judged["group"])])
+    for (group,), rows in reversed([*judged.group_by("group", maintain_order=True)]):
+        n = rows["n"][0]
+        base = rows.filter(pl.col("p").is_null()).row(0, named=True)
+        others = rows.drop_nulls("p").sort("mean", descending=True, maintain_order=True)
+        if others.is_empty():
+            found = f"{share_text(base)} of {_asked(group, n)}"
+            said.append(f"{_code(base['system'])} finds {_found(measure)} for {found}.")
+        elif not _enough(base, tests):
+            what = f"whether another system finds more than {_code(base['system'])}"
+            said.append(too_few(base, tests, what, group=group))
+        else:
+            said.append(_best_of(others.row(0, named=True), base, group, tests, measure))
+            said += _significantly_worse(others, group)
+    return Conclusions([*said, *without_several_sessions(judged["group"])])
+
+
+def _best_of(
+    best: Mapping[str, Any], base: Mapping[str, Any], group: str, tests: int, measure: str
+) -> str:
+    """Answer for one group of questions whether the best of the other systems is better than the baseline."""
+    asked, gain = (
+        _asked(group, best["n"]),
+        f"{difference_text(best)}, {p_text(best['p_holm'], tests)}",
+    )
+    first, other = _code(base["system"]), _code(best["system"])
+    if best["verdict"] == "better":
+        return (
+            f"Yes: {other} finds {_found(measure)} for {share_text(best)} of {asked}, {first} for "
+            f"{share_text(base)}: {gain}."
+        )
+    return (
+        f"No: of {asked}, {first} finds {_found(measure)} for {share_text(base)}, and no other "
+        f"system significantly more; the highest, {other}: {gain}."
+    )
+
+
+def _significantly_worse(tested: pl.DataFrame, group: str) -> list[str]:
+    worse = tested.filter(verdict="worse").to_dicts()
+    if not worse:
+        return []
+    lost = listed(f"{_code(row['system'])} ({difference_text(row)})" for row in worse)
+    return [f"Significantly less over {_asked(group, worse[0]['n'])}: {lost}."]
+
+
+def some_and_all(report: Report, *, measure: str) -> Conclusions:
+    """Set the questions of which some evidence is found beside those of which all is.
+
+    :param report: one that has ``recall_any`` at the depth of ``measure``, else there is no
+        sentence.
+    """
+    some = measure.replace("recall_all", "recall_any")
+    if some == measure or some not in map(str, report.measures):
+        return Conclusions()
+    by, group = multi_session_group(report.per_query)
+    rows = report.summary(by, measures=[some, measure]).filter(group=group).to_dicts()
+    if not rows or not _enough(rows[0]):
+        return Conclusions()
+    found, every = (share_text(row, prefix="") for row in rows)
+    phrase = _asked(SEVERAL_SESSIONS if by != "all" else ALL_QUESTIONS, rows[0]["n"])
+    return Conclusions(
+        [
+            f"{_code(report.name)} finds {_found(some)} for {found} of {phrase}, and all of it for {every}."
+        ]
+    )
+
+
+def sessions_apart(report: Report, *, measure: str) -> Conclusions:
+    """Set questions with evidence in one session beside those with evidence in several."""
+    summary = report.summary("evidence_sessions", measures=measure)
+    rows = {row["group"]: row for row in summary.to_dicts()}
+    one, several = rows.get("1"), rows.get(MULTI_SESSION)
+    if one is None or several is None or not (_enough(one) and _enough(several)):
+        return Conclusions()
+    texts = [
+        f"{share_text(row, prefix='')} of the {row['n']:,} questions with evidence in {where}"
+        for row, where in ((one, "one session"), (several, "several"))
+    ]
+    return Conclusions(
+        [f"{_code(report.name)} finds {_found(measure)} for {texts[0]}, and for {texts[1]}."]
+    )
+
+
+def steps(judged: pl.DataFrame, whole: pl.DataFrame, *, measure: str) -> Conclusions:
+    """Say which steps of an ablation are significant, and what all of them bring.
+
+    :param judged: what :func:`memlab.evaluate.comparison.compare_by_group` gave, stepwise.
+    :param whole: the same, of the first and the last step alone.
+    """
+    tests = judged["p"].count()
+    if not judged["n"].sum():
+        return Conclusions([nothing_measured()])
+    said, able = list[str](), list[pl.DataFrame]()
+    for (group,), rows in judged.group_by("group", maintain_order=True):
+        if _enough(rows.row(0, named=True), tests):
+            able.append(rows)
+        else:
+            said.append(too_few(rows.row(0, named=True), tests, "which step adds", group=group))
+    if able:
+        said.insert(0, _significant_steps(pl.concat(able), tests))
+    ends = whole["p"].count()
+    for row in reversed(whole.drop_nulls("p").to_dicts()):
+        if _enough(row, ends):
+            first = whole.filter(pl.col("p").is_null(), group=row["group"]).row(0, named=True)
+            gain = f"{difference_text(row)}, {p_text(row['p_holm'], ends)}"
+            said.append(
+                f"From {_code(first['system'])} to {_code(row['system'])}, {_found(measure)} goes from "
+                f"{share_text(first)} to {share_text(row)} of {_asked(row['group'], row['n'])}: {gain}."
+            )
+    return Conclusions([*said, *without_several_sessions(judged["group"])])
+
+
+def _significant_steps(judged: pl.DataFrame, tests: int) -> str:
+    significant = judged.filter(pl.col("verdict").is_in(["better", "worse"])).to_dicts()
+    if not significant:
+        return f"No: not one step alone adds significantly ({tests} tests)."
+    texts = [
+        f"{_code(row['system'])} over {_asked(row['group'], row['n'])} ({difference_text(row)}, "
+        f"{p_text(row['p_holm'])})"
+        for row in significant
+    ]
+    answer = "Yes" if any(row["verdict"] == "better" for row in significant) else "No"
+    which = "is" if len(texts) == 1 else "are"
+    return (
+        f"{answer}: of {tests} tests of single steps {len(texts)} {which} significant after "
+        f"correction, {listed(texts)}."
+    )
+
+
+def still_missed(missed: pl.DataFrame, causes: pl.DataFrame, *, k: int) -> Conclusions:
+    """Count what the last pipeline misses, and name the most frequent causes.
+
+    :param missed: what :func:`memlab.evaluate.misses` gave.
+    :param causes: what :func:`memlab.evaluate.count_by_cause` gave of them, with the ``group`` of
+        questions.
+    """
+    if missed.is_empty():
+        return Conclusions()
+    near = (missed["rank"] <= 2 * k).sum()
+    lost = missed["query_id"].n_unique()
+    first = (
+        f"{missed.height:,} evidence items of {lost:,} questions are not among the first {k}; "
+        f"{near:,} of them rank up to {2 * k}."
+    )
+    of_all = causes.filter(pl.col("n") > 0, group=ALL_QUESTIONS)
+    counted = of_all.sort("n", descending=True, maintain_order=True).head(3)
+    names = listed(f"{cause} ({n:,})" for cause, n in counted.select("cause", "n").iter_rows())
+    return Conclusions([first, f"Most frequent causes of these: {names}."])
+
+
+def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
+    """Say whether choosing otherwise among the candidates completes more, or less.
+
+    :param judged: all tests of one family, as :func:`memlab.evaluate.verdicts` gives them, with the
+        columns ``group`` and ``base`` (the ranking that is chosen from).
+    """
+    tested = judged.drop_nulls("p")
+    tests = tested.height
+    if not judged["n"].sum():
+        return Conclusions([nothing_measured()])
+    largest = tested.sort("n", descending=True, maintain_order=True).row(0, named=True)
+    if not _enough(largest, tests):
+        few = too_few(largest, tests, "whether choosing differently completes more")
+        return Conclusions([few, *without_several_sessions(judged["group"])])
+    said = [_choice_answer(tested, tests)]
+    said += [
+        f"{verdict.capitalize()}: {_tested_text(row, tests)}."
+        for verdict, lowest in (("worse", False), ("better", True))
+        for row in _extreme(tested.filter(verdict=verdict), highest=lowest)
+    ]
+    if tested.filter(verdict="better").is_empty():
+        said += [f"Highest: {_tested_text(row, tests)}." for row in _extreme(tested, highest=True)]
+    for (group,), rows in tested.group_by("group", maintain_order=True):
+        first = rows.row(0, named=True)
+        if not _enough(first, tests):
+            said.append(too_few(first, tests, "whether it completes more", group=group))
+    return Conclusions([*said, *without_several_sessions(judged["group"])])
+
+
+def _choice_answer(tested: pl.DataFrame, tests: int) -> str:
+    """Answer in one sentence whether any choice is better or worse than the ranking that it chooses from."""
+    counts = {verdict: (tested["verdict"] == verdict).sum() for verdict in _COUNTED}
+    bases = listed(map(_code, tested["base"].unique(maintain_order=True)))
+    rest = f"{counts['equivalent']} are equivalent and {counts['inconclusive']} inconclusive"
+    harmful = tested.filter(verdict="worse")["system"].unique(maintain_order=True)
+    harm = f" ({listed(map(_code, harmful))})" if len(harmful) else ""
+    better = tested.filter(verdict="better")["system"].unique(maintain_order=True)
+    gain = f" ({listed(map(_code, better))})" if len(better) else ""
+    answer = "Yes" if counts["better"] else "No"
+    return (
+        f"{answer}: of {tests} tests against {bases}, {counts['better'] or 'none'} complete "
+        f"significantly more{gain}, {counts['worse'] or 'none'} significantly less{harm}, {rest}."
+    )
+
+
+def _extreme(tested: pl.DataFrame, *, highest: bool) -> list[dict[str, Any]]:
+    """Give the row with the largest difference or the smallest, if there is one."""
+    ordered = tested.sort("difference", descending=highest, maintain_order=True)
+    return ordered.head(1).to_dicts()
+
+
+def _tested_text(row: Mapping[str, Any], tests: int) -> str:
+    return (
+        f"{_code(row['system'])} on {_code(row['base'])} over {_asked(row['group'], row['n'])}, "
+        f"{difference_text(row)}, {p_text(row['p_holm'], tests)}"
+    )
+
+
+def similarity(pairs: pl.DataFrame) -> Conclusions:
+    """Say whether the evidence items of an answer resemble each other more than other turns do.
+
+    :param pairs: a row a kind of :data:`memlab.cluster.evidence_spread.PAIR_KINDS`: ``kind``, ``n``
+        (questions), ``mean`` (the median cosine), ``low`` and ``high`` (the quartiles).
+    """
+    rows = {row["kind"]: row for row in pairs.to_dicts()}
+    own = rows.get("evidence, other session")
+    controls = [row for kind, row in rows.items() if "random" in kind]
+    if own is None or not controls or own["n"] < fewest_units():
+        few = f"{own['n'] if own else 0} questions have evidence in two sessions, and {fewest_units()} are the fewest."
+        return Conclusions(
+            [f"How similar the evidence items of one answer are cannot be said: {few}"]
+        )
+    higher = all(own["low"] > row["mean"] for row in controls)
+    answer = "resemble" if higher else "do not clearly resemble"
+    texts = [
+        f"{row['mean']:.2f} ({name}; quartiles {row['low']:.2f} and {row['high']:.2f}, {row['n']:,} questions)"
+        for name, row in [("of two items", own), *((row["kind"], row) for row in controls)]
+    ]
+    return Conclusions(
+        [
+            f"Evidence items of different sessions {answer} each other more than other turns do: "
+            f"median cosine {listed(texts)}."
+        ]
+    )
+
+
+def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "") -> Conclusions:
+    """Say which conditions hold for more questions than the first one.
+
+    :param compared: what :func:`memlab.evaluate.comparison.compare_outcomes` gave.
+    :param asked: of what questions, such as ``questions about a changed value``.
+    :param what: what holds, such as ``the current value ranks first``.
+    :param source: what was searched, where several sources stand beside each other.
+    """
+    if compared.is_empty():
+        return Conclusions([f"Whether {what} cannot be said: there are no {asked}."])
+    tested, n = compared.drop_nulls("p").to_dicts(), compared["n"][0]
+    base = compared.filter(pl.col("p").is_null()).row(0, named=True)
+    if not _enough(base, len(tested)):
+        others = listed(f"with {row['system']}" for row in tested)
+        question = f"whether {what} for more of them {others}"
+        noun = asked.partition(" ")[0].removesuffix("s")
+        return Conclusions([too_few(base, len(tested), question, noun=noun)])
+    significant = [row for row in tested if row["p_holm"] < ALPHA]
+    answer = "Yes" if any(row["difference"] > 0 for row in significant) else "No"
+    answer = f"{answer}, from {source}" if source else answer
+    head = f"{answer}: with {base['system']} {what} for {share_text(base)} of {n:,} {asked}"
+    texts = [
+        f"with {row['system']} for {share_text(row)} ({difference_text(row)}, {p_text(row['p_holm'])})"
+        for row in tested
+    ]
+    return Conclusions([f"{head}; {listed(texts)}."])
+
+
+def decay_curves(losses: pl.DataFrame, exponential: pl.DataFrame) -> Conclusions:
+    """Say which family of decay curves predicts held-out facts best, and after how long half no longer hold.
+
+    :param losses: what :func:`memlab.knowledge.decay_fitting.compare_curves` gave.
+    :param exponential: the intervals of an exponential fit: ``estimate``, ``low`` and ``high`` of the
+        half-life in days, and ``level``.
+    """
+    if losses.is_empty() or exponential.is_empty():
+        return Conclusions(
+            ["How fast facts cease to hold cannot be said: there are too few labels."]
+        )
+    half = exponential.row(0, named=True)
+    ordered = losses.sort("log_loss", maintain_order=True)
+    fitted = ordered.filter(~pl.col("family").is_in(["constant", "default"]))
+    best, n = fitted["family"][0], losses["n"][0]
+    beyond = ordered.filter(pl.col("difference_low") > 0)["family"].to_list()
+    worse = [family for family in fitted["family"] if family in beyond]
+    text = (
+        f"significantly worse {'is' if len(worse) == 1 else 'are'} {listed(worse)}"
+        if worse
+        else "no other is significantly worse"
+    )
+    said = [f"On {n:,} facts, of the fitted families `{best}` has the lowest log-loss; {text}."]
+    controls = [family for family in ("default", "constant") if family in beyond]
+    if controls:
+        said.append(f"It predicts significantly better than {listed(map(_code, controls))}.")
+    days = {name: f"{float(f'{half[name]:.2g}'):,.0f}" for name in ("estimate", "low", "high")}
+    ends = f"[{_level(half, 'level')}: {days['low']} to {days['high']}]"
+    said.append(
+        f"Half of the facts no longer hold after {days['estimate']} days {ends} (exponential)."
+    )
+    return Conclusions(said)
+
+
+def cited(kept: pl.DataFrame) -> Conclusions:
+    """Say how much of the evidence summaries still cite.
+
+    :param kept: ``kind`` (of summary), ``form`` (``questions`` or ``turns``), ``n``, ``mean``,
+        ``low`` and ``high``.
+    """
+    texts = []
+    for (kind,), rows in kept.group_by("kind", maintain_order=True):
+        of = {row["form"]: row for row in rows.to_dicts()}
+        if _enough(of["questions"]):
+            asked, turns = share_text(of["questions"], prefix=""), of["turns"]["mean"]
+            counted = f"{of['questions']['n']:,} questions"
+            texts.append(f"{kind}, for {asked} of {counted} ({percent(turns)} of the turns)")
+    if not texts:
+        least = f"fewer than {fewest_units()} questions have evidence"
+        return Conclusions([f"What summaries keep cannot be said: {least}."])
+    return Conclusions([f"Every evidence item is cited by summaries of a {'; '.join(texts)}."])
+
+
+def sizes(counted: pl.DataFrame) -> Conclusions:
+    """Say how much shorter summaries are than what was said.
+
+    :param counted: what :func:`memlab.evaluate.cited_evidence.summary_sizes` gave.
+    """
+    said, *made = counted.to_dicts()
+    if not made or not said["words"]:
+        return Conclusions()
+    texts = [
+        f"{row['n']:,} of a {row['kind']} ({percent(row['of_words'])} of the words)" for row in made
+    ]
+    return Conclusions([f"{said['n']:,} turns became these summaries: {listed(texts)}."])
+
+
+def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
+    """Say whether rankings that are fused with a baseline find more than it.
+
+    :param judged: what :func:`memlab.evaluate.verdicts` gave, of one or several data sets beside
+        each other: ``over`` names each.
+    """
+    tested = judged.drop_nulls("p")
+    tests = tested.height
+    if not judged["n"].sum():
+        return Conclusions([nothing_measured()])
+    largest = tested.sort("n", descending=True, maintain_order=True).row(0, named=True)
+    if not _enough(largest, tests):
+        few = too_few(largest, tests, "whether a search through summaries finds more")
+        return Conclusions([few])
+    better = tested.filter(verdict="better").to_dicts()
+    texts = [
+        f"{_code(row['system'])} ({difference_text(row)} of {row['n']:,} questions)"
+        for row in better
+    ]
+    head = f"Yes: {listed(texts)}" if better else f"No: of {tests} tests none"
+    many = "find" if len(better) > 1 else "finds"
+    said = [f"{head} {many} {_found(measure)} for significantly more questions than `best`."]
+    together = tested.filter(pl.col("system").str.contains("best"))
+    said += [
+        f"{_code(row['system'])}: {difference_text(row)} of {row['n']:,} questions, "
+        f"{p_text(row['p_holm'], tests)}."
+        for row in together.to_dicts()
+        if _enough(row, tests)
+    ]
+    return Conclusions(said)
+
+
+def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:
+    """Say what follow-up questions lose as they are asked, and what brings it back.
+
+    :param table: of one depth, as :func:`memlab.experiments.follow_up_forms_table` gives it.
+    :param data: the name of the conversations.
+    """
+    overall = {row["form"]: row for row in table.filter(kind="all").to_dicts()}
+    if not overall:
+        return Conclusions([f"Nothing can be said: {data} has no follow-up question."])
+    alone, n = overall["standalone"], overall["standalone"]["n"]
+    others = {form: row for form, row in overall.items() if form != "standalone"}
+    if not _enough(alone, len(others)):
+        few = too_few(alone, len(others), "what a follow-up loses", noun="follow-up")
+        return Conclusions([few])
+    asked = others.pop("as asked")
+    lost = asked["p_holm"] < ALPHA and asked["difference"] < 0
+    said = [
+        f"{'Yes, it loses' if lost else 'No significant loss'}: as asked, all evidence is among the first {k} "
+        f"for {share_text(asked)} of {n:,} follow-ups in {data}, in the form that stands alone for "
+        f"{share_text(alone)}: {difference_text(asked)}, {p_text(asked['p_holm'])}."
+    ]
+    for form, row in others.items():
+        same = (
+            "significantly less than"
+            if row["p_holm"] < ALPHA and row["difference"] < 0
+            else "not significantly different from"
+        )
+        said.append(
+            f"Rewritten by `{form}`: {share_text(row)}, {same} the form that stands alone ({difference_text(row)}, "
+            f"{p_text(row['p_holm'])})."
+        )
+    return Conclusions([*said, *_worst_kind(table)])
+
+
+def _worst_kind(table: pl.DataFrame) -> list[str]:
+    """Name the kind of follow-up that loses most as asked, of those with enough questions."""
+    enough = table.filter(pl.col("kind") != "all", pl.col("n") >= fewest_units(), form="as asked")
+    worst = enough.sort("difference", maintain_order=True).head(1).to_dicts()
+    return [
+        f"The kind that loses most as asked is `{row['kind']}`: {share_text(row)} of {row['n']:,}, "
+        f"{difference_text(row)}."
+        for row in worst
+    ]
+
+
+def won_and_lost(won: int, lost: int, n: int, *, p: float, what: str) -> Conclusions:
+    """Say whether a change that wins some questions and loses others is significant."""
+    answer = "significantly" if p < ALPHA else "not significantly"
+    return Conclusions(
+        [f"{what} wins {won:,} and loses {lost:,} of {n:,}: {answer} ({p_text(p)})."]
+    )
+
+
+def memories(
+    systems: pl.DataFrame, tests: pl.DataFrame, *, baseline: str, measure: str
+) -> Conclusions:
+    """Say which memories find all evidence of more questions than the baseline, and which of fewer.
+
+    :param systems: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
+    :param tests: :attr:`memlab.experiments.compare_systems.Comparison.tests`.
+    """
+    base = systems.row(by_predicate=pl.col("system") == baseline, named=True)
+    n = base["n"]
+    if not n:
+        return Conclusions([nothing_measured()])
+    rows = tests.filter(measure=measure).to_dicts() if tests.height else []
+    if rows and not _enough(rows[0], len(rows)):
+        what = f"whether another system finds more than {_code(baseline)}"
+        return Conclusions([too_few(rows[0], len(rows), what)])
+    better = [row for row in rows if row["p_holm"] < ALPHA and row["difference"] > 0]
+    worse = [row for row in rows if row["p_holm"] < ALPHA and row["difference"] < 0]
+    level = [row for row in rows if row["p_holm"] >= ALPHA]
+    found = share_text(base, measure, f"{measure}_")
+    answer = "Yes: some system finds" if better else "No: no system finds"
+    said = [
+        f"{answer} {_found(measure)} for significantly more of {n:,} questions than {_code(baseline)} ({found})."
+    ]
+    for which, part in (("more", better), ("fewer", worse), ("neither more nor fewer", level)):
+        if part:
+            texts = [f"{_code(row['system'])} ({difference_text(row)})" for row in part]
+            said.append(f"Significantly {which}: {listed(texts)}; {len(rows)} tests.")
+    return Conclusions(said)
+
+
+def budgets(systems: pl.DataFrame, *, system: str) -> Conclusions:
+    """Say what a memory finds in few tokens and in many.
+
+    :param systems: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
+    """
+    row = systems.row(by_predicate=pl.col("system") == system, named=True)
+    names = [name for name in row if name.startswith("recall_all@") and name.endswith("tokens")]
+    if not _enough(row):
+        return Conclusions()
+    texts = []
+    for name in (names[0], names[-1]):
+        (low,), (high,) = wilson_interval(np.array([row[name] * row["n"]]), np.array([row["n"]]))
+        ends = {"n": row["n"], "mean": row[name], "low": low, "high": high, "level": LEVEL}
+        budget = int(name.removeprefix("recall_all@").removesuffix(" tokens"))
+        texts.append(f"in {budget:,} tokens for {share_text(ends, prefix='')}")
+    return Conclusions(
+        [f"{_code(system)} finds all evidence {texts[0]} of the questions, {texts[1]}."]
+    )
+
+
+def missed_by(missed: pl.DataFrame, *, system: str) -> Conclusions:
+    """Count how much of what a memory misses is not among its texts at all.
+
+    :param missed: what :func:`memlab.evaluate.misses` gave.
+    """
+    if missed.is_empty():
+        return Conclusions()
+    absent = missed["rank"].null_count()
+    return Conclusions(
+        [
+            f"{_code(system)} misses {missed.height:,} evidence items; {absent:,} of them are in none of its texts."
+        ]
+    )

@@ -1,0 +1,192 @@
+"""Sentences made from tables: right answers, intervals beside numbers, and what cannot be said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab.evaluate import conclusions, verdicts
+from memlab.evaluate.comparison import compare_outcomes
+from memlab.evaluate.groups import ALL_QUESTIONS, SEVERAL_SESSIONS
+from memlab.evaluate.significance import compare_paired
+
+MEASURE = "recall_all@10"
+
+
+def compared(
+    n: int, hits: dict[str, int], *, group: str = ALL_QUESTIONS, scopes: int = 1
+) -> pl.DataFrame:
+    """Compare systems of which each completes the first so many of n questions with the first of them."""
+    values = np.stack([(np.arange(n) < count).astype(float) for count in hits.values()], axis=1)
+    of = np.arange(n) % scopes if scopes > 1 else None
+    rows = compare_paired(values, np.zeros(len(hits), dtype=int), scopes=of)
+    names = pl.DataFrame({"group": group, "system": [*hits]})
+    return names.hstack(rows)
+
+
+def judged(*tables: pl.DataFrame) -> pl.DataFrame:
+    return verdicts([*tables])
+
+
+def test_a_better_system_is_a_yes_with_both_shares_the_difference_and_p() -> None:
+    table = judged(compared(100, {"bm25": 20, "best": 60}))
+    said = conclusions.recall(table, measure=MEASURE)
+    assert said[0] == (
+        "Yes: `best` finds all evidence among the first 10 for 60 % [95 %: 50 to 69] of all 100 questions, "
+        "`bm25` for 20 % [95 %: 13 to 29]: +40 points [95 %: +30 to +49], p < .001."
+    )
+    assert said[1].startswith("No question has evidence in two or more sessions")
+
+
+def test_no_better_system_is_a_no_and_a_harmful_one_is_named() -> None:
+    table = judged(compared(100, {"bm25": 60, "other": 61, "worse": 30}))
+    said = conclusions.recall(table, measure=MEASURE)
+    assert said[0].startswith("No: of all 100 questions, `bm25` finds")
+    assert "the highest, `other`: +1 point [97.5 %:" in said[0]
+    assert said[1].startswith("Significantly less over all 100 questions: `worse` (−30 points [")
+
+
+@pytest.mark.parametrize(
+    ("n", "tests", "enough"), [(5, 1, False), (6, 1, True), (8, 3, True), (6, 3, False)]
+)
+def test_a_verdict_needs_as_many_questions_as_a_test_can_be_significant_with(
+    n: int, tests: int, enough: bool
+) -> None:
+    systems = {"bm25": 0} | {f"s{i}": n for i in range(tests)}
+    said = conclusions.recall(judged(compared(n, systems)), measure=MEASURE)
+    assert said[0].startswith("Yes" if enough else f"These {n} questions cannot say")
+    assert ("%" in said[0]) == enough
+
+
+def test_no_question_one_question_and_one_memory_are_said() -> None:
+    nothing = judged(compared(0, {"bm25": 0, "best": 0}))
+    assert conclusions.recall(nothing, measure=MEASURE)[0].startswith(
+        "Nothing can be said: no question"
+    )
+    one = judged(compared(1, {"bm25": 0, "best": 1}))
+    assert conclusions.recall(one, measure=MEASURE)[0].startswith("This one question cannot say")
+    assert conclusions.of_one_memory(1)[0].startswith("All questions are about one memory")
+    assert conclusions.of_one_memory(2) == []
+
+
+def test_few_multi_session_questions_are_said_beside_an_answer_of_all() -> None:
+    table = judged(
+        compared(40, {"bm25": 0, "best": 40}),
+        compared(1, {"bm25": 0, "best": 1}, group=SEVERAL_SESSIONS),
+    )
+    said = conclusions.recall(table, measure=MEASURE)
+    assert said[0].startswith("The one question with evidence in two or more sessions cannot say")
+    assert said[1].startswith("Yes: `best` finds all evidence")
+    assert "over 99 %" not in said[1]
+    assert "100 % [95 %: 91 to 100]" in said[1]
+
+
+def test_over_memories_their_number_is_what_must_be_enough() -> None:
+    few = judged(compared(100, {"bm25": 10, "best": 90}, scopes=5))
+    said = conclusions.recall(few, measure=MEASURE)
+    assert said[0].startswith("These 100 questions, about 5 memories, cannot say")
+    assert said[0].endswith("below 6 memories.")
+    more = judged(compared(100, {"bm25": 10, "best": 90}, scopes=10))
+    assert "[95 % over 10 memories: " in conclusions.recall(more, measure=MEASURE)[0]
+
+
+def chosen(base: str, group: str, n: int, hits: dict[str, int]) -> pl.DataFrame:
+    return compared(n, hits, group=group).with_columns(base=pl.lit(base))
+
+
+def test_selection_answers_in_one_sentence_and_names_what_does_harm() -> None:
+    table = judged(
+        chosen("combsum", ALL_QUESTIONS, 200, {"combsum": 100, "mmr": 99, "by_cluster": 60}),
+        chosen("best", SEVERAL_SESSIONS, 100, {"best": 50, "mmr": 51, "by_cluster": 49}),
+    )
+    said = conclusions.selection(table, measure=MEASURE)
+    assert said[0].startswith(
+        "No: of 4 tests against `combsum` and `best`, none complete significantly more, "
+        "1 significantly less (`by_cluster`), "
+    )
+    counts = table["verdict"].drop_nulls()
+    assert f"{(counts == 'equivalent').sum()} are equivalent" in said[0]
+    assert said[1].startswith(
+        "Worse: `by_cluster` on `combsum` over all 200 questions, −20 points [98.8 %:"
+    )
+    assert said[2].startswith(
+        "Highest: `mmr` on `best` over the 100 questions with evidence in two"
+    )
+
+
+def test_steps_name_those_that_are_significant_and_what_all_bring() -> None:
+    table = judged(compared(100, {"a": 20, "b": 50}))
+    said = conclusions.steps(table, table, measure=MEASURE)
+    assert said[0].startswith(
+        "Yes: of 1 tests of single steps 1 is significant after correction, `b` over all"
+    )
+    assert said[1].startswith("From `a` to `b`, all evidence among the first 10 goes from 20 % [")
+    none = judged(compared(100, {"a": 20, "b": 21}))
+    assert conclusions.steps(none, none, measure=MEASURE)[0].startswith("No: not one step alone")
+
+
+def outcomes(**hits: list[bool]) -> pl.DataFrame:
+    rows = [
+        {"system": name, "query_id": f"q{n}", "hit": hit}
+        for name, each in hits.items()
+        for n, hit in enumerate(each)
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_conditions_are_compared_question_by_question() -> None:
+    table = compare_outcomes(outcomes(neither=[False] * 20, decay=[True] * 15 + [False] * 5))
+    about: dict[str, Any] = {"asked": "questions about a change", "what": "it is current"}
+    (said,) = conclusions.conditions(table, **about, source="facts")
+    assert said.startswith(
+        "Yes, from facts: with neither it is current for 0 % [95 %: 0 to 16] of 20 questions"
+    )
+    assert "with decay for 75 % [95 %: 53 to 89] (+75 points [" in said
+    few = compare_outcomes(outcomes(neither=[False] * 4, decay=[True] * 4))
+    assert conclusions.conditions(few, **about)[0].startswith(
+        "These 4 questions cannot say whether"
+    )
+    none = compare_outcomes(
+        pl.DataFrame(schema={"system": pl.String, "query_id": pl.String, "hit": pl.Boolean})
+    )
+    assert conclusions.conditions(none, **about)[0].endswith(
+        "there are no questions about a change."
+    )
+
+
+def test_a_level_is_written_as_the_frame_has_it() -> None:
+    losses = pl.DataFrame(
+        {
+            "family": ["exponential", "constant"],
+            "n": 400,
+            "log_loss": [0.5, 0.6],
+            "difference_low": [0.0, 0.05],
+        }
+    )
+    half = pl.DataFrame({"estimate": [257.0], "low": [223.0], "high": [299.0], "level": [0.9]})
+    said = conclusions.decay_curves(losses, half)
+    assert (
+        said[-1]
+        == "Half of the facts no longer hold after 260 days [90 %: 220 to 300] (exponential)."
+    )
+    assert said[1] == "It predicts significantly better than `constant`."
+
+
+def test_similarity_needs_two_items_in_enough_questions_and_names_its_controls() -> None:
+    kinds = ["evidence, other session", "evidence – random", "evidence – random, same speaker"]
+    frame = pl.DataFrame(
+        {
+            "kind": kinds,
+            "n": 30,
+            "mean": [0.4, 0.1, 0.2],
+            "low": [0.3, 0.0, 0.1],
+            "high": [0.5, 0.2, 0.3],
+        }
+    )
+    (said,) = conclusions.similarity(frame)
+    assert said.startswith("Evidence items of different sessions resemble each other more")
+    assert "0.20 (evidence – random, same speaker" in said
+    assert "cannot be said: 3 questions" in conclusions.similarity(frame.with_columns(n=3))[0]
