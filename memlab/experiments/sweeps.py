@@ -66,7 +66,7 @@ def sweep(
 
 
 Clock = Callable[[], float]
-"""Gives the time in seconds, as :func:`time.process_time` does."""
+"""Gives the time in seconds, as the clock of the processor does."""
 TIMED_QUESTIONS = 40
 
 

@@ -27,7 +27,7 @@ def candidates_by_query(
         run = run.top(n)
     places = bench.documents(run.level).at(run.frame["doc_id"])
     for own, scores in _split_by_query(run, places, run.frame["score"].to_numpy()):
-        spread = scores[0] - scores[-1]
+        spread = _spread_of_scores(scores)
         yield own, (scores - scores[-1]) / spread if spread > 0 else np.ones(len(own))
 
 
@@ -63,3 +63,18 @@ def _split_by_query(run: Run, *columns: np.ndarray) -> Iterator[tuple[np.ndarray
     begins = np.flatnonzero(run.frame["rank"].to_numpy() == 1)[1:]
     if run.frame.height:
         yield from zip(*(np.split(column, begins) for column in columns), strict=True)
+
+
+def _spread_of_scores(scores: np.ndarray) -> float:
+    """Give the distance from the first to the last score, and 0 where all are equal.
+
+    A run lowers equal scores by the smallest float32 step each, so that their order is strict: what
+    such steps alone explain is no spread.
+
+    :param scores: (c,) of one query, best first.
+    """
+    spread = float(scores[0] - scores[-1])
+    step = float(np.spacing(np.float32(np.abs(scores).max())))
+    if spread <= step * (len(scores) - 1):
+        return 0.0
+    return spread
