@@ -61,7 +61,10 @@ def with_value(data: Dataset, table: str, column: str, value: object) -> Dataset
 def test_the_fingerprint_is_of_the_content_alone() -> None:
     same = SMALL.fingerprint()
     for table, column in (
-        (t, c) for t, row in TABLES.items() for c in schema(row) if (t, c) != ("sessions", "status")
+        (t, c)
+        for t, row in TABLES.items()
+        for c in schema(row)
+        if (t, c) not in (("sessions", "status"), ("turns", "quoted"))
     ):
         dtype = getattr(SMALL, table).schema[column]
         lists = [None, [], [""], ["u/s/1\x1fu/s/2"]]
