@@ -249,7 +249,8 @@ class Dataset:
     def fingerprint(self) -> str:
         """Give a hash of everything that a result can depend on: 16 hex digits, the same for the same content."""
         digest = hashlib.sha256()
-        said = _without_empty_columns(self.turns, "forwarded_from", "quoted")
+        # Which parts of a text are quoted is found in the text.
+        said = _without_empty_columns(self.turns.drop("quoted", strict=False), "forwarded_from")
         asked = _without_empty_columns(self.questions, *_LATER_COLUMNS)
         for table in (said, self.sessions.drop("status"), asked, self.annotations):
             digest.update(",".join(table.columns).encode())
