@@ -90,7 +90,7 @@ def latency(
     :param clock: gives seconds; another one measures something else.
     :returns: ``system``, ``n`` (questions), ``batch_ms`` (milliseconds a question, the median of
         three runs), ``single_ms`` (the median over the questions), ``low_ms`` and ``high_ms`` (its
-        quartiles: two systems whose quartiles overlap are not told apart).
+        quartiles: two systems whose quartiles overlap are not distinguished).
     :raises DataError: when the bench has no questions, or ``queries`` is not positive.
 
     >>> import memlab
