@@ -8,7 +8,9 @@ the dataset.
 - ``chatgpt``, ``claude_ai``, ``claude_code``, ``discord``, ``letta``, ``mem0``,
   ``openai_messages``, ``sharegpt``, ``slack``, ``table``, ``telegram``, ``whatsapp`` (with
   ``whatsapp_words``): a format each. ``traces``: those of LangSmith and Langfuse.
-- ``export_messages``, ``loose_json``, ``branches``: what they share.
+- ``export_messages``, ``loose_json``, ``branches``: what they share. ``message_fields``,
+  ``conversation_rows``, ``logged_calls``, ``thoughts``: messages of a layout that is not known: who
+  says what, whose rows are, what was asked and answered, and thoughts in answers.
 - ``foreign_files``: files that are known and not read. ``sent_files``: files that people sent.
 """
 
