@@ -37,10 +37,12 @@ OWNER_SCOPE = "me"
 Message = dict[str, Any]
 _ROLES = {
     "user": "(user|human)([ _]?message(chunk)?)?",
-    "assistant": "(assistant|ai|api|bot)([ _]?message(chunk)?)?|model|machine|llm|chatbot|gpt|chatgpt|bing"
-    "|claude|bard|gemini|copilot",
-    "system": "system([ _]?message(chunk)?)?|developer|platform|error|event|info|notification|status",
-    "tool": r"(?s)(.*[\W_])?(tool|function)s?([\W_].*|message.*|call.*|output.*|result.*|use.*|response.*)?"
+    "assistant": "(assistant|ai|api|bot)([ _]?message(chunk)?)?|model|machine|llm|chatbot"
+    "|gpt|chatgpt|bing|claude|bard|gemini|copilot",
+    "system": "system([ _]?message(chunk)?)?|developer|platform"
+    "|error|event|info|notification|status",
+    "tool": r"(?s)(.*[\W_])?(tool|function)s?"
+    r"([\W_].*|message.*|call.*|output.*|result.*|use.*|response.*)?"
     "|.*observation.*|.*ipython.*",
 }
 _THOUGHTS = {
