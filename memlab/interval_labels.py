@@ -17,6 +17,8 @@ CLUSTERED, CLUSTERED_WILSON = "t over scopes", "Wilson over scopes"
 METHODS = (WILSON, NEWCOMBE, BOOTSTRAP, CLUSTERED, CLUSTERED_WILSON)
 ABOUT = ("level", "unit", "units", "method")
 """Columns that say of an interval what it is."""
+MANY_SCOPES = 10
+"""With more scopes than this p can be below .001, and nothing is said of how small it can be."""
 _OTHERWISE = 'unit="question" takes questions as independent.'
 _SELECTORS = {
     "level": cs.float(),
@@ -94,8 +96,12 @@ def format_interval_label(level: float | None, unit: str | None, units: int | No
     if level is not None:
         parts.append(format_level(level))
     if unit is not None:
-        many = unit if units == 1 else f"{unit}s"
-        parts.append(many if unit == "question" or units is None else f"{units:,} {many}")
+        counted = f"{unit}s"
+        if unit != "question" and units is not None:
+            counted = f"{units:,} {counted}"
+        if units == 1:
+            counted = counted.removesuffix("s")
+        parts.append(counted)
     return ", ".join(parts)
 
 
@@ -104,14 +110,18 @@ def interval_labels(frame: pl.DataFrame, name: str) -> list[str]:
     found = interval_columns(frame, name, anywhere=True)
     if found is None:
         return [""] * frame.height
-    columns = [
-        frame[found.about[what]].to_list() if what in found.about else [None] * frame.height
-        for what in ("level", "unit", "units")
-    ]
+    columns = []
+    for what in ("level", "unit", "units"):
+        values = pl.Series([None] * frame.height)
+        if what in found.about:
+            values = frame[found.about[what]]
+        columns.append(values)
     labels = []
     for low, value, *about in zip(frame[found.low], frame[name], *columns, strict=True):
-        there = low is not None or value is not None
-        labels.append(format_interval_label(*about) if there else "")
+        label = ""
+        if low is not None or value is not None:
+            label = format_interval_label(*about)
+        labels.append(label)
     return labels
 
 
@@ -124,11 +134,18 @@ def describe_intervals(frame: pl.DataFrame, name: str = "mean") -> str:
     >>> describe_intervals(frame), describe_intervals(frame.drop("level", "unit"))
     ('95 % intervals over questions', 'intervals')
     """
+    labels = interval_labels(frame, name)
     said = []
-    for label in dict.fromkeys(filter(None, interval_labels(frame, name))):
-        level, _, unit = label.rpartition(", ") if ", " in label else (label, "", "")
-        said.append(f"{level} intervals over {unit}" if unit else f"{level} intervals")
-    return " and ".join(said) or "intervals"
+    for label in dict.fromkeys(labels):
+        level, comma, unit = label.partition(", ")
+        text = f"{level} intervals"
+        if comma:
+            text += f" over {unit}"
+        if label:
+            said.append(text)
+    if not said:
+        return "intervals"
+    return " and ".join(said)
 
 
 def smallest_p(units: int) -> float:
@@ -152,11 +169,11 @@ def scope_note(frame: pl.DataFrame) -> str:
     if not {"p", "unit", "units"} <= {*frame.columns}:
         return ""
     tested = frame.filter(pl.col("p").is_not_null(), unit="scope")
-    few = [
-        units for units in tested["units"].unique(maintain_order=True) if smallest_p(units) >= 0.001
-    ]
-    notes = [f"{units:,} scopes: no p below {_short_p(units)}" for units in few]
-    return f"{'; '.join(notes)}; {_OTHERWISE}" if notes else ""
+    few = tested.filter(pl.col("units") <= MANY_SCOPES)["units"]
+    if few.is_empty():
+        return ""
+    notes = [f"{units:,} scopes: no p below {_short_p(units)}" for units in few.unique().sort()]
+    return f"{'; '.join(notes)}; {_OTHERWISE}"
 
 
 def _short_p(units: int) -> str:

@@ -115,19 +115,20 @@ def difference_intervals(
     ours, theirs = values, values[:, reference]
     differences = ours - theirs
     said = only_zeros_and_ones(values) if shares is None else np.asarray(shares, bool)
-    shares = said & said[reference]
+    paired = np.asarray(said & said[reference], bool)
     low, high = np.full((2, values.shape[1]), np.nan)
     if scopes is not None:
         low, high = clustered_interval(differences, scopes, level=level)
+        paired = np.zeros_like(paired)  # a difference is no share
     elif len(values) > 1:
-        ours, theirs = ours[:, shares] == 1, theirs[:, shares] == 1
-        counts = [each.sum(axis=0) for each in (ours & theirs, ours & ~theirs, ~ours & theirs)]
-        low[shares], high[shares] = newcombe_interval(*counts, len(values), level=level)
-        others = differences[:, ~shares]
-        low[~shares], high[~shares] = bootstrap_interval(others, level=level, seed=seed)
-    if scopes is not None:
-        shares = np.zeros(len(shares), dtype=bool)  # a difference is no share
-    return _describe(low, high, shares, (NEWCOMBE, BOOTSTRAP), (values, scopes, level))
+        ours, theirs = ours[:, paired] == 1, theirs[:, paired] == 1
+        both, win, loss = ours & theirs, ours & ~theirs, ~ours & theirs
+        low[paired], high[paired] = newcombe_interval(
+            both.sum(axis=0), win.sum(axis=0), loss.sum(axis=0), len(values), level=level
+        )
+        others = differences[:, ~paired]
+        low[~paired], high[~paired] = bootstrap_interval(others, level=level, seed=seed)
+    return _describe(low, high, paired, (NEWCOMBE, BOOTSTRAP), (values, scopes, level))
 
 
 def only_zeros_and_ones(values: np.ndarray) -> np.ndarray:

@@ -217,8 +217,8 @@ class Experiment:
         reports = []
         for run, old, name in zip(self.runs, self.reports, self.cells["dataset"], strict=True):
             noted = replace(run, provenance={**run.provenance, "corrections": Path(path).name})
-            how = {"measures": old.measures, "seed": old.seed, "unit": old.unit}
-            reports.append(evaluate(noted, mended[name], **how))
+            how: dict[str, Any] = {"seed": old.seed, "unit": old.unit}
+            reports.append(evaluate(noted, mended[name], measures=old.measures, **how))
         cells = self.cells.with_columns(
             pl.col("dataset").replace({name: new.name for name, new in mended.items()})
         )
