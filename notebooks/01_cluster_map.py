@@ -95,7 +95,8 @@ cluster_spread.speaker_shares(bench)
 # them back as `explorer.selection`. Without a screen it is a picture ([explorer](../docs/explorer.md)).
 
 # %%
-explorer = memlab.explore(bench, "dense", scope=scope, k=k, seed=seed)
+places = points.filter(pl.col("panel") == points["panel"][-1])
+explorer = memlab.explore(bench, "dense", scope=scope, k=k, seed=seed, places=places)
 explorer.question = query_id
 explorer
 

@@ -17,7 +17,7 @@ import polars as pl
 from memlab.errors import DataError
 
 SHRINKAGE = 8
-"""Turns of the scope that a speaker's mean is counted with, and turns that say nothing for the scope's mean."""
+"""κ: turns like the scope that a speaker's mean is counted with, and empty ones in that of the scope."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class SpeakerSums:
         """What is subtracted from the vectors of each speaker: (d,) float64.
 
         The mean of a speaker of n turns, pulled to that of the scope as if κ = :data:`SHRINKAGE`
-        further turns were as the scope is: (n · mean + κ · scope) / (n + κ). A speaker of a single
+        further turns were as the scope is: (n · mean + κ · scope) / (n + κ). A speaker of one
         turn is thus centred on the scope, and of a few turns none is set against the others.
         """
         rows = zip(self.speakers, self.turns, self.vectors, strict=True)

@@ -23,7 +23,7 @@ SPANNED, LARGEST, TOGETHER = (
 )  # fmt: skip
 MEASURED, PERMUTED, WITHIN = "measured", "permuted", "permuted within speakers"
 FEWEST = 6
-"""Questions from which a finding is stated: of fewer, the smallest p of a paired test is above .05."""
+"""Questions from which a finding is stated: of fewer, no p of a paired test is below .05."""
 
 _SIGNIFICANT = 0.05
 
@@ -168,7 +168,7 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
 
 
 def _sentences_of_pairs(found: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[str]:
-    """Say whether evidence items share clusters more than turns of one speaker do, and what the speaker adds."""
+    """Say whether evidence items share clusters more than turns of one speaker do."""
     pairs = found.get((CENTRED, "evidence", TOGETHER, MEASURED))
     if pairs is None:
         return ["No question has two evidence items: whether they share a cluster cannot be said."]
