@@ -43,7 +43,7 @@ import polars as pl
 
 import memlab
 from memlab import evaluate
-from memlab.evaluate import groups
+from memlab.evaluate import comparison, groups
 from memlab.figures import anatomy, curves, export
 
 evaluate.show_tables()
@@ -76,6 +76,10 @@ wanted = ["recall_any@10", "recall@10", "recall_all@10", "recall_all@20"]
 evaluate.results_table(reports, measures=wanted, by=by, group=group)
 
 # %%
+tested = comparison.compare_by_group(reports, measure="recall_all@10")
+tested.select("group", "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
+
+# %%
 curve = evaluate.cutoff_curve(reports, by=by, group=group)
 fig = curves.recall_curves(curve)
 which = "with evidence in two or more sessions" if group == groups.MULTI_SESSION else "with evidence"
@@ -93,6 +97,9 @@ export(fig, "recall-all", data=curve, caption=f"{caption}, n = {curve['n'][0]:,}
 items = reports[-1].per_query.group_by(items=pl.col("n_relevant").clip(upper_bound=4))
 several = items.agg(n=pl.len(), found=pl.mean("recall@10"), complete=pl.mean("recall_all@10"))
 several.sort("items").with_columns(independent=pl.col("found").first().pow("items"))
+
+# %%
+reports[-1].summary("evidence_sessions", measures="recall_all@10")
 
 # %% [markdown]
 # ## One question that loses its evidence

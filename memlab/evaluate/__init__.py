@@ -4,8 +4,9 @@
 what could be reached. ``confidence_intervals`` has every interval, ``significance`` every test and
 verdict, ``comparison`` sets systems side by side, ``tables`` writes tables, ``report_files`` and
 ``trec`` make files, ``misses`` looks closer at what was missed. ``gold_facts`` and
-``fact_measures`` measure extracted facts. What is not exported here is imported from its module.
-Nothing here runs a pipeline, :mod:`memlab.explanation` does.
+``fact_measures`` measure extracted facts, ``changed_values`` those that have changed, and
+``cited_evidence`` summaries. ``conclusions`` makes sentences of tables. What is not exported here is
+imported from its module. Nothing here runs a pipeline, :mod:`memlab.explanation` does.
 
 >>> import memlab
 >>> memlab.evaluate.read_measure("recall_all@10")

@@ -706,11 +706,14 @@ def memories(
     better = [row for row in rows if row["p_holm"] < ALPHA and row["difference"] > 0]
     worse = [row for row in rows if row["p_holm"] < ALPHA and row["difference"] < 0]
     level = [row for row in rows if row["p_holm"] >= ALPHA]
-    found = share_text(base, measure, f"{measure}_")
+    found = ""
+    if f"{measure}_low" in base:
+        found = f" ({share_text(base, measure, f'{measure}_')})"
+    if not rows:
+        return Conclusions([f"There is nothing to compare {_code(baseline)} with{found}."])
     answer = "Yes: some system finds" if better else "No: no system finds"
-    said = [
-        f"{answer} {_found(measure)} for significantly more of {n:,} questions than {_code(baseline)} ({found})."
-    ]
+    more = f"significantly more of {n:,} questions than {_code(baseline)}{found}"
+    said = [f"{answer} {_found(measure)} for {more}."]
     for which, part in (("more", better), ("fewer", worse), ("neither more nor fewer", level)):
         if part:
             texts = [f"{_code(row['system'])} ({difference_text(row)})" for row in part]
