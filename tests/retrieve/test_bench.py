@@ -225,7 +225,10 @@ def test_candidates_have_the_scores_that_bm25_gives_them_among_all(
     np.testing.assert_allclose(both["score"], both["score_right"], atol=2e-5)
 
 
-@pytest.mark.parametrize(("text", "level"), [("best", "turn"), ("combsum", "session")])
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [("best", "turn"), ("combsum", "session"), ("combsum | resonate(margin=0.0)", "turn")],
+)
 def test_the_first_ten_are_nearly_those_of_exact_search(
     large: Bench, text: str, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

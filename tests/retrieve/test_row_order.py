@@ -21,6 +21,7 @@ PIPELINES = [
     "combsum | light",
     "combsum | mmr",
     "combsum | expand_cluster",
+    "combsum | resonate",
     "combsum | fill_sessions",
 ]
 

@@ -58,7 +58,7 @@ def test_a_score_is_the_sum_of_two_standardised_ones(seeds: int, weight: float) 
         )
     nearest = np.where(np.isnan(nearest), np.nanmean(nearest), nearest).tolist()
     expected = standardised(run.frame["score"].to_list()) + weight * standardised(nearest)
-    found = resonate(run, bench, seeds=seeds, weight=weight)
+    found = resonate(run, bench, seeds=seeds, weight=weight, margin=0.0)
     assert places(found, bench) == [before[rank] for rank in np.argsort(-expected)]
     np.testing.assert_allclose(found.frame["score"], -np.sort(-expected), atol=1e-5)
 
@@ -68,7 +68,7 @@ def test_what_resembles_a_first_hit_passes_what_does_not() -> None:
     topic = np.array([0, 0, 1, 2, 3, 1, 0, 2, 3, 0])
     noise = 0.1 * np.random.default_rng(0).normal(size=(10, 4))
     run, bench = drawn(np.linspace(1, 0, 10).tolist(), vectors=np.eye(4)[topic] + noise)
-    found = places(resonate(run, bench, seeds=2, weight=2.0), bench)
+    found = places(resonate(run, bench, seeds=2, weight=2.0, margin=0.0), bench)
     assert set(found[:4]) == {0, 1, 6, 9}
     assert sorted(found) == list(range(10))
 
@@ -85,7 +85,7 @@ def test_without_weight_the_run_stays_as_it_is(level: str) -> None:
 def test_nothing_is_brought_in_or_left_out(level: str) -> None:
     bench = Bench.of(odd_world(), encoder="hashing", progress=False)
     run = memlab.pipeline("dense(k=5)").run(bench, level=level)
-    found = resonate(run, bench, weight=3.0)
+    found = resonate(run, bench, weight=3.0, margin=0.0)
     assert found.level == level
     assert found.frame.sort("query_id", "doc_id")[["query_id", "doc_id"]].equals(
         run.frame.sort("query_id", "doc_id")[["query_id", "doc_id"]]
@@ -99,8 +99,21 @@ def test_fewer_candidates_than_first_hits_keep_their_order_where_nothing_tells_t
     """One has nobody to resemble, two resemble each other equally, three of one direction all do."""
     spread = np.eye(3)[:n] if n < 3 else np.ones((3, 3))
     run, bench = drawn(np.linspace(1, 0, n).tolist(), vectors=spread)
-    found = resonate(run, bench, seeds=5, weight=10.0)
+    found = resonate(run, bench, seeds=5, weight=10.0, margin=0.0)
     assert places(found, bench) == places(run, bench)
+
+
+def test_a_query_whose_first_hit_does_not_stand_out_keeps_its_ranking() -> None:
+    """The first score lies 2.5 standard deviations above the tenth, or is one of an even descent."""
+    clear = [4.0, *np.linspace(1, 0, 39)]
+    even = np.linspace(1, 0, 40).tolist()
+    for scores, stays in ((clear, False), (even, True)):
+        run, bench = drawn(scores, seed=6)
+        distances = standardised(run.frame["score"].to_list())
+        assert (distances[0] - distances[9] < 2.0) == stays
+        found = resonate(run, bench, weight=0.5)
+        assert found.frame.equals(run.frame) == stays
+        assert not resonate(run, bench, weight=0.5, margin=0.0).frame.equals(run.frame)
 
 
 def test_equal_scores_leave_the_similarity_alone() -> None:
@@ -110,7 +123,7 @@ def test_equal_scores_leave_the_similarity_alone() -> None:
     before = places(run, bench)
     similar = (centred[before] @ centred[before[:2]].T).round(6)
     similar[similar >= 1] = -1
-    found = resonate(run, bench, seeds=2, weight=1e-3)
+    found = resonate(run, bench, seeds=2, weight=1e-3, margin=0.0)
     assert places(found, bench) == [
         before[rank] for rank in np.argsort(-similar.max(axis=1), kind="stable")
     ]
@@ -130,14 +143,14 @@ def test_a_copy_of_a_first_hit_gains_what_the_hit_gains() -> None:
     scores = np.linspace(1, 0, 25).tolist()
     run, bench = drawn(scores, vectors=vectors)
     plain = dict(zip(places(run, bench), standardised(scores), strict=True))
-    found = resonate(run, bench, seeds=3, weight=1.0)
+    found = resonate(run, bench, seeds=3, weight=1.0, margin=0.0)
     total = dict(zip(places(found, bench), found.frame["score"].to_list(), strict=True))
     assert total[20] - plain[20] == pytest.approx(total[0] - plain[0], abs=1e-5)
 
 
 def test_copies_of_one_message_alone_keep_their_order() -> None:
     run, bench = drawn(np.linspace(1, 0, 8).tolist(), vectors=np.ones((8, 3)))
-    assert places(resonate(run, bench, weight=5.0), bench) == places(run, bench)
+    assert places(resonate(run, bench, weight=5.0, margin=0.0), bench) == places(run, bench)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +160,8 @@ def test_copies_of_one_message_alone_keep_their_order() -> None:
         ({"weight": -0.1}, "weight is -0.1; expected at least 0"),
         ({"weight": float("nan")}, "weight is nan; expected at least 0"),
         ({"weight": float("inf")}, "weight is inf; expected a finite number"),
+        ({"margin": -1.0}, "margin is -1.0; expected at least 0"),
+        ({"margin": float("inf")}, "margin is inf; expected a finite number"),
     ],
 )
 def test_what_cannot_be_weighed_is_refused(given: dict[str, float], message: str) -> None:
