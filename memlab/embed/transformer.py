@@ -221,6 +221,12 @@ class TransformerEncoder(IdentifiedEncoder):
             ids.astype(np.int32), (hidden / length).astype(np.float16), np.array([0, len(ids)])
         )
 
+    def forget_texts(self) -> None:
+        """Forget the last texts that were read, so that reading one of them takes its time again."""
+        light: bert.Bert | None = vars(self).get("_light")
+        if light is not None:
+            light.read.cache_clear()
+
     def _few(self, texts: Sequence[str]) -> bert.Bert | None:
         """Give what reads the first few texts of a process without torch, and a single one whenever it is asked."""
         self._read_light += len(texts)

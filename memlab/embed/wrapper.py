@@ -199,6 +199,14 @@ def without_cache(encoder: Any) -> Any:
     return encoder
 
 
+def forget_texts(encoder: Any) -> None:
+    """Let an encoder's model forget the last texts that it read, before it is measured how long reading takes."""
+    model = encoder.model if isinstance(encoder, WrappedEncoder) else encoder
+    forget = getattr(model, "forget_texts", None)
+    if forget is not None:
+        forget()
+
+
 def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     """Say what rankings depend on: ``encoder``, its identity, and ``header``, its fields.
 

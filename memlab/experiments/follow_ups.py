@@ -107,5 +107,6 @@ def follow_up_forms_table(
             reference = np.full(wide.width, wide.columns.index("standalone"))
             scopes = clustering_scopes(paired["scope"], unit)
             tested = compare_paired(wide.to_numpy(), reference, scopes=scopes, seed=seed)
-            parts.append(pl.DataFrame({"k": k, "kind": kind, "form": wide.columns}).hstack(tested))
+            about = {"k": k, "kind": kind, "form": wide.columns}
+            parts.append(pl.DataFrame(about, schema_overrides=columns).hstack(tested))
     return pl.concat(parts)

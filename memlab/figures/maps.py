@@ -204,6 +204,7 @@ def embedding_map(
     return style.make_figure(traces, layout_for)
 
 
+@style.said_where_empty
 def speaker_maps(
     points: pl.DataFrame, *, questions: pl.DataFrame | None = None, title: str = "", note: str = ""
 ) -> go.Figure:

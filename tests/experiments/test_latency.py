@@ -17,10 +17,12 @@ import pytest
 
 import memlab
 from memlab import experiments
+from memlab.embed.bert import Bert
 from memlab.experiments import system_rankings
 from memlab.experiments.sweeps import latency, time_in_turn
 from memlab.experiments.system_rankings import AskingOptions
 
+READ = Bert._read
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
@@ -46,10 +48,38 @@ def test_pipelines_take_turns_question_by_question(bench: memlab.Bench) -> None:
     times = time_in_turn(pipelines, bench, parts, clock=lambda: now[0])  # type: ignore[arg-type]
     assert times == pytest.approx(np.array([[2.0] * 3, [3.0] * 3, [5.0] * 3]))
     ids = bench.queries["query_id"]
-    rounds = [asked[start : start + 3] for start in range(0, len(asked), 3)]
-    assert [{query for _, query in each} for each in rounds] == [{ids[row]} for row in (4, 4, 0, 2)]
-    assert all({name for name, _ in each} == set("abc") for each in rounds)
-    assert [each[0][0] for each in rounds[1:]] == ["b", "c", "a"]  # each is once the first
+    expected = [
+        (name, ids[row]) for before, now in ((2, 4), (4, 0), (0, 2)) for name in "abc"
+        for row in (before, now)
+    ]  # fmt: skip
+    assert asked == expected
+
+
+@pytest.mark.parametrize("pipelines", [["dense", "hybrid"], ["hybrid", "dense"]])
+def test_what_one_pipeline_read_of_a_question_is_read_again_by_the_next(
+    pipelines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The encoder remembers its last texts: a sum, asked after its part, would seem the faster of them."""
+    read: list[str] = []
+
+    def counted(reader: Bert, text: str) -> tuple[np.ndarray, np.ndarray]:
+        read.append(text)
+        return READ(reader, text)
+
+    monkeypatch.setattr(Bert, "_read", counted)
+    said = [
+        {"scope": "ann", "sender": "Ann", "text": text} for text in ("Tea.", "A boat.", "Rain.")
+    ]
+    said += [{"scope": "ann", "question": text} for text in ("What do I drink?", "How was it?")]
+    data = memlab.datasets.chatlog.dataset(said, "said")
+    made = memlab.Bench.of(data, encoder=memlab.embed.load("minilm"), progress=False)
+    stages = [memlab.pipeline(text) for text in pipelines]
+    for each in stages:
+        each.run(made.with_rows(np.array([0])))
+    read.clear()
+    time_in_turn(stages, made, [np.array([0]), np.array([1])])
+    texts = made.queries["text"].to_list()[:2]
+    assert read == [text for pair in (texts[::-1], texts) for _ in pipelines for text in pair]
 
 
 def test_the_median_and_its_quartiles_are_of_the_given_clock(bench: memlab.Bench) -> None:
