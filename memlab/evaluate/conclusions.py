@@ -111,12 +111,13 @@ def p_text(p: float, tests: int = 1) -> str:
     """Write a p value to two decimals, and what it is corrected for.
 
     >>> from memlab.evaluate.conclusions import p_text
-    >>> p_text(0.0004, 8), p_text(0.0312)
-    ('p < .001, corrected for 8 tests', 'p = .03')
+    >>> p_text(0.0004, 8), p_text(0.0312), p_text(0.049)
+    ('p < .001, corrected for 8 tests', 'p = .03', 'p = .049')
     """
     if p < 0.001:
         text = "p < .001"
-    elif p < 0.01:
+    elif p < 0.01 or round(p, 2) == ALPHA:
+        # Two decimals would not say on which side of .05 it lies.
         text = f"p = {p:.3f}".replace("0.", ".")
     elif p < 0.995:
         text = f"p = {p:.2f}".replace("0.", ".")
