@@ -66,7 +66,7 @@ def sweep(
 
 
 Clock = Callable[[], float]
-"""Gives the time in seconds, as :func:`time.process_time` does."""
+"""Gives the time in seconds: of the processor or of the wall clock, as Python's module of time has them."""
 TIMED_QUESTIONS = 40
 
 
