@@ -67,7 +67,7 @@ def sweep(
 
 
 Clock = Callable[[], float]
-"""Gives the time in seconds, as the clock of the processor does."""
+"""Gives the time in seconds: of the processor or of the wall clock, as Python's module of time has them."""
 TIMED_QUESTIONS = 40
 
 
