@@ -96,7 +96,7 @@ def follow_up_forms_table(
     """
     columns = {"k": pl.Int64(), "kind": pl.String(), "form": pl.String()}
     nothing = compare_paired(np.zeros((0, 1)), np.array([0])).clear()
-    parts = [pl.DataFrame(schema=columns).hstack(nothing)]
+    parts = list[pl.DataFrame]()
     for (k,), deep in compared.group_by("k", maintain_order=True):
         whole = pl.concat([deep.with_columns(kind=pl.lit("all")), deep])
         for (kind,), rows in whole.group_by("kind", maintain_order=True):
@@ -108,4 +108,4 @@ def follow_up_forms_table(
             scopes = clustering_scopes(paired["scope"], unit)
             tested = compare_paired(wide.to_numpy(), reference, scopes=scopes, seed=seed)
             parts.append(pl.DataFrame({"k": k, "kind": kind, "form": wide.columns}).hstack(tested))
-    return pl.concat(parts)
+    return pl.concat(parts) if parts else pl.DataFrame(schema=columns).hstack(nothing)
