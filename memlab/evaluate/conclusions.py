@@ -503,7 +503,7 @@ def similarity(pairs: pl.DataFrame) -> Conclusions:
     return Conclusions(
         [
             f"Evidence items of different sessions {answer} each other more than other turns do: "
-            f"median cosine {listed(texts)}."
+            f"median cosine {listed(texts)}.".replace("-0.", "−0.")
         ]
     )
 

@@ -311,7 +311,7 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, s
     """Compare every system with one, on each of :data:`TESTED_MEASURES`; Holm's correction within a measure."""
     left_out = ("mean_low", "mean_high", "mean_level")
     nothing = compare_paired(np.zeros((0, 1)), np.array([0])).clear().drop(left_out)
-    parts = [pl.DataFrame(schema={"measure": pl.String(), "system": pl.String()}).hstack(nothing)]
+    named, parts = {"measure": pl.String(), "system": pl.String()}, list[pl.DataFrame]()
     for measure in TESTED_MEASURES:
         wide = per_query.pivot(
             "system", index=["query_id", "scope"], values=measure, maintain_order=True
@@ -324,4 +324,4 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, s
             tested = compare_paired(values, reference, scopes=scopes, seed=seed)
             rows = pl.DataFrame({"measure": measure, "system": names}).hstack(tested)
             parts.append(rows.drop(left_out).filter(pl.col("system") != baseline))
-    return Table(pl.concat(parts))
+    return Table(pl.concat(parts) if parts else pl.DataFrame(schema=named).hstack(nothing))

@@ -96,7 +96,7 @@ def follow_up_forms_table(
     """
     columns = {"k": pl.Int64(), "kind": pl.String(), "form": pl.String()}
     nothing = compare_paired(np.zeros((0, 1)), np.array([0])).clear()
-    parts = [pl.DataFrame(schema=columns).hstack(nothing)]
+    parts = list[pl.DataFrame]()
     for (k,), deep in compared.group_by("k", maintain_order=True):
         whole = pl.concat([deep.with_columns(kind=pl.lit("all")), deep])
         for (kind,), rows in whole.group_by("kind", maintain_order=True):
