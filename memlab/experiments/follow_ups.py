@@ -109,4 +109,6 @@ def follow_up_forms_table(
             tested = compare_paired(wide.to_numpy(), reference, scopes=scopes, seed=seed)
             about = {"k": k, "kind": kind, "form": wide.columns}
             parts.append(pl.DataFrame(about, schema_overrides=columns).hstack(tested))
+    if not parts:
+        return pl.DataFrame(schema=columns).hstack(nothing)
     return pl.concat(parts)
