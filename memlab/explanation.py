@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -132,13 +133,14 @@ def explain(
 
 def explain_nothing() -> Explanation:
     """Give the explanation of no question: no rows, and a sentence for its text."""
-    texts, numbers = dict.fromkeys(("turn_id", "text", "words"), pl.String()), pl.Int64()
-    stages = {"stage": pl.String(), "rank": numbers, "score": pl.Float64(), "snippet": pl.String()}
-    evidence = {"rank": numbers, "lost": pl.String(), "cosine": pl.Float64()}
-    above = {"rank": numbers, "score": pl.Float64(), "cosine": pl.Float64()}
-    question = {"text": "No question with evidence is left to explain.", "answer": None}
-    frames = (pl.DataFrame(schema=texts | columns) for columns in (stages, evidence, above))
-    return Explanation(question, *frames)
+    texts = dict.fromkeys(("turn_id", "text", "words", "stage", "snippet", "lost"), pl.String())
+    columns: dict[str, Any] = {**texts, "rank": pl.Int64(), "score": pl.Float64()}
+    nothing = pl.DataFrame(schema=columns | {"cosine": pl.Float64()})
+    stages = nothing.select("stage", "turn_id", "rank", "score", "text", "snippet")
+    evidence = nothing.select("turn_id", "text", "rank", "lost", "words", "cosine")
+    above = nothing.select("rank", "turn_id", "score", "text", "words", "cosine")
+    question: dict[str, object] = {"text": "No question with evidence is left to explain."}
+    return Explanation(question | {"answer": None}, stages, evidence, above)
 
 
 def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:

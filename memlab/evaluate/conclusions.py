@@ -582,11 +582,11 @@ def cited(kept: pl.DataFrame) -> Conclusions:
         if _enough(of["questions"]):
             asked, turns = share_text(of["questions"], prefix=""), of["turns"]["mean"]
             counted = f"{of['questions']['n']:,} questions"
-            texts.append(f"{kind}, for {asked} of {counted} ({percent(turns)} of the turns)")
+            texts.append(f"of a {kind}, for {asked} of {counted} ({percent(turns)} of the turns)")
     if not texts:
         least = f"fewer than {fewest_units()} questions have evidence"
         return Conclusions([f"What summaries keep cannot be said: {least}."])
-    return Conclusions([f"Every evidence item is cited by summaries of a {'; '.join(texts)}."])
+    return Conclusions([f"Every evidence item is cited by summaries {'; '.join(texts)}."])
 
 
 def sizes(counted: pl.DataFrame) -> Conclusions:
@@ -738,7 +738,9 @@ def budgets(systems: pl.DataFrame, *, system: str) -> Conclusions:
         budget = int(name.removeprefix("recall_all@").removesuffix(" tokens"))
         texts.append(f"in {budget:,} tokens for {share_text(ends, prefix='')}")
     return Conclusions(
-        [f"{_code(system)} finds all evidence {texts[0]} of the questions, {texts[1]}."]
+        [
+            f"{_code(system)} finds all evidence {texts[0]} of the {row['n']:,} questions, {texts[1]}."
+        ]
     )
 
 

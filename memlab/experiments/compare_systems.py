@@ -147,9 +147,10 @@ class Comparison(Experiment):
         """
         name = self.cells["pipeline"][self._index(system)]
         if query_id is None:
-            query_id = self.worst(1, system=name)["query_id"].first()
-        if query_id is None:
-            return explain_nothing()
+            lowest = self.worst(1, system=name)
+            if lowest.is_empty():
+                return explain_nothing()
+            query_id = str(lowest["query_id"][0])
         if "pipeline" in self.about["systems"][name]:
             return super().why(query_id, system=name, k=k)
         of_it = (pl.col("query_id") == query_id) & (pl.col("system") == name)
