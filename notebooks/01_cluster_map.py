@@ -136,6 +136,6 @@ if shares.height:
 # %% [markdown]
 # ## Answer
 
-# %%
+# %% tags=["answer"]
 reached = cluster_spread.share_of_clusters_reached(evidence, first, labels[cluster_spread.CENTRED])
 Markdown("\n".join(f"- {line}" for line in cluster_spread.spread_sentences(table, k=k, reached=reached)))
