@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster.evidence_spread import nearest_same_speaker, observed_and_null_spread
-from memlab.evaluate.significance import compare_with_null
+from memlab.evaluate.significance import compare_with_null, fewest_units
 from memlab.retrieve import Bench
+from memlab.terminal import count_noun
 
 AS_ENCODED, CENTRED = "as encoded", "speaker-centred"
 """What turns are compared by."""
@@ -22,7 +23,7 @@ SPANNED, LARGEST, TOGETHER = (
     "clusters spanned", "share in the largest cluster", "pairs that share a cluster",
 )  # fmt: skip
 MEASURED, PERMUTED, WITHIN = "measured", "permuted", "permuted within speakers"
-FEWEST = 6
+FEWEST = fewest_units()
 """Questions from which a finding is stated: of fewer, no p of a paired test is below .05."""
 
 _SIGNIFICANT = 0.05
@@ -138,14 +139,14 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
     >>> spread_sentences(pl.DataFrame({"of": []}, schema={"of": pl.String}), k=10)
     ['There is no question with evidence: nothing can be said about clusters.']
     """
-    found = {
+    found: dict[tuple[str, ...], dict[str, Any]] = {
         (row["vectors"], row["of"], row["number"], row["clusters"]): row
         for row in table.iter_rows(named=True)
     }
     spanned = found.get((CENTRED, "evidence", SPANNED, MEASURED))
     if spanned is None:
         return ["There is no question with evidence: nothing can be said about clusters."]
-    few = f"{spanned['n']} question{'s' * (spanned['n'] > 1)}"
+    few = count_noun(spanned["n"], "questions")
     if spanned["n"] < FEWEST:
         return [
             f"With {few} nothing can be said about others: from {FEWEST} on, a test can be "
