@@ -139,9 +139,9 @@ def extract(
     all_facts = _all_known_facts(known, [*sessions], [*facts.values()])
     for session, error, endings, left_out in _ask_ended_facts(answered, all_facts, undone, service):
         if left_out:
-            status, before, name = outcomes[session]
+            status, first_reason, name = outcomes[session]
             counted = f"{count_noun(left_out, 'endings')} {_NOT_OWN}"
-            outcomes[session] = (status, "; ".join(filter(None, (before, counted))), name)
+            outcomes[session] = (status, "; ".join(filter(None, (first_reason, counted))), name)
         if error:
             outcomes[session] = ("unanswered", f"what it ends: {error}", service_name(service))
         for fact in endings:
