@@ -1,4 +1,4 @@
-"""Resonance, the opposite of diversity: a candidate that resembles the first hits comes nearer to them."""
+"""Resonance, the opposite of diversity: what resembles the first hits comes nearer to them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _standardised(values: np.ndarray) -> np.ndarray:
 
 
 def _similarity_to_first(vectors: np.ndarray, seeds: int) -> np.ndarray:
-    """Give the similarity of each document to the nearest of the first that is neither itself nor a copy: (n,).
+    """Give the similarity of each document to the nearest of the first, copies aside: (n,).
 
     A document without such a neighbour gets the mean of the others, and so neither gains nor loses.
 
