@@ -12,8 +12,8 @@ the dataset.
   Langfuse.
 - ``export_messages``, ``loose_json``, ``branches``, ``newest_first``, ``html_text``: what they share.
 - ``message_fields``,
-  ``conversation_rows``, ``logged_calls``, ``thoughts``: messages of a layout that is not known: who
-  says what, whose rows are, what was asked and answered, and thoughts in answers.
+  ``conversation_rows``, ``logged_calls``: messages of a layout that is not known: who says what,
+  whose rows are, what was asked and answered.
 - ``foreign_files``: files that are known and not read. ``sent_files``: files that people sent.
 """
 
