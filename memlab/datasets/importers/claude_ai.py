@@ -33,6 +33,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
 )
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _DOCUMENTS = {("tool_use", "artifacts"), ("tool_use", "create_file")}
 _UNSHOWN = re.compile(
@@ -44,6 +45,9 @@ _TAGS = re.compile(r"(?s)<ant(Thinking|Artifact)\b.*?</ant\1>")  # in the text, 
 
 
 _DESIGN = {"messages.content.contentBlocks", "messages.content.authorAccountUuid"}
+
+
+_READ = {"text", "content", "attachments", "files", "files_v2"}
 
 
 def is_claude_ai_export(file: Source) -> bool:
@@ -108,6 +112,7 @@ def _read_claude_ai_conversation(
         text = "\n".join(
             [text, *dict.fromkeys(first_field(file, "extracted_content") for file in pasted)]
         )
+        count_unread_texts(source, scope, each, _READ, text)
         counted = unshown or any(get_nested(block, "type") != "text" for block in blocks)
         if not text.strip() and not caption and counted:
             continue  # Its blocks are counted.

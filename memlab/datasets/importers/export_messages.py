@@ -66,6 +66,7 @@ _THOUGHTS = {
 _ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": "reasoning"}
 _COUNTED = frozenset(("tool_calls", "function_call", "children", *THOUGHTS, *TIMES))
 """Keys of a message that are read, or counted, beside its content."""
+_READ_OF_PARTS = frozenset(("text", "refusal", "annotations", "citations"))
 _UNSPOKEN = {"system": "system messages", "tool": "tool calls", "reasoning": "thoughts"}
 
 
@@ -216,6 +217,7 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
         elif re.search("image|video|audio|file|document|media", kind):
             if spoken := first_field(part, "transcript", "input_audio.transcript", "text"):
                 texts.append(spoken)
+                count_unread_texts(source, scope, part, ("text",), spoken)
                 source.keep("recordings", scope, "kept as their transcripts")
                 continue
             what = next((word for word in ("image", "audio", "video") if word in kind), "file")
@@ -233,6 +235,9 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
             captions.append(f"{what}: {known}" if known else what)
         elif isinstance(said := part.get("text", part.get("refusal")), (str, dict)):
             texts.append(said if isinstance(said, str) else first_text(said.get("value")))
+            count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
+            if isinstance(said, dict):
+                count_unread_texts(source, scope, said, ("value", "annotations"), "")
         elif kind or any(isinstance(each, str) and holds_words(each) for each in part.values()):
             source.drop(f"parts of the kind {kind or 'unknown'!r}", scope)
     return "\n".join(text for text in texts if text), "; ".join(captions)

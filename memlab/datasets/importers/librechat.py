@@ -24,7 +24,6 @@ from memlab.datasets.importers.loose_json import (
     first_field,
     first_text,
     get_list,
-    get_nested,
     join_names,
 )
 from memlab.datasets.source import Source
@@ -136,6 +135,4 @@ def _plain_part(part: Any) -> Any:
         return {"type": "thinking"}
     if kind == "error":
         return {"type": "tool_error"}
-    if kind == "text" and isinstance(part.get("text"), dict):
-        return {"type": "text", "text": first_text(get_nested(part, "text.value"))}
     return part

@@ -62,6 +62,8 @@ def _split_pair(raw: Any) -> Iterator[Any]:
     if not isinstance(raw, dict) or {"from", "role", "value", "content"} & raw.keys():
         yield raw
         return
+    beside = {key: value for key, value in raw.items() if key not in _TURN}
     for role, keys in _PAIR.items():
         if said := next((raw[key] for key in keys if isinstance(raw.get(key), str)), None):
-            yield {"role": role, "content": said}
+            yield {"role": role, "content": said} | beside
+            beside = {}

@@ -27,6 +27,7 @@ from memlab.datasets.unread_texts import count_unread_texts
 
 _NO_ROW = {"scope", "memlab", "question", "content", "messages", "conversations", "parts", "qa"}
 _FIELDS = ("scope", "session", "id", "sender", "role", "text", "timestamp", "caption")
+_FIELDS += ("forwarded_from", "quoted")
 
 
 def is_table_of_messages(file: Source) -> bool:
@@ -57,7 +58,7 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
 
     :param scope: of a row that names none.
     """
-    row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
+    row = {key: record[key] for key in _FIELDS if key in record}
     if row.get("text") is None:
         row["text"] = ""
     role, name = read_role(Source(source.path, people=source.people), "", record, record)
@@ -84,7 +85,7 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     if row.get("timestamp") is None:
         row["timestamp"] = read_time_value(record)
     spoken = f"{row['text']}\n{row.get('caption') or ''}"
-    read = {*_FIELDS, *TIMES, "forwarded_from", "quoted"}
+    read = {*_FIELDS, *TIMES}
     count_unread_texts(source, "", record, read, spoken)
     if row.get("id") is None:
         return row

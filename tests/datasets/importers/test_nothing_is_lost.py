@@ -94,7 +94,9 @@ def write_values(path: Path, values: Any) -> Path:
 
 def words(text: str) -> list[str]:
     """Give the words of a text, without the marks by which tools mention people, places and pages."""
-    plain = re.sub(r"<[@#!:][^<>]*>|<\w+:[^<>]*>|&\w+;|</?think>", " ", text)
+    plain = re.sub(
+        r"<[@#!:][^<>]*>|<\w+:[^<>]*>|&\w+;|</?think>|<This message was edited>", " ", text
+    )
     return [word for word in plain.split() if re.search(r"[^\W\d_]", word)]
 
 
@@ -120,9 +122,10 @@ def is_said(text: str, place: Place) -> bool:
 
 def is_told(data: Dataset, text: str) -> bool:
     """Say whether the words of a string stand in one turn, in their order."""
-    wanted = " ".join(words(html.unescape(text)))
+    text = re.sub(r"^(?:Prompted|Asked)\s+", "", html.unescape(text))
+    wanted = " ".join(words(text))
     if data.issues["found"].str.contains("thought").any():
-        wanted = " ".join(words(re.sub("<think>.*</think>", "", html.unescape(text))))
+        wanted = " ".join(words(re.sub("<think>.*</think>", "", text)))
     columns = data.turns.select("text", "caption", "speaker", "session_id").iter_rows()
     return any(wanted in " ".join(words(" ".join(filter(None, row)))) for row in columns)
 
