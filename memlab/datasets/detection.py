@@ -146,6 +146,8 @@ def _detect_file(file: Source) -> str:
         if "memlab" in file.first_keys:
             return "chatlog"
         found = _first_that_fits(file, names[len(first) :])
+        if found == "chatlog" and file.head.lstrip()[:1] == "[":
+            found = None  # its records are lines
     if found is not None:
         return found
     if file.look_further():

@@ -41,6 +41,7 @@ _UNSHOWN = re.compile(
     r"[^`\n]*\b(?:not|isn[’']t|aren[’']t)\b[^`\n]{0,20}\b(?:supported|available)\b[^`\n]*\n?\s*```\s*"
 )
 """What stands in place of a block: that this device, or the mobile app, does not show it."""
+_ONLY_UNSHOWN = re.compile(r"This block is not supported on your current device yet\.?")
 _TAGS = re.compile(r"(?s)<ant(Thinking|Artifact)\b.*?</ant\1>")  # in the text, in 2024
 
 
@@ -96,6 +97,8 @@ def _read_claude_ai_conversation(
         source.drop("documents", scope, len(blocks) - len(said))
         text, caption = text_and_caption(source, scope, said if blocks else each.get("text"))
         text, unshown = _UNSHOWN.subn("\n", text)
+        if role == "assistant" and _ONLY_UNSHOWN.fullmatch(text.strip()):
+            text, unshown = "", unshown + 1
         source.drop("blocks that the export does not show", scope, unshown)
         files = [
             file for key in ("attachments", "files", "files_v2") for file in get_list(each, key)

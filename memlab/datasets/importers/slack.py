@@ -71,6 +71,7 @@ _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 _READ = {"text", "blocks", "attachments", "files", "file", "user_profile", "bot_profile"}
 _READ |= {"reactions", "edited", "root", "metadata", "username"}
+_READ |= {"slackdump_thread_replies", "replies"}
 
 
 def is_slack_export(file: Source) -> bool:

@@ -281,3 +281,39 @@ def test_both_kinds_of_chats_of_character_ai_are_read(tmp_path: Path) -> None:
         ("me", "c1", "Ahoy"),
         ("me", "h1", "I sail"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("Fwd: I live in Narvik.", "I live in Narvik."),
+        ("See below\nFW: I live in Narvik.\nBo", "I live in Narvik.\nBo"),
+        ("--- Original Message ---\nFrom: Bo\n\nI row.", "From: Bo\n\nI row."),
+    ],
+)
+def test_what_a_mail_passes_on_is_not_the_writers(tmp_path: Path, text: str, quoted: str) -> None:
+    data = load(tmp_path, "log.jsonl", [{"scope": "a", "sender": "Ida", "text": text}])
+    assert data.turns["quoted"].to_list() == [[quoted]]
+
+
+def test_a_list_of_events_is_no_chat_log(tmp_path: Path) -> None:
+    events = [{"type": "event", "ts": "1769940000.000100", "text": "the pump has started"}]
+    with pytest.raises(DataError, match=r"events.json: is none of the formats"):
+        load(tmp_path, "events.json", events)
+
+
+def test_replies_that_slackdump_has_within_a_message_are_turns_and_not_counted(
+    tmp_path: Path,
+) -> None:
+    root = {"type": "message", "user": "U1", "text": "Paint on Tuesday", "ts": "1769940000.000100"}
+    reply = {"type": "message", "user": "U2", "text": "Not on Monday then"}
+    reply |= {"ts": "1769940010.000100", "thread_ts": root["ts"]}
+    channel = {"channel_id": "C1", "name": "ops"}
+    message = root | {"thread_ts": root["ts"], "slackdump_thread_replies": [reply]}
+    data = load(tmp_path, "C1.json", channel | {"messages": [message]})
+    thread = "thread%201769940000.000100"
+    assert places(data) == [
+        ("ops", thread, "Paint on Tuesday"),
+        ("ops", thread, "Not on Monday then"),
+    ]
+    assert data.issues.is_empty()
