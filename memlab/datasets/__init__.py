@@ -8,7 +8,8 @@ gives the same data in batches of whole scopes, for files larger than memory.
 - ``source``: a file with its folder or archive, and what was odd or bad in it. ``archives``: ZIP.
   ``json_values``: JSON of any size. ``fields``: checks of fields.
 - ``message_identity``: ids of messages, sessions and questions. ``time_forms``: times in other forms
-  than ISO 8601.
+  than ISO 8601. ``thoughts``: those of a model in the text of its answer. ``unread_texts``: what
+  stands under keys that nobody knows.
 - ``fetch``: downloads published benchmarks. ``sample``: the sample.
 - ``importers``, ``benchmarks``: exports of chat tools and published benchmarks. They hang on the
   registry :data:`memlab.formats`, as formats of plug-ins do, and are imported when a format is

@@ -57,6 +57,7 @@ and ``evidence``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -108,6 +109,8 @@ _ROLES = {
     "model": "assistant",
 }
 _ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
+_ROLES |= {"developer": "system", "tool": "other", "function": "other", "document": "other"}
+_MESSAGE_FIELDS = frozenset((*_TEXTS, "sender", "timestamp", "quoted", "edited", "n"))
 _PRODUCTS = frozenset(
     ("ai assistant", "chatgpt", "github copilot", "le chat", "meta ai", "microsoft copilot")
 )
@@ -117,6 +120,7 @@ _ASSISTANTS = _PRODUCTS.union(
 )
 
 
+_OTHER_ROLES, _KEPT_AS_PERSONS = "message of other roles", "kept as those of persons"
 TAKEN_BY_NAME = "taken for the assistant by the name; --person NAME says that somebody is called so"
 """What is done with a sender whose name alone says that they are an assistant."""
 
@@ -258,7 +262,15 @@ def make_datasets(
         source.note("sender", f"{names}, whom no message is from", "nobody is called so")
     for name, count in source.report.guessed.items():
         messages = "1 message" if count == 1 else f"{count:,} messages"
-        source.note("assistant", f"{name!r}, {messages}", TAKEN_BY_NAME)
+        taken = TAKEN_BY_NAME
+        if _ROLES.get(_plain_name(name)) == "system":
+            taken = taken.replace("the assistant", "the system")
+        source.note("assistant", f"{name!r}, {messages}", taken)
+    for what, count in (+log.unread).items():
+        first, *rest = what.split(" ", 1)
+        counted = f"1 {what}" if count == 1 else " ".join((f"{count:,}", f"{first}s", *rest))
+        action = _KEPT_AS_PERSONS if what == _OTHER_ROLES else "left out"
+        source.note("messages", counted, action)
     if not log.count and not (source.into and log.asked):
         issues = f"{len(source.report.issues)} issues"
         source.fail(
@@ -295,6 +307,11 @@ class _Log:
         self.ordered = False
         self.query_ids, self.zoneless, self.latest = dict[str, str](), False, dict[str, datetime]()
         self.people = dict[str, set[str]]()
+        # Imported when a log is read: an import of memlab.datasets stays small.
+        from memlab.datasets import thoughts, unread_texts
+
+        self.cut_thoughts, self.list_unread = thoughts.cut_thoughts, unread_texts.list_unread_keys
+        self.unread = Counter[str]()
         self.silent = {_plain_name(name): name for name in (*source.assistants, *source.people)}
         self.begin({}, {})
 
@@ -337,7 +354,12 @@ class _Log:
             record.take("session", fields.check_name, None),
             record.take("id", fields.check_name, None),
         )
-        role, latest = _ROLES.get(role.strip().lower(), "other"), self.latest.get(scope)
+        role, latest = self._known_role(role), self.latest.get(scope)
+        if role == "assistant" and not self.by_place:
+            text, thoughts = self.cut_thoughts(text)
+            self.unread["thought"] += thoughts
+        if not record.keys() <= _MESSAGE_FIELDS:
+            self._count_unread(record)
         if time := self._read_time(record, where, latest):
             self.latest[scope] = max(time, latest or time)
         first = (
@@ -363,6 +385,24 @@ class _Log:
             record["n"] if self.by_place else None,
         )
 
+    def _known_role(self, role: str) -> str:
+        """Give one of the roles; any other is a person's, but for benchmarks."""
+        known = _ROLES.get(role.strip().lower())
+        if known is not None:
+            return known
+        if self.by_place:
+            return "other"
+        self.unread[_OTHER_ROLES] += 1
+        return "user"
+
+    def _count_unread(self, record: Record) -> None:
+        """Count the texts of a message that stand in fields that a chat log has not."""
+        if self.by_place:
+            return
+        spoken = f"{record['text']}\n{record.get('caption') or ''}"
+        for key in self.list_unread(record, _MESSAGE_FIELDS, spoken):
+            self.unread[f"text under the key {key!r}"] += 1
+
     def _role_of_sender(self, speaker: str) -> str:
         """Give the role of a message that has none: by an assistant's name, or a role in place of a name."""
         if is_assistant(self.source, speaker):
@@ -371,7 +411,7 @@ class _Log:
         if name in ("other", "person") or is_person(self.source, speaker):
             return "user"
         role = _ROLES.get(name, "user")
-        if role == "assistant" and speaker != name:
+        if role in ("assistant", "system") and speaker != name:
             self.source.report.guessed[speaker.strip()] += 1
         return role
 

@@ -146,6 +146,8 @@ def _detect_file(file: Source) -> str:
         if "memlab" in file.first_keys:
             return "chatlog"
         found = _first_that_fits(file, names[len(first) :])
+        if found == "chatlog" and file.head.lstrip()[:1] == "[":
+            found = None  # its records are lines
     if found is not None:
         return found
     if file.look_further():
@@ -176,33 +178,53 @@ def _detect_export(source: Source) -> str:
     """Find the tool of a folder or an archive; of many files the first are looked at, and some out of the rest."""
     files = without_sent_files(source.files())
     exports = [name for name in list_formats() if formats.describe(name).kind == "export"]
+    others = [name for name in list_formats() if name not in exports]
     found: dict[str, str] = {}
-    refusals = []
+    refusals: dict[str, str] = {}
+    alone: dict[str, str] = {}
     step = max(1, len(files) // _PROBED)
     for file in (*files[:_PROBED], *files[_PROBED::step]):
         if file.size:
             kind = _recognise(file, exports)
-            if kind is None:
-                refusals.append(_refusal(file))
-            else:
+            if kind is not None:
                 found.setdefault(kind, file.name)
+            elif why := _refusal(file):
+                refusals[file.name] = why
+            elif other := _first_that_fits(file, others):
+                alone.setdefault(other, file.name)
         file.forget()
     if not found:
-        refusals += map(_refusal, source.files(unread=True))
-        _fail_without_export(source, files, list(filter(None, refusals)))
+        for file in source.files(unread=True):
+            if why := _refusal(file):
+                refusals[file.name] = why
+        _fail_without_export(source, files, refusals, alone)
     if len(found) > 1:
-        what = "; ".join(f"{kind} ({name})" for kind, name in found.items())
         source.fail(
-            f"holds exports of several tools: {what}. Give one of the files, or name the format "
-            "with --format"
+            f"holds exports of several tools: {_list_files(found)}. Give one of the files, or name "
+            "the format with --format"
         )
     return next(iter(found))
 
 
-def _fail_without_export(source: Source, files: list[Source], refusals: list[str]) -> NoReturn:
-    if refusals:
-        refusals.sort(key=lambda refusal: "a web page" in refusal)  # which says least
-        source.fail(refusals[0])
+def _list_files(found: dict[str, str]) -> str:
+    return "; ".join(f"{kind} ({name})" for kind, name in found.items())
+
+
+def _fail_without_export(
+    source: Source, files: list[Source], refusals: dict[str, str], alone: dict[str, str]
+) -> NoReturn:
+    """Say what there is in a folder or an archive without an export, and what to do.
+
+    :param refusals: why files that are known are not read; ``alone``: files that are read one by
+        one, by their formats.
+    """
+    if alone:
+        source.fail(
+            f"holds no export of a tool, but files that are read one by one: {_list_files(alone)}. "
+            "Give one of them"
+        )
+    for name, why in sorted(refusals.items(), key=lambda item: "a web page" in item[1]):
+        source.fail(f"holds {name}, which {why}")
     what = "a ZIP archive without a chat"
     if source.path.is_dir():
         what = "a directory, expected a file, an export"

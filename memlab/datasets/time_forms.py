@@ -34,6 +34,8 @@ _GO_CLOCK = re.compile(r" m=[+-][\d.]+$")
 _ZONE_NAME = re.compile(r"(?<=[\dZ])\s*\[[\w/+:-]+\]$|(?<=[+-]\d{4}) [A-Z]{2,5}$|\s*\([^()]*\)$")
 _UTC_NAME = re.compile(r"(?<=\d) ?(?:UTC|GMT)$")
 _SPACED_OFFSET = re.compile(r"(?<=\d) (?=[+-]\d\d:?\d\d$)")
+_YEAR_FIRST = re.compile(r"(\d{4})[/.-](\d{1,2})[/.-](\d{1,2})(?=[T ]|$)")
+_SHORT_HOUR = re.compile(r"^[T ](?=\d:)")
 _MIDNIGHT = re.compile(r"(?<=[T ])24(?=:?00(?::?00(?:\.0+)?)?(?:$|[Z+-]))")
 _MAIL = re.compile(r"(?:[A-Z][a-z]{2}, )?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d.*")
 _DOTNET = re.compile(r"/Date\((-?\d{1,16})(?:[+-]\d{4})?\)/")
@@ -99,6 +101,10 @@ def read_written_time(text: str, order: str | None = None) -> datetime | None:
 
 def _read_iso(text: str) -> datetime | None:
     plain = _ZONE_NAME.sub("", _GO_CLOCK.sub("", text))
+    year_first = _YEAR_FIRST.match(plain)
+    if year_first:
+        year, month, day = year_first[1], year_first[2].zfill(2), year_first[3].zfill(2)
+        plain = f"{year}-{month}-{day}{_SHORT_HOUR.sub(' 0', plain[year_first.end() :])}"
     plain = _UTC_NAME.sub("+00:00", _SPACED_OFFSET.sub("", plain))
     ended = _MIDNIGHT.search(plain)
     if ended:

@@ -21,6 +21,11 @@ _PASTED = re.compile(
     rf"):[ \t]+(\S.*?)[ \t]*$"
 )
 """A message copied out of a chat, with who wrote it and when."""
+_FORWARDED = re.compile(
+    r"(?im)^[ \t]*(?:-{3,} ?(?:forwarded|original) message ?-{3,}|begin forwarded message:"
+    r"|(?:fwd?|fw|forwarded)(?: message)?:)\s*(?P<said>\S(?s:.*\S)?)"
+)
+"""What mail programs and people write before a message that they pass on: all that follows is another's."""
 _LABELLED = re.compile(
     r"(?m)(?:^|(?<=[.!?…] ))(?P<by>[A-Z][\w'’-]*(?: [A-Z][\w'’.-]*){0,2}):[ \t]+(?P<said>\S.*)$"
 )
@@ -83,6 +88,7 @@ def find_quotations(
     []
     """
     found = [*_MARKED.findall(text), *_pasted_messages(text, speaker)]
+    found += [part["said"] for part in _FORWARDED.finditer(text)]
     found += _in_quotation_marks(text)
     if ":" in text:
         found += _labelled(text, speaker, people)

@@ -11,9 +11,8 @@ the dataset.
   ``whatsapp`` (with ``whatsapp_words``): a format each. ``traces``: those of LangSmith and
   Langfuse.
 - ``export_messages``, ``loose_json``, ``branches``, ``newest_first``, ``html_text``: what they share.
-- ``message_fields``, ``conversation_rows``, ``logged_calls``, ``thoughts``: messages of a layout
-  that is not known: who says what, whose rows are, what was asked and answered, and thoughts in
-  answers.
+- ``message_fields``, ``conversation_rows``, ``logged_calls``: messages of a layout that is not
+  known: who says what, whose rows are, what was asked and answered.
 - ``foreign_files``: files that are known and not read. ``sent_files``: files that people sent.
 """
 

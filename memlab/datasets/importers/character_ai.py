@@ -14,6 +14,7 @@ from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make
 from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
 from memlab.datasets.importers.newest_first import oldest_first
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _KEYS = {"chats.turns", "turns.candidates", "turns.turn_key", "histories.histories"}
 _KEYS |= {"histories.msgs", "messages.src__is_human", "messages.src__name", "msgs.src"}
@@ -22,6 +23,9 @@ _TOOLS = {"histories.isHuman", "history.isHuman", "isHuman"}
 _LISTS = ("turns", "msgs", "messages", "history")
 _HUMAN = ("src.is_human", "src__is_human", "author.is_human", "isHuman", "is_human")
 _NAMES = ("src.name", "src__name", "author.name", "name")
+
+
+_READ = {"candidates", "create_time", "created", "date", "src__name", "tgt", "image_prompt_text"}
 
 
 def is_character_ai_export(file: Source) -> bool:
@@ -40,11 +44,10 @@ def read_character_ai_export(source: Source) -> Iterator[Message]:
 
 
 def _list_chats(raw: Any) -> list[Any]:
-    """Give the chats in an object: under ``chats``, ``histories``, or the object itself."""
-    for path in ("chats", "histories.histories", "histories"):
-        if listed := get_list(raw, path):
-            return listed
-    return [raw]
+    """Give the chats in an object: under ``chats`` and ``histories``, or the object itself."""
+    paths = ("chats", "histories.histories", "histories")
+    chats = [chat for path in paths for chat in get_list(raw, path)]
+    return chats or [raw]
 
 
 def _chat_id(chat: Any) -> str:
@@ -94,6 +97,7 @@ def _read_turn(source: Source, session: str, each: Any) -> Iterator[Message]:
         "timestamp": _turn_time(each),
         "role": role,
     }
+    count_unread_texts(source, OWNER_SCOPE, each, _READ, f"{text}\n{more['caption']}")
     yield from make_message(source, OWNER_SCOPE, sender, text, **more)
 
 

@@ -30,6 +30,7 @@ from memlab.datasets.importers.loose_json import (
     list_or_empty,
 )
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _TEXT = {"text", "multimodal_text"}
 _CONTEXT = {"user_editable_context", "model_editable_context"}
@@ -37,6 +38,9 @@ _WIDGET = "The latest state of the widget is:"
 _DAY = 86_400
 _HIDDEN = ("metadata.is_visually_hidden_from_conversation", "metadata.is_user_system_message")
 _MARKER = re.compile("\ue200([^\ue200\ue201]*)\ue201|[\ue200-\ue203]")
+
+
+_READ = {"content", "metadata", "author"}
 
 
 def is_chatgpt_export(file: Source) -> bool:
@@ -94,6 +98,7 @@ def _read_chatgpt_conversation(source: Source, conversation: Record) -> Iterator
         if role == "tool":
             role, parts = "assistant", [part for part in parts if _is_generated(part)]
         text, caption = text_and_caption(source, OWNER_SCOPE, parts)
+        count_unread_texts(source, OWNER_SCOPE, each, _READ, text)
         given = get_list(each, "metadata.attachments")
         if files := [named for file in given if (named := describe_file(file, "name"))]:
             # They name the images that the text points to.

@@ -33,6 +33,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
 )
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _DOCUMENTS = {("tool_use", "artifacts"), ("tool_use", "create_file")}
 _UNSHOWN = re.compile(
@@ -40,10 +41,14 @@ _UNSHOWN = re.compile(
     r"[^`\n]*\b(?:not|isn[’']t|aren[’']t)\b[^`\n]{0,20}\b(?:supported|available)\b[^`\n]*\n?\s*```\s*"
 )
 """What stands in place of a block: that this device, or the mobile app, does not show it."""
+_ONLY_UNSHOWN = re.compile(r"This block is not supported on your current device yet\.?")
 _TAGS = re.compile(r"(?s)<ant(Thinking|Artifact)\b.*?</ant\1>")  # in the text, in 2024
 
 
 _DESIGN = {"messages.content.contentBlocks", "messages.content.authorAccountUuid"}
+
+
+_READ = {"text", "content", "attachments", "files", "files_v2"}
 
 
 def is_claude_ai_export(file: Source) -> bool:
@@ -92,6 +97,8 @@ def _read_claude_ai_conversation(
         source.drop("documents", scope, len(blocks) - len(said))
         text, caption = text_and_caption(source, scope, said if blocks else each.get("text"))
         text, unshown = _UNSHOWN.subn("\n", text)
+        if role == "assistant" and _ONLY_UNSHOWN.fullmatch(text.strip()):
+            text, unshown = "", unshown + 1
         source.drop("blocks that the export does not show", scope, unshown)
         files = [
             file for key in ("attachments", "files", "files_v2") for file in get_list(each, key)
@@ -108,6 +115,7 @@ def _read_claude_ai_conversation(
         text = "\n".join(
             [text, *dict.fromkeys(first_field(file, "extracted_content") for file in pasted)]
         )
+        count_unread_texts(source, scope, each, _READ, text)
         counted = unshown or any(get_nested(block, "type") != "text" for block in blocks)
         if not text.strip() and not caption and counted:
             continue  # Its blocks are counted.

@@ -21,6 +21,7 @@ from memlab.datasets.importers.export_messages import (
 )
 from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _TAG = (
     r"<(system-reminder|ide_\w+|local-command-\w+|command-\w+|bash-\w+|task-notification|user-prompt-submit-hook"
@@ -44,6 +45,9 @@ _SAID = re.compile(
 _MARKED = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 _LINES = [{"type", "sessionId"}, {"parentUuid", "isSidechain"}, {"type", "summary", "leafUuid"}]
 _LINES += [{"type", "messageId", "snapshot"}]
+
+
+_READ = {"message", "toolUseResult", "attachment", "cwd", "gitBranch"}
 
 
 def is_claude_code_export(file: Source) -> bool:
@@ -169,6 +173,7 @@ def _read_line(source: Source, line: Any, file: str) -> Sequence[Message]:
         return source.drop("system messages", OWNER_SCOPE)
     if not spoken and not caption and get_list(said, "content"):
         return ()  # Its parts are counted.
+    count_unread_texts(source, OWNER_SCOPE, line, _READ, spoken)
     own, session = (
         first_field(line, "forkedFrom.messageUuid", "uuid"),
         first_text(line.get("sessionId"), file),

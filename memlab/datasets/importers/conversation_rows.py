@@ -2,33 +2,71 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import Any
 
-from memlab.datasets.importers.loose_json import first_field
+from memlab.datasets.importers.loose_json import first_field, first_text
 
-_USER = ("user_id", "userId", "user", "user.id", "owner_id", "metadata.user_id", "account_id")
-_TENANT = ("tenant", "tenant_id", "tenantId", "organization_id", "org_id")
+_USER = ("userid", "user", "ownerid", "accountid", "customerid", "username")
+_TENANT = ("tenant", "tenantid", "organizationid", "organisationid", "orgid")
 _THREADS = (
-    *("session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId"),
-    *("chat_id", "chatId", "convId", "conv_id", "conversation_hash", "dialogue_id", "dialog_id"),
-    *("metadata.session_id", "metadata.thread_id", "metadata.conversation_id"),
-    *("session", "thread", "conversation", "session.id", "thread.id", "conversation.id"),
+    *("sessionid", "threadid", "conversationid", "chatid", "convid", "conversationhash"),
+    *("dialogueid", "dialogid", "sessionuuid", "threaduuid", "conversationuuid", "chatuuid"),
+    *("roomid", "ticketid", "caseid", "session", "thread", "conversation", "chat", "dialogue"),
+    *("room", "ticket", "topicid"),
 )
-_AROUND = ("flow_id", "flowId", "app_id", "appId", "project_id", "projectId", "workspace_id")
+_AROUND = ("flowid", "appid", "projectid", "workspaceid")
 """Within which a session has its name: another flow may have one of the same name."""
 _NOWHERE = ("", "")
 """The conversation of messages that name none."""
 
 
+@lru_cache(1 << 12)
+def _plain_key(key: str) -> str:
+    """Give a key as all tools write it: ``User ID``, ``user_id`` and ``userId`` are one."""
+    return re.sub(r"[\s_.-]", "", key).lower()
+
+
+def _read_first(raw: Any, keys: tuple[str, ...]) -> str:
+    """Give the first of some keys, however it is written, in a record or in what it says about itself."""
+    if not isinstance(raw, dict):
+        return ""
+    for about in (raw, raw.get("metadata"), raw.get("meta")):
+        if not isinstance(about, dict):
+            continue
+        plain = {_plain_key(key): value for key, value in about.items() if isinstance(key, str)}
+        for key in keys:
+            value = plain.get(key)
+            if isinstance(value, dict):  # an object with its id
+                value = first_field(value, "id", "_id", "uuid", "name")
+            if called := first_text(value):
+                return called
+    return ""
+
+
 def read_user(raw: Any) -> tuple[str, str]:
-    """Give the user that a message or a conversation names, and the tenant; empty where it names none."""
-    return first_field(raw, *_USER), first_field(raw, *_TENANT)
+    """Give the user that a message or a conversation names, and the tenant; empty where it names none.
+
+    >>> read_user({"User ID": 7, "text": "Hello"}), read_user({"metadata": {"userId": "ann"}})
+    (('7', ''), ('ann', ''))
+    """
+    return _read_first(raw, _USER), _read_first(raw, _TENANT)
 
 
 def read_thread(raw: Any) -> tuple[str, str]:
-    """Give the conversation that a message names, and what it is part of; empty where it names none."""
-    thread = first_field(raw, *_THREADS)
-    return thread, first_field(raw, *_AROUND) if thread else ""
+    """Give the conversation that a message names, and what it is part of; empty where it names none.
+
+    A topic within a session is a conversation of its own.
+    """
+    thread = _read_first(raw, _THREADS)
+    if not thread:
+        return "", ""
+    around = _read_first(raw, _AROUND)
+    topic = _read_first(raw, ("topicid",))
+    if topic != thread:
+        around = " ".join(filter(None, (around, topic)))
+    return thread, around
 
 
 class RowPlaces:

@@ -21,6 +21,7 @@ from memlab.datasets.importers.export_messages import (
 from memlab.datasets.importers.loose_json import first_field, first_text
 from memlab.datasets.importers.newest_first import oldest_first
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _LAYOUTS = (
     {"conversation", "time", "author", "message"},
@@ -28,6 +29,7 @@ _LAYOUTS = (
 )
 _TIMES = ("%m/%d/%Y %H:%M:%S %z", "%m/%d/%Y %I:%M:%S %p %z", "%m/%d/%Y %I:%M:%S %p")
 _AI = "copilot"
+_READ = {"conversation", "chatname", "author", "time", "createdat"}
 
 
 def is_copilot_history(file: Source) -> bool:
@@ -81,4 +83,5 @@ def _read_row(source: Source, row: dict[str, Any]) -> Iterator[Message]:
         "role": role,
     }
     text = first_field(row, "message", "messagecontent")
+    count_unread_texts(source, OWNER_SCOPE, row, _READ, text)
     yield from make_message(source, OWNER_SCOPE, sender, text, **more)

@@ -14,6 +14,7 @@ from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import Message, make_message, name_chat, name_person
 from memlab.datasets.importers.loose_json import first_field, get_list, get_nested
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _TALK = {
     "",
@@ -29,6 +30,10 @@ _TALK = {
 }
 _MENTION = re.compile(r"<@!?([^>&\s]+)>")
 _EMOJI = re.compile(r"<a?(:\w+:)\d+>")
+
+
+_READ = {"content", "author", "embeds", "attachments", "stickers", "reactions", "mentions"}
+_READ |= {"inlineEmojis", "reference", "forwardedMessage", "interaction"}
 
 
 def is_discord_export(file: Source) -> bool:
@@ -98,6 +103,7 @@ def _read_discord_message(
         source.keep("edited messages", scope)
     if not text and not caption and stickers:
         return source.drop("stickers", scope)
+    count_unread_texts(source, scope, each, _READ, text)
     called = first_field(author, "nickname", "name")
     role = messenger_role(source, called, is_bot=is_bot if isinstance(is_bot, bool) else None)
     more = {

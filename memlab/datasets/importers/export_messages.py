@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
+from memlab.datasets.chatlog import is_person
 from memlab.datasets.fields import BadField
 from memlab.datasets.importers.loose_json import (
     UNREADABLE,
@@ -17,28 +19,36 @@ from memlab.datasets.importers.loose_json import (
 )
 from memlab.datasets.importers.message_fields import (
     NAMES,
+    THOUGHTS,
     TIMES,
     describe_version,
     find_content,
     has_thoughts,
+    has_unreadable_time,
     holds_unknown_words,
     list_role_types,
     read_flagged_role,
     read_message_id,
     read_time_value,
 )
-from memlab.datasets.importers.thoughts import cut_thoughts
 from memlab.datasets.source import Source
+from memlab.datasets.thoughts import cut_thoughts
+from memlab.datasets.unread_texts import count_unread_texts, holds_words
 
 __all__ = ["TIMES"]
 
 OWNER_SCOPE = "me"
 """The scope of an export that holds one person's conversations and does not name the person."""
 Message = dict[str, Any]
+_FAMILIES = (
+    "(chat)?gpt|claude|gemini|gemma|(code)?llama|mistral|mixtral|qwen|deepseek|phi|command|grok"
+)
+"""Models that a role may name with their number: ``gpt-4o``, ``llama3:8b``."""
 _ROLES = {
     "user": "(user|human)([ _]?message(chunk)?)?",
     "assistant": "(assistant|ai|api|bot)([ _]?message(chunk)?)?|model|machine|llm|chatbot"
-    "|gpt|chatgpt|bing|claude|bard|gemini|copilot",
+    "|gpt|chatgpt|bing|claude|bard|gemini|copilot"
+    rf"|assistant\W.*|({_FAMILIES})[-_ :./]?[\w.:/-]*\d[\w.:/-]*|o\d([-_]\w+)*",
     "system": "system([ _]?message(chunk)?)?|developer|platform"
     "|error|event|info|notification|status",
     "tool": r"(?s)(.*[\W_])?(tool|function)s?"
@@ -54,6 +64,9 @@ _THOUGHTS = {
     "thoughts",
 }
 _ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": "reasoning"}
+_COUNTED = frozenset(("tool_calls", "function_call", "children", *THOUGHTS, *TIMES))
+"""Keys of a message that are read, or counted, beside its content."""
+_READ_OF_PARTS = frozenset(("text", "refusal", "annotations", "citations"))
 _UNSPOKEN = {"system": "system messages", "tool": "tool calls", "reasoning": "thoughts"}
 
 
@@ -155,6 +168,15 @@ def name_conversation(source: Source, file: Source, number: int) -> str:
     return f"c{number:04}" if len(source.members) == 1 else f"{file.stem}-{number}"
 
 
+def name_files(source: Source) -> dict[str, str]:
+    """Give a name for the session of each file: its own, with its folder where another file is called so."""
+    stems = [PurePosixPath(file.name).stem for file in source.members]
+    names = {}
+    for file, stem in zip(source.members, stems, strict=True):
+        names[file.name] = file.stem if stems.count(stem) > 1 else stem
+    return names
+
+
 def normalise_role(value: Any) -> str | None:
     """Give the role that a tool calls so: ``user``, ``assistant``, ``system``, ``tool``; ``None`` for no role."""
     called = value.strip().lower() if isinstance(value, str) else ""
@@ -195,6 +217,7 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
         elif re.search("image|video|audio|file|document|media", kind):
             if spoken := first_field(part, "transcript", "input_audio.transcript", "text"):
                 texts.append(spoken)
+                count_unread_texts(source, scope, part, ("text",), spoken)
                 source.keep("recordings", scope, "kept as their transcripts")
                 continue
             what = next((word for word in ("image", "audio", "video") if word in kind), "file")
@@ -212,8 +235,11 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
             captions.append(f"{what}: {known}" if known else what)
         elif isinstance(said := part.get("text", part.get("refusal")), (str, dict)):
             texts.append(said if isinstance(said, str) else first_text(said.get("value")))
-        elif kind:
-            source.drop(f"parts of the kind {kind!r}", scope)
+            count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
+            if isinstance(said, dict):
+                count_unread_texts(source, scope, said, ("value", "annotations"), "")
+        elif kind or any(isinstance(each, str) and holds_words(each) for each in part.values()):
+            source.drop(f"parts of the kind {kind or 'unknown'!r}", scope)
     return "\n".join(text for text in texts if text), "; ".join(captions)
 
 
@@ -238,18 +264,32 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
 
     :returns: the role, ``None`` for a person of another role or where there is none; and the name.
     """
-    called = [raw.get("role"), raw.get("from"), raw.get("sender"), inner.get("role")]
+    called = [raw.get("role"), inner.get("role")]
+    senders = [raw.get("from"), raw.get("sender"), raw.get("author"), raw.get("speaker")]
+    called = [*called[:1], *senders[:2], *called[1:], *senders[2:]]
     known = [read_flagged_role(raw), read_flagged_role(inner), *list_role_types(inner)]
     kinds = [inner.get("type"), *get_list(raw, "id")[-1:], raw.get("type")]
-    roles = (normalise_role(value) for value in (*known, *called, *kinds))
-    role = _ITEMS.get(first_field(raw, "type")) or next((role for role in roles if role), None)
-    name = first_field(inner, *NAMES)
     own = first_text(*called)
-    if own and not normalise_role(own):
+    denied = is_person(source, own)
+    stated = next(filter(None, map(normalise_role, known)), None)
+    role = _ITEMS.get(first_field(raw, "type")) or stated
+    if role is None and denied:
+        role = "user"
+    if role is None:
+        role = next(filter(None, map(normalise_role, (*called, *kinds))), None)
+        if role == "assistant" and _is_name_of_one(own) and own in senders:
+            source.report.guessed[own] += 1
+    name = first_field(inner, *NAMES)
+    if own and (denied or not normalise_role(own)):
         name = name or own
         if role is None:
             source.keep("messages of other roles", scope, "kept as those of persons")
     return role, name
+
+
+def _is_name_of_one(sender: str) -> bool:
+    """Say whether a sender is called as an assistant is, and not by the word for one."""
+    return sender.istitle() and sender not in ("Assistant", "Model", "Machine", "Chatbot")
 
 
 def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
@@ -270,7 +310,7 @@ def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Me
         role, name = read_role(source, scope, raw, inner)
         if (role or not name) and not is_spoken_role(source, scope, role):
             continue
-        said = find_content(inner)
+        key, said = find_content(inner)
         calls = get_list(inner, "tool_calls") or [1] * bool(inner.get("function_call"))
         source.drop("tool calls", scope, len(calls))
         thinks = has_thoughts(inner)
@@ -286,6 +326,11 @@ def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Me
             if holds_unknown_words(inner):
                 source.drop("messages whose content has an unknown key", scope)
                 continue
+        read, spoken = {key, *_COUNTED}, f"{text}\n{caption}\n{said}"
+        count_unread_texts(source, scope, inner, read, spoken)
+        if inner is not raw:
+            count_unread_texts(source, scope, raw, {"kwargs", "data"}, spoken)
+        source.drop("times that cannot be read", scope, has_unreadable_time(inner))
         more = {"caption": caption, "id": read_message_id(inner) or None}
         more |= {"timestamp": read_time_value(inner), "edited": describe_version(inner)}
         yield {"role": role, "sender": name or role, "text": text, **more}

@@ -15,6 +15,7 @@ _DISCORD, _WRITE = (
     "export it again with --format Json",
     "write it as a chat log (docs/conversations.md)",
 )
+_CLINE = "what a window of Cline or Roo Code shows"
 _EXPORT = "export the chat as text or JSON from its tool"
 _BEGINNINGS = (
     (r"SQLite format 3\0", "a database of SQLite", _EXPORT),
@@ -66,6 +67,15 @@ _BEGINNINGS = (
     (r'(?s)\s*\[\{"id".{0,400}?"mapping".*?[^\\]"fragments":', "DeepSeek's export", _WRITE),
     (r"From \S+ .*\n|(?:Delivered-To|Return-Path|Received): ", "mail", _WRITE),
 )
+_BESIDE = (
+    ({"say", "ts", "type"}, _CLINE, "give the api_conversation_history.json beside it"),
+    ({"ask", "ts", "type"}, _CLINE, "give the api_conversation_history.json beside it"),
+    (
+        {"object", "assistants"},
+        "a Jan thread without its messages",
+        "give its folder, with messages.jsonl",
+    ),
+)
 _KEYS = (
     ({"messages.sender_name", "messages.timestamp_ms"}, "Messenger's or Instagram's export"),
     ({"messages.creator", "messages.created_date"}, "Google Chat's export"),
@@ -77,28 +87,18 @@ _KEYS = (
         {"header", "title", "activityControls"},
         "Google's activity (My Activity) in another product than Gemini",
     ),
-    (
-        {"say", "ts", "type"},
-        "what a window of Cline or Roo Code shows, not its api_conversation_history.json",
-    ),
-    (
-        {"ask", "ts", "type"},
-        "what a window of Cline or Roo Code shows, not its api_conversation_history.json",
-    ),
-    ({"object", "assistants"}, "a Jan thread without its messages.jsonl"),
-    ({"messages.contentParts"}, "a session of Chatbox"),
     ({"chat-sessions-list"}, "Chatbox's data"),
     ({"data.chats", "data.folders"}, "TypingMind's data"),
+    ({"chat-sessions"}, "Chatbox's data"),
+    ({"chat-next-web-store"}, "NextChat's backup"),
+    ({"exportType", "state"}, "LobeChat's export"),
+    ({"history", "folders", "prompts"}, "Chatbot UI's export"),
+    ({"indexedDB", "localStorage"}, "Cherry Studio's backup"),
     ({"requesterUsername", "requests"}, "a chat of GitHub Copilot in VS Code"),
     ({"workspaceDirectory", "history.message"}, "a session of Continue"),
     ({"internal", "visible"}, "a chat of text-generation-webui"),
     ({"gamestarted", "actions"}, "a story of KoboldAI"),
     ({"storyContainerVersion"}, "a story of NovelAI"),
-    ({"conv", "messages.convId"}, "a conversation of llama.cpp's web UI"),
-    ({"threads", "messages.threadId"}, "T3 Chat's export"),
-    ({"messages.session_id", "messages.sender_name"}, "messages of Langflow"),
-    ({"messages.role_type"}, "a session of Zep"),
-    ({"chatId", "parentId", "versions"}, "a chat of Le Chat"),
     ({"ID", "Timestamp", "Contents"}, "Discord's own data package, which has your half alone"),
     ({"conversations_memory"}, "what Claude remembers, without the conversations"),
     ({"prompt_template", "docs"}, "Claude's projects, without the conversations"),
@@ -123,7 +123,7 @@ def explain_refusal(file: Source) -> str | None:
     for form, what, remedy in _BEGINNINGS:
         if re.match(form, file.head):
             return f"looks like {what}, which memlab does not read: {remedy}"
-    for keys, what in _KEYS:
+    for keys, what, *advice in (*_BESIDE, *_KEYS):
         if keys <= file.keys:
-            return f"looks like {what}, which memlab does not read: {_WRITE}"
+            return f"looks like {what}, which memlab does not read: {next(iter(advice), _WRITE)}"
     return None

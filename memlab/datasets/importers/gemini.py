@@ -26,6 +26,7 @@ from memlab.datasets.importers.loose_json import (
 )
 from memlab.datasets.importers.newest_first import oldest_first
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _PRODUCT = re.compile(r"(?i)\b(?:gemini|bard)\b")
 _HEADER = re.compile(r'(?i)"(?:header|products)"\s*:\s*\[?\s*"[^"]*\b(?:gemini|bard)\b')
@@ -57,6 +58,10 @@ _ZONES |= {"CEST": 2, "MESZ": 2, "EET": 2, "EEST": 3, "MSK": 3, "IST": 5.5, "SGT
 _ZONES |= {"KST": 9, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EST": -5, "EDT": -4}
 _ZONES |= {"CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "BRT": -3}
 _ZONED = re.compile(r"^(.*\S)\s+((?!AM|PM)[A-Z]{2,5}|(?:GMT|UTC)[+\-−]\d{1,2}(?::?\d{2})?)$")
+
+
+_READ = {"safeHtmlItem", "subtitles", "attachedFiles", "audioFiles", "imageFile", "details"}
+_READ |= {"header", "products", "activityControls", "time", "locationInfos"}
 
 
 @dataclass
@@ -92,6 +97,7 @@ def _read_records(source: Source, file: Source) -> list[_Entry]:
     for _, raw in file.values():
         if isinstance(raw, dict):
             entries.append(_read_record(raw))
+            count_unread_texts(source, OWNER_SCOPE, raw, _READ, "")
         else:
             source.drop("unreadable messages", OWNER_SCOPE)
     return entries

@@ -21,6 +21,7 @@ from memlab.datasets.importers.export_messages import (
 )
 from memlab.datasets.importers.loose_json import decode_json, first_field, get_list, get_nested
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _OLD = {
     "messages",
@@ -29,6 +30,9 @@ _OLD = {
     "in_context_message_ids",
     "in_context_message_indices",
 }
+
+
+_READ = {"content", "text", "tool_calls", "tool_returns", "reasoning", "date"}
 
 
 def is_letta_export(file: Source) -> bool:
@@ -84,5 +88,6 @@ def _read_letta_message(
         text = "\n".join(said)
         if not text:
             return ()
+    count_unread_texts(source, scope, each, _READ, text)
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
     return make_message(source, scope, role, text, timestamp=each.get("created_at"), **more)

@@ -24,10 +24,10 @@ from memlab.datasets.importers.loose_json import (
     first_field,
     first_text,
     get_list,
-    get_nested,
     join_names,
 )
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _THINKING = re.compile(r"(?s):::thinking\b.*?:::\s*")
 _PROMPTS = ("options.promptPrefix", "options.system", "promptPrefix")
@@ -53,6 +53,7 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
                 continue
             prompt = first_field(raw, *_PROMPTS)
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
+            count_unread_texts(source, OWNER_SCOPE, raw, {"messages", *_PROMPTS}, "")
             session = first_text(session, f"{file.stem}-{number}")
             yield from _read_conversation(source, OWNER_SCOPE, session, list(_flatten(listed)))
         for session, messages in rows.items():
@@ -106,6 +107,8 @@ def _read_message(
     files = [*get_list(each, "files"), *get_list(each, "attachments")]
     named = [describe_file(file, "filename", "name", "filepath") for file in files]
     caption = join_names(caption, *named)
+    spoken = f"{each.get('text')}\n{text}\n{caption}"
+    count_unread_texts(source, scope, each, {"content", "children"}, spoken)
     if counted and not f"{text}{caption}".strip():
         return
     more = {
@@ -132,6 +135,4 @@ def _plain_part(part: Any) -> Any:
         return {"type": "thinking"}
     if kind == "error":
         return {"type": "tool_error"}
-    if kind == "text" and isinstance(part.get("text"), dict):
-        return {"type": "text", "text": first_text(get_nested(part, "text.value"))}
     return part

@@ -15,11 +15,15 @@ from memlab.datasets.importers.export_messages import (
     Message,
     is_spoken_role,
     make_message,
+    name_files,
     normalise_role,
     text_and_caption,
 )
 from memlab.datasets.importers.loose_json import first_field, get_list, get_nested
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
+
+_READ = {"messages", "systemPrompt", "notes"}
 
 
 def is_lm_studio_conversation(file: Source) -> bool:
@@ -28,12 +32,14 @@ def is_lm_studio_conversation(file: Source) -> bool:
 
 def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
     """Read every file as a session of one scope."""
+    names = name_files(source)
     for file in source.members:
-        session = file.stem.rpartition("/")[2].removesuffix(".conversation")
+        session = names[file.name].removesuffix(".conversation")
         for _, raw in file.values():
             prompt = first_field(raw, "systemPrompt")
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
             source.drop("notes", OWNER_SCOPE, len(get_list(raw, "notes")))
+            count_unread_texts(source, OWNER_SCOPE, raw, _READ, "")
             for number, each in enumerate(get_list(raw, "messages"), 1):
                 yield from _read_message(source, session, number, each)
 
@@ -48,6 +54,9 @@ def _read_message(source: Source, session: str, number: int, each: Any) -> Itera
     for step in steps:
         parts += _step_parts(source, step)
     text, caption = text_and_caption(source, OWNER_SCOPE, list(map(_named_part, parts)))
+    spoken = f"{text}\n{caption}"
+    count_unread_texts(source, OWNER_SCOPE, version, {"content", "steps", "senderInfo"}, spoken)
+    count_unread_texts(source, OWNER_SCOPE, each, {"versions"}, spoken)
     if steps and not f"{text}{caption}".strip():
         return  # its steps are counted
     sender = str(role)

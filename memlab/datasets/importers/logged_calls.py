@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from memlab.datasets.importers.export_messages import Message, normalise_role
 from memlab.datasets.importers.loose_json import decode_json, first_field, get_nested
-from memlab.datasets.importers.message_fields import has_words
+from memlab.datasets.importers.message_fields import (
+    has_words,
+    list_role_types,
+    read_flagged_role,
+)
 
-_WITHIN = ("", "body.", "request.", "request.body.", "params.")
+_WITHIN = ("", "body.", "request.", "request.body.", "params.", "input.", "inputs.", "kwargs.")
 _ASKED = ("messages", "input", "contents", "prompt")
 _ANSWERED_WITHIN = ("", "response.", "response.body.", "body.", "result.message.", "result.")
-_CHOICES, _OUTPUT = "choices", ("output", "completion", "content")
+_CHOICES, _OUTPUT = "choices", ("output", "completion", "content", "message", "output_text", "text")
+_BARE = ("content", "message", "text")
+"""Keys that answer a request only where messages stand beside them: else they are what a message says."""
 _ANSWERED = ("response", "completion", "chosen", "answer", "reply", "generation", "prediction")
+_ANSWERED += ("generated_text", "assistant_response", "model_response", "model_output", "outputs")
+_ANSWERED += ("responses", "completions", "generations", "answers", "predictions")
+_CANDIDATES = "candidates"  # of Gemini's API
+_SPEAKERS = frozenset(("role", "from", "sender", "author", "speaker", "kwargs", "data"))
 _SYSTEM = ("system", "instructions", "system_prompt")
 _ANSWER_IDS = ("id", "response.id", "response.body.id")
 _BEFORE = ("previous_response_id", "body.previous_response_id", "request.previous_response_id")
@@ -28,12 +38,14 @@ class Call:
     :param answers: the answers, which may repeat each other or the request.
     :param others: how many answers were rejected, or are alternatives of the first.
     :param system: how many instructions stand beside the messages.
+    :param read: the dotted paths where all this stands.
     """
 
     asked: list[Any] | None
     answers: list[list[Any]]
     others: int
     system: int
+    read: set[str] = field(default_factory=set)
 
 
 def find_call(raw: Any) -> Call | None:
@@ -45,16 +57,19 @@ def find_call(raw: Any) -> Call | None:
     """
     if not isinstance(raw, dict) or _is_message(raw):
         return None
-    asked = _find_request(raw)
+    read = {"rejected"}
+    asked = _find_request(raw, read)
     answers, others = list[list[Any]](), 0
-    for said, alternatives in _find_answers(raw):
+    for path, said, alternatives in _find_answers(raw):
+        read.add(path)
         answers.append(said)
         others += alternatives
     if asked is None and not answers:
         return None
     others += has_words(raw.get("rejected"))
     paths = [around + key for around in _WITHIN for key in _SYSTEM]
-    return Call(asked, answers, others, sum(has_words(get_nested(raw, path)) for path in paths))
+    system = [path for path in paths if has_words(get_nested(raw, path))]
+    return Call(asked, answers, others, len(system), read.union(system))
 
 
 def _is_message(raw: dict[str, Any]) -> bool:
@@ -62,17 +77,21 @@ def _is_message(raw: dict[str, Any]) -> bool:
     return isinstance(role, str) and not isinstance(raw.get("messages"), list)
 
 
-def _find_request(raw: dict[str, Any]) -> list[Any] | None:
+def _find_request(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
+    """Find what was asked; where it stands is added to ``read``."""
     instruction, given = raw.get("instruction"), raw.get("input")
     if isinstance(instruction, str):
         texts = [text for text in (instruction, given) if isinstance(text, str) and text.strip()]
+        read |= {"instruction", "input"}
         return [{"role": "user", "content": "\n".join(texts)}]
     for around in _WITHIN:
         for key in _ASKED:
             value = decode_json(get_nested(raw, around + key))
             if isinstance(value, str) and value.strip():
+                read.add(around + key)
                 return [{"role": "user", "content": value}]
             if isinstance(value, list):
+                read.add(around + key)
                 return [_as_message(each, "user") for each in value]
     return None
 
@@ -81,32 +100,49 @@ def _as_message(value: Any, role: str) -> Any:
     """Give a text, or an object without a role, as a message of a role."""
     if isinstance(value, str):
         return {"role": role, "content": value}
-    if isinstance(value, dict) and not {"role", "from", "sender", "kwargs", "data"} & value.keys():
+    if isinstance(value, dict) and not _says_who(value):
         kind = first_field(value, "type")
         if kind in ("", "message") or not normalise_role(kind):
             return {"role": role} | value if kind in ("", "message", "text") else value
     return value
 
 
-def _find_answers(raw: dict[str, Any]) -> Iterator[tuple[list[Any], int]]:
-    """Find the answers under every key that may hold one, each with how many alternatives stand beside it."""
+def _says_who(message: dict[str, Any]) -> bool:
+    """Say whether a message says itself who speaks, by whatever key."""
+    if not _SPEAKERS.isdisjoint(message):
+        return True
+    return bool(read_flagged_role(message) or list_role_types(message))
+
+
+def _find_answers(raw: dict[str, Any]) -> Iterator[tuple[str, list[Any], int]]:
+    """Find the answers under every key that may hold one, each with its path and how many alternatives it has."""
+    has_messages = isinstance(decode_json(raw.get("messages")), list)
     for around in _ANSWERED_WITHIN:
-        choices = decode_json(get_nested(raw, around + _CHOICES))
-        if isinstance(choices, list) and choices:
-            first = get_nested(choices[0], "message") or get_nested(choices[0], "text")
-            if has_words(first):
-                yield _as_messages(first), len(choices) - 1
+        for key, *inside in ((_CHOICES, "message", "text"), (_CANDIDATES, "content")):
+            choices = decode_json(get_nested(raw, around + key))
+            if isinstance(choices, list) and choices:
+                first = next((choices[0][k] for k in inside if get_nested(choices[0], k)), None)
+                if has_words(first):
+                    yield around + key, _as_messages(first), len(choices) - 1
         for key in _OUTPUT:
             value = decode_json(get_nested(raw, around + key))
-            # The content of a bare record is that of a message, not an answer.
-            if has_words(value) and (around or key != "content"):
-                yield _as_messages(_with_role(raw, around, key, value)), 0
+            if has_words(value) and (around or has_messages or key not in _BARE):
+                said, others = _split_alternatives(_with_role(raw, around, key, value))
+                yield around + key, _as_messages(said), others
     for key in _ANSWERED:
         value = decode_json(raw.get(key))
         if isinstance(value, dict) and not {"role", "content", "text"} & value.keys():
             continue  # an answer of an API, which is read above
         if has_words(value) and key not in _OUTPUT and not _is_api_answer(value):
-            yield _as_messages(value), 0
+            said, others = _split_alternatives(value)
+            yield key, _as_messages(said), others
+
+
+def _split_alternatives(value: Any) -> tuple[Any, int]:
+    """Give the first of several texts that answer one request, and how many others there are."""
+    if isinstance(value, list) and len(value) > 1 and all(isinstance(each, str) for each in value):
+        return value[0], len(value) - 1
+    return value, 0
 
 
 def _is_api_answer(value: Any) -> bool:
@@ -117,7 +153,10 @@ def _with_role(raw: dict[str, Any], around: str, key: str, value: Any) -> Any:
     """Give the content of an answer of Anthropic's API as a message; anything else as it is."""
     if key != "content":
         return value
-    about = get_nested(raw, around.rstrip("."))
+    about = raw
+    if around:
+        about = get_nested(raw, around.rstrip("."))
+    about = {key: value for key, value in about.items() if key != "messages"}
     return {**about, "role": first_field(about, "role") or "assistant"}
 
 

@@ -20,9 +20,10 @@ _CONTENT = (
 )
 _CALLED = re.compile(r"(?i)text|content|message|body|utterance|parts|blocks|chunks")
 _NO_CONTENT = re.compile(r"(?i)id$|ids$|type$|count|parent|version|model|status|tokens|index")
-_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thoughts")
+THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thoughts")
 _IDS = ("id", "uuid", "messageId", "message_id", "msg_id")
 _EDITED = ("edited_at", "editedAt", "updated_at", "updatedAt", "update_time", "modified_at")
+_VERSIONS = ("version", "revision", "rev", "version_number", "versionNumber", "edit_count")
 _ROLE_TYPES = ("role_type", "roleType", "sender_type", "senderType", "author_type", "author.role")
 _FLAGS = {
     "isCreatedByUser": ("user", "assistant"),
@@ -62,20 +63,23 @@ def has_words(value: Any) -> bool:
     return isinstance(value, (list, dict)) and bool(value)
 
 
-def find_content(raw: dict[str, Any]) -> Any:
-    """Find what a message says: under a key that is known, or under one that is called like one; ``None`` without."""
+def find_content(raw: dict[str, Any]) -> tuple[str, Any]:
+    """Find what a message says: under a key that is known, or under one that is called like one.
+
+    :returns: the key, and what stands there; empty and ``None`` without.
+    """
     for key in _CONTENT:
         if has_words(raw.get(key)):
-            return raw[key]
+            return key, raw[key]
     transcript = get_nested(raw, "audio.transcript")
     if has_words(transcript):
-        return transcript
+        return "audio", transcript
     for key, value in raw.items():
-        if not _CALLED.search(key) or _NO_CONTENT.search(key) or key in _THOUGHTS:
+        if not _CALLED.search(key) or _NO_CONTENT.search(key) or key in THOUGHTS:
             continue
         if has_words(value) and not isinstance(value, dict):
-            return value
-    return None
+            return key, value
+    return "", None
 
 
 def holds_unknown_words(raw: dict[str, Any]) -> bool:
@@ -85,7 +89,7 @@ def holds_unknown_words(raw: dict[str, Any]) -> bool:
 
 def has_thoughts(raw: dict[str, Any]) -> bool:
     """Say whether a message brings thoughts under a key of their own."""
-    return any(has_words(raw.get(key)) for key in _THOUGHTS)
+    return any(has_words(raw.get(key)) for key in THOUGHTS)
 
 
 def read_message_id(raw: Any) -> str:
@@ -98,16 +102,28 @@ def read_time_value(raw: Any) -> Any:
     return first_time(*(get_nested(raw, key) for key in TIMES))
 
 
+def has_unreadable_time(raw: dict[str, Any]) -> bool:
+    """Say whether a message without a time has something that is none where its time should be.
+
+    >>> has_unreadable_time({"date": [2026, 2, 1]}), has_unreadable_time({"date": None})
+    (True, False)
+    """
+    return any(raw.get(key) for key in TIMES) and read_time_value(raw) is None
+
+
 def describe_version(raw: Any) -> str:
     """Give a text by which versions of one message are compared: its version, and when it was edited.
 
     >>> describe_version({"version": 2}) > describe_version({"version": 1}) > describe_version({})
     True
     """
-    number, when = get_nested(raw, "version"), first_time(*(get_nested(raw, k) for k in _EDITED))
+    when = first_time(*(get_nested(raw, key) for key in _EDITED))
+    number = next((raw[key] for key in _VERSIONS if get_nested(raw, key) is not None), 0)
     edited = 0.0
     with suppress(BadField, ValueError, OverflowError, OSError):
         edited = fields.parse_time(when, "edited").timestamp()
+    if isinstance(number, str) and number.isdecimal() and len(number) < 20:
+        number = int(number)  # as tables have it
     if not isinstance(number, int) or isinstance(number, bool):
         number = 0
     return first_text(f"{number:020d} {edited:020.6f}" if number or edited else "")

@@ -20,6 +20,7 @@ from memlab.datasets.importers.export_messages import (
     is_spoken_role,
     make_message,
     name_account,
+    name_chat,
     normalise_role,
     text_and_caption,
 )
@@ -31,10 +32,16 @@ from memlab.datasets.importers.loose_json import (
     join_names,
 )
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _DETAILS = re.compile(r"(?s)\s*<details\b[^>]*\btype=\"([\w-]+)\"[^>]*>.*?(?:</details>|\Z)\s*")
 _BLOCKS = {"reasoning": "thoughts"}
 _TREES = {"chat.history", "history.currentId", "history.current_id"}
+
+
+_READ_OF_CHATS = {"chat", "history", "messages", "params.system"}
+_READ = {"output", "error", "merged"}
+"""What is read of a message, or counted, beside its content."""
 
 
 def is_open_webui_export(file: Source) -> bool:
@@ -46,20 +53,27 @@ def is_open_webui_export(file: Source) -> bool:
 def read_open_webui_export(source: Source) -> Iterator[Message]:
     """Read every chat as a session; users beyond the first have scopes of their own."""
     users: dict[str, str] = {}
+    titles: dict[str, str] = {}
     yield from read_newest_conversations(
-        source, "chat", lambda record: _read_chat(source, record, users)
+        source, "chat", lambda record: _read_chat(source, record, users, titles)
     )
 
 
-def _read_chat(source: Source, record: Record, users: dict[str, str]) -> Iterator[Message]:
+def _read_chat(
+    source: Source, record: Record, users: dict[str, str], titles: dict[str, str]
+) -> Iterator[Message]:
+    """Read a chat; of those without an id, which have their titles, two of one title are two sessions."""
     chat: dict[str, Any] = record
     if isinstance(record.get("chat"), dict):
         chat = record["chat"]
     scope = name_account(users, first_field(record, "user_id"))
-    names = (record.get("id"), chat.get("id"), record.get("title"), chat.get("title"))
-    session = first_text(*names)
+    session = first_text(record.get("id"), chat.get("id"))
+    title = first_text(record.get("title"), chat.get("title"))
+    if title and not session:
+        session = name_chat(titles, str(len(titles) + 1), title)
     instruction = first_field(chat, "system", "params.system")
     source.drop("system messages", scope, bool(instruction))
+    count_unread_texts(source, scope, {**chat, **record}, _READ_OF_CHATS, "")
     for each in _shown_messages(source, scope, chat):
         yield from _read_message(source, scope, session, each)
 
@@ -115,6 +129,7 @@ def _read_message(
         counted += 1
     source.drop("merged answers", scope, bool(first_field(each, "merged.content")))
     caption = join_names(caption, *map(_name_file, get_list(each, "files")))
+    count_unread_texts(source, scope, each, _READ, f"{first_text(said)}\n{text}\n{caption}\n{said}")
     if counted and not f"{text}{caption}".strip():
         return
     more = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import groupby, pairwise
-from pathlib import PurePosixPath
 from typing import Any
 
 from memlab.datasets import fields
@@ -22,6 +21,7 @@ from memlab.datasets.importers.export_messages import (
     holds_same_messages,
     make_session_messages,
     name_conversation,
+    name_files,
     read_role,
     read_turns,
 )
@@ -35,20 +35,30 @@ from memlab.datasets.importers.logged_calls import (
 from memlab.datasets.importers.loose_json import decode_json, first_field, first_time, get_nested
 from memlab.datasets.importers.message_fields import read_time_value
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
 _PAIRS = [{"object", "output.role"}, {"messages.role", "messages.content"}, {"role", "content"}]
 _PAIRS += [{"messages.role", "messages.parts"}, {"role", "parts"}]  # of the AI SDK
 _PAIRS += [{"messages.role", "messages.contentParts"}, {"message.role", "message.content"}]
-_PAIRS += [{"prompt.role", "chosen"}, {"prompt", "completion"}, {"prompt", "chosen"}]
+_PAIRS += [{"messages.role", "messages.text"}, {"messages.sender", "messages.text"}]
+_PAIRS += [{"messages.author.role", "messages.content"}]
+_PAIRS += [
+    {"prompt", "choices"},
+    {"prompt.role", "chosen"},
+    {"prompt", "completion"},
+    {"prompt", "chosen"},
+]
 _PAIRS += [{"prompt", "response"}, {"instruction", "output"}, {"chosen.role", "rejected.role"}]
 _PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
 _CALLS = {"body.messages.role", "request.messages.role", "response.body.choices", "body.input"}
 _CALLS |= {"response.body.output", "request.input", "request.contents", "response.body.content"}
 _CALLS |= {"result.message.content"}  # of Anthropic's batches
+_CALLS |= {"kwargs.messages.role", "input.messages.role", "params.messages.role"}
 _MADE = (
     *("created_at", "created", "timestamp", "createdAt", "response.created_at"),
     *("response.created", "response.body.created_at", "response.body.created", "ts", "time"),
-    *("create_time", "started_at", "startedAt", "date"),
+    *("create_time", "started_at", "startedAt", "date", "sent_at", "sentAt", "datetime"),
+    *("start_time", "startTime", "inserted_at", "request.created_at", "request.timestamp"),
 )
 _SESSION = ("id", "conv.id", "uuid", "custom_id")
 _CURRENT = ("currNode", "conv.currNode", "currentId", "current_node", "currentNode", "head")
@@ -84,7 +94,7 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
 def _unpack_message(raw: Any) -> Any:
     """Give a record that is one message, out of the line around it; ``None`` for any other."""
     inner = decode_json(get_nested(raw, "message"))
-    is_around = isinstance(inner, dict) and not {"role", "sender"} & raw.keys()
+    is_around = isinstance(inner, dict) and not {"role", "sender", "messages"} & raw.keys()
     if is_around and {"role", "type"} & inner.keys():
         return {key: value for key, value in raw.items() if key != "message"} | inner
     listed = isinstance(raw, list) or first_field(raw, "type") == "session"
@@ -104,7 +114,7 @@ class ConversationReader:
         self.spoken: dict[tuple[str, str], list[Message]] = {}
         self.waiting: list[tuple[Source, int, Any, Call]] = []
         self.names: dict[tuple[str, str], tuple[int, int]] = {}
-        self.stems = [PurePosixPath(file.name).stem for file in source.members]
+        self.files = name_files(source)
 
     def read(self, file: Source, number: int, raw: Any) -> Iterator[Message]:
         """Read a record: a list of messages, a conversation, or a logged call."""
@@ -119,6 +129,13 @@ class ConversationReader:
             self.source.drop("system messages", self.find_scope(raw), call.system)
             session = self.name_session(file, number, raw)
             yield from self.read_list(file, raw, call.asked or [], session)
+            self.count_unread(raw, call)
+
+    def count_unread(self, raw: Any, call: Call) -> None:
+        """Count the texts that stand beside a request and its answer."""
+        if isinstance(raw, dict):
+            spoken = join_texts([call.asked, call.answers])
+            count_unread_texts(self.source, self.find_scope(raw), raw, call.read, spoken)
 
     def read_waiting(self) -> Iterator[Message]:
         """Read the answers whose requests stand in another file, or nowhere."""
@@ -191,14 +208,14 @@ class ConversationReader:
     ) -> Iterator[Message]:
         """Read messages that each may name their user and their conversation; else the file is one."""
         # What is counted here is counted again when they are read.
-        quiet = Source(self.source.path, assistants=self.source.assistants)
+        quiet = Source(self.source.path, people=self.source.people)
         self.places.begin_file()
         for each in listed:
             if isinstance(each, dict) and read_role(quiet, "", each, each)[0] != "assistant":
                 self.places.learn(each)
         for (user, named), rows in self.group_rows(listed).items():
             scope = user or self.find_scope(raw)
-            name = named or session or first_field(raw, *_SESSION) or self.name_file(file)
+            name = named or session or first_field(raw, *_SESSION) or self.files[file.name]
             turns = self.sort(scope, file, raw, rows)
             yield from make_session_messages(self.source, scope, name, turns)
 
@@ -208,11 +225,6 @@ class ConversationReader:
         for raw in listed:
             groups.setdefault(self.places.place(raw, asks=self.places.asks(raw)), []).append(raw)
         return groups
-
-    def name_file(self, file: Source) -> str:
-        """Name the conversation of a file by it, and by its folder where another file is called so."""
-        stem = PurePosixPath(file.name).stem
-        return file.stem if self.stems.count(stem) > 1 else stem
 
     def sort(self, scope: str, file: Source, raw: Any, listed: list[Any]) -> list[Message]:
         """Give the messages of the branch that is shown, the oldest first."""
@@ -239,6 +251,7 @@ class ConversationReader:
     def read_call(self, file: Source, number: int, raw: Any, call: Call) -> Iterator[Message]:
         """Read a request and its answer; a call that repeats a conversation goes on in it."""
         scope = self.find_scope(raw)
+        self.count_unread(raw, call)
         self.source.drop("system messages", scope, call.system)
         self.source.drop("other answers", scope, call.others)
         turns = self.sort(scope, file, raw, call.asked or [])

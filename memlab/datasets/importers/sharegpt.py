@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from memlab.datasets.importers.conversation_rows import read_thread
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, name_conversation
 from memlab.datasets.importers.loose_json import decode_json, first_field, get_nested
 from memlab.datasets.importers.openai_messages import ConversationReader
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
 _LISTS = ("conversations", "conversation", "items")
 _PAIR = {
@@ -45,12 +47,13 @@ def read_sharegpt(source: Source) -> Iterator[Message]:
             source.drop("system messages", OWNER_SCOPE, instructed)
             turns = [turn for each in listed for turn in _split_pair(each)]
             place = name_conversation(source, file, number)
-            session = first_field(raw, "id", "conversation_id", "conversation_hash")
+            session = first_field(raw, "id") or read_thread(raw)[0]
             if session in sessions:  # an id that two have names neither
                 session = f"{session} ({place})"
             if session:
                 sessions.add(session)
             yield from reader.read_list(file, raw, turns, session or place)
+            count_unread_texts(source, OWNER_SCOPE, raw, _LISTS, join_texts(turns))
         if rows:
             yield from reader.read_rows(file, {}, rows)
 
@@ -59,6 +62,8 @@ def _split_pair(raw: Any) -> Iterator[Any]:
     if not isinstance(raw, dict) or {"from", "role", "value", "content"} & raw.keys():
         yield raw
         return
+    beside = {key: value for key, value in raw.items() if key not in _TURN}
     for role, keys in _PAIR.items():
         if said := next((raw[key] for key in keys if isinstance(raw.get(key), str)), None):
-            yield {"role": role, "content": said}
+            yield {"role": role, "content": said} | beside
+            beside = {}

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
-from pathlib import PurePosixPath
 from typing import Any
 
 from memlab.datasets.importers.export_messages import (
@@ -19,6 +18,7 @@ from memlab.datasets.importers.export_messages import (
     Message,
     describe_file,
     make_message,
+    name_files,
 )
 from memlab.datasets.importers.loose_json import (
     first_field,
@@ -28,6 +28,7 @@ from memlab.datasets.importers.loose_json import (
     join_names,
 )
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _FORMS = ("%B %d, %Y %I:%M%p", "%B %d, %Y %I:%M %p", "%b %d, %Y %I:%M%p", "%B %d, %Y %H:%M")
 _STAMP = re.compile(
@@ -38,20 +39,27 @@ _OTHER_KEYS = {"is_user", "character_name"}
 _PROGRAM = {"sillytavern system", "system", "note", "sillytavern"}
 
 
+_READ_OF_HEADERS = {"chat_metadata.note_prompt", "user_name", "character_name", "create_date"}
+_READ = {"swipes", "swipe_info", "send_date", "extra.reasoning", "extra.title"}
+"""What is read of a message, or counted, beside ``mes``."""
+
+
 def is_silly_tavern_chat(file: Source) -> bool:
     return bool(_KEYS & file.keys) and bool(_OTHER_KEYS & file.keys)
 
 
 def read_silly_tavern_chat(source: Source) -> Iterator[Message]:
     """Read every chat as a session of one scope; the character is the assistant."""
+    names = name_files(source)
     for file in source.members:
-        session = PurePosixPath(file.name).stem
+        session = names[file.name]
         for _, raw in file.values():
             if not isinstance(raw, dict):
                 source.drop("unreadable messages", OWNER_SCOPE)
             elif "chat_metadata" in raw and "mes" not in raw:
                 note = first_field(raw, "chat_metadata.note_prompt")
                 source.drop("system messages", OWNER_SCOPE, bool(note))
+                count_unread_texts(source, OWNER_SCOPE, raw, _READ_OF_HEADERS, "")
             else:
                 yield from _read_message(source, session, raw)
 
@@ -76,6 +84,7 @@ def _read_message(source: Source, session: str, each: dict[str, Any]) -> Iterato
         "timestamp": _read_time(each.get("send_date")),
     }
     text = first_text(each.get("mes"), _shown_swipe(each, swipes))
+    count_unread_texts(source, OWNER_SCOPE, each, _READ, f"{text}\n{more['caption']}")
     yield from make_message(source, OWNER_SCOPE, sender, text, **more)
 
 

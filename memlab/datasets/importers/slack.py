@@ -27,6 +27,7 @@ from memlab.datasets.importers.export_messages import (
 )
 from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 from memlab.errors import DataError
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.jsonl?)?")
@@ -66,6 +67,11 @@ _ON_ONE_LINE = {"rich_text_section", "rich_text_quote", "rich_text_preformatted"
 _STAMP = re.compile(r'"ts"\s*:\s*"\d+(?:\.\d+)?"')
 _KIND = re.compile(r'"type"\s*:\s*"message"')
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
+
+
+_READ = {"text", "blocks", "attachments", "files", "file", "user_profile", "bot_profile"}
+_READ |= {"reactions", "edited", "root", "metadata", "username"}
+_READ |= {"slackdump_thread_replies", "replies"}
 
 
 def is_slack_export(file: Source) -> bool:
@@ -234,6 +240,7 @@ def _read_slack_message(
     caption = "; ".join(named)
     if each.get("edited"):
         source.keep("edited messages", scope)
+    count_unread_texts(source, scope, each, _READ, text)
     flagged = False if user in known.humans else None
     role = messenger_role(source, called, is_bot=automatic or flagged)
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")

@@ -16,14 +16,18 @@ from memlab.datasets.importers.export_messages import (
 from memlab.datasets.importers.loose_json import first_field
 from memlab.datasets.importers.message_fields import (
     NAMES,
+    TIMES,
     describe_version,
     read_message_id,
     read_time_value,
 )
 from memlab.datasets.source import Source
+from memlab.datasets.thoughts import cut_thoughts
+from memlab.datasets.unread_texts import count_unread_texts
 
 _NO_ROW = {"scope", "memlab", "question", "content", "messages", "conversations", "parts", "qa"}
 _FIELDS = ("scope", "session", "id", "sender", "role", "text", "timestamp", "caption")
+_FIELDS += ("forwarded_from", "quoted")
 
 
 def is_table_of_messages(file: Source) -> bool:
@@ -54,15 +58,20 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
 
     :param scope: of a row that names none.
     """
-    row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
+    row = {key: record[key] for key in _FIELDS if key in record}
     if row.get("text") is None:
         row["text"] = ""
-    role, name = read_role(Source(source.path), "", record, record)
+    role, name = read_role(Source(source.path, people=source.people), "", record, record)
+    if role == "assistant":
+        row["text"], thoughts = cut_thoughts(str(row["text"]))
+        source.drop("thoughts", "", thoughts)
     user, session = places.place(record, asks=role != "assistant")
     found = {"scope": user or scope, "session": session, "id": read_message_id(record)}
     if first_field(record, *NAMES):
         found["sender"] = name
         row.pop("sender", None)
+    elif not first_field(record, "role") and role in ("user", "assistant", "system"):
+        role = None  # a name alone says it, of which the chat log tells
     if normalise_role(record.get("role")) is None:
         # A role that is none is the name of a person.
         named = bool(first_field(record, "role"))
@@ -75,7 +84,13 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
             row[key] = value
     if row.get("timestamp") is None:
         row["timestamp"] = read_time_value(record)
+    spoken = f"{row['text']}\n{row.get('caption') or ''}"
+    read = {*_FIELDS, *TIMES}
+    count_unread_texts(source, "", record, read, spoken)
     if row.get("id") is None:
         return row
     row["id"] = keep_newest_version(source, row, describe_version(record))
-    return row if row["id"] is not None else None
+    if row["id"] is None:
+        source.drop("repeated messages")
+        return None
+    return row

@@ -16,6 +16,7 @@ from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import Message, make_message, name_chat, name_person
 from memlab.datasets.importers.loose_json import first_field, first_time, get_list, get_nested
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts
 
 _TYPES = re.compile(
     r'"type"\s*:\s*"(?:personal_chat|bot_chat|saved_messages|replies|(?:private|public)_(?:group|supergroup|channel))"'
@@ -48,6 +49,10 @@ _REPAIRS = (
         r'\1"\2"',
     ),  # paths, of 4.1.1
 )
+
+
+_READ = {"text", "text_entities", "from", "actor", "author", "forwarded_from", "saved_from"}
+_READ |= {"photo", "file", "thumbnail"}
 
 
 def is_telegram_export(file: Source) -> bool:
@@ -142,6 +147,7 @@ def _read_telegram_message(
         source.keep("forwarded messages", scope)
     if writer and writer != called and text.strip():
         text = f"{writer}: {text}"
+    count_unread_texts(source, scope, each, _READ, f"{text}\n{caption}")
     role = "assistant" if bot else messenger_role(source, called)
     more: dict[str, Any] = {"id": first_field(each, "id"), "role": role, "caption": caption}
     more["session"] = topic

@@ -32,6 +32,7 @@ from memlab.datasets.importers.loose_json import (
     list_or_empty,
 )
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
 _BARE = ("text", "content")
 _TYPED = ("message", "user_message", "user_input", "user_query")
@@ -79,7 +80,7 @@ class _Step:
     """A run of a model or of a whole application: the messages that went in and came out.
 
     :param key: what it is sorted by within its conversation.
-    :param lost: how many of its two values hold no message.
+    :param lost: how many of its two values hold no message; ``given`` are those that do.
     """
 
     scope: str
@@ -90,6 +91,7 @@ class _Step:
     begun: Any
     ended: Any
     lost: int
+    given: list[Any]
 
 
 def _make_step(
@@ -105,8 +107,10 @@ def _make_step(
     lost = sum(
         bool(value) and not found for value, found in zip(given, (asked, answered), strict=True)
     )
+    found = zip(given, (asked, answered), strict=True)
+    holding = [value for value, messages in found if messages]
     key = f"{_sortable_time(begun)} {order}"
-    return _Step(scope, session, key, asked, answered, begun, ended or begun, lost)
+    return _Step(scope, session, key, asked, answered, begun, ended or begun, lost, holding)
 
 
 def _sortable_time(value: Any) -> str:
@@ -259,6 +263,8 @@ def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Messag
         said: list[Message] = []
         for run in sorted(runs, key=lambda run: run.key):
             source.drop("values of runs without messages", scope, run.lost)
+            spoken = join_texts([run.asked, run.answered])
+            count_unread_texts(source, scope, run.given, (), spoken)
             for listed, when in ((run.asked, run.begun), (run.answered, run.ended)):
                 heard = list(read_turns(source, scope, listed))
                 new = heard[count_overlap(said, heard) :]

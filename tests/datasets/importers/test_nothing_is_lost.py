@@ -7,6 +7,9 @@ taken out with the part or the message that holds it: less must be counted then,
 from __future__ import annotations
 
 import copy
+import csv
+import html
+import io
 import json
 import re
 from collections import Counter
@@ -20,29 +23,21 @@ import pytest
 
 import memlab
 from memlab.records import Dataset
+from memlab.registry import formats
 
 DATASETS = Path(__file__).parents[1]
-EXPORTS = (
-    "chatgpt",
-    "claude_ai",
-    "claude_code",
-    "discord",
-    "langfuse",
-    "langsmith",
-    "letta",
-    "mem0",
-)
-EXPORTS += ("openai_messages", "sharegpt", "slack", "telegram")
-PLACEHOLDERS = {"(File not included)"}
-"""What a tool writes in place of a file."""
+BENCHMARKS = {name for name in formats if formats.describe(name).kind == "benchmark"}
+PLACEHOLDERS = {"(File not included)", "Why is this here?", "Used an Assistant feature"}
+"""What a tool writes in place of a file, and beside what is said."""
 Place = tuple[Any, ...]
 
 FILES = sorted(
     path
-    for name in EXPORTS
-    for folder in (DATASETS / "golden" / name, DATASETS / "exports")
-    for path in folder.rglob("*.json*")
-    if name in path.parts and not (path.parent.parent.name == "golden" and path.suffix == ".json")
+    for folder in ("golden", "exports")
+    for path in (DATASETS / folder).rglob("*.*")
+    if path.suffix in (".json", ".jsonl", ".af", ".csv", ".html", ".txt")
+    and BENCHMARKS.isdisjoint(path.parts)
+    and not (path.parent.parent.name == "golden" and path.suffix == ".json")
 )
 ABOUT = {
     *("title", "name", "summary", "description"),  # of a conversation or an agent, not of a message
@@ -51,23 +46,57 @@ ABOUT = {
 """Keys of strings that stand beside messages, not in one."""
 
 
+HEAD = re.compile(r"(\u200e?\[?\d[^-\]]*(?:\]| -) (?:[^:\n]{1,40}: )?)(.*)")
+"""What stands before a message of WhatsApp: its time and its sender."""
+
+
 def read_values(path: Path) -> Any:
-    text = path.read_text("utf-8")
+    """Give the values of a file: of JSON, the rows of a table, the lines of a chat, the pieces of a page."""
+    text = path.read_text("utf-8-sig")
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in text.splitlines() if line.strip()]
+    if path.suffix == ".csv":
+        return [dict(row) for row in csv.DictReader(io.StringIO(text))]
+    if path.suffix == ".txt":
+        return [split_line(line) for line in re.split("\r?\n", text)]
+    if path.suffix == ".html":
+        cells = re.split(r'(?=<div class="outer-cell)', text)
+        return [re.split(r"(<[^<>]*>)", cell) for cell in cells]
     return json.loads(text)
+
+
+def split_line(line: str) -> dict[str, str]:
+    found = HEAD.fullmatch(line)
+    head, said = found.groups() if found else ("", line)
+    return {"<head>": head, "said": said}
 
 
 def write_values(path: Path, values: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    is_lines = path.suffix == ".jsonl"
-    path.write_text("\n".join(map(json.dumps, values)) if is_lines else json.dumps(values))
+    if path.suffix == ".jsonl":
+        text = "\n".join(map(json.dumps, values))
+    elif path.suffix == ".csv":
+        table = io.StringIO()
+        columns = dict.fromkeys(key for row in values for key in row)
+        writer = csv.DictWriter(table, list(columns))
+        writer.writeheader()
+        writer.writerows(values)
+        text = table.getvalue()
+    elif path.suffix == ".txt":
+        text = "\n".join(line.get("<head>", "") + line.get("said", "") for line in values)
+    elif path.suffix == ".html":
+        text = "".join("".join(cell) for cell in values)
+    else:
+        text = json.dumps(values)
+    path.write_text(text, "utf-8")
     return path
 
 
 def words(text: str) -> list[str]:
     """Give the words of a text, without the marks by which tools mention people, places and pages."""
-    plain = re.sub(r"<[@#!:][^<>]*>|<\w+:[^<>]*>|&\w+;|</?think>", " ", text)
+    plain = re.sub(
+        r"<[@#!:][^<>]*>|<\w+:[^<>]*>|&\w+;|</?think>|<This message was edited>", " ", text
+    )
     return [word for word in plain.split() if re.search(r"[^\W\d_]", word)]
 
 
@@ -77,15 +106,23 @@ def walk(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
         with suppress(ValueError):
             yield from ((place, text) for _, text in walk(json.loads(value)))
             return
-    if isinstance(value, str) and value not in PLACEHOLDERS and len(words(value)) >= 3:
+    if isinstance(value, str) and is_said(value, place):
         yield place, value
     inner = enumerate(value) if isinstance(value, list) else ()
     for key, each in value.items() if isinstance(value, dict) else inner:
         yield from walk(each, (*place, key))
 
 
+def is_said(text: str, place: Place) -> bool:
+    """Say whether a string is three words or more, and no mark of a page or time on one."""
+    beside = "<head>" in place or text.startswith("<div") or text in PLACEHOLDERS
+    on_page = re.search(r"\d:\d\d:\d\d", text) and len(place) == 2 and isinstance(place[1], int)
+    return not beside and not on_page and len(words(text)) >= 3
+
+
 def is_told(data: Dataset, text: str) -> bool:
     """Say whether the words of a string stand in one turn, in their order."""
+    text = re.sub(r"^(?:Prompted|Asked)\s+", "", html.unescape(text))
     wanted = " ".join(words(text))
     if data.issues["found"].str.contains("thought").any():
         wanted = " ".join(words(re.sub("<think>.*</think>", "", text)))
@@ -100,7 +137,9 @@ def count_issues(data: Dataset) -> int:
 
 
 def list_around(place: Place) -> Iterator[Place]:
-    """Give the elements of lists, or the nodes of trees, around a place, the smallest first."""
+    """Give a place under a key, and the elements of lists, or the nodes of trees, around it, the smallest first."""
+    if isinstance(place[-1], str):
+        yield place
     for end in range(len(place), 0, -1):
         if isinstance(place[end - 1], int) or place[end - 2 : end - 1] == ("mapping",):
             yield place[:end]
@@ -175,16 +214,22 @@ def mutate(values: Any, said: set[str], random: Random, *, tagged: bool = True) 
     """Give a file in which one thing that is said is another: longer, with thoughts, by a stranger, or twice."""
     changed = copy.deepcopy(values)
     times = Counter(text for _, text in leaves(changed))
-    told = [place for place, text in leaves(changed) if text.strip() in said and times[text] == 1]
+    told = [
+        place
+        for place, text in leaves(changed)
+        if times[text] == 1 and (text.strip() in said or place_of_prompt(place, text, said))
+    ]
     if not told:
         return changed
     place = random.choice(told)
     holder = follow(changed, place[:-1])
     longer = f"{holder[place[-1]]} kelp {random.choice(WORDS)} fern"
-    way = random.choice(["longer", "stranger", "twice", *["thoughts"] * tagged])
+    way = random.choice(["longer", "stranger", "twice", "aside", *["thoughts"] * tagged])
     holder[place[-1]] = f"<think>a guess at it</think>{longer}" if way == "thoughts" else longer
-    message = next(iter(list_around(place)), ())
+    message = next((around for around in list_around(place) if around != place), ())
     around = follow(changed, message[:-1])
+    if way == "aside" and isinstance(holder, dict) and "<head>" not in holder:
+        holder["marginalia"] = f"an {random.choice(WORDS)} grows beside it"
     if way == "stranger" and message:
         for inner, text in list(leaves(around[message[-1]])):
             if inner and text in ("user", "human", "assistant"):
@@ -196,6 +241,11 @@ def mutate(values: Any, said: set[str], random: Random, *, tagged: bool = True) 
                 follow(again, inner[:-1])[inner[-1]] = f"{longer} once more"
         around.insert(message[-1] + 1, again)
     return changed
+
+
+def place_of_prompt(place: Place, text: str, said: set[str]) -> bool:
+    """Say whether a string is a prompt behind its verb, as Gemini has it."""
+    return text.startswith("Prompted") and any(html.unescape(text).endswith(each) for each in said)
 
 
 WORDS = ("moss", "reed", "alder", "birch")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 
-_TAG = r"(?:ant)?think(?:ing)?|thoughts?|reasoning"
+_TAG = r"(?:ant|seed:)?think(?:ing)?|thoughts?|reasoning"
 _CODE = r"```.*?(?:```|\Z)|`[^`\n]+`"
 _THOUGHT = re.compile(
     rf"(?P<code>{_CODE})"
     rf"|<(?P<tag>{_TAG})\b[^<>]*>.*?(?:</(?P=tag)\s*>|\Z)"
     r"|<details\b[^<>]*\btype=[\"']reasoning[\"'][^<>]*>.*?(?:</details>|\Z)"
+    r"|◁think▷.*?(?:◁/think▷|\Z)"
+    # The channels of gpt-oss: what is not final is thought.
+    r"|(?:<\|start\|>\w+)?<\|channel\|>(?:analysis|commentary)\b.*?(?:<\|end\|>|\Z)"
     # Templates of chats write the opening tag, which is then in no answer.
     rf"|\A(?:(?!<(?:{_TAG})\b|```).)*?</(?:{_TAG})\s*>",
     re.DOTALL | re.IGNORECASE,
 )
-_MAY_HOLD = re.compile(rf"</?(?:{_TAG})\b|<details\b", re.IGNORECASE)
+_MAY_HOLD = re.compile(rf"</?(?:{_TAG})\b|<details\b|◁think▷|<\|channel\|>", re.IGNORECASE)
+_FINAL = re.compile(r"(?:<\|start\|>\w+)?<\|channel\|>final<\|message\|>|<\|(?:return|end)\|>\Z")
 
 
 def cut_thoughts(text: str) -> tuple[str, int]:
@@ -32,4 +36,7 @@ def cut_thoughts(text: str) -> tuple[str, int]:
     for match in found:
         rest.append(text[end : match.start()])
         end = match.end()
-    return "".join([*rest, text[end:]]).strip(), len(found)
+    spoken = "".join([*rest, text[end:]])
+    if "<|channel|>" in text:
+        spoken = _FINAL.sub("", spoken)
+    return spoken.strip(), len(found)
