@@ -20,7 +20,15 @@ _ANSWERED_WITHIN = ("", "response.", "response.body.", "body.", "result.message.
 _CHOICES, _OUTPUT = "choices", ("output", "completion", "content", "message", "output_text", "text")
 _BARE = ("content", "message", "text")
 """Keys that answer a request only where messages stand beside them: else they are what a message says."""
-_ANSWERED = ("response", "completion", "chosen", "answer", "reply", "generation", "prediction")
+_ANSWERED: tuple[str, ...] = (
+    "response",
+    "completion",
+    "chosen",
+    "answer",
+    "reply",
+    "generation",
+    "prediction",
+)
 _ANSWERED += ("generated_text", "assistant_response", "model_response", "model_output", "outputs")
 _ANSWERED += ("responses", "completions", "generations", "answers", "predictions")
 _CANDIDATES = "candidates"  # of Gemini's API
