@@ -105,6 +105,17 @@ def test_an_answer_under_any_key(tmp_path: Path, answer: dict[str, Any]) -> None
     assert data.issues.is_empty()
 
 
+def test_what_repeats_the_messages_is_no_answer(tmp_path: Path) -> None:
+    """Data sets for training have the whole chat in one text too, and OpenAI's answers how they are written."""
+    rendered = {"messages": ASKED, "text": "user: Where is the key? assistant: Here it is"}
+    answer = said("assistant", "Under the mat")
+    call = {"input": "Which hook?", "response": {"output": [answer], "text": {"format": "plain"}}}
+    data = load(tmp_path, "calls.jsonl", [rendered, call])
+    texts = ["Where is the key?", "Which hook?", "Under the mat"]
+    assert data.turns["text"].to_list() == texts
+    assert left_out(data) == ["1 text under the key 'text'"]
+
+
 @pytest.mark.parametrize("around", ["input", "kwargs"])
 def test_a_request_within_another_object(tmp_path: Path, around: str) -> None:
     call = {around: {"messages": ASKED}, "output": said("assistant", "Under the mat")}
