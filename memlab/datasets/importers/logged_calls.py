@@ -20,9 +20,11 @@ _ANSWERED_WITHIN = ("", "response.", "response.body.", "body.", "result.message.
 _CHOICES, _OUTPUT = "choices", ("output", "completion", "content", "message", "output_text", "text")
 _BARE = {"content": "role", "message": "messages"}
 """Keys that answer a request only beside messages and another key: else they are what a message says."""
-_ANSWERED = ("response", "completion", "chosen", "answer", "reply", "generation", "prediction")
-_ANSWERED += ("generated_text", "assistant_response", "model_response", "model_output", "outputs")
-_ANSWERED += ("responses", "completions", "generations", "answers", "predictions")
+_ANSWERED = (
+    *("response", "completion", "chosen", "answer", "reply", "generation", "prediction"),
+    *("generated_text", "assistant_response", "model_response", "model_output", "outputs"),
+    *("responses", "completions", "generations", "answers", "predictions"),
+)
 _CANDIDATES = "candidates"  # of Gemini's API
 _SPEAKERS = frozenset(("role", "from", "sender", "author", "speaker", "kwargs", "data"))
 _SYSTEM = ("system", "instructions", "system_prompt")

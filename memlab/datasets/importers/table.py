@@ -26,8 +26,10 @@ from memlab.datasets.thoughts import cut_thoughts
 from memlab.datasets.unread_texts import count_unread_texts
 
 _NO_ROW = {"scope", "memlab", "question", "content", "messages", "conversations", "parts", "qa"}
-_FIELDS = ("scope", "session", "id", "sender", "role", "text", "timestamp", "caption")
-_FIELDS += ("forwarded_from", "quoted")
+_FIELDS = (
+    *("scope", "session", "id", "sender", "role", "text", "timestamp", "caption"),
+    *("forwarded_from", "quoted"),
+)
 
 
 def is_table_of_messages(file: Source) -> bool:
