@@ -47,7 +47,7 @@ _LINES = [{"type", "sessionId"}, {"parentUuid", "isSidechain"}, {"type", "summar
 _LINES += [{"type", "messageId", "snapshot"}]
 
 
-_READ = {"message", "toolUseResult", "attachment", "cwd", "gitBranch"}
+_READ = {"message.content", "toolUseResult", "attachment", "cwd", "gitBranch"}
 
 
 def is_claude_code_export(file: Source) -> bool:

@@ -33,7 +33,8 @@ _EMOJI = re.compile(r"<a?(:\w+:)\d+>")
 
 
 _READ = {"content", "author", "embeds", "attachments", "stickers", "reactions", "mentions"}
-_READ |= {"inlineEmojis", "reference", "forwardedMessage", "interaction"}
+_READ |= {"inlineEmojis", "reference", "interaction"}
+_READ |= {f"forwardedMessage.{key}" for key in ("content", "embeds", "attachments", "stickers")}
 
 
 def is_discord_export(file: Source) -> bool:

@@ -123,7 +123,10 @@ def explain_refusal(file: Source) -> str | None:
     for form, what, remedy in _BEGINNINGS:
         if re.match(form, file.head):
             return f"looks like {what}, which memlab does not read: {remedy}"
-    for keys, what, *advice in (*_BESIDE, *_KEYS):
+    for keys, what, instead in _BESIDE:
         if keys <= file.keys:
-            return f"looks like {what}, which memlab does not read: {next(iter(advice), _WRITE)}"
+            return f"looks like {what}, which memlab does not read: {instead}"
+    for keys, what in _KEYS:
+        if keys <= file.keys:
+            return f"looks like {what}, which memlab does not read: {_WRITE}"
     return None

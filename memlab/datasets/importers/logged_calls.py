@@ -18,19 +18,13 @@ _WITHIN = ("", "body.", "request.", "request.body.", "params.", "input.", "input
 _ASKED = ("messages", "input", "contents", "prompt")
 _ANSWERED_WITHIN = ("", "response.", "response.body.", "body.", "result.message.", "result.")
 _CHOICES, _OUTPUT = "choices", ("output", "completion", "content", "message", "output_text", "text")
-_BARE = ("content", "message", "text")
-"""Keys that answer a request only where messages stand beside them: else they are what a message says."""
-_ANSWERED: tuple[str, ...] = (
-    "response",
-    "completion",
-    "chosen",
-    "answer",
-    "reply",
-    "generation",
-    "prediction",
+_BARE = {"content": "role", "message": "messages"}
+"""Keys that answer a request only beside messages and another key: else they are what a message says."""
+_ANSWERED = (
+    *("response", "completion", "chosen", "answer", "reply", "generation", "prediction"),
+    *("generated_text", "assistant_response", "model_response", "model_output", "outputs"),
+    *("responses", "completions", "generations", "answers", "predictions"),
 )
-_ANSWERED += ("generated_text", "assistant_response", "model_response", "model_output", "outputs")
-_ANSWERED += ("responses", "completions", "generations", "answers", "predictions")
 _CANDIDATES = "candidates"  # of Gemini's API
 _SPEAKERS = frozenset(("role", "from", "sender", "author", "speaker", "kwargs", "data"))
 _SYSTEM = ("system", "instructions", "system_prompt")
@@ -134,16 +128,26 @@ def _find_answers(raw: dict[str, Any]) -> Iterator[tuple[str, list[Any], int]]:
                     yield around + key, _as_messages(first), len(choices) - 1
         for key in _OUTPUT:
             value = decode_json(get_nested(raw, around + key))
-            if has_words(value) and (around or has_messages or key not in _BARE):
+            if key == "text" and not (around and isinstance(value, str)):
+                continue  # how an answer is written, or all messages once more
+            is_beside = has_messages and bool(raw.get(_BARE.get(key, "")))
+            if has_words(value) and (around or is_beside or key not in _BARE):
                 said, others = _split_alternatives(_with_role(raw, around, key, value))
                 yield around + key, _as_messages(said), others
     for key in _ANSWERED:
         value = decode_json(raw.get(key))
-        if isinstance(value, dict) and not {"role", "content", "text"} & value.keys():
+        if isinstance(value, dict) and not _is_said(value):
             continue  # an answer of an API, which is read above
         if has_words(value) and key not in _OUTPUT and not _is_api_answer(value):
             said, others = _split_alternatives(value)
             yield key, _as_messages(said), others
+
+
+def _is_said(value: dict[str, Any]) -> bool:
+    """Say whether an object is a message, not what an API answers around one."""
+    if "output" in value:
+        return False
+    return not {"role", "content"}.isdisjoint(value) or isinstance(value.get("text"), str)
 
 
 def _split_alternatives(value: Any) -> tuple[Any, int]:

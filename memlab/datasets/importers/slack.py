@@ -69,7 +69,7 @@ _KIND = re.compile(r'"type"\s*:\s*"message"')
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
-_READ = {"text", "blocks", "attachments", "files", "file", "user_profile", "bot_profile"}
+_READ = {"text", "attachments", "files", "file", "user_profile", "bot_profile"}
 _READ |= {"reactions", "edited", "root", "metadata", "username"}
 _READ |= {"slackdump_thread_replies", "replies"}
 

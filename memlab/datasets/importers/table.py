@@ -26,7 +26,7 @@ from memlab.datasets.thoughts import cut_thoughts
 from memlab.datasets.unread_texts import count_unread_texts
 
 _NO_ROW = {"scope", "memlab", "question", "content", "messages", "conversations", "parts", "qa"}
-_FIELDS: tuple[str, ...] = (
+_FIELDS = (
     *("scope", "session", "id", "sender", "role", "text", "timestamp", "caption"),
     *("forwarded_from", "quoted"),
 )

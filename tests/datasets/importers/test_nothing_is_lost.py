@@ -264,9 +264,10 @@ def test_what_a_mutated_file_says_is_a_turn_or_counted(
 ) -> None:
     values, random = read_values(path), Random(0)
     said = {text.strip() for text in memlab.load(path).turns["text"] if text.strip()}
-    is_slack = memlab.datasets.detect(path) == "slack"  # which escapes angle brackets
+    # Slack escapes angle brackets, and a page has its own.
+    tagged = path.suffix != ".html" and memlab.datasets.detect(path) != "slack"
     for _ in range(rounds):
-        changed = mutate(values, said, random, tagged=not is_slack)
+        changed = mutate(values, said, random, tagged=tagged)
         with suppress(memlab.DataError):  # refused by name
             lost = find_silently_lost(path, tmp_path, changed)
             assert lost == [], json.dumps(changed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -39,16 +40,16 @@ def left_out(data: Dataset) -> list[str]:
     return data.issues.filter(action="left out")["found"].to_list()
 
 
-@pytest.mark.parametrize(
-    ("user", "thread"),
-    [
-        ("User ID", "Conversation ID"),
-        ("customer_id", "chat"),
-        ("userName", "room_id"),
-        ("OwnerId", "ticketId"),
-        ("user", "session_uuid"),
-    ],
-)
+SPELLINGS = [
+    ("User ID", "Conversation ID"),
+    ("customer_id", "chat"),
+    ("userName", "room_id"),
+    ("OwnerId", "ticketId"),
+    ("user", "session_uuid"),
+]
+
+
+@pytest.mark.parametrize(("user", "thread"), SPELLINGS)
 def test_users_and_threads_by_any_spelling(tmp_path: Path, user: str, thread: str) -> None:
     rows = [
         said("user", "The gate sticks") | {user: "ida", thread: "1"},
@@ -103,6 +104,17 @@ def test_an_answer_under_any_key(tmp_path: Path, answer: dict[str, Any]) -> None
         ("assistant", "Under the mat there"),
     ]
     assert data.issues.is_empty()
+
+
+def test_what_repeats_the_messages_is_no_answer(tmp_path: Path) -> None:
+    """Data sets for training have the whole chat in one text too, and OpenAI's answers how they are written."""
+    rendered = {"messages": ASKED, "text": "user: Where is the key? assistant: Here it is"}
+    answer = said("assistant", "Under the mat")
+    call = {"input": "Which hook?", "response": {"output": [answer], "text": {"format": "plain"}}}
+    data = load(tmp_path, "calls.jsonl", [rendered, call])
+    texts = ["Where is the key?", "Which hook?", "Under the mat"]
+    assert data.turns["text"].to_list() == texts
+    assert left_out(data) == ["1 text under the key 'text'"]
 
 
 @pytest.mark.parametrize("around", ["input", "kwargs"])
@@ -317,3 +329,43 @@ def test_replies_that_slackdump_has_within_a_message_are_turns_and_not_counted(
         ("ops", thread, "Not on Monday then"),
     ]
     assert data.issues.is_empty()
+
+
+@pytest.mark.parametrize("rounds", [20, pytest.param(2000, marks=pytest.mark.nightly)])
+def test_rows_of_any_order_keep_their_conversations_and_their_order(
+    tmp_path: Path, rounds: int
+) -> None:
+    """No row stands in another's conversation, none is lost, and each conversation has the order of the file."""
+    random = Random(0)
+    for _ in range(rounds):
+        user, thread = random.choice(SPELLINGS)
+        rows = []
+        for number in range(random.randint(2, 12)):
+            role = random.choice(["user", "assistant"])
+            row = said(role, f"Word {number}", id=str(random.randint(1, 3)) + f"-{number}")
+            row |= {user: random.choice(["ida", "per"]), thread: random.choice(["1", "2"])}
+            if random.random() < 0.7:
+                row["created_at"] = 1769940000 + random.randint(0, 3) * 60 + number
+            rows.append(row)
+        data = load(tmp_path, random.choice(["rows.json", "rows.jsonl"]), rows)
+        wanted: dict[tuple[str, str], list[str]] = {}
+        for row in rows:
+            wanted.setdefault((row[user], row[thread]), []).append(row["content"])
+        given: dict[tuple[str, str], list[str]] = {}
+        for scope, session, text in places(data):
+            given.setdefault((scope, session), []).append(text)
+        askers = {row[user] for row in rows if row["role"] == "user"}
+        if askers == {"ida", "per"} and all_ask(rows, user, thread):
+            assert in_order(given) == in_order(wanted), rows
+        assert data.turns.height == len(rows), rows
+
+
+def all_ask(rows: list[dict[str, Any]], user: str, thread: str) -> bool:
+    """Say whether every user of a thread asks there; else an answer is of who asked."""
+    there = {(row[user], row[thread]) for row in rows}
+    return there == {(row[user], row[thread]) for row in rows if row["role"] == "user"}
+
+
+def in_order(found: dict[tuple[str, str], list[str]]) -> dict[tuple[str, str], list[int]]:
+    """Give the numbers of the rows of each conversation."""
+    return {place: [int(text.split()[1]) for text in texts] for place, texts in found.items()}
