@@ -138,7 +138,7 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
     >>> spread_sentences(pl.DataFrame({"of": []}, schema={"of": pl.String}), k=10)
     ['There is no question with evidence: nothing can be said about clusters.']
     """
-    found = {
+    found: dict[tuple[str, ...], dict[str, Any]] = {
         (row["vectors"], row["of"], row["number"], row["clusters"]): row
         for row in table.iter_rows(named=True)
     }
@@ -162,8 +162,8 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
         lines.append(f"{line}, {control['mean']:.0%} with labels permuted within speakers.")
     shares = list(reached)
     if shares:
-        line = f"The first {k} turns reach {np.mean(shares):.0%} of the clusters with evidence"
-        lines.append(f"{line}: the rest of what is missed lies in other clusters.")
+        reach = np.mean(shares)
+        lines.append(f"The first {k} turns reach {reach:.0%} of the clusters that hold evidence.")
     return lines
 
 

@@ -246,7 +246,7 @@ class Search(VersionedReads):
 
     def _speaker_sums(self, dataset: str, scope: str, column: str) -> SpeakerSums:
         every = self._known(self._sessions, dataset, scope)
-        step = max(1, every["n_turns"].sum() // SPEAKER_TURNS)
+        step = max(1, int(every["n_turns"].sum()) // SPEAKER_TURNS)
         read = self.sessions(dataset, scope, every["session_id"].gather_every(step), column=column)
         return add_by_speaker(read.vectors, read.turns["speaker"])
 
