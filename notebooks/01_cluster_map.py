@@ -123,7 +123,7 @@ evidence = hard.select("query_id", turn_id=pl.col("evidence").list.unique(mainta
 
 # %%
 table = cluster_spread.spread_table({"evidence": evidence, f"first {k}": first}, labels, data.turns, seed=seed)
-table
+table.filter(vectors=cluster_spread.CENTRED)
 
 # %%
 shares = table.filter(pl.col("number") != cluster_spread.SPANNED)

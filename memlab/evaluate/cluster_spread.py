@@ -163,8 +163,8 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
         lines.append(f"{line}, {control['mean']:.0%} with labels permuted within speakers.")
     shares = list(reached)
     if shares:
-        line = f"The first {k} turns reach {np.mean(shares):.0%} of the clusters with evidence"
-        lines.append(f"{line}: the rest of what is missed lies in other clusters.")
+        reach = np.mean(shares)
+        lines.append(f"The first {k} turns reach {reach:.0%} of the clusters that hold evidence.")
     return lines
 
 

@@ -56,7 +56,7 @@ def test_what_can_be_said_of_no_one_five_and_twelve_questions() -> None:
     assert "spans 1.0 clusters a question" in spanned
     assert spanned.endswith("(n = 12).")
     assert first.startswith("Of the first 10 turns the largest cluster holds 100%, ")
-    assert reached.startswith("The first 10 turns reach 100% of the clusters with evidence")
+    assert reached == "The first 10 turns reach 100% of the clusters that hold evidence."
     assert said(12, together=False)[0].startswith("No: 0% of the pairs")
     assert said(12, items=1)[0].startswith("No question has two evidence items")
 
