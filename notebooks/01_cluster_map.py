@@ -51,6 +51,7 @@ from memlab import cluster, evaluate
 from memlab.evaluate import cluster_spread
 from memlab.explorer.scene import both_maps
 from memlab.figures import export, intervals, maps
+from memlab.interval_labels import format_level
 
 evaluate.show_tables()
 
@@ -119,7 +120,7 @@ evidence = hard.select("query_id", turn_id=pl.col("evidence").list.unique(mainta
 #
 # The null hypothesis is that clusters know nothing of questions: the labels of a conversation's turns are permuted a thousand
 # times. The control is stricter: labels are permuted over the turns of each speaker, so that clusters keep who says how much
-# of them. Intervals of what is measured are over questions, those of permutations the middle 95 % of the draws.
+# of them. Intervals of what is measured are over questions, those of permutations the middle of the draws.
 
 # %%
 table = cluster_spread.spread_table({"evidence": evidence, f"first {k}": first}, labels, data.turns, seed=seed)
@@ -130,8 +131,9 @@ shares = table.filter(pl.col("number") != cluster_spread.SPANNED)
 shares = shares.with_columns(row=pl.format("{}: {}, {}", "of", "number", "vectors"))
 caption = f"How the evidence and the first {k} turns of dense retrieval lie in clusters, beside permuted clusters"
 if shares.height:
+    level = format_level(shares["level"][0])
     fig = intervals.mean_intervals(shares, rows="row", series="clusters", measure="share")
-    export(fig, "cluster-spread", data=shares, caption=f"{caption} ({data.name}; 95 % intervals).", **made)
+    export(fig, "cluster-spread", data=shares, caption=f"{caption} ({data.name}; {level} intervals).", **made)
 
 # %% [markdown]
 # ## Answer

@@ -87,7 +87,7 @@ tested.select("group", "system", "mean", "difference", "low", "high", "p_holm", 
 
 # %%
 fig = intervals.ablation(tested, measure=measure)
-caption = f"Complete recall in the first {k} turns, one change a step ({data.name}; 95 % intervals; Holm's correction)."
+caption = f"Complete recall in the first {k} turns, one change a step ({data.name}; Holm's correction)."
 made = {"provenance": dict(bench.provenance), "directory": figures}
 export(fig, "ladder-turns", data=tested, caption=caption, **made)
 
@@ -122,7 +122,7 @@ prices = zip(with_model.reports, with_model.costs(prices=[(3.0, 15.0)])[:, -1], 
 points = [comparison.group_means(r, measure=measure).with_columns(k=pl.lit(c)) for r, c in prices]
 points = pl.concat(points).rename({"group": "system"})
 fig = curves.recall_curves(points, measure=measure, axis="price of 1,000 questions", log_x=False)
-caption = f"Complete recall against the price of a language model: all, and ≥ 2 sessions ({data.name}; 95 % intervals)."
+caption = f"Complete recall against the price of a language model: all, and ≥ 2 sessions ({data.name})."
 export(fig, "model-price", data=points, caption=caption, **made)
 
 # %% [markdown]

@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster.evidence_spread import nearest_same_speaker, observed_and_null_spread
-from memlab.evaluate.significance import compare_with_null, fewest_units
+from memlab.evaluate.confidence_intervals import clustering_scopes
+from memlab.evaluate.significance import LEVEL, compare_with_null, fewest_units
 from memlab.retrieve import Bench
 from memlab.terminal import count_noun
 
@@ -27,6 +28,7 @@ FEWEST = fewest_units()
 """Questions from which a finding is stated: of fewer, no p of a paired test is below .05."""
 
 _SIGNIFICANT = 0.05
+_OF_MEASURED = ("n", "mean", "low", "high", "level", "unit", "units")
 
 
 def speaker_shares(bench: Bench) -> pl.DataFrame:
@@ -66,42 +68,57 @@ def spread_table(
     :param seed: of permutations and bootstrap.
     :returns: ``vectors``, ``of``, ``number`` (:data:`SPANNED`, :data:`LARGEST`, :data:`TOGETHER`),
         ``clusters`` (:data:`MEASURED`, :data:`PERMUTED`, :data:`WITHIN`), ``n`` questions, ``mean``
-        with ``low`` and ``high``: of what is measured an interval over questions, of a control the
-        middle 95 % of its draws; ``p``, two-sided, of the measured mean under a control. A number
-        that no set has gives no row.
+        with ``low`` and ``high`` at ``level``: of what is measured an interval over ``units`` of
+        ``unit``, of a control the middle of its draws; ``p``, two-sided, of the measured mean under
+        a control. A number that no set has gives no row.
     """
     rows = list[dict[str, Any]]()
     for vectors, of_turns in labels.items():
         for name, members in sets.items():
             measured, plain = observed_and_null_spread(members, of_turns, seed=seed)
             within = observed_and_null_spread(members, of_turns, speakers=turns, seed=seed)[1]
+            scopes = clustering_scopes(_scopes_of_questions(members, of_turns))
             for i, number in enumerate((SPANNED, LARGEST, TOGETHER)):
                 if np.isfinite(measured[:, i]).any():
                     about = {"vectors": vectors, "of": name, "number": number}
                     controls = {PERMUTED: plain[:, :, i], WITHIN: within[:, :, i]}
-                    rows += [about | row for row in _rows_of(measured[:, i], controls, seed)]
+                    found = _rows_of(measured[:, i], controls, scopes, seed)
+                    rows += [about | row for row in found]
     schema = {
         **dict.fromkeys(("vectors", "of", "number", "clusters"), pl.String),
         "n": pl.Int64,
-        **dict.fromkeys(("mean", "low", "high", "p"), pl.Float64),
+        "unit": pl.String,
+        "units": pl.Int64,
+        **dict.fromkeys(("mean", "low", "high", "level", "p"), pl.Float64),
     }
     return pl.DataFrame(rows, schema=schema)
 
 
+def _scopes_of_questions(members: pl.DataFrame, labels: pl.DataFrame) -> np.ndarray:
+    """Give the scope of each question, in the order that spreads are measured in: scope by scope."""
+    places = labels.select("turn_id", "scope").unique()
+    placed = members.join(places, on="turn_id", how="left", maintain_order="left")
+    questions = placed.select("scope", "query_id").unique(maintain_order=True)
+    parts = [part["scope"] for _, part in questions.group_by("scope", maintain_order=True)]
+    return pl.concat([pl.Series("scope", [], dtype=pl.String), *parts]).to_numpy()
+
+
 def _rows_of(
-    measured: np.ndarray, controls: Mapping[str, np.ndarray], seed: int
+    measured: np.ndarray,
+    controls: Mapping[str, np.ndarray],
+    scopes: np.ndarray | None,
+    seed: int,
 ) -> list[dict[str, Any]]:
     """Give the rows of one number: what was measured, then the controls."""
     rows = list[dict[str, Any]]()
     for name, null in controls.items():
-        found = compare_with_null(measured, null, seed=seed)
+        found = compare_with_null(measured, null, scopes=scopes, seed=seed)
         if not rows:
-            own = {key: found[key] for key in ("n", "mean", "low", "high")}
+            own = {key: found[key] for key in _OF_MEASURED}
             rows.append({"clusters": MEASURED, **own, "p": None})
         ends = {end: found[f"chance_{end}"] for end in ("low", "high")}
-        rows.append(
-            {"clusters": name, "n": found["n"], "mean": found["chance"], **ends, "p": found["p"]}
-        )
+        about = {"n": found["n"], "mean": found["chance"], **ends, "level": LEVEL}
+        rows.append({"clusters": name, **about, "p": found["p"]})
     return rows
 
 
