@@ -23,21 +23,21 @@ _NOWHERE = ("", "")
 
 
 @lru_cache(1 << 12)
-def _plain_key(key: str) -> str:
-    """Give a key as all tools write it: ``User ID``, ``user_id`` and ``userId`` are one."""
-    return re.sub(r"[\s_.-]", "", key).lower()
+def _find_keys(there: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """Give the keys of a record that are wanted, however it writes them: ``User ID`` and ``userId`` are one."""
+    plain = {re.sub(r"[\s_.-]", "", key).lower(): key for key in there}
+    return tuple(plain[key] for key in wanted if key in plain)
 
 
-def _read_first(raw: Any, keys: tuple[str, ...]) -> str:
-    """Give the first of some keys, however it is written, in a record or in what it says about itself."""
+def _read_first(raw: Any, wanted: tuple[str, ...]) -> str:
+    """Give the first of some keys in a record or in what it says about itself; empty without one."""
     if not isinstance(raw, dict):
         return ""
     for about in (raw, raw.get("metadata"), raw.get("meta")):
         if not isinstance(about, dict):
             continue
-        plain = {_plain_key(key): value for key, value in about.items() if isinstance(key, str)}
-        for key in keys:
-            value = plain.get(key)
+        for key in _find_keys(tuple(about), wanted):
+            value = about[key]
             if isinstance(value, dict):  # an object with its id
                 value = first_field(value, "id", "_id", "uuid", "name")
             if called := first_text(value):
