@@ -74,12 +74,17 @@ class _Chromium:
 
     def __init__(self, path: str) -> None:
         self.pid, self._loop = os.getpid(), asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="memlab-chromium", daemon=True).start()
+        threading.Thread(target=self._run_loop, name="memlab-chromium", daemon=True).start()
         try:
             self._wait(self._start(path))
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
             raise
+
+    def _run_loop(self) -> None:
+        """Run until the loop is stopped, and close it, which would else be reported wherever it is collected."""
+        self._loop.run_forever()
+        self._loop.close()
 
     async def _start(self, path: str) -> None:
         import plotly
