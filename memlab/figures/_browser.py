@@ -82,8 +82,13 @@ class _Chromium:
             raise
 
     def _run_loop(self) -> None:
-        """Run until the loop is stopped, and close it, which would else be reported wherever it is collected."""
+        """Run until the loop is stopped, and end it: else what is left is reported wherever it is collected."""
         self._loop.run_forever()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        if left:
+            self._loop.run_until_complete(asyncio.wait(left))
         self._loop.close()
 
     async def _start(self, path: str) -> None:
