@@ -135,7 +135,10 @@ def describe_figure(name: str, figures: Path) -> dict[str, Any]:
 def shown_values(table: pl.DataFrame) -> dict[str, list[Any]]:
     """Give the values that a figure shows, by column and rounded; of a map, how many points each mark has."""
     if table.height > MOST_ROWS:
-        counts = dict(table["trace"].value_counts().iter_rows())
+        marked = table
+        if "trace" not in table.columns:
+            marked = table.with_columns(trace=_mark_turns())
+        counts = dict(marked["trace"].value_counts().iter_rows())
         marks = [mark for mark in MARKS if mark in counts]
         return {"mark": marks, "points": [counts[mark] for mark in marks]}
     values = {}
@@ -146,6 +149,20 @@ def shown_values(table: pl.DataFrame) -> dict[str, list[Any]]:
             column = column.round(4)
         values[column.name] = column.to_list()
     return values
+
+
+def _mark_turns() -> pl.Expr:
+    """Name how a map of speakers marks a turn."""
+    retrieved = pl.col("rank").is_not_null()
+    return (
+        pl.when(pl.col("evidence") & retrieved)
+        .then(pl.lit("evidence, retrieved"))
+        .when("evidence")
+        .then(pl.lit("evidence, missed"))
+        .when(retrieved)
+        .then(pl.lit("retrieved, no evidence"))
+        .otherwise(pl.lit("other"))
+    )
 
 
 def write_sidecar(about: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from memlab.figures._text_measuring import (
 from memlab.interval_labels import describe_intervals
 
 _ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX = 32, 13, 10, 15, 5
+_LINE_PX = 13  # of numbers, one above the other
 _NAMES_PX = 160
 _GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"width": 0}}
 _PART = re.compile(rf"\S.*?(?:; |, (?=[{style.SHAPES}])|$)")
@@ -114,7 +115,8 @@ def _layout(
     middle = ((deep > 1) * _LIFT_PX + lanes / 2) / whole  # of the marks, above the end of their row
     ends = [middle - 0.5, len(rows) + middle - 0.5]
     if column:
-        row = max(min(row, room / len(rows)), least(most > 1))
+        of_numbers = _LINE_PX * lines + _FURTHER_PX / 2
+        row = max(min(row, room / len(rows)), least(most > 1), of_numbers)
         ends = [-10 / row, len(rows)]
     else:
         row = max(0.7 * _row_height_px(deep, lines), 12 * most + 6)

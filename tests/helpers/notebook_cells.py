@@ -30,7 +30,8 @@ def run_cells(name: str, patch: pytest.MonkeyPatch, **parameters: Any) -> str:
     patch.setattr(figures, "export", lay_out)
     patch.chdir(SOURCE)
     (path,) = SOURCE.glob(f"{name}*.py")
-    space: dict[str, Any] = {"__name__": "notebook", "display": print}
+    # A class of a notebook is of a module that is there, as that of a kernel is.
+    space: dict[str, Any] = {"__name__": __name__, "display": print}
     answer = None
     for cell in jupytext.read(path).cells:
         if cell.cell_type != "code":
