@@ -120,7 +120,7 @@ from_facts = fact_outcomes(updates, known.facts, encoder=bench.embedder())
 # %%
 runs = [memlab.pipeline(text).run(bench) for text in ("best", "best | current")]
 messages = [comparison.stale_outcomes(run, data).with_columns(system=pl.lit(run.name)) for run in runs]
-messages = pl.concat(messages).select("system", "query_id", hit="current first")
+messages = pl.concat(messages).select("system", "query_id", "scope", hit="current first")
 sides = {"facts": from_facts, "messages": messages}
 compared = {name: comparison.compare_outcomes(rows, seed=seed) for name, rows in sides.items()}
 bought = pl.concat(rows.select(pl.lit(name).alias("data"), pl.all()) for name, rows in compared.items())

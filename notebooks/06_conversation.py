@@ -128,7 +128,7 @@ outcomes, complete_in = [], pl.col("evidence").list.set_difference(pl.col("found
 for name, ranking in (("the ranking as it is", run), ("sessions in play raised", raised)):
     first = ranking.top(k).frame.group_by("query_id").agg(found="doc_id")
     found = rows.join(first, on="query_id", how="left", maintain_order="left")
-    outcomes.append(found.select("query_id", hit=complete_in, system=pl.lit(name)))
+    outcomes.append(found.select("query_id", "scope", hit=complete_in, system=pl.lit(name)))
 played = comparison.compare_outcomes(pl.concat(outcomes), seed=seed)
 played
 

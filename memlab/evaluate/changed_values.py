@@ -20,7 +20,12 @@ CONDITIONS: Mapping[str, tuple[ConfidenceSettings, bool]] = {
     "decay and supersession": (_DEFAULT, True),
 }
 """With and without decay by the default curve, and with and without superseded facts."""
-_OUTCOMES = {"system": pl.String(), "query_id": pl.String(), "hit": pl.Float64()}
+_OUTCOMES = {
+    "system": pl.String(),
+    "query_id": pl.String(),
+    "scope": pl.String(),
+    "hit": pl.Float64(),
+}
 
 
 def decay_labels(chats: Sequence[Annotations]) -> pl.DataFrame:
@@ -56,7 +61,7 @@ def fact_outcomes(
         ``evidence``, and with those before it, ``stale``.
     :param facts: of :func:`memlab.knowledge.extract`.
     :param conditions: see :func:`memlab.knowledge.fact_search.current_first_shares`.
-    :returns: ``system`` (the condition), ``query_id`` and ``hit`` (0 or 1), for
+    :returns: ``system`` (the condition), ``query_id``, ``scope`` and ``hit`` (0 or 1), for
         :func:`memlab.evaluate.comparison.compare_outcomes`; questions none of whose turns became a
         fact are left out.
     """
@@ -77,5 +82,6 @@ def fact_outcomes(
         own = labels.filter(query_id=query_id)
         found = current_first_shares(asked, own, then, conditions=conditions, encoder=encoder)
         found = found.filter(pl.col("n") > 0)
-        outcomes.append(found.select(system="condition", query_id=pl.lit(query_id), hit="share"))
+        place = {"query_id": pl.lit(query_id), "scope": pl.lit(scope)}
+        outcomes.append(found.select(system="condition", **place, hit="share"))
     return pl.concat(outcomes)

@@ -14,7 +14,7 @@ import polars as pl
 
 from memlab.cluster.evidence_spread import nearest_same_speaker, observed_and_null_spread
 from memlab.evaluate.confidence_intervals import clustering_scopes
-from memlab.evaluate.significance import LEVEL, compare_with_null, fewest_units
+from memlab.evaluate.significance import ALPHA, LEVEL, compare_with_null, fewest_units
 from memlab.retrieve import Bench
 from memlab.terminal import count_noun
 
@@ -27,7 +27,6 @@ MEASURED, PERMUTED, WITHIN = "measured", "permuted", "permuted within speakers"
 FEWEST = fewest_units()
 """Questions from which a finding is stated: of fewer, no p of a paired test is below .05."""
 
-_SIGNIFICANT = 0.05
 _OF_MEASURED = ("n", "mean", "low", "high", "level", "unit", "units")
 
 
@@ -196,7 +195,7 @@ def _sentences_of_pairs(found: Mapping[tuple[str, ...], Mapping[str, Any]]) -> l
             "share a cluster."
         ]
     control = found[CENTRED, "evidence", TOGETHER, WITHIN]
-    above = control["p"] < _SIGNIFICANT and pairs["mean"] > control["mean"]
+    above = control["p"] < ALPHA and pairs["mean"] > control["mean"]
     answer = "No"
     if above and pairs["mean"] >= 0.5:
         answer = "Mostly"

@@ -301,13 +301,13 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
 def stale_outcomes(run: Run, data: Dataset) -> pl.DataFrame:
     """Say of each question with must-exclude turns what :func:`stale_table` counts.
 
-    :returns: ``query_id`` and a Boolean column for each of :data:`STALE_COLUMNS`.
+    :returns: ``query_id``, ``scope`` and a Boolean column for each of :data:`STALE_COLUMNS`.
     """
     asked = data.questions.filter(pl.col("stale").list.len() > 0)
     stale, current = (_evidence_places(run, asked, of) for of in ("stale", "evidence"))
     above = (current["first"] < stale["first"]).fill_null(False)
     columns = stale["first"] <= 10, current["last"] <= 10, above
-    return asked.select("query_id").with_columns(
+    return asked.select("query_id", "scope").with_columns(
         [each.alias(name) for each, name in zip(columns, STALE_COLUMNS, strict=True)]
     )
 
@@ -324,27 +324,35 @@ def _evidence_places(run: Run, asked: pl.DataFrame, column: str) -> pl.DataFrame
 
 
 def compare_outcomes(
-    outcomes: pl.DataFrame, *, baseline: str | None = None, seed: int = 0
+    outcomes: pl.DataFrame,
+    *,
+    baseline: str | None = None,
+    unit: Unit = "auto",
+    seed: int = 0,
 ) -> Table:
     """Compare conditions by what came out for each question: paired tests against one of them.
 
-    :param outcomes: ``system`` (a condition), ``query_id`` and ``hit``, a truth value or a number;
-        questions that some condition lacks are left out.
+    :param outcomes: ``system`` (a condition), ``query_id``, ``scope`` and ``hit``, a truth value or a
+        number; questions that some condition lacks are left out.
     :param baseline: the condition to compare with; the first by default.
+    :param unit: what is independent, as in :func:`compare_reports`.
     :returns: a row a condition: ``system`` and the columns of
         :func:`~memlab.evaluate.significance.compare_paired`; none where no question is left.
 
     >>> import polars as pl
     >>> from memlab.evaluate.comparison import compare_outcomes
     >>> both = {"system": ["a", "b"] * 2, "query_id": ["p", "p", "q", "q"], "hit": [True, True, False, True]}
-    >>> compare_outcomes(pl.DataFrame(both)).select("system", "mean", "difference").rows()
+    >>> compare_outcomes(pl.DataFrame({**both, "scope": "ann"})).select("system", "mean", "difference").rows()
     [('a', 0.5, None), ('b', 1.0, 0.5)]
     """
-    wide = outcomes.pivot("system", index="query_id", values="hit", maintain_order=True)
-    values = wide.drop("query_id").drop_nulls()
+    keys = ["query_id", "scope"]
+    wide = outcomes.pivot("system", index=keys, values="hit", maintain_order=True).drop_nulls()
+    values = wide.drop(keys)
     names = values.columns
     base = names.index(baseline) if baseline in names else 0
     numbers = values.cast(pl.Float64).to_numpy().reshape(values.height, len(names))
-    tested = compare_paired(numbers, np.full(len(names), base, dtype=np.int64), seed=seed)
+    reference = np.full(len(names), base, dtype=np.int64)
+    scopes = clustering_scopes(wide["scope"], unit)
+    tested = compare_paired(numbers, reference, scopes=scopes, seed=seed)
     rows = pl.DataFrame({"system": names}, schema={"system": pl.String}).hstack(tested)
     return Table(rows.filter(pl.col("n") > 0))

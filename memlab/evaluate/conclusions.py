@@ -12,12 +12,14 @@ digits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
 from memlab.evaluate.groups import (
     ALL_QUESTIONS,
     MULTI_SESSION,
@@ -25,13 +27,14 @@ from memlab.evaluate.groups import (
     multi_session_group,
 )
 from memlab.evaluate.report import Report
-from memlab.evaluate.significance import ALPHA, LEVEL, fewest_units, wilson_interval
+from memlab.evaluate.significance import ALPHA, fewest_units
 from memlab.interval_labels import format_level
 
 _PHRASES = {
     ALL_QUESTIONS: "all {n:,} questions",
     SEVERAL_SESSIONS: "the {n:,} questions with evidence in two or more sessions",
 }
+_BUDGET = re.compile(r"recall_all@\d+ tokens")
 _COUNTED = ("better", "worse", "equivalent", "inconclusive")
 
 
@@ -439,8 +442,8 @@ def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     said = [_choice_answer(tested, tests)]
     said += [
         f"{verdict.capitalize()}: {_tested_text(row, tests)}."
-        for verdict, lowest in (("worse", False), ("better", True))
-        for row in _extreme(tested.filter(verdict=verdict), highest=lowest)
+        for verdict, highest in (("worse", False), ("better", True))
+        for row in _extreme(tested.filter(verdict=verdict), highest=highest)
     ]
     if tested.filter(verdict="better").is_empty():
         said += [f"Highest: {_tested_text(row, tests)}." for row in _extreme(tested, highest=True)]
@@ -530,7 +533,8 @@ def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "
     answer = f"{answer}, from {source}" if source else answer
     head = f"{answer}: with {base['system']} {what} for {share_text(base)} of {n:,} {asked}"
     texts = [
-        f"with {row['system']} for {share_text(row)} ({difference_text(row)}, {p_text(row['p_holm'])})"
+        f"with {row['system']} for {share_text(row)} "
+        f"({difference_text(row)}, {p_text(row['p_holm'], len(tested))})"
         for row in tested
     ]
     return Conclusions([f"{head}; {listed(texts)}."])
@@ -646,15 +650,16 @@ def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:
         return Conclusions([f"Nothing can be said: {data} has no follow-up question."])
     alone, n = overall["standalone"], overall["standalone"]["n"]
     others = {form: row for form, row in overall.items() if form != "standalone"}
-    if not _enough(alone, len(others)):
-        few = too_few(alone, len(others), "what a follow-up loses", noun="follow-up")
+    tests = len(others)
+    if not _enough(alone, tests):
+        few = too_few(alone, tests, "what a follow-up loses", noun="follow-up")
         return Conclusions([few])
     asked = others.pop("as asked")
     lost = asked["p_holm"] < ALPHA and asked["difference"] < 0
     said = [
         f"{'Yes, it loses' if lost else 'No significant loss'}: as asked, all evidence is among the first {k} "
         f"for {share_text(asked)} of {n:,} follow-ups in {data}, in the form that stands alone for "
-        f"{share_text(alone)}: {difference_text(asked)}, {p_text(asked['p_holm'])}."
+        f"{share_text(alone)}: {difference_text(asked)}, {p_text(asked['p_holm'], tests)}."
     ]
     for form, row in others.items():
         same = (
@@ -664,7 +669,7 @@ def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:
         )
         said.append(
             f"Rewritten by `{form}`: {share_text(row)}, {same} the form that stands alone ({difference_text(row)}, "
-            f"{p_text(row['p_holm'])})."
+            f"{p_text(row['p_holm'], tests)})."
         )
     return Conclusions([*said, *_worst_kind(table)])
 
@@ -678,14 +683,6 @@ def _worst_kind(table: pl.DataFrame) -> list[str]:
         f"{difference_text(row)}."
         for row in worst
     ]
-
-
-def won_and_lost(won: int, lost: int, n: int, *, p: float, what: str) -> Conclusions:
-    """Say whether a change that wins some questions and loses others is significant."""
-    answer = "significantly" if p < ALPHA else "not significantly"
-    return Conclusions(
-        [f"{what} wins {won:,} and loses {lost:,} of {n:,}: {answer} ({p_text(p)})."]
-    )
 
 
 def memories(
@@ -715,33 +712,39 @@ def memories(
     answer = "Yes: some system finds" if better else "No: no system finds"
     more = f"significantly more of {n:,} questions than {_code(baseline)}{found}"
     said = [f"{answer} {_found(measure)} for {more}."]
-    for which, part in (("more", better), ("fewer", worse), ("neither more nor fewer", level)):
+    parts = {
+        "Significantly more": better,
+        "Significantly fewer": worse,
+        "No significant difference": level,
+    }
+    for which, part in parts.items():
         if part:
             texts = [f"{_code(row['system'])} ({difference_text(row)})" for row in part]
-            said.append(f"Significantly {which}: {listed(texts)}; {len(rows)} tests.")
+            said.append(f"{which}: {listed(texts)}; {len(rows)} tests.")
     return Conclusions(said)
 
 
-def budgets(systems: pl.DataFrame, *, system: str) -> Conclusions:
+def budgets(per_query: pl.DataFrame, *, system: str, unit: Unit = "auto") -> Conclusions:
     """Say what a memory finds in few tokens and in many.
 
-    :param systems: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
+    :param per_query: :attr:`memlab.experiments.compare_systems.Comparison.per_query`.
+    :param unit: what intervals take as independent, as in the comparison.
     """
-    row = systems.row(by_predicate=pl.col("system") == system, named=True)
-    names = [name for name in row if name.startswith("recall_all@") and name.endswith("tokens")]
-    if not _enough(row):
-        return Conclusions()
+    own = per_query.filter(system=system)
+    names = [name for name in own.columns if _BUDGET.fullmatch(name)]
+    ends = [names[0], names[-1]]
+    scopes = clustering_scopes(own["scope"], unit)
+    shares = np.array([True, True])
+    spans = mean_intervals(own.select(ends).to_numpy(), scopes=scopes, shares=shares).to_dicts()
     texts = []
-    for name in (names[0], names[-1]):
-        (low,), (high,) = wilson_interval(np.array([row[name] * row["n"]]), np.array([row["n"]]))
-        ends = {"n": row["n"], "mean": row[name], "low": low, "high": high, "level": LEVEL}
-        budget = int(name.removeprefix("recall_all@").removesuffix(" tokens"))
-        texts.append(f"in {budget:,} tokens for {share_text(ends, prefix='')}")
-    return Conclusions(
-        [
-            f"{_code(system)} finds all evidence {texts[0]} of the {row['n']:,} questions, {texts[1]}."
-        ]
-    )
+    for name, span in zip(ends, spans, strict=True):
+        row = {"n": own.height, "mean": own[name].mean(), **span}
+        if not _enough(row):
+            return Conclusions()
+        tokens = int(name.removeprefix("recall_all@").removesuffix(" tokens"))
+        texts.append(f"in {tokens:,} tokens for {share_text(row, prefix='')}")
+    found = f"{_code(system)} finds all evidence {texts[0]} of the {own.height:,} questions"
+    return Conclusions([f"{found}, {texts[1]}."])
 
 
 def missed_by(missed: pl.DataFrame, *, system: str) -> Conclusions:

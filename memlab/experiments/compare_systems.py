@@ -102,7 +102,7 @@ class Comparison(Experiment):
             *conclusions.memories(self.systems, self.tests, baseline=baseline, measure=str(measure))
         ]
         if system is not None:
-            said += conclusions.budgets(self.systems, system=system)
+            said += conclusions.budgets(self.per_query, system=system, unit=self.reports[0].unit)
             said += conclusions.missed_by(self.misses(system=system), system=system)
         said += [f"Not installed, and left out: {name}." for name in sorted(left_out)]
         return Conclusions(said)

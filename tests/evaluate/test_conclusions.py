@@ -128,9 +128,9 @@ def test_steps_name_those_that_are_significant_and_what_all_bring() -> None:
     assert conclusions.steps(none, none, measure=MEASURE)[0].startswith("No: not one step alone")
 
 
-def outcomes(**hits: list[bool]) -> pl.DataFrame:
+def outcomes(scopes: int = 1, **hits: list[bool]) -> pl.DataFrame:
     rows = [
-        {"system": name, "query_id": f"q{n}", "hit": hit}
+        {"system": name, "query_id": f"q{n}", "scope": f"s{n % scopes}", "hit": hit}
         for name, each in hits.items()
         for n, hit in enumerate(each)
     ]
@@ -150,11 +150,49 @@ def test_conditions_are_compared_question_by_question() -> None:
         "These 4 questions cannot say whether"
     )
     none = compare_outcomes(
-        pl.DataFrame(schema={"system": pl.String, "query_id": pl.String, "hit": pl.Boolean})
+        pl.DataFrame(
+            schema={
+                "system": pl.String,
+                "query_id": pl.String,
+                "scope": pl.String,
+                "hit": pl.Boolean,
+            }
+        )
     )
     assert conclusions.conditions(none, **about)[0].endswith(
         "there are no questions about a change."
     )
+
+
+def test_conditions_of_many_memories_are_compared_memory_by_memory() -> None:
+    table = compare_outcomes(outcomes(6, neither=[False] * 24, decay=[True, False] * 12))
+    assert table.row(1, named=True)["units"] == 6
+    hits = [n % 6 < 5 or n < 12 for n in range(24)]
+    more = {"decay": hits, "both": [True] * 24}
+    table = compare_outcomes(outcomes(8, neither=[n % 8 == 0 for n in range(24)], **more))
+    (said,) = conclusions.conditions(table, asked="questions", what="it is current")
+    assert "with neither it is current for 12 % [95 % over 8 memories: " in said
+    assert said.count(", corrected for 2 tests)") == 2
+
+
+def test_what_a_memory_finds_in_tokens_has_the_unit_of_the_comparison() -> None:
+    columns = {"recall_all@200 tokens": [1.0] * 6 + [0.0] * 18, "recall_all@4000 tokens": 1.0}
+    asked = pl.DataFrame({"scope": [f"s{n % 6}" for n in range(24)], **columns}, strict=False)
+    asked = asked.with_columns(system=pl.lit("mine"))
+    (said,) = conclusions.budgets(asked, system="mine")
+    assert said.startswith("`mine` finds all evidence in 200 tokens for 25 % [95 % over 6 memories")
+    (said,) = conclusions.budgets(asked, system="mine", unit="question")
+    assert "in 200 tokens for 25 % [95 %: 12 to 45] of the 24 questions, in 4,000 tokens" in said
+
+
+def test_memories_that_differ_in_nothing_significant_are_said_to_do_so() -> None:
+    row = {"recall_all@10_low": 0.4, "recall_all@10_high": 0.6, "recall_all@10_level": 0.95}
+    systems = pl.DataFrame([{"system": "best", "n": 100, MEASURE: 0.5, **row}])
+    values = np.stack([np.arange(100) < 50, np.arange(100) < 51], axis=1).astype(float)
+    tests = pl.DataFrame({"system": ["best", "mem0"], "measure": MEASURE})
+    tests = tests.hstack(compare_paired(values, np.array([0, 0]))).drop_nulls("p")
+    said = conclusions.memories(systems, tests, baseline="best", measure=MEASURE)
+    assert said[1].startswith("No significant difference: `mem0` (+1 point [")
 
 
 def test_a_level_is_written_as_the_frame_has_it() -> None:
