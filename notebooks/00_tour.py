@@ -18,10 +18,11 @@
 #
 # On the committed sample, which is four invented memories:
 #
-# - A search by words finds all evidence of hardly any question that needs two or more sessions; the best pipeline
+# - In the first ten turns a search by words finds all evidence of hardly any question that needs two or more sessions; the best pipeline
 #   finds it several times as often, and still misses most of these questions.
 # - Some of the evidence is found far more often than all of it: what looks like a good memory answers in part.
-# - Questions with evidence in one session are mostly complete, those with evidence in several mostly not.
+# - With the best pipeline questions with evidence in one session are mostly complete, those with evidence in several mostly
+#   not.
 #
 # ![Complete recall over k](../figures/gallery/sample-recall-all.png)
 #

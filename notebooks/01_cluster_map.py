@@ -18,12 +18,12 @@
 #
 # On the committed sample (four invented memories, the questions with evidence in several sessions): partly. Pairs of evidence
 # items share a cluster far more often than random turns of the same speaker do, but most pairs do not, and one answer spans
-# several clusters. The first turns of dense retrieval concentrate more than chance, and what they miss lies mostly in other
-# clusters. The last cell has the numbers.
+# several clusters. The first turns of dense retrieval concentrate more than chance, and reach about half of the clusters that
+# hold evidence. The last cell has the numbers.
 #
 # Turns are encoded with their speaker's name. As they are encoded, a map shows who says something: the most similar turn is
-# nearly always one of the same speaker. Without what the turns of their speaker have in common (speaker-centred) it shows what
-# is said ([concepts](../docs/concepts.md)).
+# mostly one of the same speaker. Without what the turns of their speaker have in common (speaker-centred) it shows more of
+# what is said ([concepts](../docs/concepts.md)).
 #
 # ![One question on both maps](../figures/gallery/sample-cluster-map.png)
 #

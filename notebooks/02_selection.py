@@ -20,8 +20,9 @@
 #
 # - No. No selector and no setting completes significantly more than the first ten of the ranking that it chooses from,
 #   be it `combsum` or `best`.
-# - `by_cluster`, which spreads the choice over clusters, does harm: it completes significantly less.
-# - Evidence items of different sessions are similar: a rule against similar turns works against the answer.
+# - `by_cluster`, which spreads the choice over clusters, does harm: over all questions it completes significantly less.
+# - Evidence items of different sessions resemble each other more than they do a random turn of the same speaker, and a rule
+#   against similar turns pushes them apart.
 #
 # ![Paired differences of every selector to the plain ranking](../figures/gallery/sample-selection-tests.png)
 #
@@ -55,8 +56,8 @@ evaluate.show_tables()
 #
 # Nothing is tuned to these questions. Each selector chooses among the candidates of `combsum` and of `best`, and is compared
 # with the first of that ranking, over all questions and over those with evidence in several sessions. Questions are
-# resampled: of four conversations too little is known, so intervals and tests speak of questions to these people, not of
-# other people. `detectable` is the difference that a comparison would have shown in four of five cases. `equivalent`: two
+# taken as independent: of four memories too little is known, so intervals and tests speak of questions to these people, not
+# of other people. `detectable` is the difference that a comparison would have shown in four of five cases. `equivalent`: two
 # one-sided tests exclude differences beyond the margin; what is neither different nor equivalent is inconclusive. Holm's
 # correction is over all rows, those of the settings below included.
 
@@ -73,25 +74,16 @@ done = {base: memlab.run(texts, data, name=f"{base}-{data.name}", **about) for b
 # %% [markdown]
 # ## Every setting
 #
-# Each parameter over its range, on `combsum`. Bars are intervals of the paired difference to the plain ranking (grey), drawn
-# about the mean: a bar that crosses the grey line shows no difference.
+# Each parameter over its range, on `combsum`, over the questions with evidence in several sessions where there are any. The
+# defaults are tested above.
 
 # %%
-swept = {"mmr(lambda_={lambda_})": [0.3, 0.5, 0.7, 0.9], "dpp(diversity={diversity})": [0.1, 0.3, 0.5, 0.7]}
-swept |= {"msd(diversity={diversity})": [0.02, 0.05, 0.1, 0.3], "by_cluster(n_clusters={n_clusters})": [2, 5, 20]}
-swept |= {"expand_cluster(cluster_size={cluster_size})": [2, 5, 10], "fill_sessions(sessions={sessions})": [2, 3, 5, 8]}
+swept = {"mmr(lambda_={lambda_})": [0.3, 0.5, 0.9], "dpp(diversity={diversity})": [0.1, 0.3, 0.5, 0.7]}
+swept |= {"msd(diversity={diversity})": [0.02, 0.1, 0.3], "by_cluster(n_clusters={n_clusters})": [2, 5, 20]}
+swept |= {"expand_cluster(cluster_size={cluster_size})": [2, 10], "fill_sessions(sessions={sessions})": [2, 3, 8]}
 plain = done["combsum"].reports[0]
-settings = pl.concat(
-    sweep(f"combsum | {text}", values, plain, bench, data, measure=measure).cast({"value": pl.Float64})
-    for text, values in swept.items()
-)
-
-# %%
-drawn = settings.with_columns(low=pl.col("baseline") + pl.col("low"), high=pl.col("baseline") + pl.col("high"))
-fig = sweep_panels.sweep(drawn, measure=measure, reference="combsum alone")
-caption = f"{measure} over a parameter of each selector ({data.name}, n = {settings['n'][0]:,}; paired intervals)."
-made = {"provenance": dict(bench.provenance), "directory": figures}
-export(fig, "selection-sweep", data=settings, caption=caption, **made)
+parts = (sweep(f"combsum | {text}", own, plain, bench, data, measure=measure) for text, own in swept.items())
+settings = pl.concat(parts, how="vertical_relaxed")
 
 # %% [markdown]
 # ## All tests
@@ -105,9 +97,21 @@ tables = [
     for base, its in done.items()
 ]
 setting = pl.format("{}({} = {})", "system", "parameter", "value")
-tested = evaluate.verdicts([*tables, settings.with_columns(base=pl.lit("combsum"), system=setting)])
+tested = evaluate.verdicts([*tables, settings.with_columns(base=pl.lit("combsum"), system=setting, selector="system")])
 brief = ["base", "group", "system", "difference", "low", "high", "p_holm", "detectable", "verdict"]
 tested.drop_nulls("p").sort("p", maintain_order=True).select(brief)
+
+# %% [markdown]
+# Bars of the settings are intervals of the paired difference to the plain ranking (grey), drawn about the mean; a mark is
+# filled where the difference is significant among all tests of the table.
+
+# %%
+ends = {end: pl.col("baseline") + pl.col(end) for end in ("low", "high")}
+drawn = tested.drop_nulls("value").with_columns(**ends, system="selector")
+fig = sweep_panels.sweep(drawn, measure=measure, reference="combsum alone")
+caption = f"{measure} over a parameter of each selector ({data.name}, n = {settings['n'][0]:,}; paired intervals)."
+made = {"provenance": dict(bench.provenance), "directory": figures}
+export(fig, "selection-sweep", data=drawn, caption=caption, **made)
 
 # %%
 shown = tested.filter(pl.col("system").is_in(selectors), base="best")
@@ -119,7 +123,8 @@ export(fig, "selection-tests", data=shown, caption=caption, **made)
 # %% [markdown]
 # ## Why: how similar the evidence items are
 #
-# If the items of an answer resemble each other more than other turns do, a rule against similar turns works against the answer.
+# If the items of an answer resemble each other more than they do other turns, a rule against similar turns pushes them apart.
+# Cosines between turns are speaker-centred, those with the question as encoded.
 
 # %%
 turns = bench.documents("turn")

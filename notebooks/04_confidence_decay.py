@@ -21,8 +21,8 @@
 # - Yes, both buy something: with neither, the current value of something that has changed ranks above every stale one for
 #   less than half of the questions, with decay or supersession for most of them, and with both for nearly all.
 # - The same questions put to the messages themselves gain from `current`, which puts later messages on a subject first.
-# - No family of curves predicts held-out facts significantly better than the others; the best of them predicts
-#   significantly better than the default curve.
+# - No fitted decay curve predicts held-out facts significantly better than the others; the best of them predicts
+#   significantly better than the default curve and than a constant.
 #
 # ![The current value above the stale ones](../figures/gallery/sample-decay-outranked.png)
 #

@@ -19,7 +19,7 @@
 # On the committed sample, which is four invented memories over eight months, with summaries by a language model:
 #
 # - Whether a search through summaries finds more is not shown: fused with `best`, they change complete recall by no
-#   significant amount.
+#   significant amount; alone, a search through weeks finds significantly less.
 # - Summaries of sessions still cite every evidence item of nearly all questions, those of weeks of most, those of
 #   months of less than half; they cite fewer of the turns.
 # - Months are a tenth of the words that were said, weeks a quarter, sessions a third.

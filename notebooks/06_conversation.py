@@ -69,14 +69,13 @@ about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": ser
 #
 # The share of follow-ups whose every evidence item is among the first k turns, with intervals over follow-ups; p
 # is that of a paired randomisation test against the form that stands alone. Questions that need no
-# rewriting (complete as asked, another topic) stand in the table alone.
+# rewriting (complete as asked, another topic) count in it and are not drawn.
 
 # %%
 compared, table = (rows.filter(pl.col("k") == k).drop("k") for rows in (every_depth, deeper))
 leaning = table.filter(~pl.col("kind").is_in(["complete", "topic"]))
-fig = intervals.mean_intervals(
-    leaning.with_columns(low="mean_low", high="mean_high", level="mean_level"), measure=f"recall_all@{k}", between=" → "
-)
+ends = {name: f"mean_{name}" for name in ("low", "high", "level")}
+fig = intervals.mean_intervals(leaning.with_columns(**ends), measure=f"recall_all@{k}", between=" → ")
 n = compared["query_id"].n_unique()
 caption = f"Complete recall in the first {k} turns by kind of follow-up (n = {n})."
 export(fig, "follow-up-recall", data=table, caption=caption, **about)
@@ -88,7 +87,7 @@ table.filter(kind="all").drop("kind", "win", "tie", "loss")
 # ## At every cut-off
 
 # %%
-deeper = deeper.filter(kind="all").with_columns(system="form", low="mean_low", high="mean_high", level="mean_level")
+deeper = deeper.filter(kind="all").select("k", "n", "mean", "unit", "units", **ends, system="form")
 fig = curves.recall_curves(deeper)
 caption = f"Complete recall of {n} follow-ups over k by form of the question ({data.name})."
 export(fig, "follow-up-curves", data=deeper, caption=caption, **about)
@@ -130,7 +129,7 @@ for name, ranking in (("the ranking as it is", run), ("sessions in play raised",
     found = rows.join(first, on="query_id", how="left", maintain_order="left")
     outcomes.append(found.select("query_id", "scope", hit=complete_in, system=pl.lit(name)))
 played = comparison.compare_outcomes(pl.concat(outcomes), seed=seed)
-played
+played.drop("p")
 
 # %% [markdown]
 # ## Answer

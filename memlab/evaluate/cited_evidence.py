@@ -52,12 +52,26 @@ def _share_of_questions(cited: pl.Series, dataset: Dataset, unit: Unit) -> dict[
 
 
 def summary_sizes(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """Count summaries and their words by kind, beside the turns that they were made of.
+    """Count summaries and their words by kind, beside the turns of the memories that they summarise.
 
-    :param nodes: summaries with ``kind`` and ``text``.
-    :returns: ``kind`` (``turn`` first), ``n``, ``words`` and ``of_words``, their share of what was said.
+    :param nodes: summaries with ``kind``, ``scope`` and ``text``.
+    :param turns: ``scope`` and ``text``.
+    :returns: ``kind`` (``turn`` first), ``n``, ``words``, ``turns`` (of the scopes that have such
+        summaries) and ``of_words``, the share of the words of these turns.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.cited_evidence import summary_sizes
+    >>> turns = pl.DataFrame({"scope": ["ann", "bo"], "text": ["six words are said in all", "two more"]})
+    >>> nodes = pl.DataFrame({"kind": ["week"], "scope": ["ann"], "text": ["six words"]})
+    >>> summary_sizes(nodes, turns).row(1)
+    ('week', 1, 2, 1, 0.3333333333333333)
     """
-    sources = [turns.select(pl.lit("turn").alias("kind"), "text"), nodes.select("kind", "text")]
+    columns = ["kind", "scope", "text"]
+    sources = [turns.with_columns(kind=pl.lit("turn")).select(columns), nodes.select(columns)]
     words = pl.col("text").str.count_matches(r"\w+").sum()
-    counted = pl.concat(sources).group_by("kind", maintain_order=True).agg(n=pl.len(), words=words)
-    return counted.with_columns(of_words=pl.col("words") / pl.col("words").first())
+    by_scope = pl.concat(sources).group_by("kind", "scope", maintain_order=True)
+    counted = by_scope.agg(n=pl.len(), words=words)
+    said = counted.filter(kind="turn").select("scope", turns="n", said="words")
+    joined = counted.join(said, on="scope", how="left", maintain_order="left")
+    totals = joined.group_by("kind", maintain_order=True).agg(pl.exclude("scope").sum())
+    return totals.select("kind", "n", "words", "turns", of_words=pl.col("words") / pl.col("said"))

@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster.evidence_spread import nearest_same_speaker, observed_and_null_spread
-from memlab.evaluate.confidence_intervals import clustering_scopes
+from memlab.evaluate.conclusions import level_text, p_text, percent, share_text
+from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
 from memlab.evaluate.significance import ALPHA, LEVEL, compare_with_null, fewest_units
 from memlab.retrieve import Bench
 from memlab.terminal import count_noun
@@ -169,18 +170,20 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
             "significant. The tables show what was measured."
         ]
     lines = _sentences_of_pairs(found)
-    width = f"Their evidence spans {spanned['mean']:.1f} clusters a question"
     plain = found[CENTRED, "evidence", SPANNED, WITHIN]["mean"]
+    width = f"The evidence of a question spans {_number_text(spanned)} of these clusters"
     lines.append(f"{width}, {plain:.1f} with labels permuted within speakers (n = {spanned['n']}).")
     first = found.get((CENTRED, f"first {k}", LARGEST, MEASURED))
     if first is not None:
         control = found[CENTRED, f"first {k}", LARGEST, WITHIN]
-        line = f"Of the first {k} turns the largest cluster holds {first['mean']:.0%}"
-        lines.append(f"{line}, {control['mean']:.0%} with labels permuted within speakers.")
-    shares = list(reached)
-    if shares:
-        reach = np.mean(shares)
-        lines.append(f"The first {k} turns reach {reach:.0%} of the clusters that hold evidence.")
+        line = f"Of the first {k} turns of dense retrieval the largest cluster holds"
+        lines.append(f"{line} {_share_text(first)}, {_control_text(control)}.")
+    shares = np.fromiter(reached, dtype=np.float64)
+    if len(shares) >= FEWEST:
+        span = mean_intervals(shares[:, None], shares=np.array([False])).row(0, named=True)
+        reach = _share_text({**span, "n": len(shares), "mean": shares.mean()})
+        held = "of the clusters that hold evidence of a question"
+        lines.append(f"They reach {reach} {held} (mean of {len(shares):,} questions).")
     return lines
 
 
@@ -201,11 +204,33 @@ def _sentences_of_pairs(found: Mapping[tuple[str, ...], Mapping[str, Any]]) -> l
         answer = "Mostly"
     elif above:
         answer = "Partly"
-    line = f"{answer}: {pairs['mean']:.0%} of the pairs of evidence items share a cluster"
-    lines = [f"{line}, {control['mean']:.0%} with labels permuted within speakers."]
+    those = "of the pairs of evidence items of a question share a speaker-centred cluster"
+    line = f"{answer}: {_share_text(pairs)} {those} (mean of {pairs['n']:,} questions)"
+    lines = [f"{line}, {_control_text(control)}."]
     encoded = found.get((AS_ENCODED, "evidence", TOGETHER, MEASURED))
     if encoded is not None:
-        plain = found[AS_ENCODED, "evidence", TOGETHER, WITHIN]["mean"]
-        line = f"As encoded, speakers' names included, {encoded['mean']:.0%} share one"
-        lines.append(f"{line}, {plain:.0%} with labels permuted within speakers.")
+        plain = found[AS_ENCODED, "evidence", TOGETHER, WITHIN]
+        line = f"As encoded, speakers' names included, {_share_text(encoded)} of the pairs do"
+        lines.append(f"{line}, {_control_text(plain)}.")
     return lines
+
+
+def _share_text(row: Mapping[str, Any]) -> str:
+    """Write a mean of shares with its interval, where it has one."""
+    if row["low"] is None:
+        return percent(row["mean"])
+    return share_text(row, prefix="")
+
+
+def _number_text(row: Mapping[str, Any]) -> str:
+    """Write a mean with its interval, where it has one."""
+    text = f"{row['mean']:.1f}"
+    if row["low"] is None:
+        return text
+    return f"{text} [{level_text(row)}: {row['low']:.1f} to {row['high']:.1f}]"
+
+
+def _control_text(row: Mapping[str, Any]) -> str:
+    """Write the mean of a control, and the p of what was measured under it."""
+    permuted = f"{percent(row['mean'])} with labels permuted within speakers"
+    return f"{permuted} ({p_text(row['p'])}, uncorrected)"

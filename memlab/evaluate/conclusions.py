@@ -35,6 +35,7 @@ _PHRASES = {
     SEVERAL_SESSIONS: "the {n:,} questions with evidence in two or more sessions",
 }
 _BUDGET = re.compile(r"recall_all@\d+ tokens")
+_LARGEST = (("Largest loss", "worse", False), ("Largest gain", "better", True))
 _COUNTED = ("better", "worse", "equivalent", "inconclusive")
 
 
@@ -95,7 +96,7 @@ def share_text(row: Mapping[str, Any], value: str = "mean", prefix: str = "mean_
     low, high = row[f"{prefix}low"], row[f"{prefix}high"]
     if low is None or high is None:
         return f"{round(row[value] * row['n']):,} of {row['n']:,}"
-    level = _level(row, f"{prefix}level")
+    level = level_text(row, f"{prefix}level")
     return f"{percent(row[value])} [{level}: {round(100 * low)} to {round(100 * high)}]"
 
 
@@ -104,7 +105,7 @@ def difference_text(row: Mapping[str, Any]) -> str:
     low, high = row["low"], row["high"]
     if low is None or high is None:
         return f"{row['win']:,} won and {row['loss']:,} lost"
-    ends = f"{_level(row, 'level')}: {points(low)} to {points(high)}"
+    ends = f"{level_text(row, 'level')}: {points(low)} to {points(high)}"
     gain = points(row["difference"])
     unit = "point" if gain.strip("+−") == "1" else "points"
     return f"{gain} {unit} [{ends}]"
@@ -140,7 +141,8 @@ def listed(words: Iterable[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
-def _level(row: Mapping[str, Any], column: str) -> str:
+def level_text(row: Mapping[str, Any], column: str = "level") -> str:
+    """Write the level of a row's interval, and over how many memories it is where these are the unit."""
     level = row[column] if column in row else row["level"]
     if row.get("unit") != "scope":
         return format_level(level)
@@ -417,12 +419,12 @@ def still_missed(missed: pl.DataFrame, causes: pl.DataFrame, *, k: int) -> Concl
     lost = missed["query_id"].n_unique()
     first = (
         f"{missed.height:,} evidence items of {lost:,} questions are not among the first {k}; "
-        f"{near:,} of them rank up to {2 * k}."
+        f"{near:,} of them rank from {k + 1} to {2 * k}."
     )
     of_all = causes.filter(pl.col("n") > 0, group=ALL_QUESTIONS)
     counted = of_all.sort("n", descending=True, maintain_order=True).head(3)
     names = listed(f"{cause} ({n:,})" for cause, n in counted.select("cause", "n").iter_rows())
-    return Conclusions([first, f"Most frequent causes of these: {names}."])
+    return Conclusions([first, f"Most frequent causes of the {missed.height:,}: {names}."])
 
 
 def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
@@ -441,12 +443,15 @@ def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
         return Conclusions([few, *without_several_sessions(judged["group"])])
     said = [_choice_answer(tested, tests)]
     said += [
-        f"{verdict.capitalize()}: {_tested_text(row, tests)}."
-        for verdict, highest in (("worse", False), ("better", True))
+        f"{largest}: {_tested_text(row, tests)}."
+        for largest, verdict, highest in _LARGEST
         for row in _extreme(tested.filter(verdict=verdict), highest=highest)
     ]
     if tested.filter(verdict="better").is_empty():
-        said += [f"Highest: {_tested_text(row, tests)}." for row in _extreme(tested, highest=True)]
+        said += [
+            f"Largest gain, not significant: {_tested_text(row, tests)}."
+            for row in _extreme(tested, highest=True)
+        ]
     for (group,), rows in tested.group_by("group", maintain_order=True):
         first = rows.row(0, named=True)
         if not _enough(first, tests):
@@ -465,7 +470,7 @@ def _choice_answer(tested: pl.DataFrame, tests: int) -> str:
     gain = f" ({listed(map(_code, better))})" if len(better) else ""
     answer = "Yes" if counts["better"] else "No"
     return (
-        f"{answer}: of {tests} tests against {bases}, {counts['better'] or 'none'} complete "
+        f"{answer}: of {tests} comparisons with {bases}, {counts['better'] or 'none'} completes "
         f"significantly more{gain}, {counts['worse'] or 'none'} significantly less{harm}, {rest}."
     )
 
@@ -501,12 +506,15 @@ def similarity(pairs: pl.DataFrame) -> Conclusions:
     answer = "resemble" if higher else "do not clearly resemble"
     texts = [
         f"{row['mean']:.2f} ({name}; quartiles {row['low']:.2f} and {row['high']:.2f}, {row['n']:,} questions)"
-        for name, row in [("of two items", own), *((row["kind"], row) for row in controls)]
+        for name, row in [
+            ("evidence, other session", own),
+            *((row["kind"], row) for row in controls),
+        ]
     ]
     return Conclusions(
         [
-            f"Evidence items of different sessions {answer} each other more than other turns do: "
-            f"median cosine {listed(texts)}.".replace("-0.", "−0.")
+            f"Evidence items of different sessions {answer} each other more than they do a random turn: "
+            f"median speaker-centred cosine {listed(texts)}.".replace("-0.", "−0.")
         ]
     )
 
@@ -557,19 +565,19 @@ def decay_curves(losses: pl.DataFrame, exponential: pl.DataFrame) -> Conclusions
     best, n = fitted["family"][0], losses["n"][0]
     beyond = ordered.filter(pl.col("difference_low") > 0)["family"].to_list()
     worse = [family for family in fitted["family"] if family in beyond]
-    text = (
-        f"significantly worse {'is' if len(worse) == 1 else 'are'} {listed(worse)}"
-        if worse
-        else "no other is significantly worse"
-    )
-    said = [f"On {n:,} facts, of the fitted families `{best}` has the lowest log-loss; {text}."]
+    text = "no other of them is significantly worse"
+    if worse:
+        text = f"significantly worse {'is' if len(worse) == 1 else 'are'} {listed(worse)}"
+    said = [f"On {n:,} facts, of the fitted decay curves `{best}` has the lowest log-loss; {text}."]
     controls = [family for family in ("default", "constant") if family in beyond]
     if controls:
-        said.append(f"It predicts significantly better than {listed(map(_code, controls))}.")
+        least = f"It predicts significantly better than {listed(map(_code, controls))}"
+        said.append(f"{least}, which are not fitted to age.")
     days = {name: f"{float(f'{half[name]:.2g}'):,.0f}" for name in ("estimate", "low", "high")}
-    ends = f"[{_level(half, 'level')}: {days['low']} to {days['high']}]"
+    ends = f"[{level_text(half, 'level')}: {days['low']} to {days['high']}]"
     said.append(
-        f"Half of the facts no longer hold after {days['estimate']} days {ends} (exponential)."
+        f"The half-life of the exponential fit is {days['estimate']} days {ends}: a parameter, which "
+        "may lie beyond the oldest fact."
     )
     return Conclusions(said)
 
@@ -590,7 +598,7 @@ def cited(kept: pl.DataFrame) -> Conclusions:
     if not texts:
         least = f"fewer than {fewest_units()} questions have evidence"
         return Conclusions([f"What summaries keep cannot be said: {least}."])
-    return Conclusions([f"Every evidence item is cited by summaries {'; '.join(texts)}."])
+    return Conclusions([f"Summaries cite all evidence: {'; '.join(texts)}."])
 
 
 def sizes(counted: pl.DataFrame) -> Conclusions:
@@ -598,13 +606,14 @@ def sizes(counted: pl.DataFrame) -> Conclusions:
 
     :param counted: what :func:`memlab.evaluate.cited_evidence.summary_sizes` gave.
     """
-    said, *made = counted.to_dicts()
-    if not made or not said["words"]:
+    made = counted.filter(pl.col("kind") != "turn", pl.col("of_words").is_finite()).to_dicts()
+    if not made:
         return Conclusions()
     texts = [
-        f"{row['n']:,} of a {row['kind']} ({percent(row['of_words'])} of the words)" for row in made
+        f"{row['n']:,} of a {row['kind']} ({percent(row['of_words'])} of the words of {row['turns']:,} turns)"
+        for row in made
     ]
-    return Conclusions([f"{said['n']:,} turns became these summaries: {listed(texts)}."])
+    return Conclusions([f"There are these summaries: {listed(texts)}."])
 
 
 def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
@@ -626,14 +635,19 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
         f"{_code(row['system'])} ({difference_text(row)} of {row['n']:,} questions)"
         for row in better
     ]
-    head = f"Yes: {listed(texts)}" if better else f"No: of {tests} tests none"
+    head = f"Yes: {listed(texts)}" if better else f"No: of {tests} rankings none"
     many = "find" if len(better) > 1 else "finds"
     said = [f"{head} {many} {_found(measure)} for significantly more questions than `best`."]
+    said += [
+        f"Significantly fewer: {_code(row['system'])}, {difference_text(row)} of {row['n']:,} questions, "
+        f"{p_text(row['p_holm'], tests)}."
+        for row in tested.filter(verdict="worse").to_dicts()
+    ]
     together = tested.filter(pl.col("system").str.contains("best"))
     said += [
         f"{_code(row['system'])}: {difference_text(row)} of {row['n']:,} questions, "
         f"{p_text(row['p_holm'], tests)}."
-        for row in together.to_dicts()
+        for row in together.filter(pl.col("verdict") != "worse").to_dicts()
         if _enough(row, tests)
     ]
     return Conclusions(said)
@@ -709,7 +723,7 @@ def memories(
         found = f" ({share_text(base, measure, f'{measure}_')})"
     if not rows:
         return Conclusions([f"There is nothing to compare {_code(baseline)} with{found}."])
-    answer = "Yes: some system finds" if better else "No: no system finds"
+    answer = "Yes: some system finds" if better else "No: none finds"
     more = f"significantly more of {n:,} questions than {_code(baseline)}{found}"
     said = [f"{answer} {_found(measure)} for {more}."]
     parts = {
@@ -720,7 +734,7 @@ def memories(
     for which, part in parts.items():
         if part:
             texts = [f"{_code(row['system'])} ({difference_text(row)})" for row in part]
-            said.append(f"{which}: {listed(texts)}; {len(rows)} tests.")
+            said.append(f"{which}: {listed(texts)}, corrected for {len(rows)} tests.")
     return Conclusions(said)
 
 

@@ -27,6 +27,7 @@ from memlab.evaluate.confidence_intervals import (
     column_means,
     difference_intervals,
     mean_intervals,
+    only_zeros_and_ones,
     split_draws,
     sum_units,
     t_quantile,
@@ -193,7 +194,7 @@ def compare_with_null(
     :param null: (draws, n) the same under the null hypothesis.
     :param scopes: (n,) the scope of each question where scopes are the unit.
     :returns: ``n``, ``mean`` with its interval ``low``, ``high`` at ``level`` over ``units`` of
-        ``unit`` (NaN where there is none); mean and middle 95 % of the draws, ``chance``,
+        ``unit`` (None where there is none); mean and middle 95 % of the draws, ``chance``,
         ``chance_low`` and ``chance_high``, and the two-sided ``p``, (b + 1) / (draws + 1), not
         corrected.
 
@@ -205,13 +206,15 @@ def compare_with_null(
     those = ~np.isnan(observed)
     values, draws = observed[those], null[:, those].mean(axis=1)
     own = None if scopes is None else scopes[those]
-    span = mean_intervals(values[:, None], scopes=own, seed=seed).row(0, named=True)
+    column = values[:, None]
+    # Equal numbers, such as one cluster for every question, are no shares of questions.
+    shares = only_zeros_and_ones(column) & (len(np.unique(values)) > 1)
+    span = mean_intervals(column, scopes=own, shares=shares, seed=seed).row(0, named=True)
     mean, chance = float(values.mean()), float(draws.mean())
     chance_low, chance_high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
     extreme = int((np.abs(draws - chance) >= abs(mean - chance) - 1e-9).sum())
-    ends = {end: np.nan if span[end] is None else span[end] for end in ("low", "high")}
-    about = {"n": len(values), "mean": mean, **ends}
-    about |= {name: span[name] for name in ("level", "unit", "units")}
+    about = {"n": len(values), "mean": mean}
+    about |= {name: span[name] for name in ("low", "high", "level", "unit", "units")}
     about |= {"chance": chance, "chance_low": chance_low, "chance_high": chance_high}
     return about | {"p": (extreme + 1) / (len(draws) + 1)}
 

@@ -104,16 +104,16 @@ def test_selection_answers_in_one_sentence_and_names_what_does_harm() -> None:
     )
     said = conclusions.selection(table, measure=MEASURE)
     assert said[0].startswith(
-        "No: of 4 tests against `combsum` and `best`, none complete significantly more, "
+        "No: of 4 comparisons with `combsum` and `best`, none completes significantly more, "
         "1 significantly less (`by_cluster`), "
     )
     counts = table["verdict"].drop_nulls()
     assert f"{(counts == 'equivalent').sum()} are equivalent" in said[0]
     assert said[1].startswith(
-        "Worse: `by_cluster` on `combsum` over all 200 questions, −20 points [98.8 %:"
+        "Largest loss: `by_cluster` on `combsum` over all 200 questions, −20 points [98.8 %:"
     )
     assert said[2].startswith(
-        "Highest: `mmr` on `best` over the 100 questions with evidence in two"
+        "Largest gain, not significant: `mmr` on `best` over the 100 questions with evidence in two"
     )
 
 
@@ -208,9 +208,12 @@ def test_a_level_is_written_as_the_frame_has_it() -> None:
     said = conclusions.decay_curves(losses, half)
     assert (
         said[-1]
-        == "Half of the facts no longer hold after 260 days [90 %: 220 to 300] (exponential)."
+        == "The half-life of the exponential fit is 260 days [90 %: 220 to 300]: a parameter, which may "
+        "lie beyond the oldest fact."
     )
-    assert said[1] == "It predicts significantly better than `constant`."
+    assert said[1] == (
+        "It predicts significantly better than `constant`, which are not fitted to age."
+    )
 
 
 def test_similarity_needs_two_items_in_enough_questions_and_names_its_controls() -> None:
