@@ -17,6 +17,8 @@ CLUSTERED, CLUSTERED_WILSON = "t over scopes", "Wilson over scopes"
 METHODS = (WILSON, NEWCOMBE, BOOTSTRAP, CLUSTERED, CLUSTERED_WILSON)
 ABOUT = ("level", "unit", "units", "method")
 """Columns that say of an interval what it is."""
+ALPHA = 0.05
+"""Below it a corrected p is significant."""
 MANY_SCOPES = 10
 """With more scopes than this p can be below .001, and nothing is said of how small it can be."""
 _OTHERWISE = 'unit="question" takes questions as independent.'

@@ -70,7 +70,7 @@ labels = decay_labels(read_gold(gold or Path(memlab.__file__).parents[1] / "data
 losses = decay_fitting.compare_curves(labels, seed=seed).sort("log_loss")
 shown = losses.with_columns(mean="log_loss", fit=pl.lit("gold facts"))
 fig = intervals.mean_intervals(shown, rows="family", series="fit", measure="held-out log-loss (low is good)", digits=3)
-caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} gold facts; 90 % intervals)."
+caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} gold facts)."
 made = {"provenance": {"labels": "gold facts", "seed": seed}, "directory": figures}
 export(fig, "decay-compared", data=losses, caption=caption, **made)
 

@@ -133,11 +133,14 @@ def describe_figure(name: str, figures: Path) -> dict[str, Any]:
 
 
 def shown_values(table: pl.DataFrame) -> dict[str, list[Any]]:
-    """Give the values that a figure shows, by column and rounded; of a map, how many points each mark has."""
-    if table.height > MOST_ROWS:
-        marked = table
-        if "trace" not in table.columns:
-            marked = table.with_columns(trace=_mark_turns())
+    """Give the values of a figure's table, rounded, without what differs from run to run.
+
+    Of a map, how many points each mark has: those of maps of the same turns are the same.
+    """
+    marked = table
+    if {"panel", "rank"} <= {*table.columns}:
+        marked = table.filter(panel=table["panel"][0]).with_columns(trace=_mark_turns())
+    if "trace" in marked.columns and table.height > MOST_ROWS:
         counts = dict(marked["trace"].value_counts().iter_rows())
         marks = [mark for mark in MARKS if mark in counts]
         return {"mark": marks, "points": [counts[mark] for mark in marks]}

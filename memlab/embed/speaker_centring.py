@@ -49,7 +49,7 @@ class SpeakerSums:
 
         The mean of a speaker of n turns, pulled to that of the scope as if κ = :data:`SHRINKAGE`
         further turns were as the scope is: (n · mean + κ · scope) / (n + κ). A speaker of one
-        turn is thus centred on the scope, and of a few turns none is set against the others.
+        turn is thus centred nearly on it, and of a few turns none is set against the others.
         """
         rows = zip(self.speakers, self.turns, self.vectors, strict=True)
         pull = SHRINKAGE * self.scope_mean

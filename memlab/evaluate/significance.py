@@ -34,9 +34,11 @@ from memlab.evaluate.confidence_intervals import (
     wilson_interval,
 )
 from memlab.evaluate.tables import Table
-from memlab.interval_labels import ABOUT, smallest_p
+from memlab.interval_labels import ABOUT, ALPHA, smallest_p
 
 __all__ = [
+    "ALPHA",
+    "LEVEL",
     "bootstrap_interval",
     "compare_paired",
     "compare_with_null",
@@ -48,7 +50,7 @@ __all__ = [
     "wilson_interval",
 ]
 
-ALPHA, POWER = 0.05, 0.8
+POWER = 0.8
 MARGIN, MARGIN_OF_BASE = 0.05, 0.25
 """A difference that is too small to matter, where no other margin is stated: the smaller of so many points and that
 share of what the baseline reaches."""

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster import cluster_labels, cluster_terms, project
+from memlab.cluster.clusterers import NOISE
 from memlab.cluster.evidence_spread import nearest_same_speaker
 from memlab.embed.speaker_centring import add_by_speaker
 from memlab.errors import DataError
@@ -53,7 +54,7 @@ def build_scene(
     scope: str,
     *,
     places: pl.DataFrame | None = None,
-    clustering: str = "umap_hdbscan",
+    clustering: str | None = "umap_hdbscan",
     seed: int = 0,
     centred: bool = True,
 ) -> Scene:
@@ -61,7 +62,7 @@ def build_scene(
 
     :param places: ``turn_id``, ``x``, ``y`` and, where wanted, ``label``: a map that was made
         before, for UMAP takes long on many turns and gives other coordinates on another machine.
-    :param clustering: a name of :data:`memlab.clusterers`.
+    :param clustering: a name of :data:`memlab.clusterers`; with ``None`` all turns are noise.
     :param seed: of the layout and of the clusterer.
     :param centred: ``False`` lays turns out as they are encoded, speakers' names included.
     :raises DataError: when the bench has no vectors or no such scope, a turn has no place, or for
@@ -104,12 +105,12 @@ def build_scene(
         xy = placed.select("x", "y").to_numpy()
     centre = (xy.min(axis=0) + xy.max(axis=0)) / 2
     xy = (xy - centre) / max(float((xy.max(axis=0) - xy.min(axis=0)).max()) / 1.9, 1e-9)
-    made_before = places is not None and "label" in places.columns
-    labels = (
-        placed["label"].to_numpy()
-        if made_before
-        else cluster_labels(compared, clustering, seed=seed)
-    )
+    if places is not None and "label" in places.columns:
+        labels = placed["label"].to_numpy()
+    elif clustering is None:
+        labels = np.full(len(compared), NOISE)
+    else:
+        labels = cluster_labels(compared, clustering, seed=seed)
     turns = turns.with_columns(
         x=pl.Series(xy[:, 0], dtype=pl.Float32),
         y=pl.Series(xy[:, 1], dtype=pl.Float32),
@@ -148,8 +149,7 @@ def both_maps(
             evidence = gold.frame.filter(query_id=query_id)["doc_id"].to_list()
     points, questions = list[pl.DataFrame](), list[tuple[str, float, float]]()
     for way, centred in ((AS_ENCODED, False), (CENTRED, True)):
-        # Of its labels nothing is shown: the clusterer that takes no time.
-        scene = build_scene(bench, scope, clustering="kmeans", seed=seed, centred=centred)
+        scene = build_scene(bench, scope, clustering=None, seed=seed, centred=centred)
         share, _ = nearest_same_speaker(scene.compared, scene.turns["speaker"].to_list())
         head = f"{way}: the most similar turn is the same speaker's for {share:.0%}"
         own = pl.col("turn_id")

@@ -12,16 +12,10 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._text_measuring import cut_to_width, drawable_text, escape, printable_line
-from memlab.interval_labels import interval_labels
+from memlab.interval_labels import describe_intervals
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 _INTERVAL = ("recall_all@10_low", "recall_all@10_high")
-
-
-def _describe_bars(table: pl.DataFrame) -> str:
-    """Say what the bars are; nothing where the table does not."""
-    labels = [label for label in interval_labels(table, "recall_all@10") if label]
-    return f"; bars: {labels[0]}" if labels else ""
 
 
 @style.said_where_empty
@@ -80,7 +74,8 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     timeless = f"(no time: {', '.join(map(printable_line, untimed))})" if untimed else ""
     ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
     lowest, highest = math.floor(ends.min() - 0.15), math.ceil(ends.max() + 0.15)
-    under = f"median time of a search, ms{_describe_bars(table)}"
+    drawn = describe_intervals(table, "recall_all@10")
+    under = f"median time of a search, ms; bars: {drawn}"
     decades = [10.0**power for power in range(lowest, highest + 1)]
 
     def layout_for(px: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from memlab.figures._text_measuring import (
     text_px,
     wrap,
 )
-from memlab.interval_labels import describe_intervals
+from memlab.interval_labels import ALPHA, describe_intervals
 
 _ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX = 32, 13, 10, 15, 5
 _LINE_PX = 13  # of numbers, one above the other
@@ -166,9 +166,6 @@ def _wrap_legend(key: str, px: float) -> list[str]:
     return [line.rstrip(";,") for line in lines[1:]]
 
 
-_ALPHA = 0.05
-
-
 @style.said_where_empty
 def mean_intervals(
     frame: pl.DataFrame, *, rows: str = "kind", series: str = "form", measure: str = "recall_all@10",
@@ -269,7 +266,7 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     xlabel = f"difference in {measure} to {baseline} (n = {counts})"
     key = (
         f"{style.shape_legend(symbols)}; " * (len(symbols) > 1)
-        + f"filled: p < {_ALPHA:g} after Holm's correction; {_describe_bars(frame)}"
+        + f"filled: p < {ALPHA:g} after Holm's correction; {_describe_bars(frame)}"
     )
     return marked_rows(marks, xlabel=xlabel, key=key)
 
@@ -324,7 +321,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
         f"{group} (n = {rows['n'][0]:,})" for group, rows in style.rows_by_value(frame, "group")
     ]
     key = f"{style.shape_legend(about)}; right: mean, and gain on the step before; "
-    key += f"filled: p < {_ALPHA:g} against the step before, after Holm's correction"
+    key += f"filled: p < {ALPHA:g} against the step before, after Holm's correction"
     if "mean_level" in frame.columns:
         key += f"; bars: {describe_intervals(frame)}, each alone"
     if "level" in frame.columns:
@@ -339,7 +336,7 @@ def _describe_bars(frame: pl.DataFrame) -> str:
         return said
     levels = frame.drop_nulls(["p_holm", "level"])["level"].unique()
     # Intervals that miss 1 in 20 divided by the number of tests are all right together in 19 of 20.
-    tests = [round(_ALPHA / (1 - level)) for level in levels]
+    tests = [round(ALPHA / (1 - level)) for level in levels]
     if min(tests, default=1) < 2:
         return f"{said}, uncorrected"
     return f"{said}, corrected for {' and '.join(map(str, sorted(tests)))} tests"
@@ -347,7 +344,7 @@ def _describe_bars(frame: pl.DataFrame) -> str:
 
 def _verdict_colours(row: dict[str, Any]) -> dict[str, str]:
     """Give the colours of a paired difference: blue better, vermilion worse; grey and open where it is not sure."""
-    if row["p_holm"] is None or row["difference"] is None or row["p_holm"] >= _ALPHA:
+    if row["p_holm"] is None or row["difference"] is None or row["p_holm"] >= ALPHA:
         return {"tint": style.GREY, "fill": "white"}
     tint = style.PALETTE[0] if row["difference"] > 0 else style.PALETTE[1]
     return {"tint": tint, "fill": tint}

@@ -211,8 +211,8 @@ def speaker_maps(
     """Draw maps of the same turns side by side, with a colour and a shape for each speaker.
 
     Where turns lie by who says them, a map falls into islands of one colour. Evidence is a star:
-    yellow where it was retrieved, white where it was missed; the question is a black cross. The
-    four who say most have a colour, the others are grey.
+    yellow where it was retrieved, white where it was missed; what else was retrieved is ringed; the
+    question is a black cross. The four who say most have a colour, the others are grey.
 
     :param points: ``panel`` (what stands above a map), ``x``, ``y``, ``speaker``, ``evidence``
         (bool) and ``rank`` (null where not retrieved): a row a turn and map.
@@ -238,7 +238,11 @@ def speaker_maps(
     )
     looks = list(zip(by_size[: len(_SPEAKER_TINTS)], _SPEAKER_TINTS, style.SYMBOLS, strict=False))
     hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
-    stars = {"☆ evidence, missed": proof & ~hit, "★ evidence, retrieved": proof & hit}
+    marks = {
+        "○ retrieved, no evidence": ~proof & hit,
+        "☆ evidence, missed": proof & ~hit,
+        "★ evidence, retrieved": proof & hit,
+    }
     traces, ends, heads = list[Any](), list[tuple[np.ndarray, np.ndarray]](), list[str]()
     for panel, (head, rows) in enumerate(style.rows_by_value(turns, "panel")):
         asked = None
@@ -251,7 +255,7 @@ def speaker_maps(
         for name, tint, symbol in looks:
             look = {"size": 4.5, "color": tint, "symbol": symbol, "opacity": 0.75}
             drawn.append((name or "nobody", crowd.filter(speaker=name), look))
-        drawn += [(mark[2:], rows.filter(which), _MARKS[mark]) for mark, which in stars.items()]
+        drawn += [(mark[2:], rows.filter(which), _MARKS[mark]) for mark, which in marks.items()]
         drawn.append(("the question", cross, _MARKS["✚ the question"]))
         for name, part, look in drawn:
             if part.height:
@@ -266,7 +270,7 @@ def speaker_maps(
     ]
     if len(by_size) > len(looks):
         key.append(("● others", style.GREY))
-    key += [(mark, "black") for mark, which in stars.items() if turns.filter(which).height]
+    key += [(mark, "black") for mark, which in marks.items() if turns.filter(which).height]
     if questions is not None and questions.height:
         key.append(("✚ the question", "black"))
 

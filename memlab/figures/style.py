@@ -35,9 +35,7 @@ SHAPES = "●■◆▲✚✖▼⬟"
 INK, GREY, NOISE, RULE = "#222222", "#767676", "#C4C4C4", "#E6E6E6"
 FONT = f"{FAMILY}, Arial, Helvetica, DejaVu Sans, sans-serif"
 TEXT, SMALL = 10, 9
-NOTHING_TO_DRAW = (
-    "No picture: the table behind it has no rows, because the data hold too few questions."
-)
+NOTHING_TO_DRAW = "No picture: the table behind it has no rows."
 LEGEND_ROW_PX, _LEGEND_SYMBOL_PX, _NAME_PX = 19, 46, 240
 _WIDTHS_KEY = "memlab_widths"
 

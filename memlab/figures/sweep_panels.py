@@ -10,10 +10,9 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._text_measuring import cut_to_width, drawable_text, escape, printable_line, wrap
-from memlab.interval_labels import describe_intervals
+from memlab.interval_labels import ALPHA, describe_intervals
 from memlab.system_names import short_names
 
-_ALPHA = 0.05
 _HEADER_PX, _SECOND_LINE_PX, _FOOT_PX, _GAP_PX = 16, 12, 38, 16
 
 
@@ -89,7 +88,7 @@ def _name_marks(frame: pl.DataFrame) -> str:
     """Name the marks in the legend, with what their bars and their filling say."""
     parts = ["with the parameter"]
     if "p_holm" in frame.columns:
-        parts.append(f"filled: p < {_ALPHA:g}, corrected")
+        parts.append(f"filled: p < {ALPHA:g}, corrected")
     if "level" in frame.columns:
         # Of the difference to the plain ranking, drawn about the mean.
         told = "difference" if "difference" in frame.columns else "mean"
@@ -102,7 +101,7 @@ def _marks(rows: pl.DataFrame) -> dict[str, Any]:
     tint = style.colour(0)
     fill = [tint] * rows.height
     if "p_holm" in rows.columns:
-        significant = (rows["p_holm"] < _ALPHA).fill_null(False)
+        significant = (rows["p_holm"] < ALPHA).fill_null(False)
         fill = [tint if each else "white" for each in significant]
     return {
         "symbol": style.SYMBOLS[0],

@@ -6,14 +6,17 @@ with ``centred=False`` as they are encoded.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 import polars as pl
 
 from memlab.cluster import cluster_labels
 from memlab.errors import check_at_least
-from memlab.records import Run
-from memlab.registry import stage
-from memlab.retrieve.bench import Bench
+from memlab.records import Level, Run
+from memlab.registry import clusterers, stage
+from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.ranking import rank_in_order
 from memlab.select.candidates import candidates_by_query, reorder_run, similarity_vectors
 
@@ -109,12 +112,12 @@ def expand_cluster(
     vectors = similarity_vectors(run, bench, centred=centred)
     ranked = [at for at, _ in candidates_by_query(run, bench)]
     touched = np.array([at[0] for at in ranked])
-    spans = [
-        (start, end)
-        for start, end in documents.spans.values()
-        if ((touched >= start) & (touched < end)).any()
-    ]
-    cluster = _cluster_scopes(vectors, spans, clustering, cluster_size, seed)
+    cluster = np.full(len(vectors), -1)
+    for start, end in documents.spans.values():
+        if ((touched >= start) & (touched < end)).any():
+            wanted = _Clustering(run.level, start, end, clustering, cluster_size, seed, centred)
+            own = _cluster_scope(bench, wanted, clusterers.get(clustering))
+            cluster[start:end] = start + own
     parts = []
     for query_id, at in zip(run.frame["query_id"].unique(maintain_order=True), ranked, strict=True):
         first, rest = at[:seeds], at[seeds:]
@@ -134,16 +137,31 @@ def expand_cluster(
     return rank_in_order(run, bench, pl.concat(parts)) if parts else run
 
 
-def _cluster_scopes(
-    vectors: np.ndarray, spans: list[tuple[int, int]], clustering: str, size: int, seed: int
+class _Clustering(NamedTuple):
+    """What decides the clusters of a scope, whose documents are from ``start`` to ``end``."""
+
+    level: Level
+    start: int
+    end: int
+    clustering: str
+    size: int
+    seed: int
+    centred: bool
+
+
+@cache_per_bench
+def _cluster_scope(
+    bench: Bench, wanted: _Clustering, clusterer: Callable[..., Any] | None
 ) -> np.ndarray:
-    """Cluster each of some scopes: (n,) number of each document's cluster, −1 in the other scopes."""
-    cluster = np.full(len(vectors), -1)
-    for start, end in spans:
-        n_clusters = -(-(end - start) // size)
-        wanted = {"n_clusters": n_clusters, "min_cluster_size": size, "seed": seed}
-        cluster[start:end] = start + _cluster_rows(vectors[start:end], clustering, **wanted)
-    return cluster
+    """Cluster a scope, once for all rankings: (n,) number of each document's cluster, from 0.
+
+    :param clusterer: the function of that name, which may be registered anew.
+    """
+    documents = bench.documents(wanted.level)
+    vectors = documents.speaker_centred() if wanted.centred else documents.vectors()
+    n_clusters = -(-(wanted.end - wanted.start) // wanted.size)
+    sizes = {"n_clusters": n_clusters, "min_cluster_size": wanted.size, "seed": wanted.seed}
+    return _cluster_rows(vectors[wanted.start : wanted.end], wanted.clustering, **sizes)
 
 
 def _cluster_rows(vectors: np.ndarray, clustering: str, **wanted: int) -> np.ndarray:

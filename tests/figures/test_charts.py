@@ -178,7 +178,7 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
             [NASTY, "evidence, missed (2)", "the question", "word"]),
     "speakers": (lambda frame: maps.speaker_maps(frame, questions=WHERE, title=NASTY),
                  spoken(), [NASTY, "as encoded: 97 %", "speaker-centred", "● nobody", "■ Ana", "others",
-                            "evidence, missed"]),
+                            "evidence, missed", "○ retrieved, no evidence"]),
     "recall": (curves.recall_curves, recalls(), [LONG, "recall_all@k", "chance", "k (log scale)"]),
     "over time": (lambda frame: curves.confidence_curves(frame, events=[60]), path(),
                   ["days", "confidence", *FAMILIES, "heard again"]),
@@ -211,7 +211,7 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
                            ["bars: 95 % intervals over 6 scopes, each alone",
                             "of gains: 99.7 % intervals over 6 scopes, corrected for 18 tests"]),
     "trade-off, labelled": (cost_of_recall.trade_off, labelled(side_by_side(), 0.95, prefix="recall_all@10_"),
-                            ["median time of a search, ms; bars: 95 %, 6 scopes"]),
+                            ["median time of a search, ms; bars: 95 % intervals over 6 scopes"]),
 }  # fmt: skip
 
 

@@ -211,6 +211,32 @@ def named_bench() -> tuple[Run, Bench]:
     return run_from_scores(asked, ids.to_numpy(), scores, level="turn", k=120), bench
 
 
+def test_a_scope_is_clustered_once_for_all_rankings(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, bench = named_bench()
+    monkeypatch.setattr(memlab.clusterers, "_functions", dict(memlab.clusterers))
+    sizes = list[int]()
+
+    @memlab.clusterer(name="counted")
+    def counted(vectors: np.ndarray) -> np.ndarray:
+        sizes.append(len(vectors))
+        return np.arange(len(vectors)) % 2
+
+    first = expand_cluster(run, bench, clustering="counted", seeds=1)
+    again = expand_cluster(run, bench, clustering="counted", seeds=1)
+    assert again.frame.equals(first.frame)
+    assert len(sizes) == len(bench.documents("turn").spans)
+    expand_cluster(run, bench, clustering="counted", seeds=1, centred=False)
+    assert len(sizes) == 2 * len(bench.documents("turn").spans)
+    del memlab.clusterers["counted"]
+
+    @memlab.clusterer(name="counted")
+    def counted_anew(vectors: np.ndarray) -> np.ndarray:
+        return np.zeros(len(vectors), int)
+
+    anew = expand_cluster(run, bench, clustering="counted", seeds=1)
+    assert not anew.frame.equals(first.frame)
+
+
 def test_clusters_are_of_subjects_and_as_encoded_of_speakers() -> None:
     run, bench = named_bench()
     at = dict(zip(bench.turns["turn_id"], range(120), strict=True))
