@@ -616,6 +616,17 @@ def sizes(counted: pl.DataFrame) -> Conclusions:
     return Conclusions([f"There are these summaries: {listed(texts)}."])
 
 
+def _tested_list(rows: list[dict[str, Any]], tests: int) -> str:
+    """List rankings with what changed, over how many questions and with which corrected p."""
+    texts = [
+        f"{_code(row['system'])} {difference_text(row)} of {row['n']:,} questions"
+        f" ({p_text(row['p_holm'])})"
+        for row in rows
+    ]
+    corrected = f"; p is corrected for {tests} tests" if tests > 1 else ""
+    return f"{'; '.join(texts)}{corrected}"
+
+
 def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     """Say whether rankings that are fused with a baseline find more than it.
 
@@ -638,18 +649,14 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     head = f"Yes: {listed(texts)}" if better else f"No: of {tests} rankings none"
     many = "find" if len(better) > 1 else "finds"
     said = [f"{head} {many} {_found(measure)} for significantly more questions than `best`."]
-    said += [
-        f"Significantly fewer: {_code(row['system'])}, {difference_text(row)} of {row['n']:,} questions, "
-        f"{p_text(row['p_holm'], tests)}."
-        for row in tested.filter(verdict="worse").to_dicts()
-    ]
+    worse = tested.filter(verdict="worse").to_dicts()
+    if worse:
+        said.append(f"Significantly fewer: {_tested_list(worse, tests)}.")
     together = tested.filter(pl.col("system").str.contains("best"))
-    said += [
-        f"{_code(row['system'])}: {difference_text(row)} of {row['n']:,} questions, "
-        f"{p_text(row['p_holm'], tests)}."
-        for row in together.filter(pl.col("verdict") != "worse").to_dicts()
-        if _enough(row, tests)
-    ]
+    together = together.filter(pl.col("verdict").is_in(["better", "worse"]).not_())
+    unclear = [row for row in together.to_dicts() if _enough(row, tests)]
+    if unclear:
+        said.append(f"No significant change: {_tested_list(unclear, tests)}.")
     return Conclusions(said)
 
 

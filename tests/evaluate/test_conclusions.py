@@ -175,6 +175,17 @@ def test_conditions_of_many_memories_are_compared_memory_by_memory() -> None:
     assert said.count(", corrected for 2 tests)") == 2
 
 
+def test_a_fused_search_says_in_three_lines_what_changed_however_many_there_were() -> None:
+    found = {"best": 100, "best + weeks": 102, "best + days": 99, "weeks": 20, "months": 10}
+    said = conclusions.fused(judged(compared(200, found)), measure="recall_all@10")
+    assert len(said) == 3
+    assert said[0].startswith("No: of 4 rankings none")
+    assert said[1].startswith("Significantly fewer: `weeks` −40 points [")
+    assert "; `months` −45 points" in said[1]
+    assert said[2].startswith("No significant change: `best + weeks` +1 point [")
+    assert said[2].endswith("; p is corrected for 4 tests.")
+
+
 def test_what_a_memory_finds_in_tokens_has_the_unit_of_the_comparison() -> None:
     columns = {"recall_all@200 tokens": [1.0] * 6 + [0.0] * 18, "recall_all@4000 tokens": 1.0}
     asked = pl.DataFrame({"scope": [f"s{n % 6}" for n in range(24)], **columns}, strict=False)
