@@ -271,3 +271,41 @@ def test_what_a_mutated_file_says_is_a_turn_or_counted(
         with suppress(memlab.DataError):  # refused by name
             lost = find_silently_lost(path, tmp_path, changed)
             assert lost == [], json.dumps(changed)
+
+
+TIME = re.compile(r"time|^date|_date|created|updated|ts$|_at$|sent", re.IGNORECASE)
+
+
+def swapped_times(values: Any) -> Iterator[Any]:
+    """Give the values once for each two neighbours of a list, with the times of these two swapped."""
+    for place in {place[:-1] for place, _ in leaves(values)}:
+        if not place or not isinstance(place[-1], int):
+            continue
+        neighbour = (*place[:-1], place[-1] + 1)
+        length = len(follow(values, place[:-1]))
+        # Of two messages the times may say that the list begins with the newest.
+        if length < 3 or neighbour[-1] == length:
+            continue
+        one, other = follow(values, place), follow(values, neighbour)
+        if not (isinstance(one, dict) and isinstance(other, dict)):
+            continue
+        keys = [key for key in one if TIME.search(key) and key in other and one[key] != other[key]]
+        if not keys:
+            continue
+        changed = copy.deepcopy(values)
+        for key in keys:
+            follow(changed, place)[key], follow(changed, neighbour)[key] = other[key], one[key]
+        yield changed
+
+
+@pytest.mark.parametrize("path", ALONE, ids=lambda path: "/".join(path.parts[-3:]))
+def test_messages_whose_clocks_are_swapped_keep_their_places(tmp_path: Path, path: Path) -> None:
+    """But for what a time decides: which branch is the newest, and where a chat without sessions rests."""
+    data = memlab.load(path)
+    for changed in swapped_times(read_values(path)):
+        with suppress(memlab.DataError):
+            again = memlab.load(write_values(tmp_path / path.name, changed))
+            before, after = data.turns["text"].to_list(), again.turns["text"].to_list()
+            same_branch = sorted(before) == sorted(after)
+            if same_branch and again.turns["session_id"].equals(data.turns["session_id"]):
+                assert before == after
