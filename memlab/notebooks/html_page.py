@@ -180,7 +180,9 @@ def notebook_dataset(path: Path) -> str:
 
 
 def _dataset_name(metadata: Mapping[str, Any]) -> str:
-    return Path(metadata.get("papermill", {}).get("parameters", {}).get("dataset", "")).stem
+    """Give the name of what a notebook was given to read, or "" where its sentences say it."""
+    given = metadata.get("papermill", {}).get("parameters", {})
+    return Path(given.get("dataset") or given.get("conversations") or "").stem
 
 
 def findings(path: Path) -> list[str]:
