@@ -18,10 +18,10 @@
 #
 # On the committed sample, which is four invented memories:
 #
-# - In the first ten turns a search by words finds all evidence of hardly any question that needs two or more sessions; the best pipeline
+# - In the first ten turns a search by words finds all evidence of hardly any question that needs two or more sessions; `best | learned`
 #   finds it several times as often, and still misses most of these questions.
 # - Some of the evidence is found far more often than all of it: what looks like a good memory answers in part.
-# - With the best pipeline questions with evidence in one session are mostly complete, those with evidence in several mostly
+# - With `best | learned` questions with evidence in one session are mostly complete, those with evidence in several mostly
 #   not.
 #
 # ![Complete recall over k](../figures/gallery/sample-recall-all.png)
@@ -105,7 +105,7 @@ reports[-1].summary("evidence_sessions", measures="recall_all@10")
 # %% [markdown]
 # ## One question that loses its evidence
 #
-# Of the questions that the best pipeline answers worst, the one with most evidence: the rank of each item after each stage, and
+# Of the questions that `best | learned` answers worst, the one with most evidence: the rank of each item after each stage, and
 # what stands above it. `done.worst(5)` lists such questions.
 
 # %%

@@ -124,7 +124,7 @@ evidence = hard.select("query_id", turn_id=pl.col("evidence").list.unique(mainta
 
 # %%
 table = cluster_spread.spread_table({"evidence": evidence, f"first {k}": first}, labels, data.turns, seed=seed)
-table.filter(vectors=cluster_spread.CENTRED)
+table.filter((pl.col("vectors") == cluster_spread.CENTRED) | (pl.col("number") == cluster_spread.TOGETHER))
 
 # %%
 shares = table.filter(pl.col("number") != cluster_spread.SPANNED)

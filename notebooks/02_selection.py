@@ -18,11 +18,11 @@
 #
 # On the committed sample, which is four invented memories:
 #
-# - No. No selector and no setting completes significantly more than the first ten of the ranking that it chooses from,
-#   be it `combsum` or `best`.
+# - No. No selector with its defaults, on `combsum` or `best`, and none of their settings on `combsum` completes significantly
+#   more than the first ten of the ranking that it chooses from.
 # - `by_cluster`, which spreads the choice over clusters, does harm: over all questions it completes significantly less.
-# - Evidence items of different sessions resemble each other more than they do a random turn of the same speaker, and a rule
-#   against similar turns pushes them apart.
+# - Evidence items of different sessions resemble each other more than they do a random turn of the same speaker: a rule
+#   against similar turns works against what belongs together.
 #
 # ![Paired differences of every selector to the plain ranking](../figures/gallery/sample-selection-tests.png)
 #

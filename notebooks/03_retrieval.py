@@ -21,12 +21,12 @@
 # - From BM25 to the learned reranker, questions with evidence in several sessions are completed several times as often.
 # - Few single steps are significant: the learned reranker, and over all questions dense retrieval and late interaction.
 # - The last step still misses part of the evidence of most questions, most of it worded otherwise than the question.
-# - A language model that grades the first turns completes most of them, at a price.
+# - How much a language model adds that grades the first turns, and at what price, shows the figure of its section.
 #
 # ![Complete recall, one change a step](../figures/gallery/sample-ladder-turns.png)
 #
-# From BM25 to the best pipeline, one change a step: what each adds to the step before, with the paired interval and test;
-# then why the best pipeline still misses evidence. What a step costs in time is in [speed](../docs/evaluation/speed.md).
+# From BM25 to `best | learned`, one change a step: what each adds to the step before, with the paired interval and test;
+# then why `best | learned` still misses evidence. What a step costs in time is in [speed](../docs/evaluation/speed.md).
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"

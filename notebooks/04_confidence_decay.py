@@ -16,13 +16,13 @@
 # %% [markdown]
 # # How fast should confidence in a fact decay, and what do decay and supersession buy?
 #
-# On the committed sample, with facts that a language model extracted and answers as of the date of each question:
+# On the committed sample, with answers as of the date of each question:
 #
-# - Yes, both buy something: with neither, the current value of something that has changed ranks above every stale one for
+# - Yes, both buy something: among facts that a language model extracted, with neither the current value of something that has changed ranks above every stale one for
 #   less than half of the questions, with decay or supersession for most of them, and with both for nearly all.
 # - The same questions put to the messages themselves gain from `current`, which puts later messages on a subject first.
-# - No fitted decay curve predicts held-out facts significantly better than the others; the best of them predicts
-#   significantly better than the default curve and than a constant.
+# - On gold facts the best fitted decay curve is not clearly better than any other fitted one; it predicts better than the
+#   default curve and than a constant.
 #
 # ![The current value above the stale ones](../figures/gallery/sample-decay-outranked.png)
 #

@@ -20,8 +20,8 @@
 #
 # - A follow-up as asked loses much: about half of them are complete, against four fifths in the form that stands alone.
 #   Ordinals ("the second one") lose most.
-# - Rewritten by the model, they are as complete as in the form that stands alone; with the words of the last exchange
-#   appended they come near it.
+# - Rewritten by the model, or with the words of the last exchange appended, they are complete not significantly less often
+#   than in the form that stands alone.
 # - Raising the sessions in play changes next to nothing.
 #
 # ![Complete recall by kind of follow-up](../figures/gallery/sample-follow-up-recall.png)

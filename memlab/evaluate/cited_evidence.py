@@ -17,22 +17,25 @@ def cited_shares(nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto") 
     A summary that cites every turn keeps all evidence and condenses nothing, so the two stand beside
     each other. The turns are all there are, so their share has no interval.
 
-    :param nodes: summaries with ``kind`` and ``evidence``, the turns that each sentence stands on.
+    :param nodes: summaries with ``kind``, ``scope`` and ``evidence``, the turns that each sentence
+        stands on. Of each kind only the scopes count that have such summaries.
     :returns: two rows a kind, ``form`` is ``questions`` and ``turns``: ``kind``, ``n``, ``mean`` (null
         where there is nothing), ``low``, ``high``, ``level``, ``unit`` and ``units``.
 
     >>> import memlab, polars as pl
     >>> from memlab.evaluate.cited_evidence import cited_shares
     >>> data = memlab.sample(turns=200)
-    >>> everything = pl.DataFrame({"kind": "all", "evidence": [[data.turns["turn_id"].to_list()]]})
+    >>> everything = data.turns.group_by("scope").agg(evidence="turn_id")
+    >>> everything = everything.select("scope", pl.lit("all").alias("kind"), pl.concat_list("evidence"))
     >>> cited_shares(everything, data)["mean"].to_list()
     [1.0, 1.0]
     """
     rows = list[dict[str, Any]]()
     for (kind,), own in nodes.group_by("kind", maintain_order=True):
         cited = own.select(pl.col("evidence").explode().explode().drop_nulls().unique())["evidence"]
-        span = _share_of_questions(cited, dataset, unit)
-        turns = dataset.turns["turn_id"].is_in(cited.implode())
+        summarised = dataset.take(own["scope"].unique(maintain_order=True).to_list())
+        span = _share_of_questions(cited, summarised, unit)
+        turns = summarised.turns["turn_id"].is_in(cited.implode())
         rows.append({"kind": kind, "form": "questions", **span})
         rows.append({"kind": kind, "form": "turns", "n": len(turns), "mean": turns.mean()})
     return pl.DataFrame(rows)

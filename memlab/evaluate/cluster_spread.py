@@ -171,12 +171,12 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
         ]
     lines = _sentences_of_pairs(found)
     plain = found[CENTRED, "evidence", SPANNED, WITHIN]["mean"]
-    width = f"The evidence of a question spans {_number_text(spanned)} of these clusters"
+    width = f"The evidence of a question spans {_number_text(spanned)} speaker-centred clusters"
     lines.append(f"{width}, {plain:.1f} with labels permuted within speakers (n = {spanned['n']}).")
     first = found.get((CENTRED, f"first {k}", LARGEST, MEASURED))
     if first is not None:
         control = found[CENTRED, f"first {k}", LARGEST, WITHIN]
-        line = f"Of the first {k} turns of dense retrieval the largest cluster holds"
+        line = f"Of the first {k} turns of dense retrieval the largest of these clusters holds"
         lines.append(f"{line} {_share_text(first)}, {_control_text(control)}.")
     shares = np.fromiter(reached, dtype=np.float64)
     if len(shares) >= FEWEST:

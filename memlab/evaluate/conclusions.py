@@ -106,7 +106,11 @@ def difference_text(row: Mapping[str, Any]) -> str:
     if low is None or high is None:
         return f"{row['win']:,} won and {row['loss']:,} lost"
     ends = f"{level_text(row, 'level')}: {points(low)} to {points(high)}"
-    gain = points(row["difference"])
+    # Beside two equal shares a whole point would contradict them.
+    small = 0 < abs(row["difference"]) < 0.0095
+    gain = (
+        f"{row['difference'] * 100:+.1f}".replace("-", "−") if small else points(row["difference"])
+    )
     unit = "point" if gain.strip("+−") == "1" else "points"
     return f"{gain} {unit} [{ends}]"
 
@@ -537,7 +541,8 @@ def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "
         noun = asked.partition(" ")[0].removesuffix("s")
         return Conclusions([too_few(base, len(tested), question, noun=noun)])
     significant = [row for row in tested if row["p_holm"] < ALPHA]
-    answer = "Yes" if any(row["difference"] > 0 for row in significant) else "No"
+    gained = any(row["difference"] > 0 for row in significant)
+    answer = "Yes" if gained else "Not significantly more"
     answer = f"{answer}, from {source}" if source else answer
     head = f"{answer}: with {base['system']} {what} for {share_text(base)} of {n:,} {asked}"
     texts = [
@@ -565,14 +570,20 @@ def decay_curves(losses: pl.DataFrame, exponential: pl.DataFrame) -> Conclusions
     best, n = fitted["family"][0], losses["n"][0]
     beyond = ordered.filter(pl.col("difference_low") > 0)["family"].to_list()
     worse = [family for family in fitted["family"] if family in beyond]
-    text = "no other of them is significantly worse"
+    level = percent(losses["level"][0])
+    text = f"the {level} interval of the paired difference to it holds 0 for every other of them"
     if worse:
-        text = f"significantly worse {'is' if len(worse) == 1 else 'are'} {listed(worse)}"
-    said = [f"On {n:,} facts, of the fitted decay curves `{best}` has the lowest log-loss; {text}."]
+        text = f"the {level} interval of the paired difference to it excludes 0 for {listed(map(_code, worse))}"
+    said = [
+        f"On {n:,} labelled facts, of the fitted decay curves {_code(best)} has the lowest log-loss; {text}."
+    ]
     controls = [family for family in ("default", "constant") if family in beyond]
     if controls:
-        least = f"It predicts significantly better than {listed(map(_code, controls))}"
-        said.append(f"{least}, which are not fitted to age.")
+        are = "are" if len(controls) > 1 else "is"
+        least = (
+            f"It predicts better than {listed(map(_code, controls))}, which {are} not fitted to age"
+        )
+        said.append(f"{least} (the {level} interval excludes 0, not corrected).")
     days = {name: f"{float(f'{half[name]:.2g}'):,.0f}" for name in ("estimate", "low", "high")}
     ends = f"[{level_text(half, 'level')}: {days['low']} to {days['high']}]"
     said.append(
@@ -652,9 +663,8 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     worse = tested.filter(verdict="worse").to_dicts()
     if worse:
         said.append(f"Significantly fewer: {_tested_list(worse, tests)}.")
-    together = tested.filter(pl.col("system").str.contains("best"))
-    together = together.filter(pl.col("verdict").is_in(["better", "worse"]).not_())
-    unclear = [row for row in together.to_dicts() if _enough(row, tests)]
+    others = tested.filter(pl.col("verdict").is_in(["better", "worse"]).not_())
+    unclear = [row for row in others.to_dicts() if _enough(row, tests)]
     if unclear:
         said.append(f"No significant change: {_tested_list(unclear, tests)}.")
     return Conclusions(said)
@@ -701,7 +711,7 @@ def _worst_kind(table: pl.DataFrame) -> list[str]:
     worst = enough.sort("difference", maintain_order=True).head(1).to_dicts()
     return [
         f"The kind that loses most as asked is `{row['kind']}`: {share_text(row)} of {row['n']:,}, "
-        f"{difference_text(row)}."
+        f"{difference_text(row)}, not corrected for the choice among {enough.height} kinds."
         for row in worst
     ]
 
@@ -740,8 +750,12 @@ def memories(
     }
     for which, part in parts.items():
         if part:
-            texts = [f"{_code(row['system'])} ({difference_text(row)})" for row in part]
-            said.append(f"{which}: {listed(texts)}, corrected for {len(rows)} tests.")
+            texts = [
+                f"{_code(row['system'])} ({difference_text(row)}, {p_text(row['p_holm'])})"
+                for row in part
+            ]
+            corrected = f"; p is corrected for {len(rows)} tests" if len(rows) > 1 else ""
+            said.append(f"{which}: {listed(texts)}{corrected}.")
     return Conclusions(said)
 
 

@@ -23,7 +23,7 @@ CAUSES = {
     "common words": "it has only words of question or answer that the whole chat uses",
     "other words": "it shares words with the answer, none with the question",
     "near miss": "it shares words with the question, and ranks up to 2k",
-    "outranked": "it shares words with the question, and ranks below 2k",
+    "outranked": "it shares words with the question, and is not among the first 2k",
 }
 """Causes in the order in which they are tried, and their rules; the first that holds is taken."""
 FOLLOW_ON_REACH = 2

@@ -37,7 +37,8 @@ from memlab.text.analysis import tokenize
 SCHEMA_VERSION = 1
 _ANSWER = f"answer@{ANSWER_BUDGET} tokens"
 TESTED_MEASURES = ("recall_all@10", "recall_all@1000 tokens", _ANSWER)
-_FOUND_MEASURES = ("recall_any@10", "recall_all@10", "recall_all@10, ≥ 2 sessions", _ANSWER)
+_SEVERAL = "recall_all@10, ≥ 2 sessions"
+_FOUND_MEASURES = ("recall_any@10", "recall_all@10", _SEVERAL, _ANSWER)
 _COST_COLUMNS = (
     *("tokens returned", "named", "attributed", "ingest s", "until found s", "p50 ms", "p95 ms"),
     *("MB", "tokens read", "tokens written", "failed scopes", "problems"),
@@ -71,7 +72,7 @@ class Comparison(Experiment):
         budgets = {f"recall_all@{budget} tokens": f"{budget} tokens" for budget in BUDGETS}
         costs = self.systems.select(pl.col("system").alias("cost of"), *_COST_COLUMNS)
         tables = {
-            "Found": self.systems.select("system", "n", *_FOUND_MEASURES),
+            "Found": self.systems.select("system", "n", *_FOUND_MEASURES).rename(self._counted()),
             "All evidence in so many tokens": self.systems.select("system", *budgets).rename(
                 budgets
             ),
@@ -82,6 +83,16 @@ class Comparison(Experiment):
         return tables | (
             {f"Against {self.about['baseline']}": self.tests} if self.tests.height else {}
         )
+
+    def _counted(self) -> dict[str, str]:
+        """Name the measures that fewer than all questions have with their number of questions."""
+        own = self.per_query.filter(system=self.systems["system"].first())
+        several = own.filter(pl.col("n_sessions") >= 2).height
+        answered = own[_ANSWER].count()
+        return {
+            _SEVERAL: f"{_SEVERAL} (n = {several:,})",
+            _ANSWER: f"{_ANSWER} (n = {answered:,})",
+        }
 
     def conclusions(
         self,

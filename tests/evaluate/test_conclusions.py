@@ -213,6 +213,7 @@ def test_a_level_is_written_as_the_frame_has_it() -> None:
             "n": 400,
             "log_loss": [0.5, 0.6],
             "difference_low": [0.0, 0.05],
+            "level": 0.9,
         }
     )
     half = pl.DataFrame({"estimate": [257.0], "low": [223.0], "high": [299.0], "level": [0.9]})
@@ -223,7 +224,8 @@ def test_a_level_is_written_as_the_frame_has_it() -> None:
         "lie beyond the oldest fact."
     )
     assert said[1] == (
-        "It predicts significantly better than `constant`, which are not fitted to age."
+        "It predicts better than `constant`, which is not fitted to age (the 90 % interval excludes 0, not "
+        "corrected)."
     )
 
 
