@@ -416,6 +416,17 @@ THOUGHTS = [
     ("She asks twice.\n</think>\nNo.", "No.", 1),
     ("Write `<think>` before it.", "Write `<think>` before it.", 0),
     ("```html\n<think>a</think>\n```", "```html\n<think>a</think>\n```", 0),
+    ("Hm. Six?</think>Six.", "Six.", 1),
+    ("Six.\n<think>Or was it sev", "Six.", 1),
+    ("<think>a</think> <think>cut o", "", 2),
+    ("Open with <think> and think. I took the 8am boat.", None, 0),
+    ("Ask for <reasoning> tags, or [</reasoning>]. Then the boat.", None, 0),
+    ("End it with </thinking> and go on.\nThe boat is red.", None, 0),
+    ("Write `</think>`, never <think>.\nThe boat is red.", None, 0),
+    ("Write <think> then close it with </think> and go on.", None, 0),
+    ('Put the steps between "<think>" and "</think>" tags.', None, 0),
+    ("Wrap it as <think>…</think>, please.", None, 0),
+    ("At six <think>or seven?</think>sharp.", "At six sharp.", 1),
     (
         "<details><summary>Recipe</summary>Salt.</details>",
         "<details><summary>Recipe</summary>Salt.</details>",
@@ -426,10 +437,11 @@ THOUGHTS = [
 
 @pytest.mark.parametrize(("text", "rest", "count"), THOUGHTS)
 def test_thoughts_in_an_answer_are_left_out_and_in_a_question_kept(
-    tmp_path: Path, text: str, rest: str, count: int
+    tmp_path: Path, text: str, rest: str | None, count: int
 ) -> None:
     data = load(tmp_path, "x.json", {"messages": [said("user", text), said("assistant", text)]})
-    assert data.turns["text"].to_list() == [text, rest]
+    spoken = text if rest is None else rest
+    assert data.turns["text"].to_list() == [text, *filter(None, [spoken])]
     thoughts = "1 thought" if count == 1 else f"{count} thoughts"
     assert found(data) == [(thoughts, "left out")] * (count > 0)
 
