@@ -405,6 +405,101 @@ def test_the_page_of_an_api_may_have_the_newest_first(tmp_path: Path, timed: boo
     )
 
 
+def node(own: str, parent: str | None, text: str, **more: Any) -> dict[str, Any]:
+    named = {"id": own} if own else {}
+    return {**named, "parentId": parent, "role": "user", "content": text, **more}
+
+
+BARE_TREES = [
+    (
+        [said("system", "be kind"), node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B")],
+        "QB",
+    ),
+    ([said("user", "P"), node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B")], "PQB"),
+    ([said("user", "P"), node("q", "gone", "Q"), node("a", "q", "A"), node("b", "q", "B")], "PQB"),
+    ([node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B"), said("user", "C")], "QBC"),
+    ([node("q", None, "Q"), node("a", "q", "A"), said("user", "C"), node("b", "q", "B")], "QB"),
+    ([node("q", None, "Q"), said("user", "C"), node("a", "q", "A"), node("b", "q", "B")], "QCB"),
+    ([node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B"), node("", "a", "C")], "QAC"),
+    ([node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B"), node("", None, "C")], "QBC"),
+    ([node("q", None, "Q"), None, node("a", "q", "A"), node("b", "q", "B")], "QB"),
+    (
+        [
+            node("q", None, "Q", created_at="2026-02-01T10:00:00Z"),
+            node("a", "q", "A", created_at="2026-02-01T10:01:00Z"),
+            node("b", "q", "B", created_at="2026-02-01T10:02:00Z"),
+            said("user", "C"),
+        ],
+        "QBC",
+    ),
+    (
+        [
+            node("q", None, "Q", created_at="2026-02-01T10:00:00Z"),
+            node("a", "q", "A", created_at="2026-02-01T10:02:00Z"),
+            node("b", "q", "B", created_at="2026-02-01T10:03:00Z"),
+            node("c", "b", "C"),
+        ],
+        "QBC",
+    ),
+    (
+        [
+            said("user", "P", children=[said("user", "Q", id="q")]),
+            node("a", "q", "A"),
+            node("b", "q", "B"),
+        ],
+        "PQB",
+    ),
+]
+
+
+@pytest.mark.parametrize(("messages", "texts"), BARE_TREES)
+def test_a_message_without_an_id_leaves_a_tree_one(
+    tmp_path: Path, messages: list[Any], texts: str
+) -> None:
+    data = load(tmp_path, "x.json", {"id": "c", "messages": messages})
+    assert "".join(data.turns["text"]) == texts
+    left = data.issues.filter(pl.col("found").str.contains("other branches"))
+    spoken = sum(isinstance(each, dict) and each["role"] == "user" for each in messages)
+    if "P" in texts and "children" in messages[0]:
+        spoken += 1
+    assert left["found"].to_list() == [describe_left(spoken - len(texts))]
+
+
+def describe_left(count: int) -> str:
+    return "1 message of other branches" if count == 1 else f"{count} messages of other branches"
+
+
+def test_what_follows_the_current_message_without_an_id_is_shown(tmp_path: Path) -> None:
+    messages = [node("q", None, "Q"), node("a", "q", "A"), said("user", "C"), node("b", "q", "B")]
+    raw = {"id": "c", "currentId": "a", "messages": messages}
+    assert load(tmp_path, "x.json", raw).turns["text"].to_list() == ["Q", "A", "C"]
+
+
+def test_trees_of_tools_bear_messages_without_ids(tmp_path: Path) -> None:
+    def libre(own: str, parent: str, text: str) -> dict[str, Any]:
+        named = {"messageId": own} if own else {}
+        return {**named, "parentMessageId": parent, "isCreatedByUser": True, "text": text}
+
+    listed = [libre("q", "0", "Q"), libre("a", "q", "A"), libre("b", "q", "B"), libre("", "b", "C")]
+    data = load(tmp_path, "l.json", {"conversationId": "c", "messages": listed})
+    assert data.turns["text"].to_list() == ["Q", "B", "C"]
+    assert found(data) == [("1 message of other branches", "left out")]
+
+    def claude(own: str, parent: str, text: str) -> dict[str, Any]:
+        named = {"uuid": own} if own else {}
+        return {**named, "parent_message_uuid": parent, "sender": "human", "text": text}
+
+    listed = [
+        claude("q", "0", "Q"),
+        claude("a", "q", "A"),
+        claude("", "q", "B"),
+        claude("c", "a", "C"),
+    ]
+    data = load(tmp_path, "c.json", [{"uuid": "c", "name": "", "chat_messages": listed}])
+    assert data.turns["text"].to_list() == ["Q", "A", "C"]
+    assert found(data) == [("1 message of other branches", "left out")]
+
+
 THOUGHTS = [
     ("<think>\nShe may live in Rome.\n</think>\n\nYes, at six.", "Yes, at six.", 1),
     ("<thinking>Hm.</thinking>Yes.<think>Or no?</think> Yes.", "Yes. Yes.", 2),
