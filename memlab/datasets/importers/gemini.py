@@ -61,7 +61,7 @@ _ZONED = re.compile(r"^(.*\S)\s+((?!AM|PM)[A-Z]{2,5}|(?:GMT|UTC)[+\-−]\d{1,2}(
 
 
 _READ = {"safeHtmlItem", "subtitles", "attachedFiles", "audioFiles", "imageFile", "details"}
-_READ |= {"header", "products", "activityControls", "time", "locationInfos"}
+_READ |= {"header", "products", "activityControls", "time", "locationInfos", "title", "titleUrl"}
 
 
 @dataclass

@@ -58,7 +58,8 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
                 continue
             prompt = first_field(raw, *_PROMPTS)
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
-            count_unread_texts(source, OWNER_SCOPE, raw, {"messages", *_PROMPTS}, "")
+            read = {"messages", *_PROMPTS}
+            count_unread_texts(source, OWNER_SCOPE, raw, read, "", around=True)
             session = first_text(session, f"{file.stem}-{number}")
             yield from _read_conversation(source, OWNER_SCOPE, session, list(_flatten(listed)))
         for session, messages in rows.items():

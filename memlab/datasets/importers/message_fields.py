@@ -9,6 +9,7 @@ from typing import Any
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField
 from memlab.datasets.importers.loose_json import first_field, first_text, first_time, get_nested
+from memlab.datasets.unread_texts import holds_words
 
 TIMES = (
     *("timestamp", "created_at", "create_time", "createdAt", "created", "ts", "sent_at", "sentAt"),
@@ -84,7 +85,7 @@ def find_content(raw: dict[str, Any]) -> tuple[str, Any]:
 
 def holds_unknown_words(raw: dict[str, Any]) -> bool:
     """Say whether a message without content has three words or more under some key."""
-    return any(isinstance(value, str) and len(value.split()) >= 3 for value in raw.values())
+    return any(isinstance(value, str) and holds_words(value) for value in raw.values())
 
 
 def has_thoughts(raw: dict[str, Any]) -> bool:
