@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import Any
 
-from memlab.datasets.fields import BadField, Record, Report, parse_time
+from memlab.datasets.fields import BadField, Record, Report, parse_time, place_in_zone
 from memlab.datasets.importers.loose_json import first_field
 from memlab.datasets.importers.message_fields import (
     describe_version,
@@ -190,7 +191,8 @@ def date_messages(by_id: dict[str, Any], parents: dict[str, Any]) -> dict[str, t
 def _read_age(each: Any) -> float:
     """Give the time of a message in seconds, by which leaves are compared; the same for all without one."""
     with suppress(BadField, ValueError, OverflowError, OSError):
-        return parse_time(read_time_value(each), "timestamp").timestamp()
+        when = parse_time(read_time_value(each), "timestamp")
+        return place_in_zone(when, UTC, None).timestamp()
     return 0.0
 
 

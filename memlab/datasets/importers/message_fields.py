@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from datetime import UTC
 from typing import Any
 
 from memlab.datasets import fields
@@ -122,7 +123,8 @@ def describe_version(raw: Any) -> str:
     number = next((raw[key] for key in _VERSIONS if get_nested(raw, key) is not None), 0)
     edited = 0.0
     with suppress(BadField, ValueError, OverflowError, OSError):
-        edited = fields.parse_time(when, "edited").timestamp()
+        changed = fields.parse_time(when, "edited")
+        edited = fields.place_in_zone(changed, UTC, None).timestamp()
     if isinstance(number, str) and number.isdecimal() and len(number) < 20:
         number = int(number)  # as tables have it
     if not isinstance(number, int) or isinstance(number, bool):

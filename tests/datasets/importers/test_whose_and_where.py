@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import polars as pl
 import pytest
 
 import memlab
+from memlab.datasets.time_forms import read_written_time
 from memlab.records import Dataset
 
 NOON = "2026-05-03T12:00:00Z"
@@ -585,6 +588,14 @@ TIME_FORMS = [
     "20260503T120000Z",
     "May 3, 2026 12:00pm",
     "3 May 2026 12:00",
+    "3. May 2026, 12:00:00.000",
+    "03 May 2026 12:00 PM",
+    "03 May 2026 02:00 PM GMT+0200",
+    "Sunday, May 3rd, 2026 at 12:00:00 p.m. UTC",
+    "Sun, 3 May 2026 02:00 PM GMT+2",
+    "Sun May  3 14:00:00 +0200 2026",
+    "Sun May 3 12:00:00 UTC 2026",
+    "03-May-2026 14:00:00 +02:00",
     "13/5/2026 12:00",
     "5/13/2026, 12:00:00 PM",
     "13.5.2026 12:00",
@@ -608,6 +619,41 @@ def test_times_are_read_as_tools_write_them(tmp_path: Path, form: Any) -> None:
     day = 13 if "13" in str(form)[:5] else 3
     for data in (log, chat):
         assert str(data.turns["timestamp"][0]) == f"2026-05-{day:02} 12:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("May 32, 2026", "May 3, 26", "Mai 3, 2026", "May 3 2026 13:00 PM", "May 3, 2026 2025"),
+        *("3 4 2026", "May June 2026", "May 3", "Sun May 3 12:00", "May 3, 2026 10:00 Paris"),
+        *("May 3 2026 0:10 AM", "May 3 2026 10:00 GMT+99:00", "May 3 2026 24:30"),
+        "03 May 2026 10:00 PM CET",
+    ],
+)
+def test_what_is_no_time_is_none(text: str) -> None:
+    assert read_written_time(text) is None
+
+
+def test_a_time_is_read_in_a_few_calls_and_once() -> None:
+    calls: list[str] = []
+
+    def count(frame: FrameType, event: str, given: Any) -> None:
+        calls.append(event)
+
+    texts = [f"Sunday, May 3, 2026 10:{n // 60:02}:{n % 60:02} AM" for n in range(200)]
+    read_written_time.cache_clear()
+    counts = []
+    for _ in range(2):
+        calls.clear()
+        sys.setprofile(count)
+        try:
+            for text in texts:
+                read_written_time(text)
+        finally:
+            sys.setprofile(None)
+        counts.append(len(calls) / len(texts))
+    assert counts[0] < 200, "strptime takes about 60 for each form that it tries"
+    assert counts[1] < 5
 
 
 @pytest.mark.parametrize(
