@@ -105,9 +105,10 @@ def _read_claude_ai_conversation(
         ]
         named = [describe_file(file, "file_name") for file in files]
         caption = "; ".join(filter(None, [caption, *dict.fromkeys(named)]))
-        for tag in _TAGS.finditer(text):
-            source.drop("thoughts" if tag[1] == "Thinking" else "documents", scope)
-        text = _TAGS.sub("", text)
+        if role == "assistant":
+            for tag in _TAGS.finditer(text):
+                source.drop("thoughts" if tag[1] == "Thinking" else "documents", scope)
+            text = _TAGS.sub("", text)
         # A long paste is an attachment without a name.
         read = [file for file in files if first_field(file, "extracted_content")]
         pasted = [file for file in read if not text.strip() or not first_field(file, "file_name")]

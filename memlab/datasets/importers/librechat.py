@@ -34,7 +34,7 @@ from memlab.datasets.importers.loose_json import (
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
-_THINKING = re.compile(r"(?s):::thinking\b.*?:::\s*")
+_THINKING = re.compile(r"(?ms)^:::thinking[ \t]*\n.*?^:::[ \t]*$\s*")
 _PROMPTS = ("options.promptPrefix", "options.system", "promptPrefix")
 
 

@@ -287,6 +287,33 @@ def libre(
     return about | {"createdAt": f"2026-04-03T10:0{at}:00.000Z", "error": False} | more
 
 
+ABOUT_TAGS = [
+    'Write <details type="reasoning"> first. The boat is red.',
+    '```html\n<details type="reasoning">a</details>\n```\nThe boat is red.',
+    "Write :::thinking and end it with ::: on a line. The boat is red.",
+    "Ask for `<antThinking>hm</antThinking>` there. The boat is red.",
+]
+
+
+@pytest.mark.parametrize("text", ABOUT_TAGS)
+def test_an_answer_about_the_marks_of_thoughts_holds_none(tmp_path: Path, text: str) -> None:
+    chat = webui("c", node("q", None, "user", text, 0), node("a", "q", "assistant", text, 1))
+    listed = [libre("q", "0", text, 0, user=True), libre("a", "q", text, 1)]
+    messages = [
+        {"uuid": "q", "sender": "human", "text": text, "created_at": "2026-04-03T10:00:00Z"},
+        {"uuid": "a", "sender": "assistant", "text": "Yes.", "created_at": "2026-04-03T10:01:00Z"},
+    ]
+    claude = [{"uuid": "c", "name": "", "chat_messages": messages}]
+    for name, content, answer in (
+        ("chat-export-1.json", [chat], text),
+        ("bus.json", {"conversationId": "c9", "messages": listed}, text),
+        ("conversations.json", claude, "Yes."),
+    ):
+        data = memlab.load(write(tmp_path / name, content))
+        assert data.turns["text"].to_list() == [text, answer], name
+        assert left_out(data) == {}
+
+
 ROOT = "00000000-0000-0000-0000-000000000000"
 ANSWER = [
     {"type": "think", "think": "Let me see."},
