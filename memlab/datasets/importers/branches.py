@@ -147,13 +147,14 @@ def link_to_parents(by_id: dict[str, Any]) -> dict[str, Any]:
     True
     """
     behind = _find_unnamed_behind(by_id)
+    beginning = behind.get("")
     parents, before = dict[str, Any](), ""
     for own, each in by_id.items():
         named = first_field(each, *_PARENTS) if _names_parent(each) else before
         is_known = named in by_id and named != own
         if own.startswith(_UNNAMED):
             parents[own] = named if is_known else before or None
-        elif named == before or (not is_known and before.startswith(_UNNAMED)):
+        elif named == before or (not is_known and before == beginning):
             parents[own] = before or None
         elif named == own:
             parents[own] = None

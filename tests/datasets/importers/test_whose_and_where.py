@@ -425,6 +425,20 @@ BARE_TREES = [
     ([node("q", None, "Q"), said("user", "C"), node("a", "q", "A"), node("b", "q", "B")], "QCB"),
     ([node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B"), node("", "a", "C")], "QAC"),
     ([node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B"), node("", None, "C")], "QBC"),
+    (
+        [
+            *(node("q", None, "Q"), node("a", "q", "A"), said("user", "C")),
+            *(node("r", None, "R"), node("b", "r", "B")),
+        ],
+        "RB",
+    ),
+    (
+        [
+            *(said("user", "P"), node("q", None, "Q"), node("a", "q", "A")),
+            *(node("r", None, "R"), node("b", "r", "B")),
+        ],
+        "PRB",
+    ),
     ([node("q", None, "Q"), None, node("a", "q", "A"), node("b", "q", "B")], "QB"),
     (
         [
