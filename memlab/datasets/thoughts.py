@@ -1,24 +1,34 @@
-"""Thoughts of a model that stand in the text of its answer, between tags, as models that reason write them."""
+"""Thoughts of a model that stand in the text of its answer, between tags, as models that reason write them.
+
+An answer may also write about the tags. A pair within a sentence is a thought where the tags stand close
+around what is thought. A tag without its other half is one at the beginning of a line only.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _TAG = r"(?:ant|seed:)?think(?:ing)?|thoughts?|reasoning"
-_CODE = r"```.*?(?:```|\Z)|`[^`\n]+`"
-_THOUGHT = re.compile(
-    rf"(?P<code>{_CODE})"
-    rf"|<(?P<tag>{_TAG})\b[^<>]*>.*?(?:</(?P=tag)\s*>|\Z)"
-    r"|<details\b[^<>]*\btype=[\"']reasoning[\"'][^<>]*>.*?(?:</details>|\Z)"
-    r"|◁think▷.*?(?:◁/think▷|\Z)"
+_MARK = re.compile(
+    r"(?P<code>```.*?(?:```|\Z)|`[^`\n]+`)"
+    rf"|<(?P<tag>{_TAG})\b[^<>]*>"
+    r"|<(?P<details>details)\b[^<>]*\btype=[\"']reasoning[\"'][^<>]*>"
+    r"|(?P<signed>◁think▷)"
     # The channels of gpt-oss: what is not final is thought.
-    r"|(?:<\|start\|>\w+)?<\|channel\|>(?:analysis|commentary)\b.*?(?:<\|end\|>|\Z)"
+    r"|(?P<channel>(?:<\|start\|>\w+)?<\|channel\|>(?:analysis|commentary)\b)"
     # Templates of chats write the opening tag, which is then in no answer.
-    rf"|\A(?:(?!<(?:{_TAG})\b|```).)*?</(?:{_TAG})\s*>",
+    rf"|(?P<unopened></(?:{_TAG})\s*>)",
     re.DOTALL | re.IGNORECASE,
 )
+"""What opens a thought, code, in which tags are text, and closing tags that nothing opened."""
+_ENDS = {"details": "</details>", "signed": "◁/think▷", "channel": r"<\|end\|>"}
 _MAY_HOLD = re.compile(rf"</?(?:{_TAG})\b|<details\b|◁think▷|<\|channel\|>", re.IGNORECASE)
 _FINAL = re.compile(r"(?:<\|start\|>\w+)?<\|channel\|>final<\|message\|>|<\|(?:return|end)\|>\Z")
+_SENTENCE_END = re.compile(r"[.!?…。！？>][*_)”\"]*\Z")
+_FIRST_OF_THOUGHT = re.compile(r"[\w\n*]")
+_NEAR = 100
+"""How many characters of a line are looked at before a mark."""
 
 
 def cut_thoughts(text: str) -> tuple[str, int]:
@@ -26,17 +36,79 @@ def cut_thoughts(text: str) -> tuple[str, int]:
 
     >>> cut_thoughts("<think>A guess.</think>Yes, at six.")
     ('Yes, at six.', 1)
-    >>> cut_thoughts("Models write `<think>` first.")
-    ('Models write `<think>` first.', 0)
+    >>> cut_thoughts("Models write <think> first.")
+    ('Models write <think> first.', 0)
     """
     if not _MAY_HOLD.search(text):
         return text, 0
-    found = [match for match in _THOUGHT.finditer(text) if match["code"] is None]
+    found = list(_find_thoughts(text))
     rest, end = list[str](), 0
-    for match in found:
-        rest.append(text[end : match.start()])
-        end = match.end()
+    for start, after in found:
+        rest.append(text[end:start])
+        end = after
     spoken = "".join([*rest, text[end:]])
     if "<|channel|>" in text:
         spoken = _FINAL.sub("", spoken)
     return spoken.strip(), len(found)
+
+
+def _find_thoughts(text: str) -> Iterator[tuple[int, int]]:
+    """Give where each thought begins and ends, in their order."""
+    ends = _Ends(text)
+    may_be_unopened = True
+    place = line = 0
+    while mark := _MARK.search(text, place):
+        start, place = mark.span()
+        line = max(line, text.rfind("\n", line, start) + 1)
+        before = text[max(line, start - _NEAR) : start]
+        if mark["code"]:
+            may_be_unopened = may_be_unopened and "```" not in mark["code"]
+            continue
+        if mark["unopened"]:
+            begin, end = 0, None
+            if may_be_unopened and (not before.strip() or _SENTENCE_END.search(before)):
+                end = place
+        else:
+            begin, end = start, ends.find_end(mark, before)
+            may_be_unopened = False
+        if end is not None:
+            may_be_unopened = False
+            yield begin, end
+            place = line = end
+
+
+class _Ends:
+    """The closing marks of a text, each kind of which is looked for once from where it was found last."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.next = dict[str, re.Match[str] | None]()
+
+    def find_end(self, opening: re.Match[str], before: str) -> int | None:
+        """Give where the thought of an opening mark ends, ``None`` where the mark is only written about.
+
+        :param before: what stands before it in its line, behind the last thought.
+        """
+        closing = self._find_closing(opening)
+        begins_line = not before.strip()
+        if closing is None:
+            return len(self.text) if begins_line else None
+        if begins_line or _SENTENCE_END.search(before.rstrip()):
+            return closing.end()
+        is_close_before = _FIRST_OF_THOUGHT.match(self.text, opening.end())
+        is_close_behind = self.text[closing.start() - 1] not in " \t"
+        return closing.end() if is_close_before and is_close_behind else None
+
+    def _find_closing(self, opening: re.Match[str]) -> re.Match[str] | None:
+        kind = opening.lastgroup or ""
+        form = _ENDS.get(kind, "")
+        if kind == "tag":
+            form = rf"</{re.escape(opening['tag'].lower())}\s*>"
+        if form not in self.next or self._is_passed(form, opening.end()):
+            self.next[form] = re.compile(form, re.IGNORECASE).search(self.text, opening.end())
+        return self.next[form]
+
+    def _is_passed(self, form: str, place: int) -> bool:
+        """Say whether the closing mark that was found last stands before a place."""
+        known = self.next[form]
+        return known is not None and known.start() < place

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
-from itertools import pairwise, product
+from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -37,16 +38,32 @@ _SPACED_OFFSET = re.compile(r"(?<=\d) (?=[+-]\d\d:?\d\d$)")
 _YEAR_FIRST = re.compile(r"(\d{4})[/.-](\d{1,2})[/.-](\d{1,2})(?=[T ]|$)")
 _SHORT_HOUR = re.compile(r"^[T ](?=\d:)")
 _MIDNIGHT = re.compile(r"(?<=[T ])24(?=:?00(?::?00(?:\.0+)?)?(?:$|[Z+-]))")
-_MAIL = re.compile(r"(?:[A-Z][a-z]{2}, )?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d.*")
+_MAIL = re.compile(
+    r"(?:[A-Z][a-z]{2}, )?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?!.*\b[AaPp]\.?[Mm]\b).*"
+)
 _DOTNET = re.compile(r"/Date\((-?\d{1,16})(?:[+-]\d{4})?\)/")
 _HALF = re.compile(r"(?i)\s*\b([ap])\.?m\b\.?|(?<=\d)([ap])\.?m\b\.?")
-_DAYS = ("%B %d %Y", "%b %d %Y", "%d %B %Y", "%d %b %Y", "%a %b %d %Y", "%A %B %d %Y")
-_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S GMT%z")
-_FORMS = (
-    *map("".join, product(_DAYS, _CLOCKS)),
-    "%a %b %d %H:%M:%S %Y",
-    "%a %b %d %H:%M:%S %z %Y",
+_DAY = r"\d{1,2}(?:st|nd|rd|th|\.)?|[a-z]{3,9}\.?"
+_NAMED_MONTH = re.compile(
+    r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]* )?"
+    rf"(?P<one>{_DAY})[ -](?P<two>{_DAY})(?:[ -](?P<year>\d{{4}}))?"
+    r"(?: (?P<hour>\d{1,2}):(?P<minute>\d{1,2})"
+    r"(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{1,6})\d*)?)?(?: (?P<half>[ap])m)?"
+    r"(?P<zone> ?(?:(?:GMT|UTC|Z)(?:(?P<sign>[+-])(?P<hours>\d{1,2}):?(?P<minutes>\d\d)?)?"
+    r"|(?P<other_sign>[+-])(?P<other_hours>\d\d):?(?P<other_minutes>\d\d)))?)?"
+    r"(?: (?P<last>\d{4}))?",
+    re.IGNORECASE,
 )
+"""A time whose month is an English name, without commas; its year may stand at the end, as in Unix."""
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
+    *("october", "november", "december"),
+)
+_MONTH_NUMBERS = dict(zip(_MONTHS, range(1, 13), strict=True))
+_MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()}
+_MONTH_NUMBERS["sept"] = 9
+_MOST_KEPT = 4096
+"""How many times are kept as read: what reads a message asks for its time more than once."""
 
 
 def unwrap_time(value: Any) -> Any:
@@ -77,6 +94,7 @@ def _add_nanoseconds(seconds: Any, about: dict[str, Any]) -> float | None:
     return whole
 
 
+@lru_cache(maxsize=_MOST_KEPT)
 def read_written_time(text: str, order: str | None = None) -> datetime | None:
     """Read a time that is no number; one without a zone stays so, ``None`` where it is no time.
 
@@ -91,7 +109,7 @@ def read_written_time(text: str, order: str | None = None) -> datetime | None:
     ticks = _DOTNET.fullmatch(text)
     if ticks:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=int(ticks[1]))
-    for read in (_read_iso, _read_mail, _read_named_month):
+    for read in (_read_iso, _read_named_month, _read_mail):
         found = read(text)
         if found is not None:
             return found
@@ -130,16 +148,49 @@ def _read_mail(text: str) -> datetime | None:
 
 def _read_named_month(text: str) -> datetime | None:
     """Read a time whose month is an English name."""
-    if not re.match(r"[A-Za-z]{3,}|\d{1,2} [A-Za-z]{3}", text):
+    if not re.match(r"[A-Za-z]{3,}|\d{1,2}(?:[a-z]{2}|\.)?[ -][A-Za-z]{3}", text):
         return None
     plain = _ZONE_NAME.sub("", text).replace(",", " ").replace(" at ", " ")
     plain = " ".join(_HALF.sub(_spell_half, plain).split())
-    for form in _FORMS:
-        try:
-            return datetime.strptime(plain, form)
-        except ValueError:
-            continue
-    return None
+    found = _NAMED_MONTH.fullmatch(plain)
+    if found is None or (found["year"] is None) == (found["last"] is None):
+        return None
+    month, day = found["one"].lower(), found["two"].lower()
+    if month[0].isdecimal():
+        month, day = day, month
+    number = _MONTH_NUMBERS.get(month.rstrip("."))
+    hour = _read_hour(int(found["hour"] or 0), found["half"] or "")
+    if number is None or hour is None or not day[0].isdecimal():
+        return None
+    date = int(found["year"] or found["last"]), number, int(day.rstrip("stndrh."))
+    fraction = (found["fraction"] or "").ljust(6, "0")
+    clock = hour, int(found["minute"] or 0), int(found["second"] or 0), int(fraction)
+    try:
+        return datetime(*date, *clock, tzinfo=_read_zone(found))
+    except ValueError:
+        return None
+
+
+def _read_hour(hour: int, half: str) -> int | None:
+    """Give the hour of a day by its half, ``a``, ``p`` or empty; ``None`` where the half has no such hour."""
+    if not half:
+        return hour
+    if not 1 <= hour <= 12:
+        return None
+    afternoon = {"a": 0, "p": 12}[half.lower()]
+    return hour % 12 + afternoon
+
+
+def _read_zone(found: re.Match[str]) -> timezone | None:
+    """Give the zone of a time whose month is named, ``None`` where it has none."""
+    if not found["zone"]:
+        return None
+    hours = int(found["hours"] or found["other_hours"] or 0)
+    minutes = int(found["minutes"] or found["other_minutes"] or 0)
+    shift = timedelta(hours=hours, minutes=minutes)
+    if "-" in (found["sign"], found["other_sign"]):
+        shift = -shift
+    return timezone(shift)
 
 
 def _spell_half(half: re.Match[str]) -> str:

@@ -14,24 +14,41 @@ _ABOUT = frozenset(
         *("instructions", "system", "system_prompt"),  # which are counted where they are read
     )
 )
-"""Keys of texts about a conversation, a person or a tool: nobody said these."""
+"""Keys of texts about a conversation, a person or a tool, beside its messages: nobody said these."""
+_NAMES = frozenset(("name",))
+"""Keys of texts that nobody said also within a message."""
 _WORD = re.compile(r"\S*[^\W\d_]\S*")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese, Khmer
+    "\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+"""A letter of a script that puts no spaces between words."""
+_LETTERS_OF_WORD = 2
+"""How many such letters are taken for a word."""
 
 
 def count_unread_texts(
-    source: Source, scope: str, record: Any, read: Collection[str], spoken: str
+    source: Source,
+    scope: str,
+    record: Any,
+    read: Collection[str],
+    spoken: str,
+    *,
+    around: bool = False,
 ) -> None:
     """Count the texts of three words or more in a record that its reader has not read, by their keys.
 
     :param read: dotted paths of what was read, or is counted elsewhere.
     :param spoken: all that was read of it: what a second key repeats is not lost.
+    :param around: whether the record is one around messages, whose title or description nobody
+        said.
     """
-    for path in list_unread_keys(record, read, spoken):
+    for path in list_unread_keys(record, read, spoken, around=around):
         source.drop(f"texts under the key {path!r}", scope)
 
 
 def list_unread_keys(
-    record: Any, read: Collection[str], spoken: str, path: str = ""
+    record: Any, read: Collection[str], spoken: str, path: str = "", *, around: bool = False
 ) -> Iterator[str]:
     """Give the dotted path of every such text.
 
@@ -39,20 +56,32 @@ def list_unread_keys(
     ['aside.note']
     """
     if isinstance(record, dict):
+        unsaid = _ABOUT if around else _NAMES
         for key, value in record.items():
             inner = f"{path}.{key}" if path else str(key)
-            if inner not in read and key not in _ABOUT:
-                yield from list_unread_keys(value, read, spoken, inner)
+            if inner not in read and key not in unsaid:
+                yield from list_unread_keys(value, read, spoken, inner, around=around)
     elif isinstance(record, list):
         for value in record:
-            yield from list_unread_keys(value, read, spoken, path)
+            yield from list_unread_keys(value, read, spoken, path, around=around)
     elif isinstance(record, str) and holds_words(record) and record.strip() not in spoken:
         yield path
 
 
 def holds_words(text: str) -> bool:
-    """Say whether a text has three words or more."""
-    return text.count(" ") + text.count("\n") > 1 and len(_WORD.findall(text)) > 2
+    """Say whether a text has three words or more.
+
+    Without spaces between words, as in Japanese, two letters are taken for a word.
+
+    >>> holds_words("call her back"), holds_words("call back"), holds_words("来週電話して")
+    (True, False, True)
+    """
+    spaces = text.count(" ") + text.count("\n") + text.count("\t")
+    if spaces < 2 and text.isascii():
+        return False  # as most are
+    letters = _UNSPACED.findall(text)
+    spaced = _UNSPACED.sub(" ", text)
+    return len(_WORD.findall(spaced)) + len(letters) // _LETTERS_OF_WORD > 2
 
 
 def join_texts(value: Any) -> str:

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.text.quotations import find_quotations
 
 TIMESTAMP = pl.Datetime("us", "UTC")
 
@@ -249,12 +250,15 @@ class Dataset:
     def fingerprint(self) -> str:
         """Give a hash of everything that a result can depend on: 16 hex digits, the same for the same content."""
         digest = hashlib.sha256()
-        # Which parts of a text are quoted is found in the text.
         said = _without_empty_columns(self.turns.drop("quoted", strict=False), "forwarded_from")
         asked = _without_empty_columns(self.questions, *_LATER_COLUMNS)
         for table in (said, self.sessions.drop("status"), asked, self.annotations):
             digest.update(",".join(table.columns).encode())
             digest.update(table.write_ndjson().encode())
+        # What is quoted is part of a text, unless the source says it beside the text.
+        given = select_given_quotations(self.turns, self.language)
+        if given.height:
+            digest.update(given.write_ndjson().encode())
         if self.language != "en":
             digest.update(self.language.encode())
         return digest.hexdigest()[:16]
@@ -324,13 +328,55 @@ def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
     >>> digest_turns(turns, ["a", "b"])["b"] == digest_turns(turns.clear(), ["b"])["b"]
     True
     """
-    said = turns.select("scope", "turn_id", "speaker", "role", "text", "caption", "timestamp")
+    said = turns.select(
+        *("scope", "turn_id", "speaker", "role", "text", "caption", "timestamp"),
+        *("forwarded_from", "quoted"),
+    )
     parts = said.sort("turn_id").partition_by("scope", as_dict=True, include_key=False)
     digests = {
         scope: hashlib.sha256(part.write_ndjson().encode()).hexdigest()[:16]
         for (scope,), part in parts.items()
     }
     return {scope: digests.get(scope, "") for scope in scopes}
+
+
+def select_given_quotations(turns: pl.DataFrame, language: str) -> pl.DataFrame:
+    """Select the turns whose quotations are others than their texts show: their source named these.
+
+    :param language: of the texts, see :attr:`Dataset.language`.
+    :returns: ``turn_id`` and ``quoted``.
+
+    >>> said = Turn("a/1", "a", "a/s", 1, "Ann", "user", "> I ski.", quoted=["I ski."])
+    >>> named = replace(said, turn_id="a/2", quoted=["ski"])
+    >>> select_given_quotations(frame(Turn, [said, named]), "en")["turn_id"].to_list()
+    ['a/2']
+    """
+    if "quoted" not in turns.columns or not turns["quoted"].count():
+        return pl.DataFrame(schema={"turn_id": pl.String, "quoted": pl.List(pl.String)})
+    turns = turns.with_columns(pl.col(pl.String).fill_null(""))
+    quoted = turns.filter(pl.col("quoted").is_not_null())
+    around = turns.filter(pl.col("scope").is_in(quoted["scope"].unique().to_list()))
+    people = dict[str, set[str]]()
+    for scope, speaker in around.select("scope", "speaker").unique().iter_rows():
+        people.setdefault(scope, set()).add(speaker.strip().casefold())
+    columns = ("scope", "speaker", "role", "text", "quoted")
+    given = []
+    for scope, speaker, role, text, parts in quoted.select(columns).iter_rows():
+        shown = role != "assistant" and _shows(text, parts, speaker, people[scope], language)
+        given.append(not shown)
+    return quoted.filter(pl.Series(given, dtype=pl.Boolean)).select("turn_id", "quoted")
+
+
+def _shows(text: str, parts: list[str], speaker: str, people: set[str], language: str) -> bool:
+    """Say whether a text shows by itself that these parts of it are quoted.
+
+    A line behind the name of somebody counts where they had spoken before it was read, which is
+    not known here: it may count, what is quoted whoever spoke must.
+    """
+    shown = find_quotations(text, speaker=speaker, people=people, language=language)
+    always = find_quotations(text, speaker=speaker, language=language)
+    missing = [part for part in always if not any(part in own for own in parts)]
+    return not missing and {*shown, *always}.issuperset(parts)
 
 
 def _without_empty_columns(rows: pl.DataFrame, *optional: str) -> pl.DataFrame:

@@ -12,4 +12,5 @@ language that Snowball stems.
   Friday").
 - ``lemmas``: base forms of verbs, and the form in which two wordings are compared.
 - ``questions``: the form of a question, and whether it is an aggregation.
+- ``quotations``: words of others in a message.
 """

@@ -7,9 +7,11 @@ Marks (``>``, quotation marks, the header of a pasted message) count in every la
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 
-_MARKED = re.compile(r"(?m)^[ \t]*>+[ \t]?(.*\S)[ \t]*$")
+Span = tuple[int, int]
+"""Where a part of a text begins and ends."""
+_MARKED = re.compile(r"(?m)^[ \t]*>+[ \t]?(.*\S)")
 _CLOCK = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?"
 _DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
 _NAME = r"[^\W\d_][\w'’.-]*(?: [\w'’.-]+){0,3}"
@@ -18,7 +20,7 @@ _PASTED = re.compile(
     rf"\[(?:{_DATE}[, ]+)?{_CLOCK}(?:, {_DATE})?\] ?{_NAME}"  # [10:02] Ingrid: …
     rf"|(?:{_DATE}[, ]+)?{_CLOCK} ?[-–]? {_NAME}"  # 14/01/2026, 09:01 - Ingrid: …
     rf"|{_NAME} ?[\[(](?:{_DATE}[, ]+)?{_CLOCK}[\])]"  # Ingrid [10:02]: …
-    rf"):[ \t]+(\S.*?)[ \t]*$"
+    rf"):[ \t]+(\S.*)$"
 )
 """A message copied out of a chat, with who wrote it and when."""
 _FORWARDED = re.compile(
@@ -66,10 +68,11 @@ _INTRODUCTIONS = (
 _INTRODUCED = re.compile(
     rf"(?m)(?:^|(?<=[.!?…] ))(?P<by>{'|'.join(_INTRODUCTIONS)}):(?=\s)\s*(?P<said>\S.*(?:\n(?!\n).+)*)"
 )
-_TOLD = re.compile(
-    rf"(?i)\b(?:write|tell|make|create|continue|finish|compose|draft)\b[^.!?\n]*\b(?:{_GENRES})\b"
-)
-"""What makes the labels behind it those of a tale: "Write a story. Hero: …"."""
+_FORMS = (_MARKED, _PASTED, _FORWARDED, _IN_MARKS, _LABELLED, _INTRODUCED)
+"""All forms that words of others have; the last group of each holds these words."""
+_SENTENCE = re.compile(r"[^.!?\n]+")
+_TELL = re.compile(r"(?i)\b(?:write|tell|make|create|continue|finish|compose|draft)\b")
+_TALE = re.compile(rf"(?i)\b(?:{_GENRES})\b")
 
 
 def find_quotations(
@@ -87,14 +90,16 @@ def find_quotations(
     >>> find_quotations("Update: I live in Hamar now.", speaker="Tove")
     []
     """
-    found = [*_MARKED.findall(text), *_pasted_messages(text, speaker)]
-    found += [part["said"] for part in _FORWARDED.finditer(text)]
+    found = [_span(part) for part in _MARKED.finditer(text)]
+    found += _pasted_messages(text, speaker)
+    found += [_span(part) for part in _FORWARDED.finditer(text)]
     found += _in_quotation_marks(text)
     if ":" in text:
         found += _labelled(text, speaker, people)
     if ":" in text and language == "en":
         found += _introduced(text)
-    return _without_parts_of_others(found)
+    parts = [text[start:end] for start, end in _without_parts_of_others(found)]
+    return list(dict.fromkeys(parts))
 
 
 def remove_quotations(text: str, quoted: list[str]) -> str:
@@ -103,63 +108,99 @@ def remove_quotations(text: str, quoted: list[str]) -> str:
     >>> remove_quotations("> I live in Narvik.\\nReally?", ["I live in Narvik."])
     'Really?'
     """
-    for part in sorted(quoted, key=len, reverse=True):
-        text = text.replace(part, " ")
-    lines = [line.strip().lstrip(">").strip() for line in text.splitlines()]
+    kept, place = list[str](), 0
+    for start, end in sorted(_locate(text, set(quoted))):
+        if start >= place:
+            kept.append(text[place:start])
+        place = max(place, end)
+    own = " ".join([*kept, text[place:]])
+    lines = [line.strip().lstrip(">").strip() for line in own.splitlines()]
     return "\n".join(line for line in lines if line)
 
 
-def _pasted_messages(text: str, speaker: str) -> list[str]:
-    own = speaker.strip().casefold()
+def _locate(text: str, quoted: set[str]) -> list[Span]:
+    """Find where quotations stand in a text: where they look like some, else everywhere."""
     found = []
+    elsewhere = set(quoted)
+    for form in _FORMS:
+        for part in form.finditer(text):
+            start, end = _span(part)
+            if text[start:end] in quoted:
+                found.append((start, end))
+                elsewhere.discard(text[start:end])
+    for said in elsewhere:
+        found += [part.span() for part in re.finditer(re.escape(said), text)]
+    return found
+
+
+def _span(part: re.Match[str]) -> Span:
+    """Give where the last group of a match stands, without the white space behind it."""
+    group = part.lastindex or 0
+    start = part.start(group)
+    return start, start + len(part[group].rstrip())
+
+
+def _pasted_messages(text: str, speaker: str) -> Iterator[Span]:
+    own = speaker.strip().casefold()
     for header in _PASTED.finditer(text):
         before = text[header.start() : header.start(1)].casefold()
         if not own or own not in before:
-            found.append(header[1])
-    return found
+            yield _span(header)
 
 
-def _in_quotation_marks(text: str) -> list[str]:
+def _in_quotation_marks(text: str) -> Iterator[Span]:
     """Find sentences between quotation marks in which somebody speaks of themselves."""
-    found = []
-    for paired, straight in _IN_MARKS.findall(text):
-        part = (paired or straight).strip()
+    for marked in _IN_MARKS.finditer(text):
+        start, end = _span(marked)
+        part = text[start:end]
         if len(part.split()) >= _WORDS_OF_A_QUOTE and _FIRST_PERSON.search(part):
-            found.append(part)
-    return found
+            yield start, end
 
 
-def _labelled(text: str, speaker: str, people: Collection[str]) -> list[str]:
+def _labelled(text: str, speaker: str, people: Collection[str]) -> Iterator[Span]:
     """Find what stands behind the names of others: of who takes part, of a pasted dialogue, or of a tale's people."""
     lines = list(_LABELLED.finditer(text))
+    if not lines:
+        return
     own = speaker.strip().casefold()
     names = {line["by"].casefold() for line in lines}
     is_dialogue = len(names) > 1 and len(lines) == len(text.strip().splitlines())
-    found = []
+    tale = _find_tale(text)
     for line in lines:
         name = line["by"].casefold()
-        is_in_tale = _TOLD.search(text, 0, line.start()) is not None
-        if name != own and (name in people or is_dialogue or is_in_tale):
-            found.append(line["said"].strip())
-    return found
+        if name != own and (name in people or is_dialogue or line.start() >= tale):
+            yield _span(line)
 
 
-def _introduced(text: str) -> list[str]:
+def _find_tale(text: str) -> int:
+    """Give from where on labels are those of a tale ("Write a story. Hero: …"): the end of the text without one."""
+    for sentence in _SENTENCE.finditer(text):
+        verb = _TELL.search(text, *sentence.span())
+        if verb is None:
+            continue
+        genre = _TALE.search(text, verb.end(), sentence.end())
+        if genre is not None:
+            return genre.end()
+    return len(text)
+
+
+def _introduced(text: str) -> Iterator[Span]:
     """Find what stands behind the colon of an introduction and begins with a sentence in the first person."""
-    found = []
     for part in _INTRODUCED.finditer(text):
         first = _FIRST_SENTENCE.match(part["said"])
         is_own = _OWN_WORDS.search(part["by"])
         if first and _FIRST_PERSON.search(first[0]) and not is_own:
-            found.append(part["said"].strip())
-    return found
+            yield _span(part)
 
 
-def _without_parts_of_others(found: list[str]) -> list[str]:
-    """Give each part once, in order, but for those that lie within another."""
-    kept = []
-    for part in dict.fromkeys(found):
-        others = (other for other in found if other != part)
-        if part and not any(part in other for other in others):
-            kept.append(part)
-    return kept
+def _without_parts_of_others(found: Iterable[Span]) -> list[Span]:
+    """Give each span once, in order, but for those that lie within another."""
+    spans = list(dict.fromkeys(found))
+    kept = set[Span]()
+    reached = 0
+    # Of those with one beginning the longest comes first, so that each is compared with one only.
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if end > reached:
+            kept.add((start, end))
+            reached = end
+    return [span for span in spans if span in kept]

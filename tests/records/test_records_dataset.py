@@ -24,6 +24,7 @@ from memlab.records import (
     frame,
     schema,
 )
+from memlab.records.dataset import digest_turns
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 TABLES = {"turns": Turn, "sessions": Session, "questions": Question, "annotations": Annotation}
@@ -91,6 +92,51 @@ def test_the_fingerprint_is_of_the_content_alone() -> None:
     )
     assert with_value(SMALL, "sessions", "status", "summarized").fingerprint() == same
     assert replace(SMALL, turns=SMALL.turns.reverse()).fingerprint() != same
+
+
+QUOTING = [
+    Turn("u/s/1", "u", "u/s", 1, "Mel", "user", "> I ski\nNo.", None, DAY, quoted=["I ski"]),
+    Turn("u/s/2", "u", "u/s", 2, "Bo", "user", "Mel: I row", None, DAY, quoted=["I row"]),
+    Turn("u/s/3", "u", "u/s", 3, "Ai", "assistant", "> I row\nYou?", None, DAY),
+    Turn("u/s/4", "u", "u/s", 4, "Mel", "user", "I sail, she told me.", None, DAY),
+]
+
+
+def test_quotations_count_in_the_fingerprint_where_the_source_names_them() -> None:
+    def quoting(*quoted: list[str] | None) -> Dataset:
+        rows = [replace(turn, quoted=parts) for turn, parts in zip(QUOTING, quoted, strict=True)]
+        return replace(SMALL, turns=frame(Turn, rows))
+
+    found = [turn.quoted for turn in QUOTING]
+    same = quoting(*found).fingerprint()
+    assert quoting(None, None, None, None).fingerprint() == same
+    # Who had spoken when the second was read is not known.
+    assert quoting(["I ski"], None, None, None).fingerprint() == same
+    given: list[tuple[int, list[str]]] = [
+        *((0, ["ski"]), (0, ["I ski", "No."]), (0, []), (1, ["row"]), (2, ["I row"])),
+        *((3, ["I sail"]), (3, ["I sail", "told me"]), (3, [""])),
+    ]
+    prints = {same}
+    for place, parts in given:
+        prints.add(quoting(*found[:place], parts, *found[place + 1 :]).fingerprint())
+    assert len(prints) == len(given) + 1
+    german = replace(quoting(*found), language="de")
+    assert (
+        german.fingerprint() != replace(quoting(["ski"], *found[1:]), language="de").fingerprint()
+    )
+
+
+def test_a_digest_of_turns_sees_whose_words_a_text_holds() -> None:
+    scope = QUOTING[0].scope
+    digests = {
+        digest_turns(frame(Turn, [turn, *QUOTING[1:]]), [scope])[scope]
+        for turn in (
+            QUOTING[0],
+            replace(QUOTING[0], quoted=None),
+            replace(QUOTING[0], forwarded_from="Bo"),
+        )
+    }
+    assert len(digests) == 3
 
 
 def test_a_dataset_without_grades_has_the_fingerprint_that_it_had_before_there_were_any() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import Any
 
-from memlab.datasets.fields import BadField, Record, Report, parse_time
+from memlab.datasets.fields import BadField, Record, Report, parse_time, place_in_zone
 from memlab.datasets.importers.loose_json import first_field
 from memlab.datasets.importers.message_fields import (
     describe_version,
@@ -54,7 +55,12 @@ def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], An
     return branch
 
 
-_PARENTS = ("parentId", "parent_id", "parentMessageId", "parent_message_id", "parent", "parentUuid")
+_PARENTS = (
+    *("parentId", "parent_id", "parentMessageId", "parent_message_id", "parent_message_uuid"),
+    *("parent", "parentUuid"),
+)
+_UNNAMED = "\ufffd"
+"""What ids begin with that messages without one are given: a character that no tool writes."""
 
 
 @dataclass
@@ -72,8 +78,9 @@ class Branch:
 def find_branch(listed: list[Any], current: str = "") -> Branch | None:
     """Find the branch of messages that each name the message before them; ``None`` where none does.
 
-    One that has no key for its parent follows the one before it in the list. Of several versions of
-    a message the newest stands in the tree.
+    One that has no key for its parent follows the one before it in the list, and so does one
+    without an id, see :func:`link_to_parents`. Of several versions of a message the newest stands
+    in the tree.
 
     :param current: the last message of the branch that is shown; the newest leaf where it is not
         there.
@@ -82,55 +89,111 @@ def find_branch(listed: list[Any], current: str = "") -> Branch | None:
     >>> [message["id"] for message in find_branch(said).branch]
     ['q', 'b']
     """
-    flat = list(_flatten_children(listed))
-    messages = [each for each in flat if isinstance(each, dict) and read_message_id(each)]
-    by_id: dict[str, dict[str, Any]] = {}
-    for each in messages:
-        own = read_message_id(each)
+    named = list(_flatten_children(listed))
+    by_id: dict[str, Any] = {}
+    for own, each in named:
         if own not in by_id or describe_version(each) >= describe_version(by_id[own]):
             by_id[own] = each
-    parents = _link_to_parents(by_id)
+    parents = link_to_parents(by_id)
     linked = any(parents[own] in by_id and _names_parent(each) for own, each in by_id.items())
-    if not linked or len(messages) < len(flat):
+    if not linked:
         return None
-    ages = {own: (_read_age(each), place) for place, (own, each) in enumerate(by_id.items())}
+    ages = date_messages(by_id, parents)
+    if current:
+        current = _find_unnamed_behind(by_id).get(current, current)
     shown = dict.fromkeys(newest_branch(parents, current, ages.__getitem__))
     left = [each for own, each in by_id.items() if own not in shown]
-    return Branch([by_id[own] for own in shown], left, len(messages) - len(by_id))
+    return Branch([by_id[own] for own in shown], left, len(named) - len(by_id))
 
 
-def _flatten_children(listed: list[Any]) -> Iterator[Any]:
-    """Give messages that hold those after them (LibreChat's recursive export) as a list, each after its parent."""
+def _flatten_children(listed: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Give messages that hold those after them (LibreChat's recursive export) as a list, each after its parent.
+
+    :returns: the id of each, made up where it has none, and the message.
+    """
     waiting = listed[::-1]
+    place = 0
     while waiting:
         each = waiting.pop()
+        own = name_message(read_message_id(each), place)
+        place += 1
         inner = each.get("children") if isinstance(each, dict) else None
         if isinstance(inner, list) and any(isinstance(child, dict) for child in inner):
-            own = read_message_id(each)
             waiting += [
                 {"parentId": own} | child for child in inner[::-1] if isinstance(child, dict)
             ]
-        yield each
+        yield own, each
 
 
-def _names_parent(each: dict[str, Any]) -> bool:
-    return any(key in each for key in _PARENTS)
+def name_message(given: str, place: int) -> str:
+    """Give the id of a message, made up of its place where it has none."""
+    return given or f"{_UNNAMED}{place}"
 
 
-def _link_to_parents(by_id: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Give the parent of each message, ``None`` where it has none."""
-    parents, before = dict[str, Any](), None
+def _names_parent(each: Any) -> bool:
+    return isinstance(each, dict) and any(key in each for key in _PARENTS)
+
+
+def link_to_parents(by_id: dict[str, Any]) -> dict[str, Any]:
+    """Give the parent of each message, ``None`` where it has none.
+
+    No message can name one without an id, which follows the one before it in the list unless it
+    names another. What hangs on a message hangs on those without an id that follow it.
+
+    :param by_id: messages in the order of the file, with ids of :func:`name_message`.
+
+    >>> note = name_message("", 1)
+    >>> link_to_parents({"q": {}, note: {}, "a": {"parentId": "q"}})["a"] == note
+    True
+    """
+    behind = _find_unnamed_behind(by_id)
+    beginning = behind.get("")
+    parents, before = dict[str, Any](), ""
     for own, each in by_id.items():
         named = first_field(each, *_PARENTS) if _names_parent(each) else before
-        parents[own] = None if named == own else named or None
+        is_known = named in by_id and named != own
+        if own.startswith(_UNNAMED):
+            parents[own] = named if is_known else before or None
+        elif named == before or (not is_known and before == beginning):
+            parents[own] = before or None
+        elif named == own:
+            parents[own] = None
+        else:
+            parents[own] = behind.get(named, named or None)
         before = own
     return parents
+
+
+def _find_unnamed_behind(by_id: dict[str, Any]) -> dict[str, str]:
+    """Give the last of the messages without an id that follow each message, and of those at the beginning."""
+    behind = dict[str, str]()
+    followed: str | None = ""
+    for own, each in by_id.items():
+        if not own.startswith(_UNNAMED):
+            followed = own
+        elif first_field(each, *_PARENTS) in by_id:
+            followed = None
+        elif followed is not None:
+            behind[followed] = own
+    return behind
+
+
+def date_messages(by_id: dict[str, Any], parents: dict[str, Any]) -> dict[str, tuple[float, int]]:
+    """Give the time of each message and its place, by which leaves are compared.
+
+    One without a time has that of its parent.
+    """
+    ages = dict[str, tuple[float, int]]()
+    for place, (own, each) in enumerate(by_id.items()):
+        ages[own] = (_read_age(each) or ages.get(parents[own], (0.0, 0))[0], place)
+    return ages
 
 
 def _read_age(each: Any) -> float:
     """Give the time of a message in seconds, by which leaves are compared; the same for all without one."""
     with suppress(BadField, ValueError, OverflowError, OSError):
-        return parse_time(read_time_value(each), "timestamp").timestamp()
+        when = parse_time(read_time_value(each), "timestamp")
+        return place_in_zone(when, UTC, None).timestamp()
     return 0.0
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import Record
-from memlab.datasets.importers.branches import newest_branch, read_newest_conversations
+from memlab.datasets.importers.branches import find_branch, read_newest_conversations
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
@@ -105,9 +105,10 @@ def _read_claude_ai_conversation(
         ]
         named = [describe_file(file, "file_name") for file in files]
         caption = "; ".join(filter(None, [caption, *dict.fromkeys(named)]))
-        for tag in _TAGS.finditer(text):
-            source.drop("thoughts" if tag[1] == "Thinking" else "documents", scope)
-        text = _TAGS.sub("", text)
+        if role == "assistant":
+            for tag in _TAGS.finditer(text):
+                source.drop("thoughts" if tag[1] == "Thinking" else "documents", scope)
+            text = _TAGS.sub("", text)
         # A long paste is an attachment without a name.
         read = [file for file in files if first_field(file, "extracted_content")]
         pasted = [file for file in read if not text.strip() or not first_field(file, "file_name")]
@@ -172,10 +173,5 @@ def _split_design(each: Any) -> Iterator[Any]:
 
 def _current_branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:
     """Give the messages from the first to the current one, or to the newest that nobody answers."""
-    by_id = {each["uuid"]: each for each in listed if isinstance(each.get("uuid"), str)}
-    parents = {key: each.get("parent_message_uuid") for key, each in by_id.items()}
-    known = any(isinstance(parent, str) and parent in by_id for parent in parents.values())
-    if not known or len(by_id) < len(listed):
-        return listed
-    branch = newest_branch(parents, leaf, lambda key: first_field(by_id[key], "created_at"))
-    return [by_id[key] for key in branch]
+    found = find_branch(listed, leaf if isinstance(leaf, str) else "")
+    return listed if found is None else found.branch

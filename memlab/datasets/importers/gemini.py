@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta, timezone
 from operator import attrgetter
 from typing import Any
 
+from memlab.datasets import fields
+from memlab.datasets.fields import BadField
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message
 from memlab.datasets.importers.html_text import TextBuilder, html_to_text
 from memlab.datasets.importers.loose_json import (
@@ -41,18 +43,13 @@ _DONE = re.compile(
 )
 """What titles of entries begin with that are no prompts."""
 _CANVAS = re.compile(r"(?:Canvas|Created Gemini Canvas)\b")
-_ATTACHED = re.compile(r"\s*\bAttached \d+ files?\.?\s*$")
+_ATTACHED = re.compile(r"\s*\bAttached (\d+) files?\.?\s*$")
+"""What stands behind a prompt with files, before their names, a line each; a list may be the prompt's own."""
 _FILE = re.compile(r"^[-–]\s+(\S.*)$")
-_BESIDE = re.compile(rf"{_FILE.pattern}|{_ATTACHED.pattern}")
 _CONVERSATION = re.compile(
     r"(?:gemini|bard)\.google\.com/(?:u/\d+/)?(?:app|chat|gem/[^/]+)/([\w-]+)"
 )
 _TIME_LINE = re.compile(r"(?=.*\b\d{4}\b)(?=.*\b\d{1,2}:\d{2}:\d{2}\b)[\w\s.,:/+\-−]{12,50}$")
-_TIMES = (
-    *("%b %d, %Y, %I:%M:%S %p", "%b %d, %Y, %H:%M:%S", "%d %b %Y, %H:%M:%S", "%d %b %Y %H:%M:%S"),
-    *("%B %d, %Y, %I:%M:%S %p", "%d %B %Y, %H:%M:%S", "%d.%m.%Y, %H:%M:%S", "%d/%m/%Y, %H:%M:%S"),
-    *("%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S"),
-)
 _ZONES: dict[str, float] = {"UTC": 0, "GMT": 0, "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "MEZ": 1}
 _ZONES |= {"CEST": 2, "MESZ": 2, "EET": 2, "EEST": 3, "MSK": 3, "IST": 5.5, "SGT": 8, "JST": 9}
 _ZONES |= {"KST": 9, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EST": -5, "EDT": -4}
@@ -61,7 +58,7 @@ _ZONED = re.compile(r"^(.*\S)\s+((?!AM|PM)[A-Z]{2,5}|(?:GMT|UTC)[+\-−]\d{1,2}(
 
 
 _READ = {"safeHtmlItem", "subtitles", "attachedFiles", "audioFiles", "imageFile", "details"}
-_READ |= {"header", "products", "activityControls", "time", "locationInfos"}
+_READ |= {"header", "products", "activityControls", "time", "locationInfos", "title", "titleUrl"}
 
 
 @dataclass
@@ -111,10 +108,11 @@ def _read_record(raw: dict[str, Any]) -> _Entry:
     answers = [first_field(item, "html", "htmlValue") for item in items]
     entry.answer = _join_lines(map(html_to_text, answers))
     for item in get_list(raw, "subtitles"):
-        entry.beside.append(first_field(item, "name", "value"))
+        entry.beside.append(_join_lines([first_field(item, "name"), first_field(item, "value")]))
     for key in ("attachedFiles", "audioFiles", "imageFile"):
         for item in (raw.get(key), *get_list(raw, key)):
-            entry.files.append(first_text(item, get_nested(item, "name")))
+            name = first_text(item, get_nested(item, "name"))
+            entry.files += filter(None, [name])
     links = [get_nested(item, "url") for item in get_list(raw, "details")]
     entry.addresses = " ".join(map(first_text, [raw.get("titleUrl"), *links]))
     return entry
@@ -140,29 +138,49 @@ def _read_entry(source: Source, entry: _Entry) -> Iterator[Message]:
     if reason:
         source.drop(reason, OWNER_SCOPE)
         return
+    beside, files = _split_files(list(filter(None, entry.beside)))
+    entry.files += files
     prompt = _read_prompt(source, entry)
-    beside = []
-    for text in entry.beside:
-        found = _FILE.match(text)
-        if found:
-            entry.files.append(found[1])
-        elif not _ATTACHED.fullmatch(text):
-            beside.append(text)
-    answer = first_text(entry.answer, _join_lines(beside))
-    if entry.answer:
-        source.drop("notes beside prompts", OWNER_SCOPE, len(list(filter(None, beside))))
-    if not answer:
+    source.drop("notes beside prompts", OWNER_SCOPE, len(beside))
+    if not entry.answer:
         source.keep("prompts without an answer", OWNER_SCOPE)
     more = {"session": _find_conversation(entry), "timestamp": entry.when}
-    files = join_names(*(f"file: {name}" for name in filter(None, entry.files)))
-    yield from make_message(source, OWNER_SCOPE, "user", prompt, role="user", caption=files, **more)
-    if answer:
-        yield from make_message(source, OWNER_SCOPE, "assistant", answer, role="assistant", **more)
+    caption = join_names(*(f"file: {name}" for name in entry.files))
+    asked = more | {"role": "user", "caption": caption}
+    yield from make_message(source, OWNER_SCOPE, "user", prompt, **asked)
+    if entry.answer:
+        said = entry.answer
+        yield from make_message(source, OWNER_SCOPE, "assistant", said, role="assistant", **more)
+
+
+def _split_files(lines: list[str]) -> tuple[list[str], list[str]]:
+    """Part what Gemini says of attached files from other lines: their number, and at most as many names behind it.
+
+    >>> _split_files(["to buy:", "- eggs", "Attached 1 file.", "-  a.png"])
+    (['to buy:', '- eggs'], ['a.png'])
+    """
+    files = list[str]()
+    place, most = len(lines), 0
+    for number, line in enumerate(lines):
+        attached = _ATTACHED.match(line)
+        if attached:
+            place, most = number, int(attached[1])
+    for line in lines[place + 1 : place + 1 + most]:
+        found = _FILE.match(line)
+        if not found:
+            break
+        files.append(found[1])
+    return lines[:place] + lines[place + 1 + len(files) :], files
 
 
 def _read_prompt(source: Source, entry: _Entry) -> str:
-    """Give what was asked, without the word before it where that is English."""
-    title = _ATTACHED.sub("", entry.title)
+    """Give what was asked, without its files, and without the word before it where that is English."""
+    lines, files = _split_files(entry.title.split("\n"))
+    entry.files += files
+    title = entry.title
+    if entry.files:
+        # Where they are named elsewhere, their number stands at the end of a line too.
+        title = _ATTACHED.sub("", "\n".join(lines))
     asked = _ASKED.match(title)
     if asked:
         return title[asked.end() :]
@@ -235,8 +253,6 @@ def _read_cells(cells: list[tuple[str, str]], links: str) -> _Entry:
             answer.append(line)
         elif _TIME_LINE.match(line.strip()):
             entry.when = _read_time(line)
-        elif _BESIDE.match(line):
-            entry.beside.append(line)
         else:
             title.append(line)
     entry.title = "\n".join(title)
@@ -247,19 +263,16 @@ def _read_cells(cells: list[tuple[str, str]], links: str) -> _Entry:
 def _read_time(line: str) -> str:
     """Give a time as ISO 8601 writes it, or as it stands where no form fits."""
     written = re.sub(r"\s+", " ", line.replace("−", "-")).strip()
-    written = re.sub(r"\bSept\b", "Sep", written)
     zone = None
     zoned = _ZONED.match(written)
     if zoned:
         written = zoned[1]
         zone = _read_zone(zoned[2])
-    for form in _TIMES:
-        try:
-            when = datetime.strptime(written, form)
-        except ValueError:
-            continue
-        return when.replace(tzinfo=zone).isoformat()
-    return line
+    try:
+        when = fields.parse_time(written, "time", "dmy")
+    except BadField:
+        return line
+    return when.replace(tzinfo=when.tzinfo or zone).isoformat()
 
 
 def _read_zone(name: str) -> timezone | None:

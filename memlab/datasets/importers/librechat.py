@@ -11,7 +11,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.datasets.importers.branches import newest_branch
+from memlab.datasets.importers.branches import (
+    date_messages,
+    link_to_parents,
+    name_message,
+    newest_branch,
+)
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
@@ -29,7 +34,7 @@ from memlab.datasets.importers.loose_json import (
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
-_THINKING = re.compile(r"(?s):::thinking\b.*?:::\s*")
+_THINKING = re.compile(r"(?ms)^:::thinking[ \t]*\n.*?^:::[ \t]*$\s*")
 _PROMPTS = ("options.promptPrefix", "options.system", "promptPrefix")
 
 
@@ -53,7 +58,8 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
                 continue
             prompt = first_field(raw, *_PROMPTS)
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
-            count_unread_texts(source, OWNER_SCOPE, raw, {"messages", *_PROMPTS}, "")
+            read = {"messages", *_PROMPTS}
+            count_unread_texts(source, OWNER_SCOPE, raw, read, "", around=True)
             session = first_text(session, f"{file.stem}-{number}")
             yield from _read_conversation(source, OWNER_SCOPE, session, list(_flatten(listed)))
         for session, messages in rows.items():
@@ -75,14 +81,12 @@ def _read_conversation(
     source: Source, scope: str, session: str, listed: list[Any]
 ) -> Iterator[Message]:
     nodes: dict[str, Any] = {}
-    parents: dict[str, str | None] = {}
-    for each in listed:
-        key = first_field(each, "messageId")
-        if key:
-            nodes[key] = each
-            parents[key] = first_field(each, "parentMessageId") or None
+    for place, each in enumerate(listed):
+        if isinstance(each, dict):
+            nodes[name_message(first_field(each, "messageId"), place)] = each
     source.drop("unreadable messages", scope, len(listed) - len(nodes))
-    branch = newest_branch(parents, None, lambda key: first_field(nodes[key], "createdAt"))
+    parents = link_to_parents(nodes)
+    branch = newest_branch(parents, None, date_messages(nodes, parents).__getitem__)
     source.drop("messages of other branches", scope, len(nodes) - len(branch))
     for key in branch:
         yield from _read_message(source, scope, session, nodes[key])

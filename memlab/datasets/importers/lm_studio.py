@@ -39,7 +39,7 @@ def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
             prompt = first_field(raw, "systemPrompt")
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
             source.drop("notes", OWNER_SCOPE, len(get_list(raw, "notes")))
-            count_unread_texts(source, OWNER_SCOPE, raw, _READ, "")
+            count_unread_texts(source, OWNER_SCOPE, raw, _READ, "", around=True)
             for number, each in enumerate(get_list(raw, "messages"), 1):
                 yield from _read_message(source, session, number, each)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from datetime import UTC
 from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField
 from memlab.datasets.importers.loose_json import first_field, first_text, first_time, get_nested
+from memlab.datasets.unread_texts import holds_words
 
 TIMES = (
     *("timestamp", "created_at", "create_time", "createdAt", "created", "ts", "sent_at", "sentAt"),
@@ -84,7 +86,7 @@ def find_content(raw: dict[str, Any]) -> tuple[str, Any]:
 
 def holds_unknown_words(raw: dict[str, Any]) -> bool:
     """Say whether a message without content has three words or more under some key."""
-    return any(isinstance(value, str) and len(value.split()) >= 3 for value in raw.values())
+    return any(isinstance(value, str) and holds_words(value) for value in raw.values())
 
 
 def has_thoughts(raw: dict[str, Any]) -> bool:
@@ -121,7 +123,8 @@ def describe_version(raw: Any) -> str:
     number = next((raw[key] for key in _VERSIONS if get_nested(raw, key) is not None), 0)
     edited = 0.0
     with suppress(BadField, ValueError, OverflowError, OSError):
-        edited = fields.parse_time(when, "edited").timestamp()
+        changed = fields.parse_time(when, "edited")
+        edited = fields.place_in_zone(changed, UTC, None).timestamp()
     if isinstance(number, str) and number.isdecimal() and len(number) < 20:
         number = int(number)  # as tables have it
     if not isinstance(number, int) or isinstance(number, bool):

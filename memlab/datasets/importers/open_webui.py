@@ -34,7 +34,13 @@ from memlab.datasets.importers.loose_json import (
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
-_DETAILS = re.compile(r"(?s)\s*<details\b[^>]*\btype=\"([\w-]+)\"[^>]*>.*?(?:</details>|\Z)\s*")
+_OPENING = r"<details\b[^>]*\btype=\"(?P<{}>[\w-]+)\"[^>]*>"
+_DETAILS = re.compile(
+    r"(?ms)(?P<code>```.*?(?:```|\Z)|`[^`\n]+`)"
+    rf"|\s*{_OPENING.format('kind')}.*?</details>\s*"
+    rf"|^\s*{_OPENING.format('cut_off')}.*"
+)
+"""Blocks beside what an answer says, one that is cut off at the beginning of a line; in code they are text."""
 _BLOCKS = {"reasoning": "thoughts"}
 _TREES = {"chat.history", "history.currentId", "history.current_id"}
 
@@ -73,7 +79,7 @@ def _read_chat(
         session = name_chat(titles, str(len(titles) + 1), title)
     instruction = first_field(chat, "system", "params.system")
     source.drop("system messages", scope, bool(instruction))
-    count_unread_texts(source, scope, {**chat, **record}, _READ_OF_CHATS, "")
+    count_unread_texts(source, scope, {**chat, **record}, _READ_OF_CHATS, "", around=True)
     for each in _shown_messages(source, scope, chat):
         yield from _read_message(source, scope, session, each)
 
@@ -121,9 +127,7 @@ def _read_message(
     text, caption = text_and_caption(source, scope, said)
     counted = 0
     if role == "assistant":
-        for block in _DETAILS.finditer(text):
-            source.drop(_BLOCKS.get(block[1], "tool calls"), scope)
-        text, counted = _DETAILS.subn("\n", text)
+        text, counted = _cut_details(source, scope, text)
     if each.get("error"):
         source.drop("error messages", scope)
         counted += 1
@@ -140,6 +144,22 @@ def _read_message(
         "role": role,
     }
     yield from make_message(source, scope, str(role), text, **more)
+
+
+def _cut_details(source: Source, scope: str, text: str) -> tuple[str, int]:
+    """Give an answer without the blocks beside what it says, and how many there were."""
+    count = 0
+
+    def cut(block: re.Match[str]) -> str:
+        nonlocal count
+        if block["code"]:
+            return block[0]
+        count += 1
+        kind = block["kind"] or block["cut_off"]
+        source.drop(_BLOCKS.get(kind, "tool calls"), scope)
+        return "\n"
+
+    return _DETAILS.sub(cut, text), count
 
 
 def _name_file(file: Any) -> str:

@@ -135,7 +135,8 @@ class ConversationReader:
         """Count the texts that stand beside a request and its answer."""
         if isinstance(raw, dict):
             spoken = join_texts([call.asked, call.answers])
-            count_unread_texts(self.source, self.find_scope(raw), raw, call.read, spoken)
+            scope = self.find_scope(raw)
+            count_unread_texts(self.source, scope, raw, call.read, spoken, around=True)
 
     def read_waiting(self) -> Iterator[Message]:
         """Read the answers whose requests stand in another file, or nowhere."""

@@ -53,7 +53,8 @@ def read_sharegpt(source: Source) -> Iterator[Message]:
             if session:
                 sessions.add(session)
             yield from reader.read_list(file, raw, turns, session or place)
-            count_unread_texts(source, OWNER_SCOPE, raw, _LISTS, join_texts(turns))
+            spoken = join_texts(turns)
+            count_unread_texts(source, OWNER_SCOPE, raw, _LISTS, spoken, around=True)
         if rows:
             yield from reader.read_rows(file, {}, rows)
 

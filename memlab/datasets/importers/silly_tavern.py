@@ -59,7 +59,7 @@ def read_silly_tavern_chat(source: Source) -> Iterator[Message]:
             elif "chat_metadata" in raw and "mes" not in raw:
                 note = first_field(raw, "chat_metadata.note_prompt")
                 source.drop("system messages", OWNER_SCOPE, bool(note))
-                count_unread_texts(source, OWNER_SCOPE, raw, _READ_OF_HEADERS, "")
+                count_unread_texts(source, OWNER_SCOPE, raw, _READ_OF_HEADERS, "", around=True)
             else:
                 yield from _read_message(source, session, raw)
 

@@ -264,7 +264,7 @@ def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Messag
         for run in sorted(runs, key=lambda run: run.key):
             source.drop("values of runs without messages", scope, run.lost)
             spoken = join_texts([run.asked, run.answered])
-            count_unread_texts(source, scope, run.given, (), spoken)
+            count_unread_texts(source, scope, run.given, (), spoken, around=True)
             for listed, when in ((run.asked, run.begun), (run.answered, run.ended)):
                 heard = list(read_turns(source, scope, listed))
                 new = heard[count_overlap(said, heard) :]

@@ -134,6 +134,59 @@ def test_gemini_as_a_page(tmp_path: Path) -> None:
         memlab.load(write(tmp_path / "other.html", other))
 
 
+@pytest.mark.parametrize(
+    ("lines", "prompt", "files"),
+    [
+        (["to buy:", "- two eggs", "- pears"], "to buy:\n- two eggs\n- pears", None),
+        (["to buy:", "- eggs", "Attached 1 file.", "- a.png"], "to buy:\n- eggs", "file: a.png"),
+        (["see", "Attached 2 files.", "- a", "- b"], "see", "file: a; file: b"),
+        (["see", "Attached 1 file.", "- a", "- two eggs"], "see\n- two eggs", "file: a"),
+        (
+            ["Attached 2 files.", "- eggs", "- pears", "Attached 1 file.", "- a"],
+            "Attached 2 files.\n- eggs\n- pears",
+            "file: a",
+        ),
+        (["look", "- eggs", "Attached 2 files.", "thanks"], None, None),
+        (["look. Attached 2 files."], None, None),
+    ],
+)
+def test_gemini_files_stand_behind_their_number(
+    tmp_path: Path, lines: list[str], prompt: str | None, files: str | None
+) -> None:
+    title = "Prompted " + "\n".join(lines)
+    said = "<br>".join(["Prompted&nbsp;" + lines[0], *lines[1:], "3 Apr 2026, 09:00:00 GMT+2"])
+    page = "<html><body>" + cell(said + "<br><p>Yes.</p>") + "</body></html>"
+    for path in (
+        write(tmp_path / "My Activity/Gemini Apps/MyActivity.html", page),
+        write(tmp_path / "json/MyActivity.json", [entry(title, "2026-04-03T07:00:00Z", "Yes.")]),
+    ):
+        data = memlab.load(path)
+        wanted = "\n".join(lines) if prompt is None else prompt
+        assert data.turns["text"].to_list() == [wanted, "Yes."]
+        assert data.turns["caption"].to_list() == [files, None]
+        assert left_out(data) == {}
+
+
+def test_what_stands_beside_a_prompt_of_gemini_is_no_answer(tmp_path: Path) -> None:
+    notes = [{"name": "Used on your phone"}, {"name": "a fern", "value": "grows beside it"}]
+    files = [{"name": "Attached 1 file."}, {"name": "-  a.png", "url": "a"}, {"name": "- tea"}]
+    listed = [
+        entry("Prompted and back?", "2026-04-03T10:02:00Z", "Yes.", subtitles=notes),
+        entry("Prompted which train?", "2026-04-03T10:01:00Z", subtitles=[*notes, *files]),
+    ]
+    data = memlab.load(write(tmp_path / "MyActivity.json", listed))
+    assert [row[1:3] for row in rows(data)] == [
+        ("user", "which train?"),
+        ("user", "and back?"),
+        ("assistant", "Yes."),
+    ]
+    assert data.turns["caption"].to_list() == ["file: a.png", None, None]
+    assert left_out(data) == {
+        "5 notes beside prompts": "left out",
+        "1 prompt without an answer": "kept",
+    }
+
+
 def test_copilots_rows_are_turned_round_and_never_sorted(tmp_path: Path) -> None:
     text = (
         "\ufeffConversation,Time,Author,Message\r\n"
@@ -232,6 +285,33 @@ def libre(
     about = {"messageId": own, "parentMessageId": parent, "conversationId": "c9", "text": text}
     about |= {"sender": "User" if user else "Claude", "isCreatedByUser": user}
     return about | {"createdAt": f"2026-04-03T10:0{at}:00.000Z", "error": False} | more
+
+
+ABOUT_TAGS = [
+    'Write <details type="reasoning"> first. The boat is red.',
+    '```html\n<details type="reasoning">a</details>\n```\nThe boat is red.',
+    "Write :::thinking and end it with ::: on a line. The boat is red.",
+    "Ask for `<antThinking>hm</antThinking>` there. The boat is red.",
+]
+
+
+@pytest.mark.parametrize("text", ABOUT_TAGS)
+def test_an_answer_about_the_marks_of_thoughts_holds_none(tmp_path: Path, text: str) -> None:
+    chat = webui("c", node("q", None, "user", text, 0), node("a", "q", "assistant", text, 1))
+    listed = [libre("q", "0", text, 0, user=True), libre("a", "q", text, 1)]
+    messages = [
+        {"uuid": "q", "sender": "human", "text": text, "created_at": "2026-04-03T10:00:00Z"},
+        {"uuid": "a", "sender": "assistant", "text": "Yes.", "created_at": "2026-04-03T10:01:00Z"},
+    ]
+    claude = [{"uuid": "c", "name": "", "chat_messages": messages}]
+    for name, content, answer in (
+        ("chat-export-1.json", [chat], text),
+        ("bus.json", {"conversationId": "c9", "messages": listed}, text),
+        ("conversations.json", claude, "Yes."),
+    ):
+        data = memlab.load(write(tmp_path / name, content))
+        assert data.turns["text"].to_list() == [text, answer], name
+        assert left_out(data) == {}
 
 
 ROOT = "00000000-0000-0000-0000-000000000000"

@@ -309,3 +309,68 @@ def test_messages_whose_clocks_are_swapped_keep_their_places(tmp_path: Path, pat
             same_branch = sorted(before) == sorted(after)
             if same_branch and again.turns["session_id"].equals(data.turns["session_id"]):
                 assert before == after
+
+
+ASIDES = ("description", "instructions", "summary", "system_prompt", "title", "gloss")
+"""Keys that stand around messages too, where nobody said their texts."""
+UNSPACED = (
+    "去年我们搬到奥斯陆",
+    "来週また電話して",
+    "ปีที่แล้วเราย้ายไปออสโล",
+    "我们\u3000搬到了奥斯陆",
+    "iPhone是我买的",
+)
+
+
+def add_asides(value: Any, texts: dict[str, str]) -> int:
+    """Put texts under other keys into each message, which names its role, and say into how many."""
+    count = 0
+    for each in value if isinstance(value, list) else ():
+        count += add_asides(each, texts)
+    if isinstance(value, dict):
+        for each in list(value.values()):
+            count += add_asides(each, texts)
+        if {"role", "from", "sender", "is_user", "isCreatedByUser"} & value.keys():
+            value |= texts
+            count += 1
+    return count
+
+
+def count_of_keys(data: Dataset, key: str) -> int:
+    found = data.issues["found"].str.extract(rf"^([\d,]+) texts? under the key '{key}'$", 1)
+    return int(found.drop_nulls().str.replace(",", "").cast(int).sum())
+
+
+@pytest.mark.parametrize(
+    "tool",
+    ["openai_messages", "sharegpt", "librechat", "silly_tavern", "chatlog", "claude_ai"],
+)
+def test_a_text_beside_what_a_message_says_is_counted_whatever_its_key_is(
+    tmp_path: Path, tool: str
+) -> None:
+    paths = [path for path in ALONE if tool in path.parts and path.suffix in (".json", ".jsonl")]
+    assert paths, tool
+    path = paths[0]
+    before = memlab.load(path)
+    for text in ("an alder grows here", *UNSPACED):
+        values = read_values(path)
+        assert add_asides(values, dict.fromkeys(ASIDES, text)) >= before.turns.height
+        data = memlab.load(write_values(tmp_path / path.name, values))
+        assert data.turns["text"].equals(before.turns["text"])
+        for key in ASIDES:
+            assert count_of_keys(data, key) >= before.turns.height, (key, text)
+    for text in ("an alder", "你好 世界", "来週の", "オスロ 12 34 56"):
+        values = read_values(path)
+        add_asides(values, dict.fromkeys(ASIDES, text))
+        data = memlab.load(write_values(tmp_path / path.name, values))
+        assert [count_of_keys(data, key) for key in ASIDES] == [0] * len(ASIDES), text
+
+
+@pytest.mark.parametrize("text", ["an alder grows here", *UNSPACED])
+def test_a_message_whose_content_has_another_key_is_counted_in_every_script(
+    tmp_path: Path, text: str
+) -> None:
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "gloss": text}]
+    data = memlab.load(write_values(tmp_path / "x.json", [{"title": text, "messages": messages}]))
+    assert data.turns["text"].to_list() == ["Hi"]
+    assert data.issues["found"].to_list() == ["1 message whose content has an unknown key"]

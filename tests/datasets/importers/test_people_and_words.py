@@ -152,6 +152,12 @@ def test_a_chat_log_says_whose_words_a_text_holds_or_they_are_found(tmp_path: Pa
     assert quoted == [None, ["I ski"], ["I sail"], None, None, ["I row"], None]
     plain = memlab.load(log(tmp_path / "plain.jsonl", {"sender": "Ann", "text": "I ski."}))
     assert plain.fingerprint() == "97d074248fbc4dd5"
+    told = {"sender": "Ann", "text": "I live in Oslo now, she told me."}
+    prints = {
+        memlab.load(log(tmp_path / "said.jsonl", told | named)).fingerprint()
+        for named in ({}, {"quoted": ["I live in Oslo now"]}, {"quoted": "I live in Oslo"})
+    }
+    assert len(prints) == 3
     with pytest.raises(DataError, match="quoted"):
         memlab.load(log(tmp_path / "bad.jsonl", {"sender": "Ann", "text": "x", "quoted": 3}))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import polars as pl
 import pytest
 
 import memlab
+from memlab.datasets.time_forms import read_written_time
 from memlab.records import Dataset
 
 NOON = "2026-05-03T12:00:00Z"
@@ -405,6 +408,115 @@ def test_the_page_of_an_api_may_have_the_newest_first(tmp_path: Path, timed: boo
     )
 
 
+def node(own: str, parent: str | None, text: str, **more: Any) -> dict[str, Any]:
+    named = {"id": own} if own else {}
+    return {**named, "parentId": parent, "role": "user", "content": text, **more}
+
+
+BARE_TREES = [
+    (
+        [said("system", "be kind"), node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B")],
+        "QB",
+    ),
+    ([said("user", "P"), node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B")], "PQB"),
+    ([said("user", "P"), node("q", "gone", "Q"), node("a", "q", "A"), node("b", "q", "B")], "PQB"),
+    ([node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B"), said("user", "C")], "QBC"),
+    ([node("q", None, "Q"), node("a", "q", "A"), said("user", "C"), node("b", "q", "B")], "QB"),
+    ([node("q", None, "Q"), said("user", "C"), node("a", "q", "A"), node("b", "q", "B")], "QCB"),
+    ([node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B"), node("", "a", "C")], "QAC"),
+    ([node("q", None, "Q"), node("a", "q", "A"), node("b", "q", "B"), node("", None, "C")], "QBC"),
+    (
+        [
+            *(node("q", None, "Q"), node("a", "q", "A"), said("user", "C")),
+            *(node("r", None, "R"), node("b", "r", "B")),
+        ],
+        "RB",
+    ),
+    (
+        [
+            *(said("user", "P"), node("q", None, "Q"), node("a", "q", "A")),
+            *(node("r", None, "R"), node("b", "r", "B")),
+        ],
+        "PRB",
+    ),
+    ([node("q", None, "Q"), None, node("a", "q", "A"), node("b", "q", "B")], "QB"),
+    (
+        [
+            node("q", None, "Q", created_at="2026-02-01T10:00:00Z"),
+            node("a", "q", "A", created_at="2026-02-01T10:01:00Z"),
+            node("b", "q", "B", created_at="2026-02-01T10:02:00Z"),
+            said("user", "C"),
+        ],
+        "QBC",
+    ),
+    (
+        [
+            node("q", None, "Q", created_at="2026-02-01T10:00:00Z"),
+            node("a", "q", "A", created_at="2026-02-01T10:02:00Z"),
+            node("b", "q", "B", created_at="2026-02-01T10:03:00Z"),
+            node("c", "b", "C"),
+        ],
+        "QBC",
+    ),
+    (
+        [
+            said("user", "P", children=[said("user", "Q", id="q")]),
+            node("a", "q", "A"),
+            node("b", "q", "B"),
+        ],
+        "PQB",
+    ),
+]
+
+
+@pytest.mark.parametrize(("messages", "texts"), BARE_TREES)
+def test_a_message_without_an_id_leaves_a_tree_one(
+    tmp_path: Path, messages: list[Any], texts: str
+) -> None:
+    data = load(tmp_path, "x.json", {"id": "c", "messages": messages})
+    assert "".join(data.turns["text"]) == texts
+    left = data.issues.filter(pl.col("found").str.contains("other branches"))
+    spoken = sum(isinstance(each, dict) and each["role"] == "user" for each in messages)
+    if "P" in texts and "children" in messages[0]:
+        spoken += 1
+    assert left["found"].to_list() == [describe_left(spoken - len(texts))]
+
+
+def describe_left(count: int) -> str:
+    return "1 message of other branches" if count == 1 else f"{count} messages of other branches"
+
+
+def test_what_follows_the_current_message_without_an_id_is_shown(tmp_path: Path) -> None:
+    messages = [node("q", None, "Q"), node("a", "q", "A"), said("user", "C"), node("b", "q", "B")]
+    raw = {"id": "c", "currentId": "a", "messages": messages}
+    assert load(tmp_path, "x.json", raw).turns["text"].to_list() == ["Q", "A", "C"]
+
+
+def test_trees_of_tools_bear_messages_without_ids(tmp_path: Path) -> None:
+    def libre(own: str, parent: str, text: str) -> dict[str, Any]:
+        named = {"messageId": own} if own else {}
+        return {**named, "parentMessageId": parent, "isCreatedByUser": True, "text": text}
+
+    listed = [libre("q", "0", "Q"), libre("a", "q", "A"), libre("b", "q", "B"), libre("", "b", "C")]
+    data = load(tmp_path, "l.json", {"conversationId": "c", "messages": listed})
+    assert data.turns["text"].to_list() == ["Q", "B", "C"]
+    assert found(data) == [("1 message of other branches", "left out")]
+
+    def claude(own: str, parent: str, text: str) -> dict[str, Any]:
+        named = {"uuid": own} if own else {}
+        return {**named, "parent_message_uuid": parent, "sender": "human", "text": text}
+
+    listed = [
+        claude("q", "0", "Q"),
+        claude("a", "q", "A"),
+        claude("", "q", "B"),
+        claude("c", "a", "C"),
+    ]
+    data = load(tmp_path, "c.json", [{"uuid": "c", "name": "", "chat_messages": listed}])
+    assert data.turns["text"].to_list() == ["Q", "A", "C"]
+    assert found(data) == [("1 message of other branches", "left out")]
+
+
 THOUGHTS = [
     ("<think>\nShe may live in Rome.\n</think>\n\nYes, at six.", "Yes, at six.", 1),
     ("<thinking>Hm.</thinking>Yes.<think>Or no?</think> Yes.", "Yes. Yes.", 2),
@@ -416,6 +528,17 @@ THOUGHTS = [
     ("She asks twice.\n</think>\nNo.", "No.", 1),
     ("Write `<think>` before it.", "Write `<think>` before it.", 0),
     ("```html\n<think>a</think>\n```", "```html\n<think>a</think>\n```", 0),
+    ("Hm. Six?</think>Six.", "Six.", 1),
+    ("Six.\n<think>Or was it sev", "Six.", 1),
+    ("<think>a</think> <think>cut o", "", 2),
+    ("Open with <think> and think. I took the 8am boat.", None, 0),
+    ("Ask for <reasoning> tags, or [</reasoning>]. Then the boat.", None, 0),
+    ("End it with </thinking> and go on.\nThe boat is red.", None, 0),
+    ("Write `</think>`, never <think>.\nThe boat is red.", None, 0),
+    ("Write <think> then close it with </think> and go on.", None, 0),
+    ('Put the steps between "<think>" and "</think>" tags.', None, 0),
+    ("Wrap it as <think>…</think>, please.", None, 0),
+    ("At six <think>or seven?</think>sharp.", "At six sharp.", 1),
     (
         "<details><summary>Recipe</summary>Salt.</details>",
         "<details><summary>Recipe</summary>Salt.</details>",
@@ -426,10 +549,11 @@ THOUGHTS = [
 
 @pytest.mark.parametrize(("text", "rest", "count"), THOUGHTS)
 def test_thoughts_in_an_answer_are_left_out_and_in_a_question_kept(
-    tmp_path: Path, text: str, rest: str, count: int
+    tmp_path: Path, text: str, rest: str | None, count: int
 ) -> None:
     data = load(tmp_path, "x.json", {"messages": [said("user", text), said("assistant", text)]})
-    assert data.turns["text"].to_list() == [text, rest]
+    spoken = text if rest is None else rest
+    assert data.turns["text"].to_list() == [text, *filter(None, [spoken])]
     thoughts = "1 thought" if count == 1 else f"{count} thoughts"
     assert found(data) == [(thoughts, "left out")] * (count > 0)
 
@@ -478,6 +602,14 @@ TIME_FORMS = [
     "20260503T120000Z",
     "May 3, 2026 12:00pm",
     "3 May 2026 12:00",
+    "3. May 2026, 12:00:00.000",
+    "03 May 2026 12:00 PM",
+    "03 May 2026 02:00 PM GMT+0200",
+    "Sunday, May 3rd, 2026 at 12:00:00 p.m. UTC",
+    "Sun, 3 May 2026 02:00 PM GMT+2",
+    "Sun May  3 14:00:00 +0200 2026",
+    "Sun May 3 12:00:00 UTC 2026",
+    "03-May-2026 14:00:00 +02:00",
     "13/5/2026 12:00",
     "5/13/2026, 12:00:00 PM",
     "13.5.2026 12:00",
@@ -501,6 +633,41 @@ def test_times_are_read_as_tools_write_them(tmp_path: Path, form: Any) -> None:
     day = 13 if "13" in str(form)[:5] else 3
     for data in (log, chat):
         assert str(data.turns["timestamp"][0]) == f"2026-05-{day:02} 12:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("May 32, 2026", "May 3, 26", "Mai 3, 2026", "May 3 2026 13:00 PM", "May 3, 2026 2025"),
+        *("3 4 2026", "May June 2026", "May 3", "Sun May 3 12:00", "May 3, 2026 10:00 Paris"),
+        *("May 3 2026 0:10 AM", "May 3 2026 10:00 GMT+99:00", "May 3 2026 24:30"),
+        "03 May 2026 10:00 PM CET",
+    ],
+)
+def test_what_is_no_time_is_none(text: str) -> None:
+    assert read_written_time(text) is None
+
+
+def test_a_time_is_read_in_a_few_calls_and_once() -> None:
+    calls: list[str] = []
+
+    def count(frame: FrameType, event: str, given: Any) -> None:
+        calls.append(event)
+
+    texts = [f"Sunday, May 3, 2026 10:{n // 60:02}:{n % 60:02} AM" for n in range(200)]
+    read_written_time.cache_clear()
+    counts = []
+    for _ in range(2):
+        calls.clear()
+        sys.setprofile(count)
+        try:
+            for text in texts:
+                read_written_time(text)
+        finally:
+            sys.setprofile(None)
+        counts.append(len(calls) / len(texts))
+    assert counts[0] < 200, "strptime takes about 60 for each form that it tries"
+    assert counts[1] < 5
 
 
 @pytest.mark.parametrize(
