@@ -263,17 +263,18 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
         role = "user"
     if role is None:
         role = next(filter(None, map(normalise_role, (*called, *kinds))), None)
-        if own in senders and role == normalise_role(own) and _says_role_by_name(raw, own, role):
+        if own in senders and role == normalise_role(own) and _is_role_of_name(raw, own, role):
             source.report.guessed[own] += 1
     name = first_field(inner, *NAMES)
-    if own and (denied or not normalise_role(own)):
+    is_person_called_so = denied or (stated == "user" and normalise_role(own) != "user")
+    if own and (is_person_called_so or not normalise_role(own)):
         name = name or own
         if role is None:
             source.keep("messages of other roles", scope, "kept as those of persons")
     return role, name
 
 
-def _says_role_by_name(raw: dict[str, Any], own: str, role: str | None) -> bool:
+def _is_role_of_name(raw: dict[str, Any], own: str, role: str | None) -> bool:
     """Say whether nothing but the name of a sender makes them another than a person.
 
     In ShareGPT's layout ``from`` stands for the role.

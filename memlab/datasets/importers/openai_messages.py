@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from typing import Any
 
+from memlab.datasets.fields import place_in_zone
 from memlab.datasets.importers.batches import Batch, Batches, Place, read_custom_id
 from memlab.datasets.importers.branches import find_branch
 from memlab.datasets.importers.conversation_rows import (
@@ -51,7 +53,13 @@ _PAIRS += [
 _PAIRS += [{"prompt", "response"}, {"instruction", "output"}, {"chosen.role", "rejected.role"}]
 _PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
 _CALLS = {"body.messages.role", "request.messages.role", "response.body.choices", "body.input"}
-_CALLS |= {"response.body.output", "request.input", "request.contents", "response.body.content"}
+_CALLS |= {
+    "response.candidates",
+    "response.body.output",
+    "request.input",
+    "request.contents",
+    "response.body.content",
+}
 _CALLS |= {"result.message.content"}  # of Anthropic's batches
 _CALLS |= {"kwargs.messages.role", "input.messages.role", "params.messages.role"}
 _MADE = (
@@ -297,7 +305,7 @@ def _put_oldest_first(source: Source, file: Source, listed: list[Any]) -> list[A
     roles = [
         read_role(Source(file.path), "", raw, raw)[0] for raw in listed if isinstance(raw, dict)
     ]
-    order = find_order(listed, lambda raw: source.parse_time(read_time_value(raw), ""))
+    order = find_order(listed, partial(_parse_time, source))
     if order.is_newest_first and (file.is_api_list or _is_clear(order, roles)):
         return listed[::-1]
     is_known = order.is_oldest_first or order.is_newest_first
@@ -310,6 +318,11 @@ def _put_oldest_first(source: Source, file: Source, listed: list[Any]) -> list[A
         why = "whose times do not say in which order"
     source.note("export", f"a list of an API {why}", f"read as one with {way}")
     return listed if reads_forwards else listed[::-1]
+
+
+def _parse_time(source: Source, raw: Any) -> datetime:
+    when = source.parse_time(read_time_value(raw), "timestamp")
+    return place_in_zone(when, source.tz or UTC, None)
 
 
 def _is_clear(order: Order, roles: list[str | None]) -> bool:

@@ -63,7 +63,8 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     row = {key: record[key] for key in _FIELDS if key in record}
     if row.get("text") is None:
         row["text"] = ""
-    role, name = read_role(Source(source.path, people=source.people), "", record, record)
+    quiet = Source(source.path, people=source.people)
+    role, name = read_role(quiet, "", record, record)
     if role == "assistant":
         row["text"], thoughts = cut_thoughts(str(row["text"]))
         source.drop("thoughts", "", thoughts)
@@ -72,7 +73,7 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     if first_field(record, *NAMES):
         found["sender"] = name
         row.pop("sender", None)
-    elif not first_field(record, "role") and role in ("user", "assistant", "system"):
+    elif quiet.report.guessed:
         role = None  # a name alone says it, of which the chat log tells
     if turn_role(record.get("role")) is None:
         # A role that is none is the name of a person.
