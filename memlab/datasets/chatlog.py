@@ -103,15 +103,6 @@ _SCHEMA: dict[str, Any] = {
 }
 _PACK = 50_000
 _MESSAGE_FIELDS = frozenset((*_TEXTS, "sender", "timestamp", "quoted", "edited", "n"))
-_PRODUCTS = frozenset(
-    ("ai assistant", "chatgpt", "github copilot", "le chat", "meta ai", "microsoft copilot")
-)
-"""Assistants whose names nobody else has: they are assistants in a messenger too."""
-ASSISTANTS = _PRODUCTS.union(
-    ("assistant", "bard", "claude", "copilot", "deepseek", "gemini", "gpt", "grok", "perplexity")
-)
-
-
 _OTHER_ROLES, _KEPT_AS_PERSONS = "message of other roles", "kept as those of persons"
 TAKEN_BY_NAME = "taken for the assistant by the name; --person NAME says that somebody is called so"
 """What is done with a sender whose name alone says that they are an assistant."""
@@ -177,15 +168,15 @@ def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> 
     >>> is_assistant(source, "Claude", in_messenger=True)
     False
     """
+    # Imported when it is needed: an import of memlab.datasets stays small.
+    from memlab.datasets.role_words import ASSISTANTS, PRODUCTS, is_plain_role_word
+
     name = _plain_name(sender)
     if name in map(_plain_name, source.assistants):
         return True
-    known = _PRODUCTS if in_messenger else ASSISTANTS
+    known = PRODUCTS if in_messenger else ASSISTANTS
     if name not in known or is_person(source, sender):
         return False
-    # Imported when it is needed: an import of memlab.datasets stays small.
-    from memlab.datasets.role_words import is_plain_role_word
-
     if not is_plain_role_word(sender.strip()):
         source.report.guessed[sender.strip()] += 1
     return True

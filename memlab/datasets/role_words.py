@@ -6,8 +6,14 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from memlab.datasets.chatlog import ASSISTANTS
-
+PRODUCTS = frozenset(
+    ("ai assistant", "chatgpt", "github copilot", "le chat", "meta ai", "microsoft copilot")
+)
+"""Assistants whose names nobody else has: they are assistants in a messenger too."""
+ASSISTANTS = PRODUCTS.union(
+    ("assistant", "bard", "claude", "copilot", "deepseek", "gemini", "gpt", "grok", "perplexity")
+)
+"""Names of assistants, some of which people have too."""
 _FAMILIES = (
     "(chat)?gpt|claude|gemini|gemma|(code)?llama|mistral|mixtral|qwen|deepseek|phi|command|grok"
 )
@@ -17,8 +23,8 @@ _SIZES = (
 )
 _MODEL = (
     rf"([\w.-]+/)*({_FAMILIES})([-_ :./]?[\w.:/-]*\d[\w.:/-]*( ({_SIZES}))?"
-    rf"|[-_:./]({_SIZES})([-_:.]\w+)*)"
-    r"|([\w.-]+/)*o\d([-_]\w+)*"
+    rf"|[-_:./]({_SIZES})([-_:.][\w:.-]*)?)"
+    r"|([\w.-]+/)*o\d([-_][\w-]*)?"
 )
 """Models that a role may name with their number or size: ``gpt-4o``, ``llama3:8b``, ``google/gemini-pro``."""
 _ROLES = {

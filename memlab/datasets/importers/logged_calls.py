@@ -231,7 +231,7 @@ def digest_beginnings(said: list[Message]) -> list[int]:
 class ToldHistories:
     """The conversations of the calls so far, so that a call that repeats one goes on there.
 
-    Two users may begin with the same words, and number their answers alike.
+    Two users may begin with the same words, and their answers may have the same numbers.
     """
 
     def __init__(self) -> None:

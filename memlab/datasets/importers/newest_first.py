@@ -63,13 +63,13 @@ class Order(NamedTuple):
 
     @property
     def is_oldest_first(self) -> bool:
-        return self.forth > self.back and self.fall < timedelta()
+        return self.fall < timedelta()
 
 
 def find_order(listed: list[Item], time_of: Callable[[Item], Any]) -> Order:
-    """Find the order of a list; values whose time cannot be read are passed over.
+    """Find the order of a list; values without a time, or whose time cannot be read, are passed over.
 
-    :param time_of: gives the time of a value, or raises ``BadField`` where it has none.
+    :param time_of: gives the time of a value, ``None`` without one, or raises ``BadField``.
 
     >>> skewed = find_order(["10:00:05", "10:00:04", "10:07:05", "10:07:04"], "2026-02-01T{}".format)
     >>> skewed.back, skewed.forth, skewed.is_newest_first
@@ -78,8 +78,10 @@ def find_order(listed: list[Item], time_of: Callable[[Item], Any]) -> Order:
     times = list[datetime]()
     for value in listed:
         with suppress(BadField):
-            when = fields.parse_time(time_of(value), "")
-            times.append(fields.place_in_zone(when, UTC, None))
+            written = time_of(value)
+            if written is not None:
+                when = fields.parse_time(written, "")
+                times.append(fields.place_in_zone(when, UTC, None))
     fall = timedelta()
     half = len(times) // 2
     if half:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import groupby
@@ -35,7 +35,7 @@ from memlab.datasets.importers.logged_calls import (
 from memlab.datasets.importers.loose_json import decode_json, first_field, first_time, get_nested
 from memlab.datasets.importers.message_fields import read_time_value
 from memlab.datasets.importers.newest_first import Order, find_order
-from memlab.datasets.importers.told_sessions import NamedSession, OwnSessions
+from memlab.datasets.importers.session_records import NamedSession, OwnSessions
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
@@ -69,6 +69,8 @@ _MADE = (
     *("start_time", "startTime", "inserted_at", "request.created_at", "request.timestamp"),
 )
 _SESSION = ("id", "conv.id", "uuid")
+_REQUESTS = ("body", "request", "request.body", "params", "input", "inputs", "kwargs")
+_LISTS = frozenset(("messages", "input", "contents"))
 _CURRENT = ("currNode", "conv.currNode", "currentId", "current_node", "currentNode", "head")
 
 
@@ -154,18 +156,23 @@ class ConversationReader:
             place = self.batches.take_request(read_custom_id(raw), answers)
             yield from self.read_call(file, number, raw, call, place=place)
 
-    def find_scope(self, raw: Any) -> str:
-        """Give the scope of a conversation: of the user that it names, or of the answer that it goes on from."""
-        for each in (raw, *(get_nested(raw, key) for key in ("body", "request", "params"))):
+    def find_scope(self, raw: Any, listed: Iterable[Any] = ()) -> str:
+        """Give the scope of a conversation: of the user that it names, or of the answer that it goes on from.
+
+        :param listed: its messages, the first of which that names a user says whose it is else.
+        """
+        for each in (raw, *(get_nested(raw, path) for path in _REQUESTS)):
             if any(read_user(each)):
                 return self.places.place(each, asks=True)[0]
-        return self.histories.find_scope(raw) or OWNER_SCOPE
+        before = self.histories.find_scope(raw)
+        users = (self.places.place(each, asks=True)[0] for each in listed if any(read_user(each)))
+        return before or next(users, OWNER_SCOPE)
 
     def name_session(self, file: Source, number: int, raw: Any) -> str:
         """Name a conversation as it does itself, else by its place."""
         if not isinstance(raw, dict):
             return name_conversation(self.source, file, number)
-        called = read_thread(raw)[0] or _name_itself(raw)
+        called = _find_thread(raw)[0] or _name_itself(raw)
         return called or name_conversation(self.source, file, number)
 
     def read_list(
@@ -175,31 +182,27 @@ class ConversationReader:
 
         :returns: the scope and the session of the conversation.
         """
-        threads, users = dict[tuple[str, str], Any](), list[str]()
+        threads = dict[tuple[str, str], Any]()
         for each in listed:
             if any(read_thread(each)):
                 threads.setdefault(read_thread(each), each)
-            if any(read_user(each)):
-                users.append(self.places.place(each, asks=True)[0])
         if len(threads) > 1:
             yield from self.read_rows(file, raw, listed, session)
             return self.find_scope(raw), session
         if not self.is_named(raw):
             for each in threads.values():
                 session = self.places.place(each, asks=True)[1]
-        scope = self.find_scope(raw)
-        if scope == OWNER_SCOPE and users:
-            scope = users[0]
+        scope = self.find_scope(raw, listed)
         turns = self.sort(scope, file, raw, listed)
         repeated = 0
-        if _name_itself(raw) == session and not any(read_thread(raw)):
+        if _name_itself(raw) == session and not any(_find_thread(raw)):
             session, repeated = self.find_own_session(scope, raw, session, turns)
         yield from self.give(scope, session, raw, turns[repeated:])
         return scope, session
 
     def is_named(self, raw: Any) -> bool:
         """Say whether a conversation has a name of its own."""
-        return any(read_thread(raw)) or _name_itself(raw) != ""
+        return any(_find_thread(raw)) or _name_itself(raw) != ""
 
     def find_own_session(
         self, scope: str, raw: Any, session: str, turns: list[Message]
@@ -254,12 +257,12 @@ class ConversationReader:
     def give(self, scope: str, session: str, raw: Any, turns: list[Message]) -> Iterator[Message]:
         """Give the messages of a session, but for those of a record before that named it too."""
         when = first_time(*(get_nested(raw, path) for path in _MADE))
-        thread = read_thread(raw)
+        thread = _find_thread(raw)
         if any(thread):
             own = _name_itself(raw)
             mark = when if own in ("", thread[0]) else own
-            told = self.spoken.setdefault((scope, session), NamedSession())
-            repeated, counted = told.add(turns, mark)
+            known = self.spoken.setdefault((scope, session), NamedSession())
+            repeated, counted = known.add(turns, mark)
             self.source.drop("repeated messages", scope, counted)
             turns = turns[repeated:]
         yield from make_session_messages(self.source, scope, session, turns, when)
@@ -271,7 +274,7 @@ class ConversationReader:
 
         :param place: the scope and the session of the request of an answer that stands apart.
         """
-        scope = self.find_scope(raw)
+        scope = self.find_scope(raw, call.asked or [])
         if place is not None:
             scope = place[0]
         self.count_unread(raw, call)
@@ -287,12 +290,23 @@ class ConversationReader:
         session, repeated = self.histories.find_session(scope, raw, turns[:asked])
         if place is not None:
             session = place[1]
-        elif any(read_thread(raw)) or not session:
+        elif any(_find_thread(raw)) or not session:
             session, repeated = self.name_session(file, number, raw), 0
-            if not any(read_thread(raw)):
+            if not any(_find_thread(raw)):
                 session, repeated = self.find_own_session(scope, raw, session, turns)
         self.histories.add(scope, raw, session, turns)
         yield from self.give(scope, session, raw, turns[repeated:])
+
+
+def _find_thread(raw: Any) -> tuple[str, str]:
+    """Give the conversation that a record names, or the request in it, and what it is part of; empty without one."""
+    asked = (get_nested(raw, path) for path in _REQUESTS)
+    requests = (each for each in asked if isinstance(each, dict) and not _LISTS.isdisjoint(each))
+    for each in (raw, *requests):
+        thread = read_thread(each)
+        if any(thread):
+            return thread
+    return "", ""
 
 
 def _name_itself(raw: Any) -> str:
@@ -320,9 +334,12 @@ def _put_oldest_first(source: Source, file: Source, listed: list[Any]) -> list[A
     return listed if reads_forwards else listed[::-1]
 
 
-def _parse_time(source: Source, raw: Any) -> datetime:
-    when = source.parse_time(read_time_value(raw), "timestamp")
-    return place_in_zone(when, source.tz or UTC, None)
+def _parse_time(source: Source, raw: Any) -> datetime | None:
+    """Give the time of a message in UTC; ``None`` without one."""
+    written = read_time_value(raw)
+    if written is None:
+        return None
+    return place_in_zone(source.parse_time(written, "timestamp"), source.tz or UTC, None)
 
 
 def _is_clear(order: Order, roles: list[str | None]) -> bool:

@@ -76,6 +76,39 @@ def test_calls_of_two_users_that_begin_alike_lose_nothing(tmp_path: Path, key: s
     assert data.issues.is_empty()
 
 
+@pytest.mark.parametrize("within", ["body", "request", "kwargs", "input", "params", "messages"])
+def test_the_user_of_a_call_may_stand_within_the_request(tmp_path: Path, within: str) -> None:
+    calls = []
+    for user in ("tove", "rolf"):
+        call = {within: {"user": user, "messages": [asks("Ahoy")]}}
+        if within == "messages":
+            call = {"messages": [asks("Ahoy", user_id=user)]}
+        calls.append({**call, "output": [tells("Ahoy there.")]})
+    scopes = [(scope, text) for scope, _, text in told(load(tmp_path, {"calls.jsonl": calls}))]
+    assert scopes == [(user, text) for user in ("rolf", "tove") for text in ("Ahoy", "Ahoy there.")]
+
+
+@pytest.mark.parametrize("about", [{"session_id": 1}, {"metadata": {"threadId": 1}}])
+@pytest.mark.parametrize("within", ["body", "request", "kwargs", "input", "params"])
+def test_the_conversation_of_a_call_may_be_named_within_the_request(
+    tmp_path: Path, within: str, about: dict[str, Any]
+) -> None:
+    history = [asks("Ahoy"), tells("Ahoy there."), asks("Tide?")]
+    other = json.loads(json.dumps(about).replace("1", "2"))
+    calls = [
+        {within: {**about, "messages": history[:1]}, "output": [history[1]]},
+        {within: {**other, "messages": history}, "output": [tells("At six.")]},
+        {within: {**about, "messages": history}, "output": [tells("At ten.")]},
+    ]
+    data = load(tmp_path, {"calls.jsonl": calls})
+    first = ["Ahoy", "Ahoy there.", "Tide?", "At ten."]
+    second = [*first[:3], "At six."]
+    assert [(session, text) for _, session, text in told(data)] == [
+        *(("1", text) for text in first),
+        *(("2", text) for text in second),
+    ]
+
+
 def test_a_call_goes_on_from_an_answer_of_its_own_user(tmp_path: Path) -> None:
     """Two users may number their answers alike; a call that names an answer and no user is of who got that."""
     calls = [
@@ -265,6 +298,13 @@ def test_history_is_told_once_and_what_only_looks_like_it_stays(tmp_path: Path) 
     data = load(tmp_path / "window", {"calls.jsonl": window})
     assert texts(data) == ["one", "two", "three", "four", "five", "six"]
     assert left_out(data) == ["3 repeated messages"]
+    # The answer has another id in the history than it had when it was given.
+    asked = asks("next", id="m1")
+    first = {"conversation_id": "quiz", "messages": [asked], "response": tells("Wet?", id="r1")}
+    later = [asked, tells("Wet?", id="m2"), asks("skip", id="m3")]
+    lines = [first, {"conversation_id": "quiz", "messages": later, "response": "Well?"}]
+    data = load(tmp_path / "ids", {"calls.jsonl": lines})
+    assert texts(data) == ["next", "Wet?", "skip", "Well?"]
     # Messages that say themselves that they are others are none.
     for key, values in (("id", "abcde"), ("timestamp", [1777809600 + n for n in range(5)])):
         first = [asks("next", **{key: values[0]}), tells("Is it wet?", **{key: values[1]})]

@@ -1,4 +1,4 @@
-"""Sessions that several records tell: what a record repeats of what was told before it, and where it goes on."""
+"""Sessions of which several records hold a part: what a record repeats of those before it, and where it goes on."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from memlab.datasets.importers.logged_calls import count_overlap, digest_beginni
 
 
 class NamedSession:
-    """What was told so far of a session that several records name.
+    """What is known so far of a session that several records name.
 
     :param said: its messages.
-    :param records: digests of its records, of those that have a time or an id.
+    :param records: digests of its records and of their beginnings, of those that have a time or an
+        id.
     """
 
     def __init__(self) -> None:
         self.said, self.records = list[Message](), set[int]()
 
     def add(self, turns: list[Message], mark: Any) -> tuple[int, int]:
-        """Take up a record, and give how many of its first messages were told before, and how many of them count.
+        """Take up a record, and give how many of its first messages are repeated, and how many of them count.
 
-        A record is told before if an earlier one with its time or id says the same. It repeats what
+        A record is repeated if an earlier one with its time or id begins with it. It repeats what
         the session ends with if it goes on beyond that, as calls that bring their history do, or if
         its messages have the times or ids of those. Of others that say the same both are kept: a
-        quiz asks twice. The history from the first message on is told once and not counted.
+        quiz asks twice. The history from the first message on is read once and does not count.
 
         :param mark: the id of the record or, without one, its time; ``None`` without both.
         """
@@ -37,20 +38,20 @@ class NamedSession:
         return size, size
 
     def _count_repeated(self, turns: list[Message], mark: Any) -> int:
-        record = hash((mark, digest_beginnings(turns)[-1]))
-        if mark is not None and record in self.records:
-            return len(turns)
-        self.records.add(record)
+        if mark is not None:
+            records = [hash((mark, digest)) for digest in digest_beginnings(turns)]
+            if records[-1] in self.records:
+                return len(turns)
+            self.records.update(records)
         size = count_overlap(self.said, turns)
         if not size:
             return 0
         pairs = zip(self.said[-size:], turns[:size], strict=True)
-        marks = [_compare_marks(old, new) for old, new in pairs]
-        if "other" in marks:
-            return 0
-        if size < len(turns) or set(marks) == {"same"}:
+        marks = {_compare_marks(old, new) for old, new in pairs}
+        if "same" in marks:
             return size
-        return 0
+        # Without the ids or times of what was said a record repeats it only on its way to more.
+        return 0 if "other" in marks or size == len(turns) else size
 
 
 def _compare_marks(old: Message, new: Message) -> str:
@@ -67,7 +68,7 @@ class OwnSessions:
     def __init__(self) -> None:
         self.copies = Counter[tuple[str, str]]()
         self.names: dict[tuple[str, str], str] = {}
-        self.told: dict[tuple[str, str, int], list[str]] = {}
+        self.known: dict[tuple[str, str, int], list[str]] = {}
 
     def begin(self, scope: str, name: str, turns: list[Message]) -> str:
         """Give a session of its own to a conversation of a name."""
@@ -80,14 +81,14 @@ class OwnSessions:
         return session
 
     def find(self, scope: str, name: str, turns: list[Message]) -> tuple[str, int]:
-        """Give the session of a conversation of a name, and how many of its first messages were told before.
+        """Give the session of a conversation of a name, and how many of its first messages are repeated.
 
         One that begins with all that another of this name said, and goes on, is the same; any other
         is one of its own.
         """
         digests = digest_beginnings(turns)
         for size in reversed(range(len(turns))):
-            there = self.told.get((scope, name, digests[size]))
+            there = self.known.get((scope, name, digests[size]))
             if there:
                 session = there.pop(0)
                 self._keep(scope, session, turns)
@@ -100,4 +101,4 @@ class OwnSessions:
 
     def _keep(self, scope: str, session: str, turns: list[Message]) -> None:
         key = scope, self.names[scope, session], digest_beginnings(turns)[-1]
-        self.told.setdefault(key, []).append(session)
+        self.known.setdefault(key, []).append(session)
