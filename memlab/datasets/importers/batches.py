@@ -21,12 +21,14 @@ Place = tuple[str, str]
 def read_custom_id(raw: Any) -> str:
     """Give the id that joins a request of a batch and its answer; empty without one.
 
+    Beside a request with its answer ``key`` is something else.
+
     >>> read_custom_id({"id": "batch_req_7", "custom_id": "request-1"})
     'request-1'
     """
     own = first_field(raw, "custom_id")
-    is_gemini = any(isinstance(get_nested(raw, key), dict) for key in ("request", "response"))
-    if own or not is_gemini:
+    asks, answers = (isinstance(get_nested(raw, key), dict) for key in ("request", "response"))
+    if own or asks == answers:
         return own
     return first_field(raw, "key")
 
