@@ -1,4 +1,4 @@
-"""The words by which tools call the roles of a conversation: one list for chat logs, tables and exports."""
+"""The words by which tools call the roles of a conversation, in logs, tables and exports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MODEL = (
     rf"|[-_:./]({_SIZES})([-_:.][\w:.-]*)?)"
     r"|([\w.-]+/)*o\d([-_][\w-]*)?"
 )
-"""Models that a role may name with their number or size: ``gpt-4o``, ``llama3:8b``, ``google/gemini-pro``."""
+"""Models that a role may name with their number or size: ``gpt-4o``, ``google/gemini-pro``."""
 _ROLES = {
     "user": "(user|human)([ _]?message(chunk)?)?|person",
     "assistant": "(assistant|ai|api|bot)([ _]?message(chunk)?)?|model|machine|llm|chatbot"

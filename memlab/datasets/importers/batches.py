@@ -1,4 +1,4 @@
-"""Batches of requests whose answers stand in other lines, mostly of another file, and which belongs to which.
+"""Batches of requests whose answers stand in other lines, mostly of another file.
 
 Layouts: OpenAI's and Anthropic's batches, where ``custom_id`` joins the two, and Gemini's, where
 ``key`` does. Such an id is unique in its batch alone: the next batch may begin with ``request-1``
@@ -27,9 +27,12 @@ def read_custom_id(raw: Any) -> str:
     'request-1'
     """
     own = first_field(raw, "custom_id")
-    asks, answers = (isinstance(get_nested(raw, key), dict) for key in ("request", "response"))
-    if own or asks == answers:
+    if own:
         return own
+    holds_request = isinstance(get_nested(raw, "request"), dict)
+    holds_answer = isinstance(get_nested(raw, "response"), dict)
+    if holds_request == holds_answer:
+        return ""
     return first_field(raw, "key")
 
 
@@ -47,7 +50,7 @@ class Batch:
 
 
 class Batches:
-    """The requests of a load that no answer was found for yet, and the answers that wait for theirs."""
+    """The requests of a load that no answer was found for yet, and the answers that wait."""
 
     def __init__(self) -> None:
         self.asking, self.answering = Batch(""), Batch("")
@@ -71,17 +74,20 @@ class Batches:
         return self.answering
 
     def take_request(self, own: str, answers: Batch) -> Place | None:
-        """Give the place of the request that an answer belongs to, ``None`` without one; no other answer gets it.
+        """Give the place of the request that an answer belongs to; no other answer gets it.
 
         That is a request of the batch which the answers with it belong to. Else it is one of the
         same file, or of the same folder, or any, and first of a batch without answers.
+
+        :returns: ``None`` without such a request.
         """
         asked = answers.partner
         if asked is None or own not in asked.ids:
             asked = self._find_batch(own, answers.file)
         if asked is None:
             return None
-        answers.partner = answers.partner or asked
+        if answers.partner is None:
+            answers.partner = asked
         asked.partner = answers
         for within in _list_surroundings(asked.file):
             self.open[own, within].remove(asked)
@@ -89,10 +95,14 @@ class Batches:
 
     def _find_batch(self, own: str, file: str) -> Batch | None:
         """Find a batch with an open request of an id, the nearest to the file of its answer."""
-        nearest = [self.open.get((own, within), ()) for within in _list_surroundings(file)]
-        unanswered = (batch for near in nearest for batch in near if batch.partner is None)
-        answered = (batch for near in nearest for batch in near)
-        return next(unanswered, None) or next(answered, None)
+        nearest = None
+        for within in _list_surroundings(file):
+            for batch in self.open.get((own, within), ()):
+                if batch.partner is None:
+                    return batch
+                if nearest is None:
+                    nearest = batch
+        return nearest
 
 
 def _list_surroundings(file: str) -> tuple[str, str, str]:

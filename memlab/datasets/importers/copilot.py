@@ -55,9 +55,9 @@ def _lower_keys(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _row_time(row: dict[str, Any]) -> str:
-    """Give the time of a row as ISO 8601 writes it; a date of which nothing says that the month stands first as it is.
+    """Give the time of a row as ISO 8601 writes it, where it is known which number is the month.
 
-    With a zone, or with AM and PM, it is written as in the United States.
+    With a zone, or with AM and PM, it is written as in the United States; any other stays as it is.
     """
     written = first_field(row, "time", "createdat")
     for form in _ZONED:

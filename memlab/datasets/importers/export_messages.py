@@ -142,9 +142,9 @@ def _hash_words(record: Message) -> int:
 
 
 def find_same_messages(source: Source, scope: str, turns: list[Message]) -> str:
-    """Give the session that has messages with the ids of these, which say the same, and none that say something else.
+    """Give the session whose messages with the ids of these say the same.
 
-    :returns: empty where there is none.
+    :returns: empty where there is none, or one of them says something else.
     """
     sessions = set[str]()
     for turn in turns:

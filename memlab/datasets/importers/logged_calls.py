@@ -221,7 +221,7 @@ def words_of(turn: Message) -> tuple[Any, str]:
 
 
 def digest_beginnings(said: list[Message]) -> list[int]:
-    """Give a digest of who said what in the first 0, 1, 2 … messages of a list, each made of the one before it."""
+    """Give a digest of the first 0, 1, 2 … messages of a list, each made of the one before it."""
     digests = [0]
     for turn in said:
         digests.append(hash((digests[-1], words_of(turn))))

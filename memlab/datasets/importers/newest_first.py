@@ -67,11 +67,12 @@ class Order(NamedTuple):
 
 
 def find_order(listed: list[Item], time_of: Callable[[Item], Any]) -> Order:
-    """Find the order of a list; values without a time, or whose time cannot be read, are passed over.
+    """Find the order of a list; values without a time that can be read are passed over.
 
     :param time_of: gives the time of a value, ``None`` without one, or raises ``BadField``.
 
-    >>> skewed = find_order(["10:00:05", "10:00:04", "10:07:05", "10:07:04"], "2026-02-01T{}".format)
+    >>> clocks = ["10:00:05", "10:00:04", "10:07:05", "10:07:04"]
+    >>> skewed = find_order(clocks, "2026-02-01T{}".format)
     >>> skewed.back, skewed.forth, skewed.is_newest_first
     (2, 1, False)
     """

@@ -157,7 +157,7 @@ class ConversationReader:
             yield from self.read_call(file, number, raw, call, place=place)
 
     def find_scope(self, raw: Any, listed: Iterable[Any] = ()) -> str:
-        """Give the scope of a conversation: of the user that it names, or of the answer that it goes on from.
+        """Give the scope of the user that a conversation names, or of the answer that it goes on from.
 
         :param listed: its messages, the first of which that names a user says whose it is else.
         """
@@ -299,7 +299,7 @@ class ConversationReader:
 
 
 def _find_thread(raw: Any) -> tuple[str, str]:
-    """Give the conversation that a record names, or the request in it, and what it is part of; empty without one."""
+    """Give the conversation that a record names, or the request in it, and what that is part of."""
     asked = (get_nested(raw, path) for path in _REQUESTS)
     requests = (each for each in asked if isinstance(each, dict) and not _LISTS.isdisjoint(each))
     for each in (raw, *requests):
@@ -343,7 +343,7 @@ def _parse_time(source: Source, raw: Any) -> datetime | None:
 
 
 def _is_clear(order: Order, roles: list[str | None]) -> bool:
-    """Say whether messages that nothing but their times calls the newest first are no work of a clock that steps back.
+    """Say whether times that fall are more than the work of a clock that steps back.
 
     Each has a time that is no later than the one before it, or they fall by a day. Of two messages
     the second may be an answer that has another clock.

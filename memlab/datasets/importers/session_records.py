@@ -1,4 +1,4 @@
-"""Sessions of which several records hold a part: what a record repeats of those before it, and where it goes on."""
+"""Sessions of which several records hold a part: what a record repeats of those before it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NamedSession:
         self.said, self.records = list[Message](), set[int]()
 
     def add(self, turns: list[Message], mark: Any) -> tuple[int, int]:
-        """Take up a record, and give how many of its first messages are repeated, and how many of them count.
+        """Take up a record.
 
         A record is repeated if an earlier one with its time or id begins with it. It repeats what
         the session ends with if it goes on beyond that, as calls that bring their history do, or if
@@ -29,6 +29,7 @@ class NamedSession:
         quiz asks twice. The history from the first message on is read once and does not count.
 
         :param mark: the id of the record or, without one, its time; ``None`` without both.
+        :returns: how many of its first messages are repeated, and how many of them count.
         """
         size = self._count_repeated(turns, mark)
         is_history = size == len(self.said) < len(turns)
@@ -55,7 +56,10 @@ class NamedSession:
 
 
 def _compare_marks(old: Message, new: Message) -> str:
-    """Say whether the ids, else the times, of two messages are the ``same`` or ``other``; nothing without them."""
+    """Say whether the ids, else the times, of two messages are the ``same`` or ``other``.
+
+    :returns: nothing for messages without them.
+    """
     for key in ("id", "timestamp"):
         if old.get(key) and new.get(key):
             return "same" if str(old[key]) == str(new[key]) else "other"
@@ -81,7 +85,7 @@ class OwnSessions:
         return session
 
     def find(self, scope: str, name: str, turns: list[Message]) -> tuple[str, int]:
-        """Give the session of a conversation of a name, and how many of its first messages are repeated.
+        """Give the session of a conversation, and how many of its first messages are repeated.
 
         One that begins with all that another of this name said, and goes on, is the same; any other
         is one of its own.
