@@ -262,7 +262,8 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
     if role is None and denied:
         role = "user"
     if role is None:
-        role = next(filter(None, map(normalise_role, (*called, *kinds))), None)
+        roles = [*map(normalise_role, called), *map(_role_of_kind, kinds)]
+        role = next(filter(None, roles), None)
         if own in senders and role == normalise_role(own) and _is_role_of_name(raw, own, role):
             source.report.guessed[own] += 1
     name = first_field(inner, *NAMES)
@@ -272,6 +273,12 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
         if role is None:
             source.keep("messages of other roles", scope, "kept as those of persons")
     return role, name
+
+
+def _role_of_kind(kind: Any) -> str | None:
+    """Give the role that the type of a message says; one with a document is of who sent it."""
+    role = normalise_role(kind)
+    return None if role == "document" else role
 
 
 def _is_role_of_name(raw: dict[str, Any], own: str, role: str | None) -> bool:

@@ -61,10 +61,6 @@ class Order(NamedTuple):
     def is_newest_first(self) -> bool:
         return self.back > self.forth and self.fall > timedelta()
 
-    @property
-    def is_oldest_first(self) -> bool:
-        return self.fall < timedelta()
-
 
 def find_order(listed: list[Item], time_of: Callable[[Item], Any]) -> Order:
     """Find the order of a list; values without a time that can be read are passed over.

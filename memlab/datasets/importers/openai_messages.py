@@ -320,10 +320,10 @@ def _put_oldest_first(source: Source, file: Source, listed: list[Any]) -> list[A
         read_role(Source(file.path), "", raw, raw)[0] for raw in listed if isinstance(raw, dict)
     ]
     order = find_order(listed, partial(_parse_time, source))
-    if order.is_newest_first and (file.is_api_list or _is_clear(order, roles)):
+    falls = order.fall > timedelta()
+    if falls and (file.is_api_list or _is_clear(order, roles)):
         return listed[::-1]
-    is_known = order.is_oldest_first or order.is_newest_first
-    if is_known or not file.is_api_list or len(roles) < 2:
+    if order.fall or not file.is_api_list or len(roles) < 2:
         return listed
     reads_forwards = roles[0] != "assistant" and roles[-1] == "assistant"
     way = "the oldest first" if reads_forwards else "the newest first"
@@ -351,4 +351,4 @@ def _is_clear(order: Order, roles: list[str | None]) -> bool:
     reads_backwards = bool(roles) and roles[0] == "assistant" and roles[-1] != "assistant"
     if order.known == len(roles) and not order.forth:
         return len(roles) > 2 or reads_backwards
-    return len(roles) > 2 and order.fall >= timedelta(days=1)
+    return order.is_newest_first and len(roles) > 2 and order.fall >= timedelta(days=1)

@@ -453,6 +453,9 @@ def test_a_senders_kind_says_more_than_the_name(tmp_path: Path) -> None:
     data = load(tmp_path, {"chat.json": {"messages": listed}})
     assert data.turns["role"].to_list() == ["assistant", "user"]
     assert "by the name" not in str(data.issues.rows())
+    sent = [{"sender": "Bo", "type": "document", "text": "The bill"}, asks("Ahoy")]
+    data = load(tmp_path, {"chat.json": {"messages": sent}})
+    assert data.turns.select("speaker", "role").row(0) == ("Bo", "user"), "Bo sends a document"
     flagged = [
         {"sender": "Claude", "is_bot": False, "text": "I live in Lyon"},
         {"sender": "Bo", "is_bot": True, "text": "Ahoy"},
@@ -521,6 +524,19 @@ def test_a_list_whose_times_fall_is_turned_round(
 def test_a_list_whose_clock_steps_back_is_not(tmp_path: Path, times: list[str | None]) -> None:
     data = load(tmp_path, {"chat.json": {"messages": dated(*times)}})
     assert texts(data) == [str(number) for number in range(len(times))]
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_the_page_of_an_api_whose_answers_have_another_clock(
+    tmp_path: Path, is_turned: bool
+) -> None:
+    listed = dated(*FORWARDS[1])
+    if is_turned:
+        listed.reverse()
+    page = {"object": "list", "has_more": False, "data": listed}
+    data = load(tmp_path, {"page.json": page})
+    assert texts(data) == ["0", "1", "2", "3"]
+    assert "list of an API" not in str(data.issues.rows())
 
 
 def test_the_page_of_an_api_whose_times_are_all_the_same_says_so(tmp_path: Path) -> None:
