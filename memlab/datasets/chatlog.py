@@ -8,7 +8,8 @@ A **message** line::
 ``scope``      whose memory it is (a user, a chat); retrieval never crosses scopes. Required
 ``text``       what was said. Required, may be empty
 ``sender``     the name of who speaks; the role where it is left out
-``role``       ``user``, ``assistant``, ``system``, ``other`` (``human``, ``ai``, ``bot`` and ``model`` are understood).
+``role``       ``user``, ``assistant``, ``system``, ``other``, or another word for one of them (``human``, ``ai``,
+               ``llm``, ``gpt-4o``, ``tool`` …, :mod:`memlab.datasets.role_words`); any other is a person's.
                Where it is left out it follows from the sender if that is one of these words or an
                assistant's name (``ChatGPT``, ``Claude`` …, or one named by ``assistant=``), and is
                ``user`` otherwise. One of sender and role is required
@@ -101,28 +102,16 @@ _SCHEMA: dict[str, Any] = {
     "n": pl.Int32(),
 }
 _PACK = 50_000
-_ROLES = {
-    "human": "user",
-    "person": "user",
-    "ai": "assistant",
-    "bot": "assistant",
-    "model": "assistant",
-}
-_ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
-_ROLES |= {"developer": "system", "tool": "other", "function": "other", "document": "other"}
 _MESSAGE_FIELDS = frozenset((*_TEXTS, "sender", "timestamp", "quoted", "edited", "n"))
-_PRODUCTS = frozenset(
-    ("ai assistant", "chatgpt", "github copilot", "le chat", "meta ai", "microsoft copilot")
-)
-"""Assistants whose names nobody else has: they are assistants in a messenger too."""
-_ASSISTANTS = _PRODUCTS.union(
-    ("assistant", "bard", "claude", "copilot", "deepseek", "gemini", "gpt", "grok", "perplexity")
-)
-
-
 _OTHER_ROLES, _KEPT_AS_PERSONS = "message of other roles", "kept as those of persons"
 TAKEN_BY_NAME = "taken for the assistant by the name; --person NAME says that somebody is called so"
 """What is done with a sender whose name alone says that they are an assistant."""
+_TAKEN_FOR = {
+    "": "the assistant",
+    "assistant": "the assistant",
+    "system": "the system",
+    "other": "a tool",
+}
 
 
 @formats.register(name="chatlog", keys=KEYS)
@@ -179,13 +168,16 @@ def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> 
     >>> is_assistant(source, "Claude", in_messenger=True)
     False
     """
+    # Imported when it is needed: an import of memlab.datasets stays small.
+    from memlab.datasets.role_words import ASSISTANTS, PRODUCTS, is_plain_role_word
+
     name = _plain_name(sender)
     if name in map(_plain_name, source.assistants):
         return True
-    known = _PRODUCTS if in_messenger else _ASSISTANTS
+    known = PRODUCTS if in_messenger else ASSISTANTS
     if name not in known or is_person(source, sender):
         return False
-    if sender.strip() not in _ROLES:  # which is the word for one
+    if not is_plain_role_word(sender.strip()):
         source.report.guessed[sender.strip()] += 1
     return True
 
@@ -262,9 +254,7 @@ def make_datasets(
         source.note("sender", f"{names}, whom no message is from", "nobody is called so")
     for name, count in source.report.guessed.items():
         messages = "1 message" if count == 1 else f"{count:,} messages"
-        taken = TAKEN_BY_NAME
-        if _ROLES.get(_plain_name(name)) == "system":
-            taken = taken.replace("the assistant", "the system")
+        taken = TAKEN_BY_NAME.replace("the assistant", _TAKEN_FOR[log.turn_role(name) or ""])
         source.note("assistant", f"{name!r}, {messages}", taken)
     for what, count in (+log.unread).items():
         first, *rest = what.split(" ", 1)
@@ -308,8 +298,9 @@ class _Log:
         self.query_ids, self.zoneless, self.latest = dict[str, str](), False, dict[str, datetime]()
         self.people = dict[str, set[str]]()
         # Imported when a log is read: an import of memlab.datasets stays small.
-        from memlab.datasets import thoughts, unread_texts
+        from memlab.datasets import role_words, thoughts, unread_texts
 
+        self.turn_role, self.is_plain = role_words.turn_role, role_words.is_plain_role_word
         self.cut_thoughts, self.list_unread = thoughts.cut_thoughts, unread_texts.list_unread_keys
         self.unread = Counter[str]()
         self.silent = {_plain_name(name): name for name in (*source.assistants, *source.people)}
@@ -387,7 +378,7 @@ class _Log:
 
     def _known_role(self, role: str) -> str:
         """Give one of the roles; any other is a person's, but for benchmarks."""
-        known = _ROLES.get(role.strip().lower())
+        known = self.turn_role(role)
         if known is not None:
             return known
         if self.by_place:
@@ -410,8 +401,8 @@ class _Log:
         name = _plain_name(speaker)
         if name in ("other", "person") or is_person(self.source, speaker):
             return "user"
-        role = _ROLES.get(name, "user")
-        if role in ("assistant", "system") and speaker != name:
+        role = self.turn_role(name) or "user"
+        if role != "user" and not self.is_plain(speaker.strip()):
             self.source.report.guessed[speaker.strip()] += 1
         return role
 

@@ -11,8 +11,9 @@ the dataset.
   ``whatsapp`` (with ``whatsapp_words``): a format each. ``traces``: those of LangSmith and
   Langfuse.
 - ``export_messages``, ``loose_json``, ``branches``, ``newest_first``, ``html_text``: what they share.
-- ``message_fields``, ``conversation_rows``, ``logged_calls``: messages of a layout that is not
-  known: who says what, whose rows are, what was asked and answered.
+- ``message_fields``, ``conversation_rows``, ``logged_calls``, ``batches``, ``session_records``:
+  messages of a layout that is not known: who says what, whose rows are, what was asked and
+  answered, and what a record repeats.
 - ``foreign_files``: files that are known and not read. ``sent_files``: files that people sent.
 """
 

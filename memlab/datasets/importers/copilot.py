@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any
 
+from memlab.datasets import fields
+from memlab.datasets.fields import BadField
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
@@ -27,7 +30,8 @@ _LAYOUTS = (
     {"conversation", "time", "author", "message"},
     {"chatname", "createdat", "author", "messagecontent"},
 )
-_TIMES = ("%m/%d/%Y %H:%M:%S %z", "%m/%d/%Y %I:%M:%S %p %z", "%m/%d/%Y %I:%M:%S %p")
+_ZONED = ("%m/%d/%Y %H:%M:%S %z", "%m/%d/%Y %I:%M:%S %p %z")
+_HALVES = ("AM", "PM")
 _AI = "copilot"
 _READ = {"conversation", "chatname", "author", "time", "createdat"}
 
@@ -41,7 +45,8 @@ def read_copilot_history(source: Source) -> Iterator[Message]:
     """Read every conversation, which its title names, as a session of one scope."""
     for file in source.members:
         rows = [_lower_keys(row) for _, row in file.values()]
-        for row in oldest_first(rows, _row_time, is_answer=_is_answer):
+        when = partial(_parse_time, source)
+        for row in oldest_first(rows, when, is_answer=_is_answer):
             yield from _read_row(source, row)
 
 
@@ -50,12 +55,22 @@ def _lower_keys(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _row_time(row: dict[str, Any]) -> str:
-    """Give the time of a row as ISO 8601 writes it, or as it stands where it is written otherwise."""
+    """Give the time of a row as ISO 8601 writes it, where it is known which number is the month.
+
+    With a zone, or with AM and PM, it is written as in the United States; any other stays as it is.
+    """
     written = first_field(row, "time", "createdat")
-    for form in _TIMES:
+    for form in _ZONED:
         with suppress(ValueError):
             return datetime.strptime(written, form).isoformat()
+    if written.endswith(_HALVES):
+        with suppress(BadField):
+            return fields.parse_time(written, "time", "mdy").isoformat()
     return written
+
+
+def _parse_time(source: Source, row: dict[str, Any]) -> datetime:
+    return source.parse_time(_row_time(row), "time")
 
 
 def _is_answer(row: dict[str, Any]) -> bool:

@@ -31,30 +31,16 @@ from memlab.datasets.importers.message_fields import (
     read_message_id,
     read_time_value,
 )
+from memlab.datasets.role_words import is_plain_role_word, normalise_role
 from memlab.datasets.source import Source
 from memlab.datasets.thoughts import cut_thoughts
 from memlab.datasets.unread_texts import count_unread_texts, holds_words
 
-__all__ = ["TIMES"]
+__all__ = ["TIMES", "normalise_role"]
 
 OWNER_SCOPE = "me"
 """The scope of an export that holds one person's conversations and does not name the person."""
 Message = dict[str, Any]
-_FAMILIES = (
-    "(chat)?gpt|claude|gemini|gemma|(code)?llama|mistral|mixtral|qwen|deepseek|phi|command|grok"
-)
-"""Models that a role may name with their number: ``gpt-4o``, ``llama3:8b``."""
-_ROLES = {
-    "user": "(user|human)([ _]?message(chunk)?)?",
-    "assistant": "(assistant|ai|api|bot)([ _]?message(chunk)?)?|model|machine|llm|chatbot"
-    "|gpt|chatgpt|bing|claude|bard|gemini|copilot"
-    rf"|assistant\W.*|({_FAMILIES})[-_ :./]?[\w.:/-]*\d[\w.:/-]*|o\d([-_]\w+)*",
-    "system": "system([ _]?message(chunk)?)?|developer|platform"
-    "|error|event|info|notification|status",
-    "tool": r"(?s)(.*[\W_])?(tool|function)s?"
-    r"([\W_].*|message.*|call.*|output.*|result.*|use.*|response.*)?"
-    "|.*observation.*|.*ipython.*",
-}
 _THOUGHTS = {
     "thinking",
     "redacted_thinking",
@@ -67,7 +53,12 @@ _ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": 
 _COUNTED = frozenset(("tool_calls", "function_call", "children", *THOUGHTS, *TIMES))
 """Keys of a message that are read, or counted, beside its content."""
 _READ_OF_PARTS = frozenset(("text", "refusal", "annotations", "citations"))
-_UNSPOKEN = {"system": "system messages", "tool": "tool calls", "reasoning": "thoughts"}
+_UNSPOKEN = {
+    "system": "system messages",
+    "document": "documents",
+    "tool": "tool calls",
+    "reasoning": "thoughts",
+}
 
 
 def make_message(
@@ -150,17 +141,18 @@ def _hash_words(record: Message) -> int:
     return hash((record["text"], record.get("caption") or None))
 
 
-def holds_same_messages(source: Source, scope: str, session: str, turns: list[Message]) -> bool:
-    """Say whether a session has messages with the ids of these that say the same, and none that say something else."""
-    known = [
-        (
-            source.report.seen[scope, str(turn["id"])],
-            _hash_words(turn | {"text": turn["text"].strip()}),
-        )
-        for turn in turns
-        if (scope, str(turn["id"])) in source.report.seen
-    ]
-    return bool(known) and all(there == (session, said) for there, said in known)
+def find_same_messages(source: Source, scope: str, turns: list[Message]) -> str:
+    """Give the session whose messages with the ids of these say the same.
+
+    :returns: empty where there is none, or one of them says something else.
+    """
+    sessions = set[str]()
+    for turn in turns:
+        there = source.report.seen.get((scope, str(turn["id"])))
+        if there is not None:
+            is_same = there[1] == _hash_words(turn | {"text": turn["text"].strip()})
+            sessions.add(there[0] if is_same else "")
+    return sessions.pop() if len(sessions) == 1 else ""
 
 
 def name_conversation(source: Source, file: Source, number: int) -> str:
@@ -175,12 +167,6 @@ def name_files(source: Source) -> dict[str, str]:
     for file, stem in zip(source.members, stems, strict=True):
         names[file.name] = file.stem if stems.count(stem) > 1 else stem
     return names
-
-
-def normalise_role(value: Any) -> str | None:
-    """Give the role that a tool calls so: ``user``, ``assistant``, ``system``, ``tool``; ``None`` for no role."""
-    called = value.strip().lower() if isinstance(value, str) else ""
-    return next((role for role, form in _ROLES.items() if re.fullmatch(form, called)), None)
 
 
 def is_spoken_role(source: Source, scope: str, role: str | None) -> bool:
@@ -276,20 +262,32 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
     if role is None and denied:
         role = "user"
     if role is None:
-        role = next(filter(None, map(normalise_role, (*called, *kinds))), None)
-        if role == "assistant" and _is_name_of_one(own) and own in senders:
+        roles = [*map(normalise_role, called), *map(_role_of_kind, kinds)]
+        role = next(filter(None, roles), None)
+        if own in senders and role == normalise_role(own) and _is_role_of_name(raw, own, role):
             source.report.guessed[own] += 1
     name = first_field(inner, *NAMES)
-    if own and (denied or not normalise_role(own)):
+    is_person_called_so = denied or (stated == "user" and normalise_role(own) != "user")
+    if own and (is_person_called_so or not normalise_role(own)):
         name = name or own
         if role is None:
             source.keep("messages of other roles", scope, "kept as those of persons")
     return role, name
 
 
-def _is_name_of_one(sender: str) -> bool:
-    """Say whether a sender is called as an assistant is, and not by the word for one."""
-    return sender.istitle() and sender not in ("Assistant", "Model", "Machine", "Chatbot")
+def _role_of_kind(kind: Any) -> str | None:
+    """Give the role that the type of a message says; one with a document is of who sent it."""
+    role = normalise_role(kind)
+    return None if role == "document" else role
+
+
+def _is_role_of_name(raw: dict[str, Any], own: str, role: str | None) -> bool:
+    """Say whether nothing but the name of a sender makes them another than a person.
+
+    In ShareGPT's layout ``from`` stands for the role.
+    """
+    is_role = "value" in raw and raw.get("from") == own
+    return not is_role and role not in (None, "user") and not is_plain_role_word(own)
 
 
 def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:

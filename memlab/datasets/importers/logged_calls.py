@@ -186,55 +186,80 @@ def find_earlier_answer(raw: Any) -> str:
     return first_field(raw, *_BEFORE)
 
 
-def read_answer_id(raw: Any) -> str:
-    """Give the id of the answer of a call, by which later calls name it; empty without one."""
-    return first_field(raw, *_ANSWER_IDS)
+def list_answer_ids(raw: Any) -> list[str]:
+    """List the ids of the answer of a call, by one of which later calls name it."""
+    return [own for path in _ANSWER_IDS if (own := first_field(raw, path))]
 
 
 def count_overlap(said: list[Message], heard: list[Message]) -> int:
     """Count the first messages of a list that a conversation so far ends with.
 
+    Source: the prefix function of Knuth, Morris and Pratt (1977), linear in the length of the list.
+
     >>> one, two = ({"role": "user", "text": text} for text in ("Hi", "So?"))
     >>> count_overlap([one], [one, two])
     1
     """
-    old, new = ([_words_of(turn) for turn in each] for each in (said, heard))
-    sizes = range(min(len(old), len(new)), 0, -1)
-    return next((size for size in sizes if old[-size:] == new[:size]), 0)
+    if not heard:
+        return 0
+    words = [words_of(turn) for turn in heard]
+    joined = [*words, None, *(words_of(turn) for turn in said[-len(heard) :])]
+    sizes = [0]
+    for each in joined[1:]:
+        size = sizes[-1]
+        while size and joined[size] != each:
+            size = sizes[size - 1]
+        if joined[size] == each:
+            size += 1
+        sizes.append(size)
+    return sizes[-1]
 
 
-def _words_of(turn: Message) -> tuple[Any, str]:
+def words_of(turn: Message) -> tuple[Any, str]:
+    """Give who said what."""
     return turn["role"], turn["text"].strip()
 
 
+def digest_beginnings(said: list[Message]) -> list[int]:
+    """Give a digest of the first 0, 1, 2 … messages of a list, each made of the one before it."""
+    digests = [0]
+    for turn in said:
+        digests.append(hash((digests[-1], words_of(turn))))
+    return digests
+
+
 class ToldHistories:
-    """The conversations of the calls so far, so that a call that repeats one goes on there."""
+    """The conversations of the calls so far, so that a call that repeats one goes on there.
+
+    Two users may begin with the same words, and their answers may have the same numbers.
+    """
 
     def __init__(self) -> None:
-        self.by_answer: dict[str, str] = {}
-        self.by_history: dict[int, str] = {}
+        self.by_answer: dict[tuple[str, str], str] = {}
+        self.by_history: dict[tuple[str, int], str] = {}
+        self.scopes: dict[str, str] = {}
 
-    def find_session(self, raw: Any, asked: list[Message]) -> tuple[str, int]:
+    def find_scope(self, raw: Any) -> str:
+        """Give the scope of the answer that a call goes on from; empty where it names none."""
+        return self.scopes.get(find_earlier_answer(raw), "")
+
+    def find_session(self, scope: str, raw: Any, asked: list[Message]) -> tuple[str, int]:
         """Give the session that a call goes on in, empty for one of its own, and how much of it is repeated.
 
         A call goes on where it names the answer before it, or begins with all that was asked and
-        answered before, two messages or more.
+        answered before in its scope, two messages or more.
         """
+        digests = digest_beginnings(asked)
         for size in range(len(asked), 1, -1):
-            session = self.by_history.get(digest_turns_of(asked[:size]))
+            session = self.by_history.get((scope, digests[size]))
             if session:
                 return session, size
-        return self.by_answer.get(find_earlier_answer(raw), ""), 0
+        return self.by_answer.get((scope, find_earlier_answer(raw)), ""), 0
 
-    def add(self, raw: Any, session: str, said: list[Message]) -> None:
+    def add(self, scope: str, raw: Any, session: str, said: list[Message]) -> None:
         """Take up a call with all that was said up to its answer."""
-        answer = read_answer_id(raw)
-        if answer:
-            self.by_answer[answer] = session
+        for answer in list_answer_ids(raw):
+            self.by_answer[scope, answer] = session
+            self.scopes[answer] = scope
         if len(said) > 1:
-            self.by_history[digest_turns_of(said)] = session
-
-
-def digest_turns_of(said: list[Message]) -> int:
-    """Give a digest of who said what in some messages."""
-    return hash(tuple(map(_words_of, said)))
+            self.by_history[scope, digest_beginnings(said)[-1]] = session

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any, TypeVar
+from statistics import median_low
+from typing import Any, NamedTuple, TypeVar
 
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField
@@ -30,18 +31,58 @@ def oldest_first(
     >>> oldest_first(["2026-02-02", "2026-02-01"], str)
     ['2026-02-01', '2026-02-02']
     """
-    times = []
-    for value in listed:
-        with suppress(BadField):
-            when = fields.parse_time(time_of(value), "")
-            times.append(fields.place_in_zone(when, UTC, None))
-    back = forth = 0
-    for earlier, later in pairwise(times):
-        back += later < earlier
-        forth += later > earlier
-    is_turned = back > forth
-    if back == forth and listed and is_answer is not None:
+    order = find_order(listed, time_of)
+    is_turned = order.is_newest_first
+    if order.back == order.forth and listed and is_answer is not None:
         is_turned = is_answer(listed[0])
     if is_turned:
         return listed[::-1]
     return listed
+
+
+class Order(NamedTuple):
+    """In which order the times of a list stand.
+
+    A clock that steps back now and then, or whenever an answer is stamped by another one, does not
+    make a list one with the newest first: most steps must lead back, and the first half of the
+    list must be the later one.
+
+    :param known: how many values have a time.
+    :param back: how many of them are older than the one before them; ``forth``, how many are newer.
+    :param fall: by how much the median of the first half is later than that of the second.
+    """
+
+    known: int
+    back: int
+    forth: int
+    fall: timedelta
+
+    @property
+    def is_newest_first(self) -> bool:
+        return self.back > self.forth and self.fall > timedelta()
+
+
+def find_order(listed: list[Item], time_of: Callable[[Item], Any]) -> Order:
+    """Find the order of a list; values without a time that can be read are passed over.
+
+    :param time_of: gives the time of a value, ``None`` without one, or raises ``BadField``.
+
+    >>> clocks = ["10:00:05", "10:00:04", "10:07:05", "10:07:04"]
+    >>> skewed = find_order(clocks, "2026-02-01T{}".format)
+    >>> skewed.back, skewed.forth, skewed.is_newest_first
+    (2, 1, False)
+    """
+    times = list[datetime]()
+    for value in listed:
+        with suppress(BadField):
+            written = time_of(value)
+            if written is not None:
+                when = fields.parse_time(written, "")
+                times.append(fields.place_in_zone(when, UTC, None))
+    fall = timedelta()
+    half = len(times) // 2
+    if half:
+        fall = median_low(times[:half]) - median_low(times[-half:])
+    back = sum(later < earlier for earlier, later in pairwise(times))
+    forth = sum(later > earlier for earlier, later in pairwise(times))
+    return Order(len(times), back, forth, fall)

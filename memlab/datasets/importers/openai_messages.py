@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
-from itertools import groupby, pairwise
+from collections.abc import Generator, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import groupby
 from typing import Any
 
-from memlab.datasets import fields
-from memlab.datasets.fields import BadField
+from memlab.datasets.fields import place_in_zone
+from memlab.datasets.importers.batches import Batch, Batches, Place, read_custom_id
 from memlab.datasets.importers.branches import find_branch
 from memlab.datasets.importers.conversation_rows import (
     RowPlaces,
@@ -18,7 +19,7 @@ from memlab.datasets.importers.conversation_rows import (
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    holds_same_messages,
+    find_same_messages,
     make_session_messages,
     name_conversation,
     name_files,
@@ -29,11 +30,12 @@ from memlab.datasets.importers.logged_calls import (
     Call,
     ToldHistories,
     count_overlap,
-    digest_turns_of,
     find_call,
 )
 from memlab.datasets.importers.loose_json import decode_json, first_field, first_time, get_nested
 from memlab.datasets.importers.message_fields import read_time_value
+from memlab.datasets.importers.newest_first import Order, find_order
+from memlab.datasets.importers.session_records import NamedSession, OwnSessions
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
@@ -51,7 +53,13 @@ _PAIRS += [
 _PAIRS += [{"prompt", "response"}, {"instruction", "output"}, {"chosen.role", "rejected.role"}]
 _PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
 _CALLS = {"body.messages.role", "request.messages.role", "response.body.choices", "body.input"}
-_CALLS |= {"response.body.output", "request.input", "request.contents", "response.body.content"}
+_CALLS |= {
+    "response.candidates",
+    "response.body.output",
+    "request.input",
+    "request.contents",
+    "response.body.content",
+}
 _CALLS |= {"result.message.content"}  # of Anthropic's batches
 _CALLS |= {"kwargs.messages.role", "input.messages.role", "params.messages.role"}
 _MADE = (
@@ -60,7 +68,9 @@ _MADE = (
     *("create_time", "started_at", "startedAt", "date", "sent_at", "sentAt", "datetime"),
     *("start_time", "startTime", "inserted_at", "request.created_at", "request.timestamp"),
 )
-_SESSION = ("id", "conv.id", "uuid", "custom_id")
+_SESSION = ("id", "conv.id", "uuid")
+_REQUESTS = ("body", "request", "request.body", "params", "input", "inputs", "kwargs")
+_LISTS = frozenset(("messages", "input", "contents"))
 _CURRENT = ("currNode", "conv.currNode", "currentId", "current_node", "currentNode", "head")
 
 
@@ -104,31 +114,34 @@ def _unpack_message(raw: Any) -> Any:
 class ConversationReader:
     """What is known of the files read so far: whose the messages are, and which conversations stand in them.
 
-    :param spoken: what was said so far in sessions that several records name; ``names`` is how many
-        messages a conversation has that names itself alone, with a digest of them.
+    :param spoken: the sessions that several records name.
     :param waiting: answers that a file holds without their requests, which another file may hold.
     """
 
     def __init__(self, source: Source) -> None:
         self.source, self.places, self.histories = source, RowPlaces(), ToldHistories()
-        self.spoken: dict[tuple[str, str], list[Message]] = {}
-        self.waiting: list[tuple[Source, int, Any, Call]] = []
-        self.names: dict[tuple[str, str], tuple[int, int]] = {}
+        self.spoken: dict[Place, NamedSession] = {}
+        self.own_sessions, self.batches = OwnSessions(), Batches()
+        self.waiting: list[tuple[Source, int, Any, Call, Batch]] = []
         self.files = name_files(source)
 
     def read(self, file: Source, number: int, raw: Any) -> Iterator[Message]:
         """Read a record: a list of messages, a conversation, or a logged call."""
         call = Call(raw, [], 0, 0) if isinstance(raw, list) else find_call(raw)
+        custom_id = read_custom_id(raw)
         if call is None:
             self.source.drop("unreadable messages", OWNER_SCOPE)
-        elif call.asked is None and first_field(raw, "custom_id"):
-            self.waiting.append((file, number, raw, call))
+        elif call.asked is None and custom_id:
+            answers = self.batches.add_answer(file.name, custom_id)
+            self.waiting.append((file, number, raw, call, answers))
         elif call.answers:
             yield from self.read_call(file, number, raw, call)
         else:
             self.source.drop("system messages", self.find_scope(raw), call.system)
             session = self.name_session(file, number, raw)
-            yield from self.read_list(file, raw, call.asked or [], session)
+            place = yield from self.read_list(file, raw, call.asked or [], session)
+            if custom_id:
+                self.batches.add_request(file.name, custom_id, place)
             self.count_unread(raw, call)
 
     def count_unread(self, raw: Any, call: Call) -> None:
@@ -140,69 +153,71 @@ class ConversationReader:
 
     def read_waiting(self) -> Iterator[Message]:
         """Read the answers whose requests stand in another file, or nowhere."""
-        for file, number, raw, call in self.waiting:
-            yield from self.read_call(file, number, raw, call)
+        for file, number, raw, call, answers in self.waiting:
+            place = self.batches.take_request(read_custom_id(raw), answers)
+            yield from self.read_call(file, number, raw, call, place=place)
 
-    def find_scope(self, raw: Any) -> str:
-        for each in (raw, get_nested(raw, "body"), get_nested(raw, "request")):
+    def find_scope(self, raw: Any, listed: Iterable[Any] = ()) -> str:
+        """Give the scope of the user that a conversation names, or of the answer that it goes on from.
+
+        :param listed: its messages, the first of which that names a user says whose it is else.
+        """
+        for each in (raw, *(get_nested(raw, path) for path in _REQUESTS)):
             if any(read_user(each)):
                 return self.places.place(each, asks=True)[0]
-        return OWNER_SCOPE
+        before = self.histories.find_scope(raw)
+        users = (self.places.place(each, asks=True)[0] for each in listed if any(read_user(each)))
+        return before or next(users, OWNER_SCOPE)
 
     def name_session(self, file: Source, number: int, raw: Any) -> str:
         """Name a conversation as it does itself, else by its place."""
         if not isinstance(raw, dict):
             return name_conversation(self.source, file, number)
-        called = read_thread(raw)[0] or first_field(raw, *_SESSION)
+        called = _find_thread(raw)[0] or _name_itself(raw)
         return called or name_conversation(self.source, file, number)
 
     def read_list(
         self, file: Source, raw: Any, listed: list[Any], session: str
-    ) -> Iterator[Message]:
-        """Read the messages of a conversation; those that name conversations of their own are several."""
-        threads, users = dict[tuple[str, str], Any](), list[str]()
+    ) -> Generator[Message, None, Place]:
+        """Read the messages of a conversation; those that name conversations of their own are several.
+
+        :returns: the scope and the session of the conversation.
+        """
+        threads = dict[tuple[str, str], Any]()
         for each in listed:
             if any(read_thread(each)):
                 threads.setdefault(read_thread(each), each)
-            if any(read_user(each)):
-                users.append(self.places.place(each, asks=True)[0])
         if len(threads) > 1:
             yield from self.read_rows(file, raw, listed, session)
-            return
+            return self.find_scope(raw), session
         if not self.is_named(raw):
             for each in threads.values():
                 session = self.places.place(each, asks=True)[1]
-        scope = self.find_scope(raw)
-        if scope == OWNER_SCOPE and users:
-            scope = users[0]
+        scope = self.find_scope(raw, listed)
         turns = self.sort(scope, file, raw, listed)
-        if first_field(raw, *_SESSION) == session and not any(read_thread(raw)):
-            session, repeated = self.find_own_session(scope, session, turns)
-            turns = turns[repeated:]
-        yield from self.give(scope, session, raw, turns)
+        repeated = 0
+        if _name_itself(raw) == session and not any(_find_thread(raw)):
+            session, repeated = self.find_own_session(scope, raw, session, turns)
+        yield from self.give(scope, session, raw, turns[repeated:])
+        return scope, session
 
     def is_named(self, raw: Any) -> bool:
         """Say whether a conversation has a name of its own."""
-        return any(read_thread(raw)) or first_field(raw, *_SESSION) != ""
+        return any(_find_thread(raw)) or _name_itself(raw) != ""
 
-    def find_own_session(self, scope: str, session: str, turns: list[Message]) -> tuple[str, int]:
+    def find_own_session(
+        self, scope: str, raw: Any, session: str, turns: list[Message]
+    ) -> tuple[str, int]:
         """Give the session of a conversation by its id, and how much of it was read already.
 
-        One that begins with all that another of this id said, and goes on, is the same; any other
-        is one of its own, since ids may begin anew in each file.
+        A request of a batch is one of its own: the ids begin anew in each batch.
         """
-        wanted, copies = session, 1
-        while (scope, session) in self.names:
-            size, digest = self.names[scope, session]
-            if holds_same_messages(self.source, scope, session, turns):
-                return session, 0  # which are dropped one by one
-            if size < len(turns) and digest_turns_of(turns[:size]) == digest:
-                break
-            copies += 1
-            session = f"{wanted} ({copies})"
-        repeated = self.names.get((scope, session), (0, 0))[0]
-        self.names[scope, session] = len(turns), digest_turns_of(turns)
-        return session, repeated
+        if read_custom_id(raw):
+            return self.own_sessions.begin(scope, session, turns), 0
+        there = find_same_messages(self.source, scope, turns)
+        if self.own_sessions.is_of(scope, there, session):
+            return there, 0  # which are dropped one by one
+        return self.own_sessions.find(scope, session, turns)
 
     def read_rows(
         self, file: Source, raw: Any, listed: list[Any], session: str = ""
@@ -216,7 +231,7 @@ class ConversationReader:
                 self.places.learn(each)
         for (user, named), rows in self.group_rows(listed).items():
             scope = user or self.find_scope(raw)
-            name = named or session or first_field(raw, *_SESSION) or self.files[file.name]
+            name = named or session or _name_itself(raw) or self.files[file.name]
             turns = self.sort(scope, file, raw, rows)
             yield from make_session_messages(self.source, scope, name, turns)
 
@@ -242,16 +257,27 @@ class ConversationReader:
 
     def give(self, scope: str, session: str, raw: Any, turns: list[Message]) -> Iterator[Message]:
         """Give the messages of a session, but for those of a record before that named it too."""
-        if any(read_thread(raw)):
-            said = self.spoken.setdefault((scope, session), [])
-            turns = turns[count_overlap(said, turns) :]
-            said += [dict(turn) for turn in turns]
         when = first_time(*(get_nested(raw, path) for path in _MADE))
+        thread = _find_thread(raw)
+        if any(thread):
+            own = _name_itself(raw)
+            mark = when if own in ("", thread[0]) else own
+            known = self.spoken.setdefault((scope, session), NamedSession())
+            repeated, counted = known.add(turns, mark)
+            self.source.drop("repeated messages", scope, counted)
+            turns = turns[repeated:]
         yield from make_session_messages(self.source, scope, session, turns, when)
 
-    def read_call(self, file: Source, number: int, raw: Any, call: Call) -> Iterator[Message]:
-        """Read a request and its answer; a call that repeats a conversation goes on in it."""
-        scope = self.find_scope(raw)
+    def read_call(
+        self, file: Source, number: int, raw: Any, call: Call, *, place: Place | None = None
+    ) -> Iterator[Message]:
+        """Read a request and its answer; a call that repeats a conversation goes on in it.
+
+        :param place: the scope and the session of the request of an answer that stands apart.
+        """
+        scope = self.find_scope(raw, call.asked or [])
+        if place is not None:
+            scope = place[0]
         self.count_unread(raw, call)
         self.source.drop("system messages", scope, call.system)
         self.source.drop("other answers", scope, call.others)
@@ -262,39 +288,68 @@ class ConversationReader:
             heard = heard[count_overlap(turns, heard) :]
             known = {turn["text"].strip() for turn in turns[asked:]}
             turns += [turn for turn in heard if turn["text"].strip() not in known]
-        session, repeated = self.histories.find_session(raw, turns[:asked])
-        if any(read_thread(raw)) or not session:
+        session, repeated = self.histories.find_session(scope, raw, turns[:asked])
+        if place is not None:
+            session = place[1]
+        elif any(_find_thread(raw)) or not session:
             session, repeated = self.name_session(file, number, raw), 0
-            if not any(read_thread(raw)) and call.asked is not None:
-                session, repeated = self.find_own_session(scope, session, turns)
-        self.histories.add(raw, session, turns)
+            if not any(_find_thread(raw)):
+                session, repeated = self.find_own_session(scope, raw, session, turns)
+        self.histories.add(scope, raw, session, turns)
         yield from self.give(scope, session, raw, turns[repeated:])
 
 
+def _find_thread(raw: Any) -> tuple[str, str]:
+    """Give the conversation that a record names, or the request in it, and what that is part of."""
+    asked = (get_nested(raw, path) for path in _REQUESTS)
+    requests = (each for each in asked if isinstance(each, dict) and not _LISTS.isdisjoint(each))
+    for each in (raw, *requests):
+        thread = read_thread(each)
+        if any(thread):
+            return thread
+    return "", ""
+
+
+def _name_itself(raw: Any) -> str:
+    """Give the id by which a conversation or a call names itself; empty without one."""
+    return read_custom_id(raw) or first_field(raw, *_SESSION)
+
+
 def _put_oldest_first(source: Source, file: Source, listed: list[Any]) -> list[Any]:
-    """Give messages in the order in which they were said, where the page of an API has the newest first."""
-    order = _order_of_times(listed)
+    """Give messages in the order in which they were said, where the newest stands first."""
     roles = [
         read_role(Source(file.path), "", raw, raw)[0] for raw in listed if isinstance(raw, dict)
     ]
-    reads_backwards = bool(roles) and roles[0] == "assistant" and roles[-1] != "assistant"
-    if not file.is_api_list or order:
-        # A clock that steps back once is no list that has the newest first.
-        steps_back = order == "newest" and (len(listed) > 2 or file.is_api_list or reads_backwards)
-        return listed[::-1] if steps_back else listed
-    if len(roles) < 2:
+    order = find_order(listed, partial(_parse_time, source))
+    falls = order.fall > timedelta()
+    if falls and (file.is_api_list or _is_clear(order, roles)):
+        return listed[::-1]
+    if order.fall or not file.is_api_list or len(roles) < 2:
         return listed
     reads_forwards = roles[0] != "assistant" and roles[-1] == "assistant"
     way = "the oldest first" if reads_forwards else "the newest first"
-    source.note("export", "a list of an API without times", f"read as one with {way}")
+    why = "without times"
+    if order.known:
+        why = "whose times do not say in which order"
+    source.note("export", f"a list of an API {why}", f"read as one with {way}")
     return listed if reads_forwards else listed[::-1]
 
 
-def _order_of_times(listed: list[Any]) -> str:
-    """Say whether the times of messages fall (``newest``), or do not (``oldest``); empty without times for all."""
-    with suppress(TypeError, BadField):
-        times = [fields.parse_time(read_time_value(each), "timestamp") for each in listed]
-        falling = all(newer >= older for newer, older in pairwise(times))
-        if times:
-            return "newest" if falling and times[0] > times[-1] else "oldest"
-    return ""
+def _parse_time(source: Source, raw: Any) -> datetime | None:
+    """Give the time of a message in UTC; ``None`` without one."""
+    written = read_time_value(raw)
+    if written is None:
+        return None
+    return place_in_zone(source.parse_time(written, "timestamp"), source.tz or UTC, None)
+
+
+def _is_clear(order: Order, roles: list[str | None]) -> bool:
+    """Say whether times that fall are more than the work of a clock that steps back.
+
+    Each has a time that is no later than the one before it, or they fall by a day. Of two messages
+    the second may be an answer that has another clock.
+    """
+    reads_backwards = bool(roles) and roles[0] == "assistant" and roles[-1] != "assistant"
+    if order.known == len(roles) and not order.forth:
+        return len(roles) > 2 or reads_backwards
+    return order.is_newest_first and len(roles) > 2 and order.fall >= timedelta(days=1)

@@ -30,7 +30,6 @@ from memlab.datasets.importers.loose_json import (
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
-_FORMS = ("%B %d, %Y %I:%M%p", "%B %d, %Y %I:%M %p", "%b %d, %Y %I:%M%p", "%B %d, %Y %H:%M")
 _STAMP = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m ?(\d{1,2})s(?: ?(\d{1,3})ms)?"
 )
@@ -116,7 +115,7 @@ def _describe_media(each: dict[str, Any]) -> str:
 
 
 def _read_time(written: Any) -> Any:
-    """Give a time as ISO 8601 writes it; one in another form as it stands."""
+    """Give a time of SillyTavern's own form as ISO 8601 writes it; any other as it stands."""
     if not isinstance(written, str):
         return written
     stamp = _STAMP.fullmatch(written.strip())
@@ -125,7 +124,4 @@ def _read_time(written: Any) -> Any:
         with suppress(ValueError):
             when = datetime(year, month, day, hour, minute, second, thousandths * 1000)
             return when.isoformat()
-    for form in _FORMS:
-        with suppress(ValueError):
-            return datetime.strptime(written.strip(), form).isoformat()
     return written

@@ -10,7 +10,6 @@ from memlab.datasets.importers.conversation_rows import RowPlaces
 from memlab.datasets.importers.export_messages import (
     Message,
     keep_newest_version,
-    normalise_role,
     read_role,
 )
 from memlab.datasets.importers.loose_json import first_field
@@ -21,6 +20,7 @@ from memlab.datasets.importers.message_fields import (
     read_message_id,
     read_time_value,
 )
+from memlab.datasets.role_words import turn_role
 from memlab.datasets.source import Source
 from memlab.datasets.thoughts import cut_thoughts
 from memlab.datasets.unread_texts import count_unread_texts
@@ -63,7 +63,8 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     row = {key: record[key] for key in _FIELDS if key in record}
     if row.get("text") is None:
         row["text"] = ""
-    role, name = read_role(Source(source.path, people=source.people), "", record, record)
+    quiet = Source(source.path, people=source.people)
+    role, name = read_role(quiet, "", record, record)
     if role == "assistant":
         row["text"], thoughts = cut_thoughts(str(row["text"]))
         source.drop("thoughts", "", thoughts)
@@ -72,9 +73,9 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     if first_field(record, *NAMES):
         found["sender"] = name
         row.pop("sender", None)
-    elif not first_field(record, "role") and role in ("user", "assistant", "system"):
+    elif quiet.report.guessed:
         role = None  # a name alone says it, of which the chat log tells
-    if normalise_role(record.get("role")) is None:
+    if turn_role(record.get("role")) is None:
         # A role that is none is the name of a person.
         named = bool(first_field(record, "role"))
         source.keep("messages of other roles", "", "kept as those of persons", named)

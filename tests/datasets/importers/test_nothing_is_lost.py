@@ -211,7 +211,7 @@ def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
 
 
 def mutate(values: Any, said: set[str], random: Random, *, tagged: bool = True) -> Any:
-    """Give a file in which one thing that is said is another: longer, with thoughts, by a stranger, or twice."""
+    """Give a file in which one thing that is said is another, or stands in another form."""
     changed = copy.deepcopy(values)
     times = Counter(text for _, text in leaves(changed))
     told = [
@@ -224,23 +224,73 @@ def mutate(values: Any, said: set[str], random: Random, *, tagged: bool = True) 
     place = random.choice(told)
     holder = follow(changed, place[:-1])
     longer = f"{holder[place[-1]]} kelp {random.choice(WORDS)} fern"
-    way = random.choice(["longer", "stranger", "twice", "aside", *["thoughts"] * tagged])
-    holder[place[-1]] = f"<think>a guess at it</think>{longer}" if way == "thoughts" else longer
+    holder[place[-1]] = longer
+    ways = [*WAYS_OF_TEXTS, *["thoughts"] * tagged]
+    if isinstance(holder, dict) and "<head>" not in holder:
+        ways += WAYS_OF_VALUES
     message = next((around for around in list_around(place) if around != place), ())
-    around = follow(changed, message[:-1])
-    if way == "aside" and isinstance(holder, dict) and "<head>" not in holder:
-        holder["marginalia"] = f"an {random.choice(WORDS)} grows beside it"
-    if way == "stranger" and message:
-        for inner, text in list(leaves(around[message[-1]])):
-            if inner and text in ("user", "human", "assistant"):
-                follow(around[message[-1]], inner[:-1])[inner[-1]] = "harbour"
-    if way == "twice" and message and isinstance(around, list):
-        again = copy.deepcopy(around[message[-1]])
-        for inner, text in list(leaves(again)):
-            if inner and text == longer:
-                follow(again, inner[:-1])[inner[-1]] = f"{longer} once more"
-        around.insert(message[-1] + 1, again)
+    if message:
+        ways += WAYS_OF_MESSAGES
+    way = random.choice(ways)
+    if way == "thoughts":
+        holder[place[-1]] = f"<think>a guess at it</think>{longer}"
+    elif way in WAYS_OF_VALUES:
+        change_value(holder, place[-1], way, random)
+    elif way in WAYS_OF_MESSAGES:
+        around = follow(changed, message[:-1])
+        change_message(around, message[-1], way, said=longer)
     return changed
+
+
+WAYS_OF_TEXTS = ("longer",)
+WAYS_OF_VALUES = ("aside", "renamed", "in an object", "in parts", "in a list")
+WAYS_OF_MESSAGES = ("stranger", "twice", "without time", "without id", "same id")
+TIME = re.compile(r"time|^date|_date|created|updated|ts$|_at$|sent", re.IGNORECASE)
+IDS = ("id", "uuid", "message_id", "_id", "messageId")
+
+
+def change_value(holder: dict[str, Any], key: str, way: str, random: Random) -> None:
+    """Put what is said under another key, into another form, or something beside it."""
+    text = holder[key]
+    beside = f"an {random.choice(WORDS)} grows beside it"
+    if way == "aside":
+        holder["marginalia"] = beside
+    elif way == "renamed":
+        holder["utterance"] = holder.pop(key)
+    elif way == "in an object":
+        holder[key] = {"value": text}
+    elif way == "in parts":
+        holder[key] = [{"type": "text", "text": text}, {"type": "leaf", "text": beside}]
+    else:
+        holder[key] = [text, beside]
+
+
+def change_message(around: Any, key: Any, way: str, *, said: str) -> None:
+    """Change who says a message, when, and under which id, or say it once more."""
+    message = around[key]
+    if way == "stranger":
+        for inner, text in list(leaves(message)):
+            if inner and text in ("user", "human", "assistant"):
+                follow(message, inner[:-1])[inner[-1]] = "harbour"
+    if way == "twice" and isinstance(around, list):
+        again = copy.deepcopy(message)
+        for inner, text in list(leaves(again)):
+            if inner and text == said:
+                follow(again, inner[:-1])[inner[-1]] = f"{said} once more"
+        around.insert(key + 1, again)
+    if not isinstance(message, dict):
+        return
+    if way == "without time":
+        for name in [name for name in message if TIME.search(name)]:
+            del message[name]
+    if way == "without id":
+        for name in [name for name in IDS if name in message]:
+            del message[name]
+    neighbour = around[key - 1] if isinstance(around, list) else None
+    if way == "same id" and isinstance(neighbour, dict):
+        neighbour.update(
+            {name: message[name] for name in IDS if {name} <= {*message} & {*neighbour}}
+        )
 
 
 def place_of_prompt(place: Place, text: str, said: set[str]) -> bool:
@@ -271,9 +321,6 @@ def test_what_a_mutated_file_says_is_a_turn_or_counted(
         with suppress(memlab.DataError):  # refused by name
             lost = find_silently_lost(path, tmp_path, changed)
             assert lost == [], json.dumps(changed)
-
-
-TIME = re.compile(r"time|^date|_date|created|updated|ts$|_at$|sent", re.IGNORECASE)
 
 
 def swapped_times(values: Any) -> Iterator[Any]:

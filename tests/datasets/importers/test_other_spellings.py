@@ -335,7 +335,10 @@ def test_replies_that_slackdump_has_within_a_message_are_turns_and_not_counted(
 def test_rows_of_any_order_keep_their_conversations_and_their_order(
     tmp_path: Path, rounds: int
 ) -> None:
-    """No row stands in another's conversation, none is lost, and each conversation has the order of the file."""
+    """No row stands in another's conversation, none is lost, and each conversation has the order of the file.
+
+    One whose times fall throughout has the newest first.
+    """
     random = Random(0)
     for _ in range(rounds):
         user, thread = random.choice(SPELLINGS)
@@ -348,9 +351,14 @@ def test_rows_of_any_order_keep_their_conversations_and_their_order(
                 row["created_at"] = 1769940000 + random.randint(0, 3) * 60 + number
             rows.append(row)
         data = load(tmp_path, random.choice(["rows.json", "rows.jsonl"]), rows)
-        wanted: dict[tuple[str, str], list[str]] = {}
+        listed: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for row in rows:
-            wanted.setdefault((row[user], row[thread]), []).append(row["content"])
+            listed.setdefault((row[user], row[thread]), []).append(row)
+        wanted = dict[tuple[str, str], list[str]]()
+        for place, there in listed.items():
+            wanted[place] = [row["content"] for row in there]
+            if has_newest_first(there):
+                wanted[place].reverse()
         given: dict[tuple[str, str], list[str]] = {}
         for scope, session, text in places(data):
             given.setdefault((scope, session), []).append(text)
@@ -364,6 +372,14 @@ def all_ask(rows: list[dict[str, Any]], user: str, thread: str) -> bool:
     """Say whether every user of a thread asks there; else an answer is of who asked."""
     there = {(row[user], row[thread]) for row in rows}
     return there == {(row[user], row[thread]) for row in rows if row["role"] == "user"}
+
+
+def has_newest_first(rows: list[dict[str, Any]]) -> bool:
+    """Say whether every row has a time before that of the row above; of two the first must answer the second."""
+    times = [row.get("created_at") for row in rows]
+    if None in times or len(times) < 2 or times != sorted(set(times), reverse=True):
+        return False
+    return len(times) > 2 or (rows[0]["role"], rows[1]["role"]) == ("assistant", "user")
 
 
 def in_order(found: dict[tuple[str, str], list[str]]) -> dict[tuple[str, str], list[int]]:

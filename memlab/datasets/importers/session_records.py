@@ -1,0 +1,108 @@
+"""Sessions of which several records hold a part: what a record repeats of those before it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from memlab.datasets.importers.export_messages import Message
+from memlab.datasets.importers.logged_calls import count_overlap, digest_beginnings
+
+
+class NamedSession:
+    """What is known so far of a session that several records name.
+
+    :param said: its messages.
+    :param records: digests of its records and of their beginnings, of those that have a time or an
+        id.
+    """
+
+    def __init__(self) -> None:
+        self.said, self.records = list[Message](), set[int]()
+
+    def add(self, turns: list[Message], mark: Any) -> tuple[int, int]:
+        """Take up a record.
+
+        A record is repeated if an earlier one with its time or id begins with it. It repeats what
+        the session ends with if it goes on beyond that, as calls that bring their history do, or if
+        its messages have the times or ids of those. Of others that say the same both are kept: a
+        quiz asks twice. The history from the first message on is read once and does not count.
+
+        :param mark: the id of the record or, without one, its time; ``None`` without both.
+        :returns: how many of its first messages are repeated, and how many of them count.
+        """
+        size = self._count_repeated(turns, mark)
+        is_history = size == len(self.said) < len(turns)
+        self.said += [dict(turn) for turn in turns[size:]]
+        if is_history:
+            return size, 0
+        return size, size
+
+    def _count_repeated(self, turns: list[Message], mark: Any) -> int:
+        if mark is not None:
+            records = [hash((mark, digest)) for digest in digest_beginnings(turns)]
+            if records[-1] in self.records:
+                return len(turns)
+            self.records.update(records)
+        size = count_overlap(self.said, turns)
+        if not size:
+            return 0
+        pairs = zip(self.said[-size:], turns[:size], strict=True)
+        marks = {_compare_marks(old, new) for old, new in pairs}
+        if "same" in marks:
+            return size
+        # Without the ids or times of what was said a record repeats it only on its way to more.
+        return 0 if "other" in marks or size == len(turns) else size
+
+
+def _compare_marks(old: Message, new: Message) -> str:
+    """Say whether the ids, else the times, of two messages are the ``same`` or ``other``.
+
+    :returns: nothing for messages without them.
+    """
+    for key in ("id", "timestamp"):
+        if old.get(key) and new.get(key):
+            return "same" if str(old[key]) == str(new[key]) else "other"
+    return ""
+
+
+class OwnSessions:
+    """Conversations that only name themselves, by ids that may begin anew in each file."""
+
+    def __init__(self) -> None:
+        self.copies = Counter[tuple[str, str]]()
+        self.names: dict[tuple[str, str], str] = {}
+        self.known: dict[tuple[str, str, int], list[str]] = {}
+
+    def begin(self, scope: str, name: str, turns: list[Message]) -> str:
+        """Give a session of its own to a conversation of a name."""
+        session = name
+        while (scope, session) in self.names:
+            self.copies[scope, name] += 1
+            session = f"{name} ({self.copies[scope, name] + 1})"
+        self.names[scope, session] = name
+        self._keep(scope, session, turns)
+        return session
+
+    def find(self, scope: str, name: str, turns: list[Message]) -> tuple[str, int]:
+        """Give the session of a conversation, and how many of its first messages are repeated.
+
+        One that begins with all that another of this name said, and goes on, is the same; any other
+        is one of its own.
+        """
+        digests = digest_beginnings(turns)
+        for size in reversed(range(len(turns))):
+            there = self.known.get((scope, name, digests[size]))
+            if there:
+                session = there.pop(0)
+                self._keep(scope, session, turns)
+                return session, size
+        return self.begin(scope, name, turns), 0
+
+    def is_of(self, scope: str, session: str, name: str) -> bool:
+        """Say whether a session is one of a conversation of a name."""
+        return self.names.get((scope, session)) == name
+
+    def _keep(self, scope: str, session: str, turns: list[Message]) -> None:
+        key = scope, self.names[scope, session], digest_beginnings(turns)[-1]
+        self.known.setdefault(key, []).append(session)
