@@ -218,12 +218,13 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
                 "file.filename",
             )
             known = first_field(part, *keys)
+            count_unread_texts(source, scope, part, keys, "")
             captions.append(f"{what}: {known}" if known else what)
         elif isinstance(said := part.get("text", part.get("refusal")), (str, dict)):
             texts.append(said if isinstance(said, str) else first_text(said.get("value")))
             count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
             if isinstance(said, dict):
-                count_unread_texts(source, scope, said, ("value", "annotations"), "")
+                count_unread_texts(source, scope, said, ("annotations",), texts[-1])
         elif kind or any(isinstance(each, str) and holds_words(each) for each in part.values()):
             source.drop(f"parts of the kind {kind or 'unknown'!r}", scope)
     return "\n".join(text for text in texts if text), "; ".join(captions)
