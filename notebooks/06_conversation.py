@@ -77,7 +77,7 @@ leaning = table.filter(~pl.col("kind").is_in(["complete", "topic"]))
 ends = {name: f"mean_{name}" for name in ("low", "high", "level")}
 fig = intervals.mean_intervals(leaning.with_columns(**ends), measure=f"recall_all@{k}", between=" → ")
 n = compared["query_id"].n_unique()
-caption = f"Complete recall in the first {k} turns by kind of follow-up (n = {n})."
+caption = f"Complete recall in the first {k} turns by kind of follow-up that leans on its history (all: n = {n})."
 export(fig, "follow-up-recall", data=table, caption=caption, **about)
 
 # %%

@@ -69,7 +69,7 @@ def spread_table(
     :returns: ``vectors``, ``of``, ``number`` (:data:`SPANNED`, :data:`LARGEST`, :data:`TOGETHER`),
         ``clusters`` (:data:`MEASURED`, :data:`PERMUTED`, :data:`WITHIN`), ``n`` questions, ``mean``
         with ``low`` and ``high`` at ``level``: of what is measured an interval over ``units`` of
-        ``unit``, of a control the middle of its draws; ``p``, two-sided, of the measured mean under
+        ``unit``, of a control the middle of its draws, its ``unit``; ``p``, two-sided, of the measured mean under
         a control. A number that no set has gives no row.
     """
     rows = list[dict[str, Any]]()
@@ -117,7 +117,8 @@ def _rows_of(
             own = {key: found[key] for key in _OF_MEASURED}
             rows.append({"clusters": MEASURED, **own, "p": None})
         ends = {end: found[f"chance_{end}"] for end in ("low", "high")}
-        about = {"n": found["n"], "mean": found["chance"], **ends, "level": LEVEL}
+        of_draws = {"level": LEVEL, "unit": "draw", "units": null.shape[0]}
+        about = {"n": found["n"], "mean": found["chance"], **ends, **of_draws}
         rows.append({"clusters": name, **about, "p": found["p"]})
     return rows
 

@@ -151,7 +151,7 @@ def both_maps(
     for way, centred in ((AS_ENCODED, False), (CENTRED, True)):
         scene = build_scene(bench, scope, clustering=None, seed=seed, centred=centred)
         share, _ = nearest_same_speaker(scene.compared, scene.turns["speaker"].to_list())
-        head = f"{way}: the most similar turn is the same speaker's for {share:.0%}"
+        head = f"{way}: the most similar turn is the same speaker's for {share:.0%} of turns"
         own = pl.col("turn_id")
         rank = own.replace_strict(ranks, default=None, return_dtype=pl.Int32)
         columns = {"panel": pl.lit(head), "evidence": own.is_in(evidence), "rank": rank}

@@ -30,8 +30,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's colours (2008) without yellow, which a white page swallows."""
 EVIDENCE = "#F0E442"
 """Okabe and Ito's yellow, always with a black edge: evidence, and nothing else, in every chart."""
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon")
-SHAPES = "●■◆▲✚✖▼⬟"
+SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "triangle-down", "pentagon")
+SHAPES = "●■◆✚▲✖▼⬟"
 INK, GREY, NOISE, RULE = "#222222", "#767676", "#C4C4C4", "#E6E6E6"
 FONT = f"{FAMILY}, Arial, Helvetica, DejaVu Sans, sans-serif"
 TEXT, SMALL = 10, 9
