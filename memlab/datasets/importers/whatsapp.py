@@ -244,8 +244,7 @@ def _parse_lines(text: str) -> Iterator[_Line | str]:
     """Give each line: as one that begins a message, or as it is."""
     for ended in text.split("\n"):
         raw = ended.rstrip("\r")
-        start = raw[:_LONGEST_HEADER].translate(words.DIGITS)
-        found = _START.match(_TIME_FIRST.sub(r"\1\3, \2", start))
+        found = _START.match(_begin_with_date(raw[:_LONGEST_HEADER]))
         if found is None:
             yield raw
             continue
@@ -258,6 +257,17 @@ def _parse_lines(text: str) -> Iterator[_Line | str]:
         half, beside = _read_beside(before, after)
         sender, sender_end = _find_sender(raw, found.end())
         yield _Line(date, clock, half, beside, form, raw, found.end(), sender, sender_end)
+
+
+def _begin_with_date(start: str) -> str:
+    """Write the start of a line in ASCII digits, and its date before its time."""
+    if not start.isascii():
+        start = start.translate(words.DIGITS)
+    found = _TIME_FIRST.match(start)
+    if found is None:
+        return start
+    opening, time, date = found.groups()
+    return f"{opening}{date}, {time}{start[found.end() :]}"
 
 
 @lru_cache(64)
