@@ -20,13 +20,24 @@ def get_nested(value: Any, path: str) -> Any:
     ('user', None)
     """
     for key in path.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
     return value
 
 
 def get_list(value: Any, path: str) -> list[Any]:
     """Follow keys into objects to a list; anything else is an empty one."""
     return list_or_empty(get_nested(value, path))
+
+
+def get_objects(value: Any, path: str) -> list[dict[str, Any]]:
+    """Follow keys into objects to a list, and give the objects in it.
+
+    >>> get_objects({"files": [{"name": "a.pdf"}, None]}, "files")
+    [{'name': 'a.pdf'}]
+    """
+    return [each for each in get_list(value, path) if isinstance(each, dict)]
 
 
 def join_names(*names: str) -> str:
@@ -40,17 +51,18 @@ def join_names(*names: str) -> str:
 
 def list_or_empty(value: Any) -> list[Any]:
     """Give a list as it is, and anything else as an empty one."""
-    return value if isinstance(value, list) else []
+    if isinstance(value, list):
+        return value
+    return []
 
 
 def first_text(*values: Any) -> str:
     """Give the first value that can name something, as text without white space around it; empty if none can."""
     for value in values:
-        if (
-            isinstance(value, (str, int))
-            and not isinstance(value, bool)
-            and (text := str(value).strip())
-        ):
+        if not isinstance(value, (str, int)) or isinstance(value, bool):
+            continue
+        text = str(value).strip()
+        if text:
             return UNREADABLE.sub("\ufffd", text)
     return ""
 
@@ -61,23 +73,29 @@ def first_field(value: Any, *paths: str) -> str:
     >>> first_field({"author": {"name": "Ann"}}, "title", "author.nick", "author.name")
     'Ann'
     """
-    return first_text(*(get_nested(value, path) for path in paths))
+    for path in paths:
+        text = first_text(get_nested(value, path))
+        if text:
+            return text
+    return ""
 
 
 def first_time(*values: Any) -> Any:
     """Give the first value that may be a time, out of the object around it; ``None`` where none is."""
     for each in values:
         value = unwrap_time(each)
-        if isinstance(value, (str, int, float, datetime)) and value and value is not True:
+        if value is True or not isinstance(value, (str, int, float, datetime)):
+            continue
+        if value:
             return value
     return None
 
 
 def decode_json(value: Any) -> Any:
     """Decode JSON in a string, as tables have it; anything else stays as it is."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
