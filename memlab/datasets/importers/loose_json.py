@@ -80,6 +80,19 @@ def first_field(value: Any, *paths: str) -> str:
     return ""
 
 
+def first_filled(value: Any, *paths: str) -> Any:
+    """Give the first field of an object, or of those within it, that is not empty; ``None`` if none is.
+
+    >>> first_filled({"messages": [], "data": {"turns": [1]}}, "messages", "data.turns")
+    [1]
+    """
+    for path in paths:
+        found = get_nested(value, path)
+        if found:
+            return found
+    return None
+
+
 def first_time(*values: Any) -> Any:
     """Give the first value that may be a time, out of the object around it; ``None`` where none is."""
     for each in values:
