@@ -7,9 +7,9 @@ themselves.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -45,14 +45,13 @@ _SAID = re.compile(
 _MARKED = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 _LINES = [{"type", "sessionId"}, {"parentUuid", "isSidechain"}, {"type", "summary", "leafUuid"}]
 _LINES += [{"type", "messageId", "snapshot"}]
-
-
 _READ = {"message.content", "toolUseResult", "attachment", "cwd", "gitBranch"}
 
 
 def is_claude_code_export(file: Source) -> bool:
-    others = {"traceId", "observations", "run_type", "scope"}
-    return not file.keys & others and any(keys <= file.keys for keys in _LINES)
+    if file.keys & {"traceId", "observations", "run_type", "scope"}:
+        return False
+    return any(keys <= file.keys for keys in _LINES)
 
 
 def read_claude_code_export(source: Source) -> Iterator[Message]:
@@ -61,24 +60,23 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
     What was taken back (rewound) and asked anew is another branch.
     """
     for file, lines in groupby(source.member_values(), lambda value: value[0].name):
-        tree, said = _Tree(), list[tuple[str, Message]]()
+        tree = _Tree()
+        found = list[tuple[str, Message]]()
         for _, _, line in lines:
-            messages = _read_line(source, line, PurePosixPath(file).stem)
-            own = tree.add(line, said=bool(messages))
-            said += [(own, message) for message in messages]
+            message = _read_line(source, line, PurePosixPath(file).stem)
+            own = tree.add(line, said=message is not None)
+            if message is not None:
+                found.append((own, message))
         rewound = tree.find_rewound()
-        for own, message in said:
+        for own, message in found:
             if own in rewound:
                 source.drop("messages of other branches", OWNER_SCOPE)
-            else:
-                yield from make_message(
-                    source,
-                    OWNER_SCOPE,
-                    message.pop("role"),
-                    message.pop("text"),
-                    shared_ids=True,  # a session that another was forked from is in both files
-                    **message,
-                )
+                continue
+            role = message.pop("role")
+            text = message.pop("text")
+            # A session that another was forked from is in both files.
+            message["shared_ids"] = True
+            yield from make_message(source, OWNER_SCOPE, role, text, **message)
 
 
 @dataclass
@@ -99,16 +97,16 @@ class _Tree:
         own = first_field(line, "uuid")
         if not own or own in self.parents or line.get("isSidechain") is True:
             return own
-        kind, parts = line.get("type"), get_list(line, "message.content")
-        results = any(get_nested(part, "type") == "tool_result" for part in parts)
-        typed = said and kind == "user" and not results
-        self.parents[own] = first_field(line, "parentUuid", "logicalParentUuid")
-        last = self.below.get(self.parents[own], "")
-        self.below[own] = (
-            own
-            if typed or results or kind == "assistant" or line.get("logicalParentUuid")
-            else last
-        )
+        kind = line.get("type")
+        parts = get_list(line, "message.content")
+        has_results = any(get_nested(part, "type") == "tool_result" for part in parts)
+        typed = said and kind == "user" and not has_results
+        parent = first_field(line, "parentUuid", "logicalParentUuid")
+        last = self.below.get(parent, "")
+        self.parents[own] = parent
+        self.below[own] = last
+        if typed or has_results or kind == "assistant" or line.get("logicalParentUuid"):
+            self.below[own] = own
         if typed and last:  # the first prompt of a file, or after /clear, replaces none
             self.prompts.setdefault(last, []).append(own)
         return own
@@ -118,65 +116,76 @@ class _Tree:
 
         The results of tools that ran side by side follow one message too, and stay.
         """
-        newest = {own: n for n, own in enumerate(self.parents)}
+        newest = dict(zip(self.parents, count(), strict=False))
         for own, parent in reversed(self.parents.items()):
             if parent in newest:
                 newest[parent] = max(newest[parent], newest[own])
-        left = {
-            own
-            for typed in self.prompts.values()
-            for own in typed
-            if own != max(typed, key=newest.__getitem__)
-        }
+        left = set[str]()
+        for typed in self.prompts.values():
+            latest = max(typed, key=newest.__getitem__)
+            left.update(own for own in typed if own != latest)
         for own, parent in self.parents.items():
             if parent in left:
                 left.add(own)
         return left
 
 
-def _read_line(source: Source, line: Any, file: str) -> Sequence[Message]:
-    role, said, queued = (
-        get_nested(line, "type"),
-        get_nested(line, "message"),
-        get_nested(line, "attachment"),
-    )
-    if (
-        first_field(queued, "type") == "queued_command"
-        and first_field(queued, "commandMode") == "prompt"
-    ):
-        # What a person writes while Claude works; other sessions and channels queue prompts too.
-        typed = queued.get("isMeta") is not True and first_field(queued, "origin.kind") in (
-            "",
-            "human",
-        )
-        role, said = ("user", {"content": queued.get("prompt")}) if typed else (role, said)
-    if role not in ("user", "assistant") or not isinstance(said, dict):
-        return source.drop("lines about the session", OWNER_SCOPE)
-    if line.get("isSidechain") is True:
-        return source.drop("messages of side chains", OWNER_SCOPE)
-    if any(line.get(key) is True for key in _MARKED) or said.get("model") == "<synthetic>":
-        return source.drop("system messages", OWNER_SCOPE)
-    text, caption = text_and_caption(source, OWNER_SCOPE, said.get("content"))
-    words = [
-        w for part in get_list(said, "content") for w in _SAID.findall(first_field(part, "content"))
-    ]
-    if isinstance(answers := get_nested(line, "toolUseResult.answers"), dict):
-        words += [f"{asked} {answer}" for asked, answer in answers.items()]
-    text = "\n".join([text, *words])
+def _read_line(source: Source, line: Any, file: str) -> Message | None:
+    """Read a line; one that is no message of a person or of Claude is counted."""
+    role = get_nested(line, "type")
+    message = get_nested(line, "message")
+    if _is_typed_meanwhile(get_nested(line, "attachment")):
+        role = "user"
+        message = {"content": line["attachment"].get("prompt")}
+    left_out = ""
+    if role not in ("user", "assistant") or not isinstance(message, dict):
+        left_out = "lines about the session"
+    elif line.get("isSidechain") is True:
+        left_out = "messages of side chains"
+    elif message.get("model") == "<synthetic>" or any(line.get(key) is True for key in _MARKED):
+        left_out = "system messages"
+    if left_out:
+        source.drop(left_out, OWNER_SCOPE)
+        return None
+    text, caption = text_and_caption(source, OWNER_SCOPE, message.get("content"))
+    text = "\n".join([text, *_list_answers(line, message)])
     spoken = text.strip()
     if role == "user":
         spoken, blocks = _TAGGED.subn("", _COMMAND.sub(r"\1 \2", text))
         spoken = spoken.strip()
         if spoken:
             source.drop("blocks of Claude Code beside what was typed", OWNER_SCOPE, blocks)
-    if (text.strip() and not spoken and not caption) or (role == "user" and _META.match(spoken)):
-        return source.drop("system messages", OWNER_SCOPE)
-    if not spoken and not caption and get_list(said, "content"):
-        return ()  # Its parts are counted.
+        if _META.match(spoken) or (text.strip() and not spoken and not caption):
+            source.drop("system messages", OWNER_SCOPE)
+            return None
+    if not spoken and not caption and get_list(message, "content"):
+        return None  # its parts are counted
     count_unread_texts(source, OWNER_SCOPE, line, _READ, spoken)
-    own, session = (
-        first_field(line, "forkedFrom.messageUuid", "uuid"),
-        first_text(line.get("sessionId"), file),
-    )
-    more = {"caption": caption, "session": session, "id": own, "timestamp": line.get("timestamp")}
-    return [{"role": role, "text": spoken, **more}]
+    return {
+        "role": role,
+        "text": spoken,
+        "caption": caption,
+        "session": first_text(line.get("sessionId"), file),
+        "id": first_field(line, "forkedFrom.messageUuid", "uuid"),
+        "timestamp": line.get("timestamp"),
+    }
+
+
+def _is_typed_meanwhile(queued: Any) -> bool:
+    """Say whether a person wrote something while Claude worked; other sessions and channels queue prompts too."""
+    if first_field(queued, "type") != "queued_command" or queued.get("isMeta") is True:
+        return False
+    if first_field(queued, "commandMode") != "prompt":
+        return False
+    return first_field(queued, "origin.kind") in ("", "human")
+
+
+def _list_answers(line: dict[str, Any], message: dict[str, Any]) -> list[str]:
+    """Give the words of a person in the results of tools: why a call was refused, what they chose."""
+    words = list[str]()
+    for part in get_list(message, "content"):
+        words += _SAID.findall(first_field(part, "content"))
+    answers = get_nested(line, "toolUseResult.answers")
+    if isinstance(answers, dict):
+        words += [f"{asked} {answer}" for asked, answer in answers.items()]
+    return words

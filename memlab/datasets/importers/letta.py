@@ -23,6 +23,7 @@ from memlab.datasets.importers.export_messages import (
 from memlab.datasets.importers.loose_json import (
     decode_json,
     first_field,
+    first_text,
     get_list,
     get_nested,
     get_objects,
@@ -53,8 +54,8 @@ def read_letta_export(source: Source) -> Iterator[Message]:
 def _read_agent_file(source: Source, record: Record, *, names: dict[str, str]) -> Iterator[Message]:
     """Read the agents of a file, or the message that a record is."""
     for agent in record.take("agents", fields.check_list, []) or [record]:
-        called = first_field(agent, "name", "id") or "agent"
-        scope = name_chat(names, first_field(agent, "id") or called, called)
+        called = first_text(first_field(agent, "name", "id"), "agent")
+        scope = name_chat(names, first_text(get_nested(agent, "id"), called), called)
         newer = get_nested(agent, "agent_type") == "letta_v1_agent"
         for each in get_list(agent, "messages"):
             yield from _read_message(source, scope, each, is_newer=newer)
@@ -72,10 +73,7 @@ def _read_message(source: Source, scope: str, each: Any, *, is_newer: bool) -> S
     :param is_newer: whether the agent speaks in its text, and not by a tool.
     """
     role = get_nested(each, "role")
-    known = role
-    if role and role not in ("user", "assistant", "tool"):
-        known = "system"
-    if not is_spoken_role(source, scope, known or None):
+    if not is_spoken_role(source, scope, _known_role(role)):
         return ()
     content = each.get("content")
     if content is None:
@@ -98,6 +96,15 @@ def _read_message(source: Source, scope: str, each: Any, *, is_newer: bool) -> S
     count_unread_texts(source, scope, each, _READ, text)
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
     return make_message(source, scope, role, text, timestamp=each.get("created_at"), **more)
+
+
+def _known_role(role: Any) -> str | None:
+    """Give the role of a message; any that is not known is one of the system."""
+    if not role:
+        return None
+    if role in ("user", "assistant", "tool"):
+        return str(role)
+    return "system"
 
 
 def _read_sent(call: dict[str, Any]) -> str:

@@ -31,6 +31,19 @@ def get_list(value: Any, path: str) -> list[Any]:
     return list_or_empty(get_nested(value, path))
 
 
+def first_list(value: Any, *paths: str) -> list[Any]:
+    """Give the first field that is a list with something in it; an empty list if none is.
+
+    >>> first_list({"results": [], "memories": [1]}, "results", "memories")
+    [1]
+    """
+    for path in paths:
+        found = get_list(value, path)
+        if found:
+            return found
+    return []
+
+
 def get_objects(value: Any, path: str) -> list[dict[str, Any]]:
     """Follow keys into objects to a list, and give the objects in it.
 

@@ -14,7 +14,13 @@ from memlab.datasets.importers.export_messages import (
     name_conversation,
     read_turns,
 )
-from memlab.datasets.importers.loose_json import first_field, first_time, get_list, get_nested
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_list,
+    first_text,
+    first_time,
+    get_nested,
+)
 from memlab.datasets.source import Source
 
 _MEMORY = {"memory", "old_memory", "new_memory", "memory_id"}
@@ -31,10 +37,10 @@ def is_mem0_dump(file: Source) -> bool:
 def read_mem0_dump(source: Source) -> Iterator[Message]:
     """Read the messages that memories were made of; a memory alone is no message, and is counted."""
     for file, number, raw in source.member_values():
-        entries = get_list(raw, "results") or get_list(raw, "memories") or [raw]
+        entries = first_list(raw, "results", "memories") or [raw]
         for entry in entries:
-            scope = first_field(entry, "user_id", "agent_id") or OWNER_SCOPE
-            listed = get_list(entry, "input") or get_list(entry, "messages")
+            scope = first_text(first_field(entry, "user_id", "agent_id"), OWNER_SCOPE)
+            listed = first_list(entry, "input", "messages")
             if not listed:
                 source.drop("facts without their messages", scope)
             turns = list(read_turns(source, scope, listed))

@@ -11,7 +11,7 @@ from typing import Any
 
 from memlab.datasets.importers.conversation_rows import read_thread
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, name_conversation
-from memlab.datasets.importers.loose_json import decode_json, first_field, get_nested
+from memlab.datasets.importers.loose_json import decode_json, first_field, first_text, get_nested
 from memlab.datasets.importers.openai_messages import ConversationReader
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
@@ -48,7 +48,7 @@ def read_sharegpt(source: Source) -> Iterator[Message]:
                 source.drop("system messages", OWNER_SCOPE)
             turns = list(chain.from_iterable(map(_split_pair, listed)))
             place = name_conversation(source, file, number)
-            session = first_field(raw, "id") or read_thread(raw)[0]
+            session = first_text(get_nested(raw, "id"), read_thread(raw)[0])
             if session in sessions:  # an id that two have names neither
                 session = f"{session} ({place})"
             if session:
