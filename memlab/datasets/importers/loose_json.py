@@ -20,9 +20,7 @@ def get_nested(value: Any, path: str) -> Any:
     ('user', None)
     """
     for key in path.split("."):
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
+        value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
