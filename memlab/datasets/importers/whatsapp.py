@@ -10,12 +10,12 @@ on iPhones, and by its words (:mod:`memlab.datasets.importers.whatsapp_words`).
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from memlab.datasets.chatlog import messenger_role
@@ -190,13 +190,11 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
     names = dict[str, str]()
     chats = dict[str, dict[str, Counter[tuple[datetime | None, str]]]]()
     for file in source.members:
-        text = file.text()
-        lines = _join_continuations(list(_parse_lines(text)))
-        if not lines:
-            file.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
-        _assign_times(file, lines)
-        every = len(lines)
-        lines = list(_merge_pasted_lines(lines))
+        headed, readable = _read_headed_lines(file)
+        _assign_times(file, headed)
+        lines = deque(_merge_pasted_lines(headed))
+        pasted = len(headed) - len(lines)
+        del headed
         people = _find_people(lines)
         called = _name_chat(file, lines, people)
         plain = _COPY.sub("", called)
@@ -204,18 +202,29 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
             called = plain
         same_name = chats.setdefault(plain, {})
         scope = _find_chat(same_name, lines, people) or name_chat(names, file.stem, called)
-        source.keep("pasted lines", scope, "kept in the messages around them", every - len(lines))
+        source.keep("pasted lines", scope, "kept in the messages around them", pasted)
         if scope in same_name:
-            lines = list(_drop_repeated(source, scope, lines, same_name[scope]))
+            lines = deque(_drop_repeated(source, scope, lines, same_name[scope]))
         if len(source.members) > 1:
             same_name.setdefault(scope, Counter()).update(line.key for line in lines)
-        readable = not UNREADABLE.search(text) and not UNREADABLE.search(scope)
-        for line in lines:
+        if UNREADABLE.search(scope):
+            readable = False
+        while lines:  # each is let go of when it is read: a chat may have a million
+            line = lines.popleft()
             yield from _read_message(source, scope, line, people, readable=readable)
 
 
+def _read_headed_lines(file: Source) -> tuple[list[_Line], bool]:
+    """Read the lines that begin messages, and say whether a text can hold all characters of the file."""
+    text = file.text()
+    lines = _join_continuations(list(_parse_lines(text)))
+    if not lines:
+        file.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
+    return lines, UNREADABLE.search(text) is None
+
+
 def _find_chat(
-    chats: dict[str, Counter[tuple[datetime | None, str]]], lines: list[_Line], people: _People
+    chats: dict[str, Counter[tuple[datetime | None, str]]], lines: Iterable[_Line], people: _People
 ) -> str:
     """Find the chat of the same name that holds some of the messages; empty where none does."""
     if not chats:
@@ -228,7 +237,7 @@ def _find_chat(
 
 
 def _drop_repeated(
-    source: Source, scope: str, lines: list[_Line], there: Counter[tuple[datetime | None, str]]
+    source: Source, scope: str, lines: Iterable[_Line], there: Counter[tuple[datetime | None, str]]
 ) -> Iterator[_Line]:
     """Give the lines that are not there yet."""
     repeated = Counter(line.key for line in lines) & there
@@ -501,7 +510,7 @@ def _stands_alone(line: _Line, following: list[_Line]) -> bool:
     return 2 * len(behind) > len(following) and line.sender not in behind
 
 
-def _find_people(lines: list[_Line]) -> _People:
+def _find_people(lines: Iterable[_Line]) -> _People:
     """Find the senders; a name has a colon where all its messages go on the same way after it.
 
     An event of the group with a colon in it has no sender, but what begins three times the same way
@@ -536,14 +545,14 @@ def _find_second(lines: list[_Line]) -> str:
     return second
 
 
-def _name_chat(file: Source, lines: list[_Line], people: _People) -> str:
+def _name_chat(file: Source, lines: Iterable[_Line], people: _People) -> str:
     """Name the chat: by its file or archive, by who brings the notice of encryption, or by its folder."""
     stem = file.path.stem
     for called in (stem, *(folder.stem for folder in list(file.path.parents)[:2])):
         chat = _read_title(called)
         if chat:
             return chat
-    for line in lines[:3]:
+    for line in islice(lines, 3):
         sender, text = people.split_sender(line)
         if sender and words.patterns().encrypted.search(text):
             return sender
