@@ -56,7 +56,9 @@ def list_formats() -> list[str]:
 
 
 def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[Source]:
-    """Choose the files that the reader of an export reads; one that is given alone it reads in any case.
+    """Choose the files that the reader of an export reads.
+
+    One that is given alone it reads in any case.
 
     :raises DataError: when there is none.
     """
@@ -76,7 +78,9 @@ def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[
 
 
 def without_sent_files(files: list[Source]) -> list[Source]:
-    """Leave out the files that people sent in a chat, which may be chats too, unless there is nothing else."""
+    """Leave out the files that people sent in a chat, which may be chats too, unless there
+    is nothing else.
+    """
     sent: set[int] = set()
     for find in dict.fromkeys(formats.describe(name).sent for name in formats):
         if find is not None:
@@ -91,7 +95,9 @@ def _asked_at(name: str) -> tuple[bool, int]:
 
 
 def _asked_before_refusal() -> list[str]:
-    """List the formats that are asked before a file may be refused: those of plug-ins, and exports."""
+    """List the formats that are asked before a file may be refused: those of plug-ins, and
+    exports.
+    """
     last = True, _KINDS.index("export")
     return [name for name in list_formats() if _asked_at(name) <= last]
 
@@ -122,7 +128,9 @@ def _first_that_fits(file: Source, names: Iterable[str], *, refuse: bool = True)
 
 
 def _recognise(file: Source, names: list[str], *, refuse: bool = True) -> str | None:
-    """Find the first of some formats that recognises a file, whose first record may be longer than its beginning."""
+    """Find the first of some formats that recognises a file, whose first record may be
+    longer than its beginning.
+    """
     found = _first_that_fits(file, names, refuse=refuse)
     if found is None and file.look_further():
         found = _first_that_fits(file, names, refuse=refuse)
@@ -130,7 +138,9 @@ def _recognise(file: Source, names: list[str], *, refuse: bool = True) -> str | 
 
 
 def _refusal(file: Source) -> str | None:
-    """Say what a file is that is known and cannot be read, and what to do; ``None`` for any other."""
+    """Say what a file is that is known and cannot be read, and what to do; ``None`` for any
+    other.
+    """
     for refuse in dict.fromkeys(formats.describe(name).refuse for name in formats):
         if refuse is None:
             continue
@@ -191,7 +201,9 @@ class _Findings:
     alone: dict[str, str] = field(default_factory=dict)
 
     def add(self, file: Source, exports: list[str], others: list[str]) -> None:
-        """Take up a file: as one of an export, else as one that is refused, else as one of another format."""
+        """Take up a file: as one of an export, else as one that is refused, else as one
+        of another format.
+        """
         kind = _recognise(file, exports)
         if kind is not None:
             self.exports.setdefault(kind, file.name)
@@ -206,7 +218,10 @@ class _Findings:
 
 
 def _detect_export(source: Source) -> str:
-    """Find the tool of a folder or an archive; of many files the first are looked at, and some out of the rest."""
+    """Find the tool of a folder or an archive.
+
+    Of many files the first are looked at, and some out of the rest.
+    """
     files = without_sent_files(source.files())
     names = list_formats()
     exports = [name for name in names if formats.describe(name).kind == "export"]

@@ -1,4 +1,5 @@
-"""Fields of records of unknown quality: :meth:`Record.take` gives the value or raises :class:`BadField`.
+"""Fields of records of unknown quality: :meth:`Record.take` gives the value or raises
+:class:`BadField`.
 
 A kind is a function of a value and its place: ``text``, ``name``, ``answer`` … Each says what it
 found and expected.
@@ -29,7 +30,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 1, 2, tzinfo=UTC)
 _HIGHEST_GRADE = 2**31 - 1  # that a column of grades and trec_eval can hold
 _UNITS = ((10**18, 0.001), (10**17, 1_000_000), (10**14, 1), (10**11, 1_000))
-"""From which count on a number since 1970 is one of nanoseconds, of nothing, of micro-, of milliseconds."""
+"""From which count on a number since 1970 is one of nanoseconds, of nothing, of micro-, of
+milliseconds.
+"""
 _SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d")
 _EPOCH_TEXT = re.compile(r"[0-9]{9,13}(\.[0-9]+)?|[0-9]{16}|[0-9]{19}")
 
@@ -79,7 +82,8 @@ class Record(dict[str, Any]):
     :param where: its place, which messages put before the names of its fields.
 
     >>> from memlab.datasets.fields import Record, check_name, check_text
-    >>> Record({"text": "Hello", "role": None}).take("text", check_text), Record({}).take("role", check_name, "user")
+    >>> record = Record({"text": "Hello", "role": None})
+    >>> record.take("text", check_text), record.take("role", check_name, "user")
     ('Hello', 'user')
     >>> Record({"text": 1}, "messages[0]").take("text", check_text)
     Traceback (most recent call last):
@@ -130,7 +134,9 @@ def describe_value(value: Any) -> str:
 
 
 def escape_surrogates(text: str) -> str:
-    """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or log can take."""
+    """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or
+    log can take.
+    """
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -147,7 +153,10 @@ check_integer = partial(_check_type, kind=int, expected="a whole number")
 
 
 def check_text(value: Any, where: str) -> str:
-    """Check a string; text that no Unicode encoding or C string can hold is refused rather than changed."""
+    """Check a string.
+
+    Text that no Unicode encoding or C string can hold is refused rather than changed.
+    """
     given = _check_type(value, where, str, "a string")
     if "\x00" in given:
         raise BadField(where, f"a NUL character at {given.index(chr(0))}", "text without it")
@@ -196,7 +205,9 @@ def check_judgement(value: Any, where: str) -> tuple[str, int]:
 
 
 def check_answer(value: Any, where: str) -> str | None:
-    """Check an answer: a string, a number (which becomes a string), null, or a list of these, which is joined."""
+    """Check an answer: a string, a number (which becomes a string), null, or a list of
+    these, which is joined.
+    """
     if isinstance(value, list):
         parts = (check_answer(part, f"{where}[{place}]") for place, part in enumerate(value))
         return "; ".join(filter(None, parts)) or None
@@ -218,7 +229,9 @@ def check_rubric(value: Any, where: str) -> list[str] | None:
 
 
 def parse_time(value: Any, where: str, order: str | None = None) -> datetime:
-    """Read a time as ISO 8601 or a tool writes it, a count since 1970, or a datetime; one without a zone stays so.
+    """Read a time as ISO 8601 or a tool writes it, a count since 1970, or a datetime.
+
+    One without a zone stays so.
 
     :param value: see :mod:`memlab.datasets.time_forms` for texts and objects; a number is seconds,
         or from its size milliseconds, microseconds or nanoseconds since 1970.
@@ -304,7 +317,9 @@ def make_date_parser(*forms: str, example: str) -> Callable[..., datetime]:
 
 
 def place_in_zone(time: datetime, zone: tzinfo, latest: datetime | None) -> datetime:
-    """Give a time in UTC; in the hour that comes twice when clocks are put back, the second one where the first lies
+    """Give a time in UTC.
+
+    In the hour that comes twice when clocks are put back, it is the second one where the first lies
     more than a minute before what was said already.
 
     :param zone: of a time that has none.

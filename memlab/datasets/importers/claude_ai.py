@@ -1,4 +1,5 @@
-"""Claude.ai's ``conversations.json``: messages of content blocks, with branches where a message names its parent.
+"""Claude.ai's ``conversations.json``: messages of content blocks, with branches where a message
+names its parent.
 
 Layout: MemPalace issues 677 and 646, Sinity/polylogue ``docs/providers/claude-ai.md``. The root's
 parent is ``00000000-0000-4000-8000-000000000000``; ``current_leaf_message_uuid`` is there in dumps
@@ -40,7 +41,8 @@ from memlab.datasets.unread_texts import count_unread_texts
 _DOCUMENTS = {("tool_use", "artifacts"), ("tool_use", "create_file")}
 _UNSHOWN = re.compile(
     r"\s*```[ \t]*\n?(?=[^`\n]*\b(?:device|mobile|app|client|version|platform)\b)"
-    r"[^`\n]*\b(?:not|isn[’']t|aren[’']t)\b[^`\n]{0,20}\b(?:supported|available)\b[^`\n]*\n?\s*```\s*"
+    r"[^`\n]*\b(?:not|isn[’']t|aren[’']t)\b[^`\n]{0,20}\b(?:supported|available)\b[^`\n]*"
+    r"\n?\s*```\s*"
 )
 """What stands in place of a block: that this device, or the mobile app, does not show it."""
 _ONLY_UNSHOWN = re.compile(r"This block is not supported on your current device yet\.?")
@@ -123,7 +125,9 @@ def _is_document(block: Any) -> bool:
 
 
 def _list_pasted(source: Source, scope: str, files: list[Any], *, beside: str) -> list[str]:
-    """Give the texts of attachments that were pasted: beside no other text, or without the name of a file."""
+    """Give the texts of attachments that were pasted: beside no other text, or without the
+    name of a file.
+    """
     pasted = list[str]()
     for file in files:
         text = first_field(file, "extracted_content")
@@ -137,7 +141,9 @@ def _list_pasted(source: Source, scope: str, files: list[Any], *, beside: str) -
 
 
 def _split_design(each: Any) -> Iterator[Any]:
-    """Give a message of Claude Design as messages of a chat: what its user wrote while Claude worked is one too."""
+    """Give a message of Claude Design as messages of a chat: what its user wrote while
+    Claude worked is one too.
+    """
     if not isinstance(each, dict):
         yield each
         return

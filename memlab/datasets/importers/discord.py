@@ -70,7 +70,10 @@ def is_discord_export(file: Source) -> bool:
 
 
 def read_discord_export(source: Source) -> Iterator[Message]:
-    """Read every channel as a scope; a bot is no assistant unless its name says so or it was named."""
+    """Read every channel as a scope.
+
+    A bot is no assistant unless its name says so or it was named.
+    """
     names = dict[str, str]()
     people = _People()
     for file in source.members:

@@ -1,4 +1,6 @@
-"""Values out of JSON that nobody checked: what is missing or of another kind is empty, never an error."""
+"""Values out of JSON that nobody checked: what is missing or of another kind is empty, never an
+error.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,10 @@ def list_or_empty(value: Any) -> list[Any]:
 
 
 def first_text(*values: Any) -> str:
-    """Give the first value that can name something, as text without white space around it; empty if none can."""
+    """Give the first value that can name something, as text without white space around it.
+
+    It is empty if none can.
+    """
     for value in values:
         if not isinstance(value, (str, int)) or isinstance(value, bool):
             continue
@@ -79,7 +84,9 @@ def first_text(*values: Any) -> str:
 
 
 def first_field(value: Any, *paths: str) -> str:
-    """Give the first field of an object, or of those within it, that can name something; empty if none can.
+    """Give the first field of an object, or of those within it, that can name something.
+
+    It is empty if none can.
 
     >>> first_field({"author": {"name": "Ann"}}, "title", "author.nick", "author.name")
     'Ann'
@@ -92,7 +99,8 @@ def first_field(value: Any, *paths: str) -> str:
 
 
 def first_filled(value: Any, *paths: str) -> Any:
-    """Give the first field of an object, or of those within it, that is not empty; ``None`` if none is.
+    """Give the first field of an object, or of those within it, that is not empty; ``None``
+    if none is.
 
     >>> first_filled({"messages": [], "data": {"turns": [1]}}, "messages", "data.turns")
     [1]
@@ -105,7 +113,9 @@ def first_filled(value: Any, *paths: str) -> Any:
 
 
 def first_time(*values: Any) -> Any:
-    """Give the first value that may be a time, out of the object around it; ``None`` where none is."""
+    """Give the first value that may be a time, out of the object around it; ``None`` where
+    none is.
+    """
     for each in values:
         value = unwrap_time(each)
         if value is True or not isinstance(value, (str, int, float, datetime)):

@@ -35,7 +35,10 @@ def is_mem0_dump(file: Source) -> bool:
 
 
 def read_mem0_dump(source: Source) -> Iterator[Message]:
-    """Read the messages that memories were made of; a memory alone is no message, and is counted."""
+    """Read the messages that memories were made of.
+
+    A memory alone is no message, and is counted.
+    """
     for file, number, raw in source.member_values():
         entries = first_list(raw, "results", "memories") or [raw]
         for entry in entries:

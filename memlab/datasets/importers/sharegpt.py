@@ -34,7 +34,10 @@ def is_sharegpt_list(file: Source) -> bool:
 
 
 def read_sharegpt(source: Source) -> Iterator[Message]:
-    """Read every conversation as a session; a pair of question and answer is two messages, a row alone is one."""
+    """Read every conversation as a session.
+
+    A pair of question and answer is two messages, a row alone is one.
+    """
     reader = ConversationReader(source)
     sessions = set[str]()
     for _, values in groupby(source.member_values(), lambda value: value[0].name):

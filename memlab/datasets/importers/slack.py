@@ -1,4 +1,6 @@
-"""Slack's export: ``users.json``, ``channels.json`` and a folder a channel with a file a day; or one such file.
+"""Slack's export: ``users.json``, ``channels.json`` and a folder a channel with a file a day.
+
+Or one such file.
 
 Layout: Slack's page on reading exports, hfaran/slack-export-viewer. A thread is a session; what
 stands outside of threads is split by silence.
@@ -94,7 +96,9 @@ def is_slack_export(file: Source) -> bool:
 
 @dataclass
 class _Directory:
-    """Who and what the ids of an export stand for; of two workspaces beside each other they are different.
+    """Who and what the ids of an export stand for.
+
+    Of two workspaces beside each other they are different.
 
     :param people: names by the ids of users, ``humans``: ids of those whom the list says to be no
         bots, ``bots``: ids of those who are none.
@@ -121,7 +125,10 @@ class _Directory:
         return name_person(self.taken, channel, user, called)
 
     def find_channel(self, file: Source, place: str) -> str:
-        """Give the id of a conversation from a list above its file; where it is in none, what its folder is called."""
+        """Give the id of a conversation from a list above its file.
+
+        Where it is in none, what its folder is called.
+        """
         for folder in PurePosixPath(file.name).parents:
             found = self.ids.get((str(folder), place))
             if found is not None:
@@ -174,7 +181,10 @@ def read_slack_export(source: Source) -> Iterator[Message]:
 
 
 def _read_directory(source: Source) -> _Directory:
-    """Read the lists of an export; of a single file or folder, those that lie beside or above it."""
+    """Read the lists of an export.
+
+    Of a single file or folder, those that lie beside or above it.
+    """
     found = [file for file in source.files() if PurePosixPath(file.name).name in TABLES]
     if not found:
         for folder in (source.path, *source.path.parents[:2]):
@@ -193,7 +203,9 @@ def _read_directory(source: Source) -> _Directory:
 
 
 def _read_guests(source: Source, known: _Directory) -> None:
-    """Name the guests of shared channels, who are in no list, by the profiles that some of their messages have."""
+    """Name the guests of shared channels, who are in no list, by the profiles that some of
+    their messages have.
+    """
     for file in source.members:
         there = set[str]()
         with file.open() as raw:
@@ -280,7 +292,10 @@ def _name_sender(each: dict[str, Any], user: str, known: _Directory) -> str:
 def _choose_attachments(
     source: Source, scope: str, each: dict[str, Any], *, is_person: bool
 ) -> list[dict[str, Any]]:
-    """Choose what is part of a message; beside the text of a person the others are previews of its links."""
+    """Choose what is part of a message.
+
+    Beside the text of a person the others are previews of its links.
+    """
     shown = get_objects(each, "attachments")
     if not is_person:
         return shown
@@ -321,7 +336,9 @@ def _read_files(source: Source, scope: str, each: dict[str, Any]) -> tuple[list[
 
 
 def _read_file(file: dict[str, Any]) -> str:
-    """Give what an export has of the text of a file: the transcript of a recording, the beginning of a post."""
+    """Give what an export has of the text of a file: the transcript of a recording, the
+    beginning of a post.
+    """
     spoken = first_field(file, "transcription.preview.content")
     if spoken:
         if get_nested(file, "transcription.preview.has_more") is True:
@@ -333,7 +350,9 @@ def _read_file(file: dict[str, Any]) -> str:
 
 
 def _render_mentions(text: str, channel: str, known: _Directory) -> str:
-    """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``, ``<url|label>``."""
+    """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``,
+    ``<url|label>``.
+    """
 
     def render(found: re.Match[str]) -> str:
         mark, target, label = found.groups("")
@@ -378,7 +397,9 @@ def _read_attachment(one: dict[str, Any]) -> str:
 
 
 def _read_block(block: Any) -> str:
-    """Give the text of a block, or of what is within one, with mentions and links as the text of a message has them."""
+    """Give the text of a block, or of what is within one, with mentions and links as the
+    text of a message has them.
+    """
     if isinstance(block, list):  # a row of a table
         return " | ".join(filter(None, map(_read_block, block)))
     kind = first_field(block, "type")

@@ -47,8 +47,10 @@ def _names_speakers(keys: set[str]) -> bool:
 
 
 def read_table_of_messages(source: Source) -> Iterator[Message]:
-    """Read every row of JSON, a CSV or a Parquet file; those that name no scope, user or tenant are one, named by the
-    file."""
+    """Read every row of JSON, a CSV or a Parquet file.
+
+    Those that name no scope, user or tenant are of one, named by the file.
+    """
     places = RowPlaces()
     stems = Counter(file.path.stem for file in source.members)
     for file, number, raw in source.member_values():
@@ -64,7 +66,8 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
 
 
 def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> Message | None:
-    """Read a row with the fields of a chat log, or what stands for them; ``None`` for an older version of a row.
+    """Read a row with the fields of a chat log, or what stands for them; ``None`` for an
+    older version of a row.
 
     :param scope: of a row that names none.
     """

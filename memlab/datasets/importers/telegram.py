@@ -26,7 +26,8 @@ from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _TYPES = re.compile(
-    r'"type"\s*:\s*"(?:personal_chat|bot_chat|saved_messages|replies|(?:private|public)_(?:group|supergroup|channel))"'
+    r'"type"\s*:\s*"(?:personal_chat|bot_chat|saved_messages|replies'
+    r'|(?:private|public)_(?:group|supergroup|channel))"'
 )
 _KEYS = {"messages.date_unixtime", "messages.from_id", "messages.actor_id"}
 _KEYS |= {"messages.text_entities"}
@@ -87,7 +88,10 @@ class _Account:
     topics: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def find_topic(self, scope: str, each: dict[str, Any]) -> str:
-        """Give the topic of a message, which is that of what it answers; a topic is known by its first message."""
+        """Give the topic of a message, which is that of what it answers.
+
+        A topic is known by its first message.
+        """
         number = first_field(each, "id")
         topic = self.topics.get((scope, first_field(each, "reply_to_message_id")), "")
         if each.get("action") == "topic_created":
@@ -198,7 +202,9 @@ def _find_writer(each: dict[str, Any]) -> str:
 
 
 def _quotations(text: Any) -> list[str]:
-    """Give the parts of a text that are marked as quotations, as :func:`_join_text_parts` writes them."""
+    """Give the parts of a text that are marked as quotations, as :func:`_join_text_parts`
+    writes them.
+    """
     quoted = list[str]()
     for part in list_or_empty(text):
         if first_field(part, "type") == "blockquote":

@@ -1,4 +1,5 @@
-"""Traces of LangSmith and Langfuse: conversations out of runs that each repeat what was said before them.
+"""Traces of LangSmith and Langfuse: conversations out of runs that each repeat what was said
+before them.
 
 Layouts: LangSmith's page on the run data format, as its API and bulk export give it; Langfuse's
 pages on exports. A trace that holds what was asked and answered itself is read by that, another by
@@ -47,7 +48,9 @@ _ANSWERED = (
     *("messages", "message", "choices", "generations"),
     *("output", "answer", "response", "result", *_BARE),
 )
-"""Keys of what went into a run and of what came out of it, in the order in which they are looked at."""
+"""Keys of what went into a run and of what came out of it, in the order in which they are looked
+at.
+"""
 _KINDS = ("llm", "chain", "prompt", "parser", "", "agent")
 _THREAD = ("session_id", "thread_id", "conversation_id")
 _TRACE = {"observations", "traceId", "trace_id", "traces.observations", "traces.input", "trace.id"}
@@ -221,7 +224,9 @@ def read_langfuse_export(source: Source) -> Iterator[Message]:
 def _read_trace(
     source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]
 ) -> list[_Step]:
-    """Give the steps of a trace: itself where it says what was asked and answered, else its runs."""
+    """Give the steps of a trace: itself where it says what was asked and answered, else its
+    runs.
+    """
     about = (trace, *runs)
     sessions = [first_field(each, "sessionId", "session_id") for each in about]
     users = [first_field(each, "userId", "user_id") for each in about]
@@ -247,7 +252,9 @@ def _read_trace(
 
 
 def _says_all(own: _Step, steps: list[_Step]) -> bool:
-    """Say whether a trace is read by itself: its runs hold nothing, or it was asked and answered."""
+    """Say whether a trace is read by itself: its runs hold nothing, or it was asked and
+    answered.
+    """
     if own.says_both:
         return True
     if any(step.given for step in steps):
@@ -263,7 +270,9 @@ def _read_observation(scope: str, session: str, run: dict[str, Any]) -> _Step:
 
 
 def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Message]:
-    """Give every message once, session by session: a run takes up what the runs before it ended with."""
+    """Give every message once, session by session: a run takes up what the runs before it
+    ended with.
+    """
     sessions: dict[tuple[str, str], list[_Step]] = {}
     for step in steps:
         sessions.setdefault((step.scope, step.session), []).append(step)
@@ -321,7 +330,9 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 def _find_listed(value: list[Any], keys: tuple[str, ...], role: str) -> list[Any]:
-    """Find the messages in a list: of a role and a text, of the parts of one text, or of anything."""
+    """Find the messages in a list: of a role and a text, of the parts of one text, or of
+    anything.
+    """
     texts = _list_texts(value)
     if len(value) == len(texts) == 2:
         return [value]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from memlab.datasets.chatlog import messenger_role
@@ -27,7 +28,9 @@ from memlab.datasets.source import Source
 _M = "[\u200e\u200f]*"
 _START = re.compile(
     rf"^[\ufeff]?{_M}(\[?){_M}"
-    rf"([RH]?\d{{1,4}}){_M}([./\-年년])[ \xa0]?{_M}(\d{{1,2}}){_M}([./\-月월])[ \xa0]?{_M}([RH]?\d{{1,4}})[.日일]?"
+    rf"([RH]?\d{{1,4}}){_M}([./\-年년])[ \xa0]?{_M}"
+    rf"(\d{{1,2}}){_M}([./\-月월])[ \xa0]?{_M}"
+    r"([RH]?\d{1,4})[.日일]?"
     r"([^\d\[\]:]{1,18}?)"
     r"(\d{1,2})(?:[:.]| ?h ?)(\d{2})(?:[:.](\d{2}))?"
     r"([^\d\[\]:,–-]{0,20}?)"
@@ -35,10 +38,14 @@ _START = re.compile(
 )
 _LONGEST_HEADER = 120
 _TIME_FIRST = re.compile(
-    rf"^([\ufeff]?{_M}\[?{_M})(\d{{1,2}}[:.]\d{{2}}(?:[:.]\d{{2}})?(?:[ \xa0\u202f][^\d\[\]:,–-]{{1,16}})?), "
+    rf"^([\ufeff]?{_M}\[?{_M})"
+    r"(\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[ \xa0\u202f][^\d\[\]:,–-]{1,16})?), "
     r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})(?=\]| [-–])"
 )
-"""As Vietnamese phones export, and as messages come that are copied out of WhatsApp Web; the date is put first."""
+"""As Vietnamese phones export, and as messages come that are copied out of WhatsApp Web.
+
+The date is put first.
+"""
 _SENDER = re.compile("([^\n]{1,80}?)[ \xa0]?:(?:[ \xa0]|$|(?=[\u200e\u200f]))")
 ORDERS = {"dmy": (2, 1, 0), "mdy": (2, 0, 1), "ymd": (0, 1, 2)}
 """Order of the parts of a date: where year, month and day stand."""
@@ -116,7 +123,9 @@ class _Line:
 
     def list_raw(self) -> list[str]:
         """Give all lines of the message."""
-        return [self.raw, *(self.more or ())]
+        if self.more is None:
+            return [self.raw]
+        return [self.raw, *self.more]
 
     def join_text(self, first: str) -> str:
         """Give the text of the message, which begins so in its first line."""
@@ -186,7 +195,10 @@ def _is_message(line: _Line) -> bool:
 
 
 def read_whatsapp_export(source: Source) -> Iterator[Message]:
-    """Read every chat as a scope of its own; a file that holds messages of another of its name goes on that one."""
+    """Read every chat as a scope of its own.
+
+    A file that holds messages of another of its name goes on that one.
+    """
     names = dict[str, str]()
     chats = dict[str, dict[str, Counter[tuple[datetime | None, str]]]]()
     for file in source.members:
@@ -215,7 +227,9 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
 
 
 def _read_headed_lines(file: Source) -> tuple[list[_Line], bool]:
-    """Read the lines that begin messages, and say whether a text can hold all characters of the file."""
+    """Read the lines that begin messages, and say whether a text can hold all characters of
+    the file.
+    """
     text = file.text()
     lines = _join_continuations(list(_parse_lines(text)))
     if not lines:
@@ -296,18 +310,25 @@ def _read_number(part: str) -> int:
 
 @lru_cache(4096)
 def _read_clock(hour: str, minute: str, second: str | None) -> tuple[int, int, int]:
-    return int(hour), int(minute), int(second or 0)
+    if second is None:
+        return int(hour), int(minute), 0
+    return int(hour), int(minute), int(second)
 
 
 @lru_cache(1024)
 def _read_beside(before: str, after: str) -> tuple[str, str]:
     """Give the half of the day, and the words beside a time."""
-    half = words.day_period(before) or words.day_period(after)
+    half = words.day_period(before)
+    if not half:
+        half = words.day_period(after)
     return half, f"{before} {after}".strip(" ,،.\u200f")
 
 
 def _find_sender(raw: str, header_end: int) -> tuple[str, int]:
-    """Give what stands before the first colon behind a header, and where it ends; empty where there is no colon."""
+    """Give what stands before the first colon behind a header, and where it ends.
+
+    Empty where there is no colon.
+    """
     found = _SENDER.match(raw, header_end)
     if found is None:
         return "", header_end
@@ -320,13 +341,19 @@ def _clean_name(name: str) -> str:
 
 
 def _split_at_colon(text: str) -> tuple[str, str]:
-    """Cut what stands before the first colon from what stands behind it; nothing stands before where there is none."""
+    """Cut what stands before the first colon from what stands behind it.
+
+    Nothing stands before where there is none.
+    """
     name, end = _find_sender(text, 0)
     return name, text[end:]
 
 
 def _join_continuations(lines: list[_Line | str]) -> list[_Line]:
-    """Put lines to the messages that they go on; a header in another form than the file's is such a line."""
+    """Put lines to the messages that they go on.
+
+    A header in another form than the file's is such a line.
+    """
     forms = Counter(line.form for line in lines if isinstance(line, _Line))
     usual = max(forms, key=forms.__getitem__, default=None)
     messages = list[_Line]()
@@ -340,7 +367,10 @@ def _join_continuations(lines: list[_Line | str]) -> list[_Line]:
 
 
 def _assign_times(file: Source, lines: list[_Line]) -> None:
-    """Date the lines in the order that fits the whole file best; where two fit equally, say which was taken."""
+    """Date the lines in the order that fits the whole file best.
+
+    Where two fit equally, say which was taken.
+    """
     order = _choose_order(file, lines)
     _note_unknown_words(file, lines)
     wrong = list[int]()
@@ -362,7 +392,9 @@ def _assign_times(file: Source, lines: list[_Line]) -> None:
 
 def _choose_order(file: Source, lines: list[_Line]) -> str:
     """Choose the order of day, month and year."""
-    orders = [file.date_order] if file.date_order else list(ORDERS)
+    orders = list(ORDERS)
+    if file.date_order:
+        orders = [file.date_order]
     changes = lines[:1]
     for line, following in pairwise(lines):
         if following.date != line.date:
@@ -389,16 +421,18 @@ def _is_american(line: _Line) -> bool:
 def _note_unknown_words(file: Source, lines: list[_Line]) -> None:
     """Note words beside the times that may be a half of the day in a language that is not known."""
     beside = {line.beside for line in lines}
-    unknown = sorted({line.beside for line in lines if line.beside and not line.half})
+    unknown = {line.beside for line in lines if not line.half} - {""}
     if not unknown or len(beside) < 2:
         return
     if all(0 < line.clock[0] < 13 for line in lines):
-        what = f"words beside them: {', '.join(unknown)}"
+        what = f"words beside them: {', '.join(sorted(unknown))}"
         file.note(f"{file.name}: times", what, "taken as no half of the day")
 
 
 def _count_misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
-    """Count the dates that an order makes impossible, and the steps back in time; some orders no locale has.
+    """Count the dates that an order makes impossible, and the steps back in time.
+
+    Some orders no locale has.
 
     :param lines: the first of each date.
     """
@@ -436,7 +470,7 @@ def _line_time(line: _Line, order: str) -> datetime | None:
 @lru_cache(4096)
 def _read_day(date: tuple[int, int, int], order: str) -> tuple[int, int, int]:
     """Give year, month and day, the year in our calendar."""
-    year, month, day = (date[place] for place in ORDERS[order])
+    year, month, day = itemgetter(*ORDERS[order])(date)
     if year < 52:
         year += 2000
     elif year < 100:  # the Buddhist calendar: no chat is of 2052
@@ -449,7 +483,9 @@ def _read_day(date: tuple[int, int, int], order: str) -> tuple[int, int, int]:
 
 
 def _merge_pasted_lines(lines: list[_Line]) -> Iterator[_Line]:
-    """Put back into its message a pasted line that looks like a header: alone, it is days off those around it."""
+    """Put back into its message a pasted line that looks like a header: alone, it is days
+    off those around it.
+    """
     last: _Line | None = None
     senders = set[str]()
     counts: Counter[tuple[datetime | None, str]] | None = None
@@ -492,7 +528,9 @@ def _was_sent_late(
     senders: set[str],
     counts: Counter[tuple[datetime | None, str]],
 ) -> bool:
-    """Say whether people of the chat wrote lines when they had no network; what they paste stands there twice.
+    """Say whether people of the chat wrote lines when they had no network.
+
+    What they paste stands there twice.
 
     :param lines: those that may have been, of which the run that is days before the last counts.
     """
@@ -546,7 +584,9 @@ def _find_second(lines: list[_Line]) -> str:
 
 
 def _name_chat(file: Source, lines: Iterable[_Line], people: _People) -> str:
-    """Name the chat: by its file or archive, by who brings the notice of encryption, or by its folder."""
+    """Name the chat: by its file or archive, by who brings the notice of encryption, or by
+    its folder.
+    """
     stem = file.path.stem
     for called in (stem, *(folder.stem for folder in list(file.path.parents)[:2])):
         chat = _read_title(called)
@@ -582,8 +622,9 @@ def _read_message(
     """
     sender, first = people.split_sender(line)
     body = line.join_text(first)
-    told_by_chat = sender == scope and len(people.names) > 2
-    if not sender or (told_by_chat and words.patterns().event.search(first)):
+    if sender == scope and len(people.names) > 2 and words.patterns().event.search(first):
+        sender = ""  # the group tells it
+    if not sender:
         if words.patterns().call.match(words.clean(body)):
             return source.drop("calls", scope)
         return source.drop("system messages", scope)

@@ -50,7 +50,8 @@ class Patterns:
         self.afternoon = re.compile(_any_of(words["half_of_day"]["pm"]))
         title = {name: _any_of(forms) for name, forms in words["title"].items()}
         self.title = re.compile(
-            rf"(?i)^(?P<before>.*?)(?:whatsapp|واتساب)[ _-]*(?P<chat>(?:{title['chat']})(?=[ _:–-]|$))?"
+            r"(?i)^(?P<before>.*?)(?:whatsapp|واتساب)[ _-]*"
+            rf"(?P<chat>(?:{title['chat']})(?=[ _:–-]|$))?"
             rf"[ _:–-]*(?:(?:{title['before_name']})[ _])?(?P<name>.*?)(?:{title['after_name']})?$"
         )
         self.after_first_name = re.compile(f" ?(?:{title['after_first_name']})$")
@@ -157,7 +158,9 @@ def day_period(words: str) -> str:
 
 
 def is_event(sender: str) -> bool:
-    """Say whether what stands before a colon is an event: its words, or a quote that the colon stands in."""
+    """Say whether what stands before a colon is an event: its words, or a quote that the
+    colon stands in.
+    """
     unquoted = _PAIRED.sub("", sender)
     if _QUOTE.search(unquoted):
         return True
@@ -172,7 +175,8 @@ def clean(text: str) -> str:
 
 
 def read_body(body: str) -> tuple[str, str, str]:
-    """Read what stands behind a sender: the text that was typed, the kind of anything else, and its caption.
+    """Read what stands behind a sender: the text that was typed, the kind of anything else,
+    and its caption.
 
     >>> from memlab.datasets.importers.whatsapp_words import read_body
     >>> read_body("<Media omitted>"), read_body("Room 6 <This message was edited>")
@@ -206,7 +210,10 @@ def read_body(body: str) -> tuple[str, str, str]:
 
 
 def _may_be_written(body: str) -> bool:
-    """Say whether WhatsApp may have written a message or a part of it; of most it is plain that it did not."""
+    """Say whether WhatsApp may have written a message or a part of it.
+
+    Of most it is plain that it did not.
+    """
     for mark in ("<", "(", ".", "[", "\u200e", "\u200f"):
         if mark in body:
             return True
@@ -242,8 +249,9 @@ def _is_notice(line: str) -> bool:
     if len(line) <= _SHORTEST_NOTICE:
         return False
     lower = line.lower()
-    about = any(word in lower for word in patterns().notice_about)
-    return about and patterns().encrypted.search(line) is not None
+    if not any(word in lower for word in patterns().notice_about):
+        return False
+    return patterns().encrypted.search(line) is not None
 
 
 def _read_media(body: str) -> tuple[str, str, str] | None:
@@ -254,7 +262,7 @@ def _read_media(body: str) -> tuple[str, str, str] | None:
         found = patterns().placeholder.fullmatch(first.strip())
     kind = _media_kind(found)
     if found and kind:
-        behind = found["more"] or ""
+        behind = found.groupdict("")["more"]
         return _describe_media(f"{behind}\n{more}".strip(), kind, _file_name(found))
     marked = _MARKED.search(body, max(0, len(body) - _LONGEST))
     kind = _marked_kind(marked)
@@ -268,7 +276,9 @@ def _read_media(body: str) -> tuple[str, str, str] | None:
 
 
 def _describe_media(text: str, kind: str, file: str) -> tuple[str, str, str]:
-    """Give the text beside media, their kind, and the caption: the kind beside a text, the file of a document."""
+    """Give the text beside media, their kind, and the caption: the kind beside a text, the
+    file of a document.
+    """
     caption = ""
     if text:
         caption = kind.removesuffix("s")
@@ -285,7 +295,10 @@ def _file_name(found: re.Match[str]) -> str:
 
 
 def _media_kind(found: re.Match[str] | None) -> str:
-    """Give the kind of what a placeholder stands for, in the plural; empty if it is talk in angle brackets."""
+    """Give the kind of what a placeholder stands for, in the plural.
+
+    Empty if it is talk in angle brackets.
+    """
     if found is None:
         return ""
     file = _file_name(found)
