@@ -66,17 +66,17 @@ def _read_conversation(
     source: Source, record: Record, *, accounts: dict[str, str]
 ) -> Iterator[Message]:
     every = _list_messages(record)
-    authors = [first_field(each, "author") for each in every]
+    authors = [first_field(message, "author") for message in every]
     scope = name_account(accounts, first_text(get_nested(record, "account.uuid"), *authors))
-    listed = [each for each in every if isinstance(each, dict)]
+    listed = [message for message in every if isinstance(message, dict)]
     source.drop("unreadable messages", scope, len(every) - len(listed))
-    kept = _current_branch(listed, record.get("current_leaf_message_uuid"))
-    source.drop("messages of other branches", scope, len(listed) - len(kept))
+    branch = _current_branch(listed, record.get("current_leaf_message_uuid"))
+    source.drop("messages of other branches", scope, len(listed) - len(branch))
     session = first_field(record, "uuid", "name")
-    for each in kept:
-        role = normalise_role(each.get("sender"))
+    for message in branch:
+        role = normalise_role(message.get("sender"))
         if is_spoken_role(source, scope, role):
-            yield from _read_message(source, scope, each, role=str(role), session=session)
+            yield from _read_message(source, scope, message, role=str(role), session=session)
 
 
 def _list_messages(record: Record) -> list[Any]:
@@ -90,10 +90,10 @@ def _list_messages(record: Record) -> list[Any]:
 
 
 def _read_message(
-    source: Source, scope: str, each: dict[str, Any], *, role: str, session: str
+    source: Source, scope: str, message: dict[str, Any], *, role: str, session: str
 ) -> Iterable[Message]:
-    blocks = get_list(each, "content")
-    content = each.get("text")
+    blocks = get_list(message, "content")
+    content = message.get("text")
     if blocks:
         content = [block for block in blocks if not _is_document(block)]
         source.drop("documents", scope, len(blocks) - len(content))
@@ -105,19 +105,24 @@ def _read_message(
     source.drop("blocks that the export does not show", scope, unshown)
     files = list[Any]()
     for key in ("attachments", "files", "files_v2"):
-        files += get_list(each, key)
+        files += get_list(message, key)
     named = dict.fromkeys(describe_file(file, "file_name") for file in files)
     caption = "; ".join(filter(None, (caption, *named)))
-    for tag in _TAGS.finditer(text):
-        source.drop(_TAGGED[tag[1]], scope)
+    for tagged in _TAGS.finditer(text):
+        source.drop(_TAGGED[tagged[1]], scope)
     text = _TAGS.sub("", text)
     text = "\n".join([text, *_list_pasted(source, scope, files, beside=text)])
-    count_unread_texts(source, scope, each, _READ, text)
+    count_unread_texts(source, scope, message, _READ, text)
     others = {first_field(block, "type") for block in blocks} - {"text"}
     if (unshown or others) and not text.strip() and not caption:
         return ()  # its blocks are counted
-    more = {"session": session, "id": first_field(each, "uuid"), "role": role, "caption": caption}
-    return make_message(source, scope, role, text, timestamp=each.get("created_at"), **more)
+    columns = {
+        "session": session,
+        "id": first_field(message, "uuid"),
+        "role": role,
+        "caption": caption,
+    }
+    return make_message(source, scope, role, text, timestamp=message.get("created_at"), **columns)
 
 
 def _is_document(block: Any) -> bool:
@@ -158,9 +163,9 @@ def _split_design(each: Any) -> Iterator[Any]:
         if not file.get("hidden"):
             named = {"file_name": file.get("name"), "mime_type": file.get("type")}
             files.append(named | {"extracted_content": file.get("content")})
-    own = first_field(each, "uuid")
+    own_id = first_field(each, "uuid")
     message = {
-        "uuid": own,
+        "uuid": own_id,
         "sender": role,
         "attachments": files,
         "created_at": first_time(each.get("created_at"), content.get("timestamp")),
@@ -176,7 +181,7 @@ def _split_design(each: Any) -> Iterator[Any]:
             part["content"] = list(map(_read_interjection, part["content"]))
         if number:
             part["attachments"] = []
-            part["uuid"] = own and f"{own} {number}"
+            part["uuid"] = own_id and f"{own_id} {number}"
         yield part
 
 
@@ -194,10 +199,10 @@ def _current_branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, A
     by_id = dict[str, dict[str, Any]]()
     parents = dict[str, Any]()
     for each in listed:
-        own = each.get("uuid")
-        if isinstance(own, str):
-            by_id[own] = each
-            parents[own] = each.get("parent_message_uuid")
+        own_id = each.get("uuid")
+        if isinstance(own_id, str):
+            by_id[own_id] = each
+            parents[own_id] = each.get("parent_message_uuid")
     known = [parent for parent in parents.values() if isinstance(parent, str) and parent in by_id]
     if not known or len(by_id) < len(listed):
         return listed

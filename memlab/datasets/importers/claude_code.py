@@ -69,12 +69,12 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
         found = list[tuple[str, Message]]()
         for _, _, line in lines:
             message = _read_line(source, line, PurePosixPath(file).stem)
-            own = tree.add(line, said=message is not None)
+            own_id = tree.add(line, said=message is not None)
             if message is not None:
-                found.append((own, message))
+                found.append((own_id, message))
         rewound = tree.find_rewound()
-        for own, message in found:
-            if own in rewound:
+        for own_id, message in found:
+            if own_id in rewound:
                 source.drop("messages of other branches", OWNER_SCOPE)
                 continue
             role = message.pop("role")
@@ -99,22 +99,22 @@ class _Tree:
 
     def add(self, line: Any, *, said: bool) -> str:
         """Take up a line, which says something or is about the session, and give its id."""
-        own = first_field(line, "uuid")
-        if not own or own in self.parents or line.get("isSidechain") is True:
-            return own
+        own_id = first_field(line, "uuid")
+        if not own_id or own_id in self.parents or line.get("isSidechain") is True:
+            return own_id
         kind = line.get("type")
         parts = get_list(line, "message.content")
         has_results = any(get_nested(part, "type") == "tool_result" for part in parts)
         typed = said and kind == "user" and not has_results
         parent = first_field(line, "parentUuid", "logicalParentUuid")
-        last = self.below.get(parent, "")
-        self.parents[own] = parent
-        self.below[own] = last
+        message_above = self.below.get(parent, "")
+        self.parents[own_id] = parent
+        self.below[own_id] = message_above
         if typed or has_results or kind == "assistant" or line.get("logicalParentUuid"):
-            self.below[own] = own
-        if typed and last:  # the first prompt of a file, or after /clear, replaces none
-            self.prompts.setdefault(last, []).append(own)
-        return own
+            self.below[own_id] = own_id
+        if typed and message_above:  # the first prompt of a file, or after /clear, replaces none
+            self.prompts.setdefault(message_above, []).append(own_id)
+        return own_id
 
     def find_rewound(self) -> set[str]:
         """Give the lines of prompts that another replaced: of those that follow one
@@ -123,17 +123,17 @@ class _Tree:
         The results of tools that ran side by side follow one message too, and stay.
         """
         newest = dict(zip(self.parents, count(), strict=False))
-        for own, parent in reversed(self.parents.items()):
+        for own_id, parent in reversed(self.parents.items()):
             if parent in newest:
-                newest[parent] = max(newest[parent], newest[own])
-        left = set[str]()
+                newest[parent] = max(newest[parent], newest[own_id])
+        replaced = set[str]()
         for typed in self.prompts.values():
             latest = max(typed, key=newest.__getitem__)
-            left.update(own for own in typed if own != latest)
-        for own, parent in self.parents.items():
-            if parent in left:
-                left.add(own)
-        return left
+            replaced.update(own_id for own_id in typed if own_id != latest)
+        for own_id, parent in self.parents.items():
+            if parent in replaced:
+                replaced.add(own_id)
+        return replaced
 
 
 def _read_line(source: Source, line: Any, file: str) -> Message | None:

@@ -52,10 +52,10 @@ class _People:
         if not called:
             return
         key = first_field(person, "id")
-        own = key
+        own_id = key
         if get_nested(person, "isBot") is True:
-            own = ""
-        self.names[key] = name_person(self.taken, scope, own, called)
+            own_id = ""
+        self.names[key] = name_person(self.taken, scope, own_id, called)
 
     def render_mentions(self, text: str) -> str:
         """Write the names of people and emojis in place of their ids."""
@@ -77,67 +77,67 @@ def read_discord_export(source: Source) -> Iterator[Message]:
     names = dict[str, str]()
     people = _People()
     for file in source.members:
-        about: dict[str, Any] = {}
+        channel_fields: dict[str, Any] = {}
         for path, value in file.stream_json("messages"):
             if path != "messages":
-                about[path] = value
+                channel_fields[path] = value
                 continue
-            channel = first_field(about, "channel.name") or file.path.stem
-            scope = name_chat(names, first_field(about, "channel.id") or channel, channel)
+            channel = first_field(channel_fields, "channel.name") or file.path.stem
+            scope = name_chat(names, first_field(channel_fields, "channel.id") or channel, channel)
             yield from _read_discord_message(source, scope, people, value)
 
 
 def _read_discord_message(
-    source: Source, scope: str, people: _People, each: Any
+    source: Source, scope: str, people: _People, message: Any
 ) -> Sequence[Message]:
-    kind = first_field(each, "type")
+    kind = first_field(message, "type")
     if kind == "Call":
         return source.drop("calls", scope)
     if kind not in _TALK:
         return source.drop("system messages", scope)
-    if not isinstance(each, dict):
+    if not isinstance(message, dict):
         return source.drop("unreadable messages", scope)
-    author = each.get("author")
-    passed_on = each.get("forwardedMessage")
-    for person in (author, *get_list(each, "mentions")):
+    author = message.get("author")
+    passed_on = message.get("forwardedMessage")
+    for person in (author, *get_list(message, "mentions")):
         people.add(scope, person)
     sender = people.names.get(first_field(author, "id")) or "Deleted User"
     is_bot = get_nested(author, "isBot")
     if not isinstance(is_bot, bool):
         is_bot = None
-    own = first_field(each, "content")
+    written = first_field(message, "content")
     forwarded = first_field(passed_on, "content")
-    text = "\n".join(filter(None, (own, forwarded)))
+    text = "\n".join(filter(None, (written, forwarded)))
     if passed_on:
         source.keep("forwarded messages", scope)
-    embeds = get_list(each, "embeds") + get_list(passed_on, "embeds")
+    embeds = get_list(message, "embeds") + get_list(passed_on, "embeds")
     if text and not is_bot:
         source.drop("previews of links", scope, len(embeds))
     else:
         text = "\n".join(filter(None, (text, *_list_embedded(embeds))))
     text = people.render_mentions(text)
-    files = get_list(each, "attachments") + get_list(passed_on, "attachments")
+    files = get_list(message, "attachments") + get_list(passed_on, "attachments")
     caption = "; ".join(f"file: {first_field(file, 'fileName')}" for file in files)
     if caption:
         source.keep("files", scope, "described in captions")
-    if each.get("timestampEdited"):
+    if message.get("timestampEdited"):
         source.keep("edited messages", scope)
-    stickers = get_list(each, "stickers") + get_list(passed_on, "stickers")
+    stickers = get_list(message, "stickers") + get_list(passed_on, "stickers")
     if stickers and not text and not caption:
         return source.drop("stickers", scope)
-    count_unread_texts(source, scope, each, _READ, text)
+    count_unread_texts(source, scope, message, _READ, text)
     called = first_field(author, "nickname", "name")
-    more = {
-        "id": first_field(each, "id"),
+    columns = {
+        "id": first_field(message, "id"),
         "role": messenger_role(source, called, is_bot=is_bot),
         "caption": caption,
-        "edited": each.get("timestampEdited"),
+        "edited": message.get("timestampEdited"),
     }
-    if own and forwarded:
-        more["quoted"] = [people.render_mentions(forwarded)]
-    elif passed_on and not own:
-        more["forwarded_from"] = "unknown"  # the export does not say whose it was
-    return make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)
+    if written and forwarded:
+        columns["quoted"] = [people.render_mentions(forwarded)]
+    elif passed_on and not written:
+        columns["forwarded_from"] = "unknown"  # the export does not say whose it was
+    return make_message(source, scope, sender, text, timestamp=message.get("timestamp"), **columns)
 
 
 def _list_embedded(embeds: list[Any]) -> Iterator[str]:
@@ -146,6 +146,6 @@ def _list_embedded(embeds: list[Any]) -> Iterator[str]:
         yield first_field(embed, "title")
         yield first_field(embed, "description")
     for embed in embeds:
-        for each in get_list(embed, "fields"):
-            pair = first_field(each, "name"), first_field(each, "value")
+        for entry in get_list(embed, "fields"):
+            pair = first_field(entry, "name"), first_field(entry, "value")
             yield ": ".join(filter(None, pair))

@@ -67,24 +67,24 @@ def _read_agent_file(source: Source, record: Record, *, names: dict[str, str]) -
         yield from _read_message(source, source.path.stem, message, is_newer=False)
 
 
-def _read_message(source: Source, scope: str, each: Any, *, is_newer: bool) -> Sequence[Message]:
+def _read_message(source: Source, scope: str, message: Any, *, is_newer: bool) -> Sequence[Message]:
     """Read a message.
 
     :param is_newer: whether the agent speaks in its text, and not by a tool.
     """
-    role = get_nested(each, "role")
+    role = get_nested(message, "role")
     if not is_spoken_role(source, scope, _known_role(role)):
         return ()
-    content = each.get("content")
+    content = message.get("content")
     if content is None:
-        content = each.get("text")
+        content = message.get("text")
     text, caption = text_and_caption(source, scope, content)
     if role == "user":
         wrapped = decode_json(text)
         if get_nested(wrapped, "type") not in (None, "user_message"):
             return source.drop("system messages", scope)
         text = first_field(wrapped, "message") or text
-    calls = get_objects(each, "tool_calls")
+    calls = get_objects(message, "tool_calls")
     sent = [call for call in calls if get_nested(call, "function.name") == "send_message"]
     spoken = list(filter(None, map(_read_sent, sent)))
     source.drop("tool calls", scope, len(calls) - len(spoken))
@@ -93,9 +93,9 @@ def _read_message(source: Source, scope: str, each: Any, *, is_newer: bool) -> S
         text = "\n".join(spoken)
         if not text:
             return ()
-    count_unread_texts(source, scope, each, _READ, text)
-    more = {"id": first_field(each, "id"), "role": role, "caption": caption}
-    return make_message(source, scope, role, text, timestamp=each.get("created_at"), **more)
+    count_unread_texts(source, scope, message, _READ, text)
+    columns = {"id": first_field(message, "id"), "role": role, "caption": caption}
+    return make_message(source, scope, role, text, timestamp=message.get("created_at"), **columns)
 
 
 def _known_role(role: Any) -> str | None:

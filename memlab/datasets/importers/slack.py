@@ -135,26 +135,26 @@ class _Directory:
                 return found
         return place
 
-    def add_person(self, each: Any) -> None:
+    def add_person(self, record: Any) -> None:
         """Take up a user of the list, who is a bot, a human, or does not say."""
-        called = first_field(each, *_NAMES)
+        called = first_field(record, *_NAMES)
         if not called:
             return
-        user = first_field(each, "id")
-        self.people[user] = called
-        flag = get_nested(each, "is_bot")
-        if flag is True:
-            self.bots.add(user)
-        elif flag is False:
-            self.humans.add(user)
+        user_id = first_field(record, "id")
+        self.people[user_id] = called
+        is_bot = get_nested(record, "is_bot")
+        if is_bot is True:
+            self.bots.add(user_id)
+        elif is_bot is False:
+            self.humans.add(user_id)
 
-    def add_channel(self, folder: str, each: Any) -> None:
+    def add_channel(self, folder: str, record: Any) -> None:
         """Take up a conversation of a list; one without a name is called as its members."""
-        name = first_field(each, "name")
-        key = first_field(each, "id", "name")
+        name = first_field(record, "name")
+        key = first_field(record, "id", "name")
         called = name
         if not name:
-            members = map(first_text, get_list(each, "members"))
+            members = map(first_text, get_list(record, "members"))
             called = ", ".join(map(partial(self.name_person, key), members))
         for place in filter(None, (key, name)):
             self.channels[place] = called
@@ -172,12 +172,12 @@ def read_slack_export(source: Source) -> Iterator[Message]:
         if _DAY.match(path.name):
             place = first_text(path.parent.name, file.path.parent.name)
         by_folder = known.find_channel(file, place)
-        for about, each in _list_messages(file):
+        for about, record in _list_messages(file):
             channel = first_text(get_nested(about, "channel_id"), by_folder)  # slackdump names it
             own = first_field(about, "name", "channel_name")
             called = first_text(own, known.channels.get(channel), channel)
             scope = name_chat(names, channel, called)
-            yield from _read_slack_message(source, scope, channel, each, known)
+            yield from _read_slack_message(source, scope, channel, record, known)
 
 
 def _read_directory(source: Source) -> _Directory:
@@ -193,12 +193,12 @@ def _read_directory(source: Source) -> _Directory:
     known = _Directory()
     for path, listed in lists:
         if path.name == "users.json":
-            for each in listed:
-                known.add_person(each)
+            for record in listed:
+                known.add_person(record)
     for path, listed in lists:
         if path.name in _LISTS:
-            for each in listed:
-                known.add_channel(str(path.parent), each)
+            for record in listed:
+                known.add_channel(str(path.parent), record)
     return known
 
 
@@ -214,10 +214,10 @@ def _read_guests(source: Source, known: _Directory) -> None:
         if there <= known.people.keys():
             continue
         with suppress(DataError):  # which is told when the messages are read
-            for _, each in _list_messages(replace(file, on_error="raise")):
-                called = first_field(each, *_PROFILE)
-                if called and not first_field(each, "bot_id"):
-                    known.people.setdefault(first_field(each, "user"), called)
+            for _, record in _list_messages(replace(file, on_error="raise")):
+                called = first_field(record, *_PROFILE)
+                if called and not first_field(record, "bot_id"):
+                    known.people.setdefault(first_field(record, "user"), called)
 
 
 def _read_list(source: Source, file: Source) -> list[Any]:
@@ -230,77 +230,81 @@ def _read_list(source: Source, file: Source) -> list[Any]:
 
 def _list_messages(file: Source) -> Iterator[tuple[Any, Any]]:
     """Give the messages of a file, each with the object around them, which slackdump has."""
-    for _, raw in file.values():
-        listed = get_list(raw, "messages") or [raw]
-        for each in listed:
-            yield raw, each
-        for each in listed:
-            for answer in get_list(each, "slackdump_thread_replies"):
-                yield raw, answer
+    for _, around in file.values():
+        listed = get_list(around, "messages") or [around]
+        for record in listed:
+            yield around, record
+        for record in listed:
+            for answer in get_list(record, "slackdump_thread_replies"):
+                yield around, answer
 
 
 def _read_slack_message(
-    source: Source, scope: str, channel: str, each: Any, known: _Directory
+    source: Source, scope: str, channel: str, record: Any, known: _Directory
 ) -> Sequence[Message]:
-    kind = first_field(each, "subtype")
-    if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
+    kind = first_field(record, "subtype")
+    if (
+        not isinstance(record, dict)
+        or record.get("type", "message") != "message"
+        or kind not in _TALK
+    ):
         return source.drop(_GONE.get(kind, "system messages"), scope)
-    user = first_field(each, "user", "comment.user")
-    bot = first_field(each, "bot_id")
-    called = _name_sender(each, user, known)
-    automatic = kind in ("bot_message", "slackbot_response") or user in known.bots
-    if bot and not known.people.get(user):
+    user_id = first_field(record, "user", "comment.user")
+    bot_id = first_field(record, "bot_id")
+    called = _name_sender(record, user_id, known)
+    automatic = kind in ("bot_message", "slackbot_response") or user_id in known.bots
+    if bot_id and not known.people.get(user_id):
         automatic = True
     sender = called
     if not automatic:
-        sender = known.name_person(channel, user, called)
-    text = first_field(each, "text").removeprefix("This content can't be displayed.")
-    if bot or automatic or not text:  # a person's blocks are the text once more
-        text = _add_texts(text, list(map(_read_block, get_list(each, "blocks"))))
-    kept = _choose_attachments(source, scope, each, is_person=bool(text) and not automatic)
+        sender = known.name_person(channel, user_id, called)
+    text = first_field(record, "text").removeprefix("This content can't be displayed.")
+    if bot_id or automatic or not text:  # a person's blocks are the text once more
+        text = _add_texts(text, list(map(_read_block, get_list(record, "blocks"))))
+    kept = _choose_attachments(source, scope, record, is_person=bool(text) and not automatic)
     text = _join_lines(text, *map(_read_attachment, kept))
-    texts, caption = _read_files(source, scope, each)
+    texts, caption = _read_files(source, scope, record)
     text = _render_mentions(_join_lines(text, *texts), channel, known)
-    if each.get("edited"):
+    if record.get("edited"):
         source.keep("edited messages", scope)
-    count_unread_texts(source, scope, each, _READ, text)
-    is_bot = automatic
-    if not automatic and user not in known.humans:
+    count_unread_texts(source, scope, record, _READ, text)
+    is_bot: bool | None = automatic
+    if not automatic and user_id not in known.humans:
         is_bot = None
-    thread = first_field(each, "thread_ts")
-    more = {
-        "id": first_field(each, "ts"),
+    thread = first_field(record, "thread_ts")
+    columns = {
+        "id": first_field(record, "ts"),
         "session": None,
         "role": messenger_role(source, called, is_bot=is_bot),
         "caption": caption,
         "quoted": _list_shared(kept, channel, known),
-        "edited": first_field(each, "edited.ts"),
+        "edited": first_field(record, "edited.ts"),
     }
     if thread:
-        more["session"] = f"thread {thread}"
-    return make_message(source, scope, sender, text, timestamp=first_field(each, "ts"), **more)
+        columns["session"] = f"thread {thread}"
+    return make_message(source, scope, sender, text, timestamp=first_field(record, "ts"), **columns)
 
 
-def _name_sender(each: dict[str, Any], user: str, known: _Directory) -> str:
+def _name_sender(record: dict[str, Any], user: str, known: _Directory) -> str:
     """Name who wrote a message by the list, by its own profile, or by an id."""
     if user == "USLACKBOT":
         return "Slackbot"
-    profile = first_field(each, *_PROFILE, "username", "bot_profile.name")
-    return first_text(known.people.get(user), profile, user, each.get("bot_id"), "unknown")
+    profile = first_field(record, *_PROFILE, "username", "bot_profile.name")
+    return first_text(known.people.get(user), profile, user, record.get("bot_id"), "unknown")
 
 
 def _choose_attachments(
-    source: Source, scope: str, each: dict[str, Any], *, is_person: bool
+    source: Source, scope: str, record: dict[str, Any], *, is_person: bool
 ) -> list[dict[str, Any]]:
     """Choose what is part of a message.
 
     Beside the text of a person the others are previews of its links.
     """
-    shown = get_objects(each, "attachments")
+    attachments = get_objects(record, "attachments")
     if not is_person:
-        return shown
-    kept = list(filter(_is_shared, shown))
-    source.drop("previews of links", scope, len(shown) - len(kept))
+        return attachments
+    kept = list(filter(_is_shared, attachments))
+    source.drop("previews of links", scope, len(attachments) - len(kept))
     return kept
 
 
@@ -315,11 +319,11 @@ def _is_shared(attachment: dict[str, Any]) -> bool:
     return attachment.get("is_share") is True
 
 
-def _read_files(source: Source, scope: str, each: dict[str, Any]) -> tuple[list[str], str]:
+def _read_files(source: Source, scope: str, record: dict[str, Any]) -> tuple[list[str], str]:
     """Give what an export has of the texts of the files of a message, and its caption."""
-    files = get_objects(each, "files")
-    if not get_list(each, "files"):
-        files = get_objects({"files": [each.get("file")]}, "files")
+    files = get_objects(record, "files")
+    if not get_list(record, "files"):
+        files = get_objects({"files": [record.get("file")]}, "files")
     texts = list[str]()
     names = list[str]()
     for file in files:
@@ -380,19 +384,19 @@ def _render_command(target: str, label: str) -> str:
     return f"@{label or target.partition('^')[0]}"
 
 
-def _read_attachment(one: dict[str, Any]) -> str:
+def _read_attachment(attachment: dict[str, Any]) -> str:
     """Give the text of an attachment; of a message that is shared, with who wrote it."""
-    blocks = _join_lines(*map(_read_block, get_list(one, "blocks")))
-    fallback = first_field(one, "fallback").removeprefix("[no preview available]")
-    parts = [first_field(one, "pretext"), first_field(one, "title")]
-    parts.append(first_field(one, "text") or blocks or fallback)
-    for each in get_list(one, "fields"):
-        pair = first_field(each, "title"), first_field(each, "value")
+    blocks = _join_lines(*map(_read_block, get_list(attachment, "blocks")))
+    fallback = first_field(attachment, "fallback").removeprefix("[no preview available]")
+    parts = [first_field(attachment, "pretext"), first_field(attachment, "title")]
+    parts.append(first_field(attachment, "text") or blocks or fallback)
+    for record in get_list(attachment, "fields"):
+        pair = first_field(record, "title"), first_field(record, "value")
         parts.append(": ".join(filter(None, pair)))
     text = _join_lines(*dict.fromkeys(parts))
-    if not text or not _is_shared(one):
+    if not text or not _is_shared(attachment):
         return text
-    author = first_field(one, "author_name", "author_subname")
+    author = first_field(attachment, "author_name", "author_subname")
     return ": ".join(filter(None, (author, text)))
 
 
@@ -428,17 +432,17 @@ def _read_block(block: Any) -> str:
 def _add_texts(text: str, others: list[str]) -> str:
     """Put texts under another; one whose words are all in a row in the rest is there already."""
     words = _list_words(text)
-    new = [other for other in others if other and _list_words(other) not in words]
-    if not new:
+    added = [other for other in others if other and _list_words(other) not in words]
+    if not added:
         return text
-    if text and words not in _list_words("\n".join(new)):
-        new.insert(0, text)
-    return "\n".join(new)
+    if text and words not in _list_words("\n".join(added)):
+        added.insert(0, text)
+    return "\n".join(added)
 
 
 def _list_words(text: str) -> str:
-    words = _WORD.findall(html.unescape(text))
-    return f" {' '.join(words) or text.strip()} "
+    found_words = _WORD.findall(html.unescape(text))
+    return f" {' '.join(found_words) or text.strip()} "
 
 
 def _join_lines(*texts: str) -> str:

@@ -87,15 +87,15 @@ class _Account:
     taken: dict[tuple[str, str], str] = field(default_factory=dict)
     topics: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def find_topic(self, scope: str, each: dict[str, Any]) -> str:
+    def find_topic(self, scope: str, message: dict[str, Any]) -> str:
         """Give the topic of a message, which is that of what it answers.
 
         A topic is known by its first message.
         """
-        number = first_field(each, "id")
-        topic = self.topics.get((scope, first_field(each, "reply_to_message_id")), "")
-        if each.get("action") == "topic_created":
-            topic = f"topic {first_field(each, 'title') or number}"
+        number = first_field(message, "id")
+        topic = self.topics.get((scope, first_field(message, "reply_to_message_id")), "")
+        if message.get("action") == "topic_created":
+            topic = f"topic {first_field(message, 'title') or number}"
             if topic in self.topics.values():
                 topic = f"{topic} ({number})"
         if topic:
@@ -107,27 +107,27 @@ def read_telegram_export(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own, and every topic of a forum as a session."""
     account = _Account()
     for file in source.members:
-        about: dict[str, Any] = {}
+        chat: dict[str, Any] = {}
         for path, value in file.stream_json(*_LISTS, repair=partial(_repair, source)):
             if path == "messages":
-                yield from _read_telegram_message(source, account, about, value)
+                yield from _read_telegram_message(source, account, chat, value)
             elif path.endswith(".list"):
-                for each in get_list(value, "messages"):
-                    yield from _read_telegram_message(source, account, value, each)
+                for message in get_list(value, "messages"):
+                    yield from _read_telegram_message(source, account, value, message)
             else:
-                about[path] = value
+                chat[path] = value
 
 
 def _repair(source: Source, text: str) -> str:
     """Mend what Telegram Desktop writes that is no JSON."""
     for form, proper in _REPAIRS:
-        text, n = form.subn(proper, text)
-        source.keep("broken values of the JSON", "", "repaired", n)
+        text, count = form.subn(proper, text)
+        source.keep("broken values of the JSON", "", "repaired", count)
     return text
 
 
 def _read_telegram_message(
-    source: Source, account: _Account, chat: dict[str, Any], each: Any
+    source: Source, account: _Account, chat: dict[str, Any], message: Any
 ) -> Sequence[Message]:
     kind_of_chat = first_field(chat, "type")
     number = first_field(chat, "id")
@@ -135,70 +135,72 @@ def _read_telegram_message(
     title = first_text(get_nested(chat, "name"), spelled, source.path.stem)
     scope = name_chat(account.names, number or title, title)
     topic = ""
-    if isinstance(each, dict):
-        topic = account.find_topic(scope, each)
-    kind = get_nested(each, "type")
+    if isinstance(message, dict):
+        topic = account.find_topic(scope, message)
+    kind = get_nested(message, "type")
     if kind != "message":
-        return source.drop(_name_other(kind, each), scope)
-    text = _message_text(source, scope, each)
-    media = _name_media(each)
-    described = _describe_media(media, each)
+        return source.drop(_name_other(kind, message), scope)
+    text = _message_text(source, scope, message)
+    media = _name_media(message)
+    described = _describe_media(media, message)
     if media and not text.strip() and not described:
         return source.drop(f"{media} without text", scope)
     caption = ""
     if media:
         source.keep(media, scope, "described in captions")
         caption = ": ".join(filter(None, (media.removesuffix("s"), described)))
-    called = first_text(first_field(each, "from", "actor", "from_id"), "Deleted Account")
-    person = first_field(each, "from_id").removeprefix("user")  # a bare number in old files
+    called = first_text(first_field(message, "from", "actor", "from_id"), "Deleted Account")
+    person = first_field(message, "from_id").removeprefix("user")  # a bare number in old files
     is_bot = kind_of_chat == "bot_chat" and person == number
     role = "assistant"
     if not is_bot:
         role = messenger_role(source, called)
-    signed = first_field(each, "author")
+    signed = first_field(message, "author")
     if signed and kind_of_chat.endswith("_channel"):  # in groups it is the title of an admin
         sender = signed
     elif is_bot:
         sender = called
     else:
         sender = name_person(account.taken, scope, person, called)
-    if each.get("edited") and not str(each["edited"]).startswith("1970"):  # of old, not edited
+    if message.get("edited") and not str(message["edited"]).startswith(
+        "1970"
+    ):  # of old, not edited
         source.keep("edited messages", scope)
-    writer = _find_writer(each)
+    writer = _find_writer(message)
     if writer:
         source.keep("forwarded messages", scope)
     if writer == called:
         writer = ""
     if writer and text.strip():
         text = f"{writer}: {text}"
-    count_unread_texts(source, scope, each, _READ, f"{text}\n{caption}")
-    more = {
-        "id": first_field(each, "id"),
+    count_unread_texts(source, scope, message, _READ, f"{text}\n{caption}")
+    columns = {
+        "id": first_field(message, "id"),
         "session": topic,
         "role": role,
         "caption": caption,
-        "timestamp": first_time(each.get("date_unixtime"), each.get("date")),
+        "timestamp": first_time(message.get("date_unixtime"), message.get("date")),
         "forwarded_from": writer,
-        "quoted": _quotations(each.get("text")),
-        "edited": each.get("edited"),
+        "quoted": _quotations(message.get("text")),
+        "edited": message.get("edited"),
     }
-    return make_message(source, scope, sender, text, **more)
+    return make_message(source, scope, sender, text, **columns)
 
 
-def _name_other(kind: Any, each: Any) -> str:
+def _name_other(kind: Any, message: Any) -> str:
     """Name what is no message, in the plural."""
     if kind == "unsupported":
         return "unsupported messages"
-    if str(get_nested(each, "action")).endswith("call"):
+    if str(get_nested(message, "action")).endswith("call"):
         return "calls"
     return "system messages"
 
 
-def _find_writer(each: dict[str, Any]) -> str:
+def _find_writer(message: dict[str, Any]) -> str:
     """Give whose words a message passes on; empty where it passes none on."""
-    if "forwarded_from" not in each:
+    if "forwarded_from" not in message:
         return ""
-    return first_text(each["forwarded_from"], "Deleted Account")
+    return first_text(message["forwarded_from"], "Deleted Account")
 
 
 def _quotations(text: Any) -> list[str]:
@@ -212,16 +214,18 @@ def _quotations(text: Any) -> list[str]:
     return list(filter(None, quoted))
 
 
-def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:
+def _message_text(source: Source, scope: str, message: dict[str, Any]) -> str:
     """Give the text of a message, with its poll or checklist."""
-    texts = [_join_text_parts(each.get("text"))]
-    for key, what, title in _LISTED:
-        listed = each.get(key)
+    texts = [_join_text_parts(message.get("text"))]
+    for key, plural, title in _LISTED:
+        listed = message.get(key)
         if listed:
-            source.keep(what, scope, "kept as text")
+            source.keep(plural, scope, "kept as text")
             texts.append(_join_text_parts(get_nested(listed, title)))
             answers = get_list(listed, "answers")
-            texts.append(" / ".join(_join_text_parts(get_nested(item, "text")) for item in answers))
+            texts.append(
+                " / ".join(_join_text_parts(get_nested(answer, "text")) for answer in answers)
+            )
     return "\n".join(filter(None, texts))
 
 
@@ -240,22 +244,22 @@ def _join_text_parts(text: Any) -> str:
     return inner
 
 
-def _name_media(each: dict[str, Any]) -> str:
+def _name_media(message: dict[str, Any]) -> str:
     """Name what a message carries beside text, in the plural; empty if nothing."""
-    kind = first_field(each, "media_type")
+    kind = first_field(message, "media_type")
     if kind:
         return _MEDIA.get(kind, "media")
-    for key, what in _OTHERS.items():
-        if each.get(key):
-            return what
+    for key, plural in _OTHERS.items():
+        if message.get(key):
+            return plural
     return ""
 
 
-def _describe_media(media: str, each: dict[str, Any]) -> str:
-    """Name a place, a piece of music, a game, a file or a contact that a message carries."""
+def _describe_media(media: str, message: dict[str, Any]) -> str:
+    """Name a place, a song, a game, a file or a contact that a message carries."""
     keys = ["place_name", "title", "game_title"]
     if media in _NAMED:
         keys.append("file_name")
-    contact = each.get("contact_information")
+    contact = message.get("contact_information")
     person = first_field(contact, "first_name"), first_field(contact, "last_name")
-    return first_text(first_field(each, *keys), " ".join(person))
+    return first_text(first_field(message, *keys), " ".join(person))

@@ -122,8 +122,8 @@ def is_langsmith_export(file: Source) -> bool:
 def read_langsmith_export(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     traces: dict[str, list[tuple[bool, _Step]]] = {}
-    for _, number, raw in source.member_values():
-        for run in _list_runs(raw):
+    for _, number, record in source.member_values():
+        for run in _list_runs(record):
             kind = first_field(run, "run_type")
             if kind == "tool":
                 source.drop("tool calls", OWNER_SCOPE)
@@ -155,10 +155,10 @@ def _choose_steps(source: Source, trace: str, runs: list[tuple[bool, _Step]]) ->
     steps = [step for _, step in runs]
     thread = first_text(*(step.session for step in steps), f"trace {trace}")
     scope = next((step.scope for step in steps if step.scope != OWNER_SCOPE), OWNER_SCOPE)
-    roots = [step for is_root, step in runs if is_root and step.says_both]
-    if roots:
-        source.drop("runs within others", scope, len(steps) - len(roots))
-    for step in roots or steps:
+    root_steps = [step for is_root, step in runs if is_root and step.says_both]
+    if root_steps:
+        source.drop("runs within others", scope, len(steps) - len(root_steps))
+    for step in root_steps or steps:
         yield replace(step, session=thread, scope=scope)
 
 
@@ -196,24 +196,24 @@ def read_langfuse_export(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     traces: dict[str, dict[str, Any]] = {}
     runs: dict[str, list[dict[str, Any]]] = {}
-    for _, number, raw in source.member_values():
-        for each in get_list(raw, "traces") or [raw]:
-            if not isinstance(each, dict):
+    for _, number, around in source.member_values():
+        for record in get_list(around, "traces") or [around]:
+            if not isinstance(record, dict):
                 source.drop("unreadable messages", OWNER_SCOPE)
                 continue
-            observed = first_field(each, "traceId", "trace_id")
+            observed = first_field(record, "traceId", "trace_id")
             if observed:
-                runs.setdefault(observed, []).append(each)
+                runs.setdefault(observed, []).append(record)
                 continue
-            about = each
-            if isinstance(each.get("trace"), dict):
-                about = each["trace"]
+            about = record
+            if isinstance(record.get("trace"), dict):
+                about = record["trace"]
             key = first_text(about.get("id"), number)
             session = None
-            if each is not raw:
-                session = first_field(raw, "id")
+            if record is not around:
+                session = first_field(around, "id")
             traces[key] = {"sessionId": session} | about
-            within = get_objects({"runs": decode_json(each.get("observations"))}, "runs")
+            within = get_objects({"runs": decode_json(record.get("observations"))}, "runs")
             runs.setdefault(key, []).extend(within)
     steps = list[_Step]()
     for key in dict.fromkeys((*traces, *runs)):
@@ -238,13 +238,13 @@ def _read_trace(
     models = by_kind.get("GENERATION")
     if models is None:
         models = [run for run in runs if first_field(run, "type").upper() in _MODELS]
-    own = _read_observation(scope, session, trace)
+    itself = _read_observation(scope, session, trace)
     steps = list(map(partial(_read_observation, scope, session), models))
     tools = len(by_kind.get("TOOL", ()))
     source.drop("tool calls", scope, tools)
     others = len(runs) - tools
-    if _says_all(own, steps):
-        steps = [own]
+    if _says_all(itself, steps):
+        steps = [itself]
     else:
         others -= len(models)
     source.drop("observations of other kinds", scope, others)
@@ -277,18 +277,18 @@ def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Messag
     for step in steps:
         sessions.setdefault((step.scope, step.session), []).append(step)
     for (scope, session), runs in sessions.items():
-        said: list[Message] = []
+        messages: list[Message] = []
         for run in sorted(runs, key=attrgetter("key")):
             source.drop("values of runs without messages", scope, run.lost)
             spoken = join_texts([run.asked, run.answered])
             count_unread_texts(source, scope, run.given, (), spoken)
-            for listed, when in ((run.asked, run.begun), (run.answered, run.ended)):
+            for listed, moment in ((run.asked, run.begun), (run.answered, run.ended)):
                 heard = list(read_turns(source, scope, listed))
-                new = heard[count_overlap(said, heard) :]
-                for turn in new:
-                    turn["timestamp"] = turn["timestamp"] or when
-                said += new
-        yield from make_session_messages(source, scope, session, said)
+                unheard = heard[count_overlap(messages, heard) :]
+                for turn in unheard:
+                    turn["timestamp"] = turn["timestamp"] or moment
+                messages += unheard
+        yield from make_session_messages(source, scope, session, messages)
 
 
 def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
@@ -307,9 +307,9 @@ def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
         return _find_arguments(arguments, named, keys, role)
     if _is_message(value):
         return [value]
-    inner = first_filled(value, "message", "kwargs")
-    if isinstance(inner, dict):
-        return _find_messages(inner, keys, role)
+    wrapped = first_filled(value, "message", "kwargs")
+    if isinstance(wrapped, dict):
+        return _find_messages(wrapped, keys, role)
     found: list[Any] = []
     for key in keys:
         if not value.get(key):

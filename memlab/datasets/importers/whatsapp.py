@@ -174,15 +174,15 @@ def is_whatsapp_export(file: Source) -> bool:
     for line in _parse_lines(file.head):
         if isinstance(line, _Line) or line.strip():
             lines.append(line)
-    found = [line for line in lines if isinstance(line, _Line)]
-    if not found:
+    headed = [line for line in lines if isinstance(line, _Line)]
+    if not headed:
         return False
-    early = len(found) > 1 and lines.index(found[0]) < 5
-    if not early and len(found) * 20 < len(lines):
+    is_early = len(headed) > 1 and lines.index(headed[0]) < 5
+    if not is_early and len(headed) * 20 < len(lines):
         return False
     if _CALLED_WHATSAPP.search(file.name):
         return True
-    return 3 * sum(map(_is_message, found)) > len(found)
+    return 3 * sum(map(_is_message, headed)) > len(headed)
 
 
 def _is_message(line: _Line) -> bool:
@@ -209,10 +209,10 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
         del headed
         people = _find_people(lines)
         called = _name_chat(file, lines, people)
-        plain = _COPY.sub("", called)
-        if plain in people.names and called not in people.names:
-            called = plain
-        same_name = chats.setdefault(plain, {})
+        without_copy = _COPY.sub("", called)
+        if without_copy in people.names and called not in people.names:
+            called = without_copy
+        same_name = chats.setdefault(without_copy, {})
         scope = _find_chat(same_name, lines, people) or name_chat(names, file.stem, called)
         source.keep("pasted lines", scope, "kept in the messages around them", pasted)
         if scope in same_name:
@@ -271,8 +271,8 @@ def _parse_lines(text: str) -> Iterator[_Line | str]:
         if found is None:
             yield raw
             continue
-        bracket, first, separator, middle, second_separator, last, *rest = found.groups()
-        before, hour, minute, second, after, end = rest
+        bracket, first, separator, middle, second_separator, last, *others = found.groups()
+        before, hour, minute, second, after, end = others
         date = _read_date(first, middle, last)
         lengths = date[0] > 99, date[2] > 99, second is None
         form = _same_form(bracket, separator, second_separator, *lengths, _strip_end(end))
@@ -355,10 +355,10 @@ def _join_continuations(lines: list[_Line | str]) -> list[_Line]:
     A header in another form than the file's is such a line.
     """
     forms = Counter(line.form for line in lines if isinstance(line, _Line))
-    usual = max(forms, key=forms.__getitem__, default=None)
+    usual_form = max(forms, key=forms.__getitem__, default=None)
     messages = list[_Line]()
     for line in lines:
-        if isinstance(line, _Line) and line.form == usual:
+        if isinstance(line, _Line) and line.form == usual_form:
             messages.append(line)
         elif messages:
             raw = line.raw if isinstance(line, _Line) else line
@@ -373,20 +373,18 @@ def _assign_times(file: Source, lines: list[_Line]) -> None:
     """
     order = _choose_order(file, lines)
     _note_unknown_words(file, lines)
-    wrong = list[int]()
+    undated = list[int]()
     for number, line in enumerate(lines, 1):
         line.time = _line_time(line, order)
         if line.time is None:
-            wrong.append(number)
-    if len(wrong) * 10 > len(lines):
-        odd = lines[wrong[0] - 1]
+            undated.append(number)
+    if len(undated) * 10 > len(lines):
+        first_undated = lines[undated[0] - 1]
         remedy = "name another --date-order"
         # The Persian or the Islamic calendar.
-        if any(1380 < part < 1500 for part in odd.date):
+        if any(1380 < part < 1500 for part in first_undated.date):
             remedy = "set the phone to the Gregorian calendar"
-        what = (
-            f"message {wrong[0]} and {len(wrong) - 1} more: {odd.raw[:30]!r} is no date as {order}"
-        )
+        what = f"message {undated[0]} and {len(undated) - 1} more: {first_undated.raw[:30]!r} is no date as {order}"
         file.fail(f"{what}; {remedy}")
 
 
@@ -400,8 +398,8 @@ def _choose_order(file: Source, lines: list[_Line]) -> str:
         if following.date != line.date:
             changes.append(following)
     misfits = {order: _count_misfits(changes, order) for order in orders}
-    best = min(misfits.values())
-    fitting = [order for order in orders if misfits[order] == best]
+    fewest = min(misfits.values())
+    fitting = [order for order in orders if misfits[order] == fewest]
     order = fitting[0]
     if "mdy" in fitting and ("dmy" not in fitting or all(map(_is_american, lines))):
         order = "mdy"
@@ -436,19 +434,19 @@ def _count_misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
 
     :param lines: the first of each date.
     """
-    known = list[datetime]()
+    known_times = list[datetime]()
     for line in lines:
         time = _line_time(line, order)
         if time is not None:
-            known.append(time)
-    back = sum(time - following > _DAY for time, following in pairwise(known))
+            known_times.append(time)
+    steps_back = sum(time - following > _DAY for time, following in pairwise(known_times))
     form = lines[0].form
     unlikely = False
     if order == "mdy":
         unlikely = form.first_separator == "."
     elif order == "ymd":
         unlikely = not form.has_year_first
-    return len(lines) - len(known), back, unlikely
+    return len(lines) - len(known_times), steps_back, unlikely
 
 
 def _line_time(line: _Line, order: str) -> datetime | None:
@@ -486,31 +484,33 @@ def _merge_pasted_lines(lines: list[_Line]) -> Iterator[_Line]:
     """Put back into its message a pasted line that looks like a header: alone, it is days
     off those around it.
     """
-    last: _Line | None = None
+    previous: _Line | None = None
     senders = set[str]()
     counts: Counter[tuple[datetime | None, str]] | None = None
-    within = False
+    is_within = False
     for place, line in enumerate(lines):
-        pasted = line.time is None
-        late = False
-        if last is None:
-            pasted = False
-        elif _is_days_before(line, last):
+        is_pasted = line.time is None
+        is_late = False
+        if previous is None:
+            is_pasted = False
+        elif _is_days_before(line, previous):
             following = lines[place + 1 : place + 1 + _AHEAD]
-            pasted = any(not _is_days_before(other, last) for other in following)
+            is_pasted = any(not _is_days_before(other, previous) for other in following)
             if counts is None:
                 counts = Counter((each.time, each.rest) for each in lines)
-            begun_above = within or _START.match(last.said) or _is_days_before(line, lines[0])
-            if pasted and not begun_above:
-                late = _was_sent_late([line, *following], last, senders, counts)
-        elif _is_days_before(last, line):
-            pasted = _stands_alone(line, lines[place + 1 : place + 1 + _AHEAD])
-        within = pasted and not late
-        if last is not None and within:
-            last.go_on(line.list_raw())
+            begun_above = (
+                is_within or _START.match(previous.said) or _is_days_before(line, lines[0])
+            )
+            if is_pasted and not begun_above:
+                is_late = _was_sent_late([line, *following], previous, senders, counts)
+        elif _is_days_before(previous, line):
+            is_pasted = _stands_alone(line, lines[place + 1 : place + 1 + _AHEAD])
+        is_within = is_pasted and not is_late
+        if previous is not None and is_within:
+            previous.go_on(line.list_raw())
             continue
-        if not late:
-            last = line
+        if not is_late:
+            previous = line
         if line.sender:
             senders.add(line.sender)
         yield line
@@ -559,10 +559,10 @@ def _find_people(lines: Iterable[_Line]) -> _People:
         if line.sender:
             by_sender.setdefault(line.sender, []).append(line)
     people = _People(set(), {})
-    for sender, own in by_sender.items():
-        if len(own) > 2 or not words.is_event(sender):
+    for sender, messages in by_sender.items():
+        if len(messages) > 2 or not words.is_event(sender):
             people.names.add(sender)
-        second = _find_second(own)
+        second = _find_second(messages)
         if second:
             people.names.add(f"{sender}: {second}")
             people.seconds[sender] = second
@@ -587,8 +587,8 @@ def _name_chat(file: Source, lines: Iterable[_Line], people: _People) -> str:
     """Name the chat: by its file or archive, by who brings the notice of encryption, or by
     its folder.
     """
-    stem = file.path.stem
-    for called in (stem, *(folder.stem for folder in list(file.path.parents)[:2])):
+    file_stem = file.path.stem
+    for called in (file_stem, *(folder.stem for folder in list(file.path.parents)[:2])):
         chat = _read_title(called)
         if chat:
             return chat
@@ -597,9 +597,9 @@ def _name_chat(file: Source, lines: Iterable[_Line], people: _People) -> str:
         if sender and words.patterns().encrypted.search(text):
             return sender
     folder = file.path.parent.name.removesuffix(".zip")
-    if folder and stem == "_chat":
+    if folder and file_stem == "_chat":
         return folder
-    return stem
+    return file_stem
 
 
 def _read_title(called: str) -> str:
@@ -628,13 +628,13 @@ def _read_message(
         if words.patterns().call.match(words.clean(body)):
             return source.drop("calls", scope)
         return source.drop("system messages", scope)
-    text, kind, caption = words.read_body(body)
-    if kind == "edited messages":
-        source.keep(kind, scope, "kept as last edited")
-    elif kind and not text and not caption:
-        return source.drop(kind, scope)
-    elif kind:
-        source.keep(kind, scope, "described in captions")
+    text, left_out, caption = words.read_body(body)
+    if left_out == "edited messages":
+        source.keep(left_out, scope, "kept as last edited")
+    elif left_out and not text and not caption:
+        return source.drop(left_out, scope)
+    elif left_out:
+        source.keep(left_out, scope, "described in captions")
     message = {"role": people.find_role(source, sender)}
     if line.time is not None:
         message["timestamp"] = line.time.isoformat()
