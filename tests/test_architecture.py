@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -194,3 +195,12 @@ print("memlab.datasets.importers.slack" in sys.modules)
     assert "memlab.datasets.chatlog" in at_once.split()
     assert [name for name in at_once.split() if _is_within(name, HANGING)] == []
     assert later == "True"
+
+
+def test_a_wheel_has_every_file_that_the_package_reads() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = settings["tool"]["setuptools"]["package-data"]["memlab"]
+    packaged = {path for pattern in patterns for path in (ROOT / "memlab").glob(pattern)}
+    tables = set((ROOT / "memlab").rglob("*.toml"))
+    assert tables
+    assert tables <= packaged

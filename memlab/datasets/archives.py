@@ -13,7 +13,10 @@ from memlab.errors import DataError
 TEXTS = (".json", ".jsonl", ".ndjson", ".txt", ".af", ".csv", ".tsv", ".parquet", ".html", ".htm")
 """Endings of the files of a folder or an archive that may hold a chat."""
 UNREAD = (".zip", ".gz", ".tgz", ".bz2", ".7z", ".rar", ".db", ".sqlite", ".md")
-"""Endings of files that may hold one too, and are reported as left out; archives of a folder are opened first."""
+"""Endings of files that may hold one too, and are reported as left out.
+
+Archives of a folder are opened first.
+"""
 FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
 """What a file or a broken archive raises, when it is opened or read."""
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -38,7 +41,9 @@ def is_zip_bomb(unpacked: int, packed: int) -> bool:
 
 
 def list_entries(path: Path) -> dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
-    """List the entries of an archive that may hold a chat, by their names; a name is a label, nothing is written.
+    """List the entries of an archive that may hold a chat, by their names.
+
+    A name is a label, nothing is written.
 
     :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
     """

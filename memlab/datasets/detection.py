@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
@@ -55,7 +56,9 @@ def list_formats() -> list[str]:
 
 
 def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[Source]:
-    """Choose the files that the reader of an export reads; one that is given alone it reads in any case.
+    """Choose the files that the reader of an export reads.
+
+    One that is given alone it reads in any case.
 
     :raises DataError: when there is none.
     """
@@ -75,7 +78,9 @@ def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[
 
 
 def without_sent_files(files: list[Source]) -> list[Source]:
-    """Leave out the files that people sent in a chat, which may be chats too, unless there is nothing else."""
+    """Leave out the files that people sent in a chat, which may be chats too, unless there
+    is nothing else.
+    """
     sent: set[int] = set()
     for find in dict.fromkeys(formats.describe(name).sent for name in formats):
         if find is not None:
@@ -90,8 +95,11 @@ def _asked_at(name: str) -> tuple[bool, int]:
 
 
 def _asked_before_refusal() -> list[str]:
-    """List the formats that are asked before a file may be refused: those of plug-ins, and exports."""
-    return [name for name in list_formats() if _asked_at(name) <= (True, _KINDS.index("export"))]
+    """List the formats that are asked before a file may be refused: those of plug-ins, and
+    exports.
+    """
+    last = True, _KINDS.index("export")
+    return [name for name in list_formats() if _asked_at(name) <= last]
 
 
 def _fits(name: str, file: Source) -> bool:
@@ -120,7 +128,9 @@ def _first_that_fits(file: Source, names: Iterable[str], *, refuse: bool = True)
 
 
 def _recognise(file: Source, names: list[str], *, refuse: bool = True) -> str | None:
-    """Find the first of some formats that recognises a file, whose first record may be longer than its beginning."""
+    """Find the first of some formats that recognises a file, whose first record may be
+    longer than its beginning.
+    """
     found = _first_that_fits(file, names, refuse=refuse)
     if found is None and file.look_further():
         found = _first_that_fits(file, names, refuse=refuse)
@@ -128,9 +138,13 @@ def _recognise(file: Source, names: list[str], *, refuse: bool = True) -> str | 
 
 
 def _refusal(file: Source) -> str | None:
-    """Say what a file is that is known and cannot be read, and what to do; ``None`` for any other."""
+    """Say what a file is that is known and cannot be read, and what to do; ``None`` for any
+    other.
+    """
     for refuse in dict.fromkeys(formats.describe(name).refuse for name in formats):
-        why = None if refuse is None else refuse(file)
+        if refuse is None:
+            continue
+        why = refuse(file)
         if why is not None:
             return why
     return None
@@ -174,30 +188,57 @@ def _detect_by_names(source: Source) -> str | None:
     return None
 
 
+@dataclass
+class _Findings:
+    """What the files of a folder or an archive are.
+
+    :param exports: the first file of each export; ``refusals``: why files that are known are not
+        read; ``alone``: files that are read one by one, by their formats.
+    """
+
+    exports: dict[str, str] = field(default_factory=dict)
+    refusals: dict[str, str] = field(default_factory=dict)
+    alone: dict[str, str] = field(default_factory=dict)
+
+    def add(self, file: Source, exports: list[str], others: list[str]) -> None:
+        """Take up a file: as one of an export, else as one that is refused, else as one
+        of another format.
+        """
+        kind = _recognise(file, exports)
+        if kind is not None:
+            self.exports.setdefault(kind, file.name)
+            return
+        why = _refusal(file)
+        if why is not None:
+            self.refusals[file.name] = why
+            return
+        other = _first_that_fits(file, others)
+        if other is not None:
+            self.alone.setdefault(other, file.name)
+
+
 def _detect_export(source: Source) -> str:
-    """Find the tool of a folder or an archive; of many files the first are looked at, and some out of the rest."""
+    """Find the tool of a folder or an archive.
+
+    Of many files the first are looked at, and some out of the rest.
+    """
     files = without_sent_files(source.files())
-    exports = [name for name in list_formats() if formats.describe(name).kind == "export"]
-    others = [name for name in list_formats() if name not in exports]
-    found: dict[str, str] = {}
-    refusals: dict[str, str] = {}
-    alone: dict[str, str] = {}
+    names = list_formats()
+    exports = [name for name in names if formats.describe(name).kind == "export"]
+    others = [name for name in names if name not in exports]
+    findings = _Findings()
     step = max(1, len(files) // _PROBED)
     for file in (*files[:_PROBED], *files[_PROBED::step]):
         if file.size:
-            kind = _recognise(file, exports)
-            if kind is not None:
-                found.setdefault(kind, file.name)
-            elif why := _refusal(file):
-                refusals[file.name] = why
-            elif other := _first_that_fits(file, others):
-                alone.setdefault(other, file.name)
+            findings.add(file, exports, others)
         file.forget()
+    found = findings.exports
     if not found:
         for file in source.files(unread=True):
-            if why := _refusal(file):
-                refusals[file.name] = why
-        _fail_without_export(source, files, refusals, alone)
+            why = _refusal(file)
+            if why is not None:
+                findings.refusals[file.name] = why
+        _fail_without_export(source, files, findings)
     if len(found) > 1:
         source.fail(
             f"holds exports of several tools: {_list_files(found)}. Give one of the files, or name "
@@ -210,20 +251,16 @@ def _list_files(found: dict[str, str]) -> str:
     return "; ".join(f"{kind} ({name})" for kind, name in found.items())
 
 
-def _fail_without_export(
-    source: Source, files: list[Source], refusals: dict[str, str], alone: dict[str, str]
-) -> NoReturn:
-    """Say what there is in a folder or an archive without an export, and what to do.
-
-    :param refusals: why files that are known are not read; ``alone``: files that are read one by
-        one, by their formats.
-    """
-    if alone:
+def _fail_without_export(source: Source, files: list[Source], findings: _Findings) -> NoReturn:
+    """Say what there is in a folder or an archive without an export, and what to do."""
+    if findings.alone:
+        listed = _list_files(findings.alone)
         source.fail(
-            f"holds no export of a tool, but files that are read one by one: {_list_files(alone)}. "
+            f"holds no export of a tool, but files that are read one by one: {listed}. "
             "Give one of them"
         )
-    for name, why in sorted(refusals.items(), key=lambda item: "a web page" in item[1]):
+    refusals = findings.refusals.items()
+    for name, why in sorted(refusals, key=lambda refusal: "a web page" in refusal[1]):
         source.fail(f"holds {name}, which {why}")
     what = "a ZIP archive without a chat"
     if source.path.is_dir():

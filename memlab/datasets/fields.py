@@ -1,4 +1,5 @@
-"""Fields of records of unknown quality: :meth:`Record.take` gives the value or raises :class:`BadField`.
+"""Fields of records of unknown quality: :meth:`Record.take` gives the value or raises
+:class:`BadField`.
 
 A kind is a function of a value and its place: ``text``, ``name``, ``answer`` … Each says what it
 found and expected.
@@ -29,7 +30,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 1, 2, tzinfo=UTC)
 _HIGHEST_GRADE = 2**31 - 1  # that a column of grades and trec_eval can hold
 _UNITS = ((10**18, 0.001), (10**17, 1_000_000), (10**14, 1), (10**11, 1_000))
-"""From which count on a number since 1970 is one of nanoseconds, of nothing, of micro-, of milliseconds."""
+"""From which count on a number since 1970 is one of nanoseconds, of nothing, of micro-, of
+milliseconds.
+"""
 _SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d")
 _EPOCH_TEXT = re.compile(r"[0-9]{9,13}(\.[0-9]+)?|[0-9]{16}|[0-9]{19}")
 
@@ -38,7 +41,10 @@ class BadField(Exception):
     """A field that cannot be used: what was found in it and what was expected."""
 
     def __init__(self, where: str, found: str, expected: str) -> None:
-        super().__init__(f"{where}{': ' * bool(where)}found {found}, expected {expected}")
+        message = f"found {found}, expected {expected}"
+        if where:
+            message = f"{where}: {message}"
+        super().__init__(message)
 
 
 @dataclass
@@ -76,7 +82,8 @@ class Record(dict[str, Any]):
     :param where: its place, which messages put before the names of its fields.
 
     >>> from memlab.datasets.fields import Record, check_name, check_text
-    >>> Record({"text": "Hello", "role": None}).take("text", check_text), Record({}).take("role", check_name, "user")
+    >>> record = Record({"text": "Hello", "role": None})
+    >>> record.take("text", check_text), record.take("role", check_name, "user")
     ('Hello', 'user')
     >>> Record({"text": 1}, "messages[0]").take("text", check_text)
     Traceback (most recent call last):
@@ -98,7 +105,10 @@ class Record(dict[str, Any]):
         value = self.get(name, MISSING)
         if default is not MISSING and (value is None or value is MISSING):
             return default
-        return kind(value, f"{self.where}.{name}" if self.where else name)
+        place = name
+        if self.where:
+            place = f"{self.where}.{name}"
+        return kind(value, place)
 
 
 def describe_value(value: Any) -> str:
@@ -108,21 +118,25 @@ def describe_value(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, (str, datetime)):
-        value = str(value)
-        return f"{value if len(value) <= 60 else value[:57] + '…'!r} (a string)"
+        text = str(value)
+        if len(text) > 60:
+            text = f"{text[:57]}…"
+        return f"{text!r} (a string)"
+    if isinstance(value, int) and value.bit_length() >= 400:
+        return "huge (a number)"
     if isinstance(value, (int, float)):
-        return f"{str(value)[:40] if isinstance(value, float) or value.bit_length() < 400 else 'huge'} (a number)"
+        return f"{str(value)[:40]} (a number)"
     if isinstance(value, dict):
         return f"an object with {list(value)[:4]}"
-    return (
-        f"a list of {len(value)}"
-        if isinstance(value, list)
-        else f"a value of the type {type(value).__name__}"
-    )
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return f"a value of the type {type(value).__name__}"
 
 
 def escape_surrogates(text: str) -> str:
-    """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or log can take."""
+    """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or
+    log can take.
+    """
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -139,7 +153,10 @@ check_integer = partial(_check_type, kind=int, expected="a whole number")
 
 
 def check_text(value: Any, where: str) -> str:
-    """Check a string; text that no Unicode encoding or C string can hold is refused rather than changed."""
+    """Check a string.
+
+    Text that no Unicode encoding or C string can hold is refused rather than changed.
+    """
     given = _check_type(value, where, str, "a string")
     if "\x00" in given:
         raise BadField(where, f"a NUL character at {given.index(chr(0))}", "text without it")
@@ -155,21 +172,28 @@ def check_name(value: Any, where: str) -> str:
     """Check what names a record: a string that is not blank, or a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if not (given := check_text(value, where)) or given.isspace():
+    given = check_text(value, where)
+    if not given or given.isspace():
         raise BadField(where, describe_value(value), "a name")
     return given
 
 
 def check_names(value: Any, where: str) -> list[str]:
-    return [check_name(each, f"{where}[{i}]") for i, each in enumerate(check_list(value, where))]
+    listed = enumerate(check_list(value, where))
+    return [check_name(each, f"{where}[{place}]") for place, each in listed]
 
 
 def check_grade(value: Any, where: str) -> int:
     """Check a grade of relevance: a whole number, which some files write as 2.0."""
-    whole = isinstance(value, (int, float, Decimal)) and value == value // 1
-    if isinstance(value, bool) or not whole or abs(value) > _HIGHEST_GRADE:
+    whole = _is_number(value, Decimal) and value == value // 1
+    if not whole or abs(value) > _HIGHEST_GRADE:
         raise BadField(where, describe_value(value), "a whole number as grade")
     return int(value)
+
+
+def _is_number(value: Any, *others: type) -> bool:
+    """Say whether a value is a number, or of other types; a boolean is none."""
+    return isinstance(value, (int, float, *others)) and not isinstance(value, bool)
 
 
 def check_judgement(value: Any, where: str) -> tuple[str, int]:
@@ -181,27 +205,33 @@ def check_judgement(value: Any, where: str) -> tuple[str, int]:
 
 
 def check_answer(value: Any, where: str) -> str | None:
-    """Check an answer: a string, a number (which becomes a string), null, or a list of these, which is joined."""
+    """Check an answer: a string, a number (which becomes a string), null, or a list of
+    these, which is joined.
+    """
     if isinstance(value, list):
-        parts = (check_answer(part, f"{where}[{i}]") for i, part in enumerate(value))
-        return "; ".join(part for part in parts if part) or None
+        parts = (check_answer(part, f"{where}[{place}]") for place, part in enumerate(value))
+        return "; ".join(filter(None, parts)) or None
     if value is None:
         return None
-    return (
-        str(value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-        else check_text(value, where)
-    )
+    if _is_number(value):
+        return str(value)
+    return check_text(value, where)
 
 
 def check_rubric(value: Any, where: str) -> list[str] | None:
     """Check the points of a rubric: one text, a list of texts, or null."""
-    given = [] if value is None else value if isinstance(value, list) else [value]
-    return [check_text(point, f"{where}[{i}]") for i, point in enumerate(given)] or None
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        value = [value]
+    points = [check_text(point, f"{where}[{place}]") for place, point in enumerate(value)]
+    return points or None
 
 
 def parse_time(value: Any, where: str, order: str | None = None) -> datetime:
-    """Read a time as ISO 8601 or a tool writes it, a count since 1970, or a datetime; one without a zone stays so.
+    """Read a time as ISO 8601 or a tool writes it, a count since 1970, or a datetime.
+
+    One without a zone stays so.
 
     :param value: see :mod:`memlab.datasets.time_forms` for texts and objects; a number is seconds,
         or from its size milliseconds, microseconds or nanoseconds since 1970.
@@ -209,30 +239,35 @@ def parse_time(value: Any, where: str, order: str | None = None) -> datetime:
         is refused.
     """
     try:
-        when = value
+        given = value
         if isinstance(value, dict):
             from memlab.datasets import time_forms
 
-            when = time_forms.unwrap_time(value)
-        if isinstance(when, str):
-            when = _read_time_text(check_text(when, where).strip(), order)
-        elif isinstance(when, Decimal):
-            when = float(when)
-        elif isinstance(when, date) and not isinstance(when, datetime):
-            when = datetime.combine(when, time())
-        if isinstance(when, (int, float)) and not isinstance(when, bool):
-            when = _EPOCH + timedelta(microseconds=round(when * _microseconds(abs(when))))
-        if (
-            isinstance(when, datetime)
-            and _FIRST <= (when if when.tzinfo else when.replace(tzinfo=UTC)) <= _LAST
-        ):
-            return when
+            given = time_forms.unwrap_time(value)
+        if isinstance(given, str):
+            given = _read_time_text(check_text(given, where).strip(), order)
+        elif isinstance(given, Decimal):
+            given = float(given)
+        elif isinstance(given, date) and not isinstance(given, datetime):
+            given = datetime.combine(given, time())
+        if _is_number(given):
+            given = _EPOCH + timedelta(microseconds=round(given * _microseconds(abs(given))))
+        if isinstance(given, datetime) and _is_in_range(given):
+            return given
     except (ValueError, OverflowError):
         pass
-    expected = 'an ISO 8601 time such as "2026-03-01T09:00:00+01:00", or seconds or milliseconds since 1970'
+    expected = 'an ISO 8601 time such as "2026-03-01T09:00:00+01:00", '
+    expected += "or seconds or milliseconds since 1970"
     if is_slashed(value):
         expected += "; date_order= says whether the day or the month stands first"
     raise BadField(where, describe_value(value), expected)
+
+
+def _is_in_range(time: datetime) -> bool:
+    """Say whether a time can be changed to any zone."""
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return _FIRST <= time <= _LAST
 
 
 def _read_time_text(text: str, order: str | None) -> datetime | float | None:
@@ -282,7 +317,9 @@ def make_date_parser(*forms: str, example: str) -> Callable[..., datetime]:
 
 
 def place_in_zone(time: datetime, zone: tzinfo, latest: datetime | None) -> datetime:
-    """Give a time in UTC; in the hour that comes twice when clocks are put back, the second one where the first lies
+    """Give a time in UTC.
+
+    In the hour that comes twice when clocks are put back, it is the second one where the first lies
     more than a minute before what was said already.
 
     :param zone: of a time that has none.
@@ -295,6 +332,10 @@ def place_in_zone(time: datetime, zone: tzinfo, latest: datetime | None) -> date
     """
     if time.tzinfo is not None:
         return time.astimezone(UTC)
-    first, again = (time.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
-    put_back = latest is not None and timedelta(minutes=1) < latest - first < 2 * (again - first)
-    return again if put_back else first
+    first = time.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    again = time.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    if latest is None or first == again:
+        return first
+    if timedelta(minutes=1) < latest - first < 2 * (again - first):
+        return again
+    return first

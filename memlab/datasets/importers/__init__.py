@@ -8,8 +8,8 @@ the dataset.
 - ``character_ai``, ``chatgpt``, ``claude_ai``, ``claude_code``, ``copilot``, ``discord``,
   ``gemini``, ``letta``, ``librechat``, ``lm_studio``, ``mem0``, ``open_webui``,
   ``openai_messages``, ``sharegpt``, ``silly_tavern``, ``slack``, ``table``, ``telegram``,
-  ``whatsapp`` (with ``whatsapp_words``): a format each. ``traces``: those of LangSmith and
-  Langfuse.
+  ``whatsapp`` (with ``whatsapp_words``, which reads ``whatsapp.toml``): a format each.
+  ``traces``: those of LangSmith and Langfuse.
 - ``export_messages``, ``loose_json``, ``branches``, ``newest_first``, ``html_text``: what they share.
 - ``message_fields``, ``conversation_rows``, ``logged_calls``, ``batches``, ``session_records``:
   messages of a layout that is not known: who says what, whose rows are, what was asked and

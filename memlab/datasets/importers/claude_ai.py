@@ -1,4 +1,5 @@
-"""Claude.ai's ``conversations.json``: messages of content blocks, with branches where a message names its parent.
+"""Claude.ai's ``conversations.json``: messages of content blocks, with branches where a message
+names its parent.
 
 Layout: MemPalace issues 677 and 646, Sinity/polylogue ``docs/providers/claude-ai.md``. The root's
 parent is ``00000000-0000-4000-8000-000000000000``; ``current_leaf_message_uuid`` is there in dumps
@@ -9,7 +10,8 @@ of the web interface. A chat of Claude Design is a file of its own (2026): ``mes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -17,11 +19,11 @@ from memlab.datasets import fields
 from memlab.datasets.fields import Record
 from memlab.datasets.importers.branches import find_branch, read_newest_conversations
 from memlab.datasets.importers.export_messages import (
-    OWNER_SCOPE,
     Message,
     describe_file,
     is_spoken_role,
     make_message,
+    name_account,
     normalise_role,
     text_and_caption,
 )
@@ -31,6 +33,7 @@ from memlab.datasets.importers.loose_json import (
     first_time,
     get_list,
     get_nested,
+    get_objects,
 )
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
@@ -38,137 +41,158 @@ from memlab.datasets.unread_texts import count_unread_texts
 _DOCUMENTS = {("tool_use", "artifacts"), ("tool_use", "create_file")}
 _UNSHOWN = re.compile(
     r"\s*```[ \t]*\n?(?=[^`\n]*\b(?:device|mobile|app|client|version|platform)\b)"
-    r"[^`\n]*\b(?:not|isn[’']t|aren[’']t)\b[^`\n]{0,20}\b(?:supported|available)\b[^`\n]*\n?\s*```\s*"
+    r"[^`\n]*\b(?:not|isn[’']t|aren[’']t)\b[^`\n]{0,20}\b(?:supported|available)\b[^`\n]*"
+    r"\n?\s*```\s*"
 )
 """What stands in place of a block: that this device, or the mobile app, does not show it."""
 _ONLY_UNSHOWN = re.compile(r"This block is not supported on your current device yet\.?")
 _TAGS = re.compile(r"(?s)<ant(Thinking|Artifact)\b.*?</ant\1>")  # in the text, in 2024
-
-
+_TAGGED = {"Thinking": "thoughts", "Artifact": "documents"}
 _DESIGN = {"messages.content.contentBlocks", "messages.content.authorAccountUuid"}
-
-
 _READ = {"text", "content", "attachments", "files", "files_v2"}
 
 
 def is_claude_ai_export(file: Source) -> bool:
-    return "chat_messages" in file.keys or bool(_DESIGN & file.keys)
+    return "chat_messages" in file.keys or not file.keys.isdisjoint(_DESIGN)
 
 
 def read_claude_ai_export(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; accounts beyond the first have scopes of their own."""
-    accounts: dict[str, str] = {}
-    yield from read_newest_conversations(
-        source,
-        "conversation",
-        lambda record: _read_claude_ai_conversation(source, record, accounts),
-    )
+    read = partial(_read_conversation, source, accounts={})
+    yield from read_newest_conversations(source, "conversation", read)
 
 
-def _read_claude_ai_conversation(
-    source: Source, record: Record, accounts: dict[str, str]
+def _read_conversation(
+    source: Source, record: Record, *, accounts: dict[str, str]
 ) -> Iterator[Message]:
-    if "chat_messages" not in record and "messages" in record:
-        every = [
-            part
-            for each in record.take("messages", fields.check_list)
-            for part in _split_design(each)
-        ]
-    else:
-        every = record.take("chat_messages", fields.check_list)
-    authors = (get_nested(each, "author") for each in every)
-    account = first_text(get_nested(record, "account.uuid"), *authors) or next(iter(accounts), "")
-    scope = accounts.setdefault(account, account if accounts else OWNER_SCOPE)
-    session = first_field(record, "uuid", "name")
-    listed = [each for each in every if isinstance(each, dict)]
+    every = _list_messages(record)
+    authors = [first_field(message, "author") for message in every]
+    scope = name_account(accounts, first_text(get_nested(record, "account.uuid"), *authors))
+    listed = [message for message in every if isinstance(message, dict)]
     source.drop("unreadable messages", scope, len(every) - len(listed))
-    kept = _current_branch(listed, record.get("current_leaf_message_uuid"))
-    source.drop("messages of other branches", scope, len(listed) - len(kept))
-    for each in kept:
-        role = normalise_role(each.get("sender"))
-        if not is_spoken_role(source, scope, role):
+    branch = _current_branch(listed, record.get("current_leaf_message_uuid"))
+    source.drop("messages of other branches", scope, len(listed) - len(branch))
+    session = first_field(record, "uuid", "name")
+    for message in branch:
+        role = normalise_role(message.get("sender"))
+        if is_spoken_role(source, scope, role):
+            yield from _read_message(source, scope, message, role=str(role), session=session)
+
+
+def _list_messages(record: Record) -> list[Any]:
+    """Give all messages of a conversation, those of Claude Design as a chat has them."""
+    if "chat_messages" in record or "messages" not in record:
+        return record.take("chat_messages", fields.check_list)
+    listed = list[Any]()
+    for each in record.take("messages", fields.check_list):
+        listed += _split_design(each)
+    return listed
+
+
+def _read_message(
+    source: Source, scope: str, message: dict[str, Any], *, role: str, session: str
+) -> Iterable[Message]:
+    blocks = get_list(message, "content")
+    content = message.get("text")
+    if blocks:
+        content = [block for block in blocks if not _is_document(block)]
+        source.drop("documents", scope, len(blocks) - len(content))
+    text, caption = text_and_caption(source, scope, content)
+    text, unshown = _UNSHOWN.subn("\n", text)
+    if role == "assistant" and _ONLY_UNSHOWN.fullmatch(text.strip()):
+        text = ""
+        unshown += 1
+    source.drop("blocks that the export does not show", scope, unshown)
+    files = list[Any]()
+    for key in ("attachments", "files", "files_v2"):
+        files += get_list(message, key)
+    named = dict.fromkeys(describe_file(file, "file_name") for file in files)
+    caption = "; ".join(filter(None, (caption, *named)))
+    if role == "assistant":
+        for tagged in _TAGS.finditer(text):
+            source.drop(_TAGGED[tagged[1]], scope)
+        text = _TAGS.sub("", text)
+    text = "\n".join([text, *_list_pasted(source, scope, files, beside=text)])
+    count_unread_texts(source, scope, message, _READ, text)
+    others = {first_field(block, "type") for block in blocks} - {"text"}
+    if (unshown or others) and not text.strip() and not caption:
+        return ()  # its blocks are counted
+    columns = {
+        "session": session,
+        "id": first_field(message, "uuid"),
+        "role": role,
+        "caption": caption,
+    }
+    return make_message(source, scope, role, text, timestamp=message.get("created_at"), **columns)
+
+
+def _is_document(block: Any) -> bool:
+    return (first_field(block, "type"), first_field(block, "name")) in _DOCUMENTS
+
+
+def _list_pasted(source: Source, scope: str, files: list[Any], *, beside: str) -> list[str]:
+    """Give the texts of attachments that were pasted: beside no other text, or without the
+    name of a file.
+    """
+    pasted = list[str]()
+    for file in files:
+        text = first_field(file, "extracted_content")
+        if not text:
             continue
-        blocks = get_list(each, "content")
-        said = [
-            block
-            for block in blocks
-            if (first_field(block, "type"), first_field(block, "name")) not in _DOCUMENTS
-        ]
-        source.drop("documents", scope, len(blocks) - len(said))
-        text, caption = text_and_caption(source, scope, said if blocks else each.get("text"))
-        text, unshown = _UNSHOWN.subn("\n", text)
-        if role == "assistant" and _ONLY_UNSHOWN.fullmatch(text.strip()):
-            text, unshown = "", unshown + 1
-        source.drop("blocks that the export does not show", scope, unshown)
-        files = [
-            file for key in ("attachments", "files", "files_v2") for file in get_list(each, key)
-        ]
-        named = [describe_file(file, "file_name") for file in files]
-        caption = "; ".join(filter(None, [caption, *dict.fromkeys(named)]))
-        if role == "assistant":
-            for tag in _TAGS.finditer(text):
-                source.drop("thoughts" if tag[1] == "Thinking" else "documents", scope)
-            text = _TAGS.sub("", text)
-        # A long paste is an attachment without a name.
-        read = [file for file in files if first_field(file, "extracted_content")]
-        pasted = [file for file in read if not text.strip() or not first_field(file, "file_name")]
-        source.drop("texts of attachments", scope, len(read) - len(pasted))
-        text = "\n".join(
-            [text, *dict.fromkeys(first_field(file, "extracted_content") for file in pasted)]
-        )
-        count_unread_texts(source, scope, each, _READ, text)
-        counted = unshown or any(get_nested(block, "type") != "text" for block in blocks)
-        if not text.strip() and not caption and counted:
-            continue  # Its blocks are counted.
-        more = {
-            "session": session,
-            "id": first_field(each, "uuid"),
-            "role": role,
-            "caption": caption,
-        }
-        yield from make_message(
-            source, scope, str(role), text, timestamp=each.get("created_at"), **more
-        )
+        if beside.strip() and first_field(file, "file_name"):
+            source.drop("texts of attachments", scope)
+        elif text not in pasted:
+            pasted.append(text)
+    return pasted
 
 
 def _split_design(each: Any) -> Iterator[Any]:
-    """Give a message of Claude Design as messages of a chat: what its user wrote while Claude worked is one too."""
+    """Give a message of Claude Design as messages of a chat: what its user wrote while
+    Claude worked is one too.
+    """
     if not isinstance(each, dict):
         yield each
         return
-    said, own = each.get("content"), first_field(each, "uuid")
-    said = said if isinstance(said, dict) else {"content": said}
-    role = "system" if said.get("pill") is True else each.get("role")
-    when = first_time(each.get("created_at"), said.get("timestamp"))
-    files = [
-        {
-            "file_name": file.get("name"),
-            "mime_type": file.get("type"),
-            "extracted_content": file.get("content"),
-        }
-        for file in get_list(said, "attachments")
-        if isinstance(file, dict) and not file.get("hidden")
-    ]
-    blocks = get_list(said, "contentBlocks") or [
-        {"type": "text", "text": said.get("content") or ""}
-    ]
-    for n, (typed, run) in enumerate(
-        groupby(blocks, lambda block: get_nested(block, "type") == "user_interjection")
-    ):
-        parts = list(run)
+    content = each.get("content")
+    if not isinstance(content, dict):
+        content = {"content": content}
+    role = each.get("role")
+    if content.get("pill") is True:
+        role = "system"
+    files = list[Any]()
+    for file in get_objects(content, "attachments"):
+        if not file.get("hidden"):
+            named = {"file_name": file.get("name"), "mime_type": file.get("type")}
+            files.append(named | {"extracted_content": file.get("content")})
+    own_id = first_field(each, "uuid")
+    message = {
+        "uuid": own_id,
+        "sender": role,
+        "attachments": files,
+        "created_at": first_time(each.get("created_at"), content.get("timestamp")),
+        "author": content.get("authorAccountUuid"),
+    }
+    blocks = get_list(content, "contentBlocks")
+    if not blocks:
+        blocks = [{"type": "text", "text": content.get("content") or ""}]
+    for number, (typed, run) in enumerate(groupby(blocks, _is_interjection)):
+        part = message | {"content": list(run)}
         if typed:
-            parts = [
-                first_text(get_nested(part, "message.content"), part.get("message"))
-                for part in parts
-            ]
-        yield {
-            "uuid": f"{own} {n}" if own and n else own,
-            "sender": "user" if typed else role,
-            "content": parts,
-            "attachments": [] if n else files,
-            "created_at": when,
-            "author": said.get("authorAccountUuid"),
-        }
+            part["sender"] = "user"
+            part["content"] = list(map(_read_interjection, part["content"]))
+        if number:
+            part["attachments"] = []
+            part["uuid"] = own_id and f"{own_id} {number}"
+        yield part
+
+
+def _is_interjection(block: Any) -> bool:
+    """Say whether a block was typed while Claude worked."""
+    return get_nested(block, "type") == "user_interjection"
+
+
+def _read_interjection(part: dict[str, Any]) -> str:
+    return first_text(get_nested(part, "message.content"), part.get("message"))
 
 
 def _current_branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:

@@ -1,4 +1,6 @@
-"""Files that are known and that no importer reads, by how they begin, with what to do about each."""
+"""Files that are known and that no importer reads, by how they begin, with what to do about
+each.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ _KEYS = (
 
 
 def explain_refusal(file: Source) -> str | None:
-    """Say what a file is that is known and cannot be read, and what to do; ``None`` for any other."""
+    """Say what a file is that is known and cannot be read, and what to do; ``None`` for any
+    other.
+    """
     for form, what, remedy in _BEGINNINGS:
         if re.match(form, file.head):
             return f"looks like {what}, which memlab does not read: {remedy}"

@@ -7,6 +7,7 @@ text; what a person says may be wrapped in JSON beside heartbeats and alerts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from memlab.datasets import fields
@@ -19,75 +20,93 @@ from memlab.datasets.importers.export_messages import (
     name_chat,
     text_and_caption,
 )
-from memlab.datasets.importers.loose_json import decode_json, first_field, get_list, get_nested
+from memlab.datasets.importers.loose_json import (
+    decode_json,
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+    get_objects,
+)
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
-_OLD = {
-    "messages",
-    "core_memory",
-    "llm_config",
-    "in_context_message_ids",
-    "in_context_message_indices",
-}
-
-
+_OLD = {"messages", "core_memory", "llm_config"}
+_OLD |= {"in_context_message_ids", "in_context_message_indices"}
 _READ = {"content", "text", "tool_calls", "tool_returns", "reasoning", "date"}
 
 
 def is_letta_export(file: Source) -> bool:
     keys = file.keys
-    old = "agent_type" in keys and bool(_OLD & keys)
-    return (
-        old
-        or {"message_type", "date"} <= keys
-        or bool({"agents.agent_type", "agents.messages"} & keys)
-    )
+    if "agent_type" in keys and not keys.isdisjoint(_OLD):
+        return True
+    if {"message_type", "date"} <= keys:
+        return True
+    return not keys.isdisjoint({"agents.agent_type", "agents.messages"})
 
 
 def read_letta_export(source: Source) -> Iterator[Message]:
     """Read the messages of every agent as a scope; of messages out of the API, the file."""
-    names = dict[str, str]()
-
-    def agents(record: Record) -> Iterator[Message]:
-        for agent in record.take("agents", fields.check_list, []) or [record]:
-            called = first_field(agent, "name", "id") or "agent"
-            scope = name_chat(names, first_field(agent, "id") or called, called)
-            for each in get_list(agent, "messages"):
-                yield from _read_letta_message(source, scope, each, get_nested(agent, "agent_type"))
-        if kind := first_field(record, "message_type").removesuffix("_message"):
-            about = {"role": "tool" if "tool" in kind else kind, "created_at": record.get("date")}
-            yield from _read_letta_message(source, source.path.stem, record | about)
-
-    yield from read_newest_conversations(source, "agent file", agents)
+    read = partial(_read_agent_file, source, names={})
+    yield from read_newest_conversations(source, "agent file", read)
 
 
-def _read_letta_message(
-    source: Source, scope: str, each: Any, agent: Any = None
-) -> Sequence[Message]:
-    role = get_nested(each, "role")
-    known = role if role in ("user", "assistant", "tool") else "system" if role else None
-    if not is_spoken_role(source, scope, known):
+def _read_agent_file(source: Source, record: Record, *, names: dict[str, str]) -> Iterator[Message]:
+    """Read the agents of a file, or the message that a record is."""
+    for agent in record.take("agents", fields.check_list, []) or [record]:
+        called = first_text(first_field(agent, "name", "id"), "agent")
+        scope = name_chat(names, first_text(get_nested(agent, "id"), called), called)
+        newer = get_nested(agent, "agent_type") == "letta_v1_agent"
+        for each in get_list(agent, "messages"):
+            yield from _read_message(source, scope, each, is_newer=newer)
+    kind = first_field(record, "message_type").removesuffix("_message")
+    if "tool" in kind:
+        kind = "tool"
+    if kind:
+        message = record | {"role": kind, "created_at": record.get("date")}
+        yield from _read_message(source, source.path.stem, message, is_newer=False)
+
+
+def _read_message(source: Source, scope: str, message: Any, *, is_newer: bool) -> Sequence[Message]:
+    """Read a message.
+
+    :param is_newer: whether the agent speaks in its text, and not by a tool.
+    """
+    role = get_nested(message, "role")
+    if not is_spoken_role(source, scope, _known_role(role)):
         return ()
-    content = each.get("text") if each.get("content") is None else each["content"]
+    content = message.get("content")
+    if content is None:
+        content = message.get("text")
     text, caption = text_and_caption(source, scope, content)
     if role == "user":
         wrapped = decode_json(text)
         if get_nested(wrapped, "type") not in (None, "user_message"):
             return source.drop("system messages", scope)
         text = first_field(wrapped, "message") or text
-    calls = [call for call in get_list(each, "tool_calls") if isinstance(call, dict)]
-    sent = [
-        call["function"] for call in calls if get_nested(call, "function.name") == "send_message"
-    ]
-    arguments = (decode_json(get_nested(function, "arguments")) for function in sent)
-    said = [words for each in arguments if (words := first_field(each, "message"))]
-    source.drop("tool calls", scope, len(calls) - len(said))
-    if calls and (sent or agent != "letta_v1_agent"):  # a newer agent speaks in its text alone
+    calls = get_objects(message, "tool_calls")
+    sent = [call for call in calls if get_nested(call, "function.name") == "send_message"]
+    spoken = list(filter(None, map(_read_sent, sent)))
+    source.drop("tool calls", scope, len(calls) - len(spoken))
+    if sent or (calls and not is_newer):
         source.drop("thoughts", scope, bool(text.strip()))
-        text = "\n".join(said)
+        text = "\n".join(spoken)
         if not text:
             return ()
-    count_unread_texts(source, scope, each, _READ, text)
-    more = {"id": first_field(each, "id"), "role": role, "caption": caption}
-    return make_message(source, scope, role, text, timestamp=each.get("created_at"), **more)
+    count_unread_texts(source, scope, message, _READ, text)
+    columns = {"id": first_field(message, "id"), "role": role, "caption": caption}
+    return make_message(source, scope, role, text, timestamp=message.get("created_at"), **columns)
+
+
+def _known_role(role: Any) -> str | None:
+    """Give the role of a message; any that is not known is one of the system."""
+    if not role:
+        return None
+    if role in ("user", "assistant", "tool"):
+        return str(role)
+    return "system"
+
+
+def _read_sent(call: dict[str, Any]) -> str:
+    """Give what an agent says by the tool ``send_message``."""
+    return first_field(decode_json(get_nested(call, "function.arguments")), "message")

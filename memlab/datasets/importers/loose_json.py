@@ -1,4 +1,6 @@
-"""Values out of JSON that nobody checked: what is missing or of another kind is empty, never an error."""
+"""Values out of JSON that nobody checked: what is missing or of another kind is empty, never an
+error.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +31,28 @@ def get_list(value: Any, path: str) -> list[Any]:
     return list_or_empty(get_nested(value, path))
 
 
+def first_list(value: Any, *paths: str) -> list[Any]:
+    """Give the first field that is a list with something in it; an empty list if none is.
+
+    >>> first_list({"results": [], "memories": [1]}, "results", "memories")
+    [1]
+    """
+    for path in paths:
+        found = get_list(value, path)
+        if found:
+            return found
+    return []
+
+
+def get_objects(value: Any, path: str) -> list[dict[str, Any]]:
+    """Follow keys into objects to a list, and give the objects in it.
+
+    >>> get_objects({"files": [{"name": "a.pdf"}, None]}, "files")
+    [{'name': 'a.pdf'}]
+    """
+    return [each for each in get_list(value, path) if isinstance(each, dict)]
+
+
 def join_names(*names: str) -> str:
     """Join the names of what came with a message into a caption: each once, without empty ones.
 
@@ -40,44 +64,72 @@ def join_names(*names: str) -> str:
 
 def list_or_empty(value: Any) -> list[Any]:
     """Give a list as it is, and anything else as an empty one."""
-    return value if isinstance(value, list) else []
+    if isinstance(value, list):
+        return value
+    return []
 
 
 def first_text(*values: Any) -> str:
-    """Give the first value that can name something, as text without white space around it; empty if none can."""
+    """Give the first value that can name something, as text without white space around it.
+
+    It is empty if none can.
+    """
     for value in values:
-        if (
-            isinstance(value, (str, int))
-            and not isinstance(value, bool)
-            and (text := str(value).strip())
-        ):
+        if not isinstance(value, (str, int)) or isinstance(value, bool):
+            continue
+        text = str(value).strip()
+        if text:
             return UNREADABLE.sub("\ufffd", text)
     return ""
 
 
 def first_field(value: Any, *paths: str) -> str:
-    """Give the first field of an object, or of those within it, that can name something; empty if none can.
+    """Give the first field of an object, or of those within it, that can name something.
+
+    It is empty if none can.
 
     >>> first_field({"author": {"name": "Ann"}}, "title", "author.nick", "author.name")
     'Ann'
     """
-    return first_text(*(get_nested(value, path) for path in paths))
+    for path in paths:
+        text = first_text(get_nested(value, path))
+        if text:
+            return text
+    return ""
+
+
+def first_filled(value: Any, *paths: str) -> Any:
+    """Give the first field of an object, or of those within it, that is not empty; ``None``
+    if none is.
+
+    >>> first_filled({"messages": [], "data": {"turns": [1]}}, "messages", "data.turns")
+    [1]
+    """
+    for path in paths:
+        found = get_nested(value, path)
+        if found:
+            return found
+    return None
 
 
 def first_time(*values: Any) -> Any:
-    """Give the first value that may be a time, out of the object around it; ``None`` where none is."""
+    """Give the first value that may be a time, out of the object around it; ``None`` where
+    none is.
+    """
     for each in values:
         value = unwrap_time(each)
-        if isinstance(value, (str, int, float, datetime)) and value and value is not True:
+        if value is True or not isinstance(value, (str, int, float, datetime)):
+            continue
+        if value:
             return value
     return None
 
 
 def decode_json(value: Any) -> Any:
     """Decode JSON in a string, as tables have it; anything else stays as it is."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value

@@ -14,7 +14,13 @@ from memlab.datasets.importers.export_messages import (
     name_conversation,
     read_turns,
 )
-from memlab.datasets.importers.loose_json import first_field, first_time, get_list, get_nested
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_list,
+    first_text,
+    first_time,
+    get_nested,
+)
 from memlab.datasets.source import Source
 
 _MEMORY = {"memory", "old_memory", "new_memory", "memory_id"}
@@ -23,27 +29,32 @@ _ABOUT = {"id", "hash", "user_id", "created_at", "event", "results", "memories",
 
 
 def is_mem0_dump(file: Source) -> bool:
-    return bool(_MEMORY & file.keys) and bool(_ABOUT & file.keys) and "scope" not in file.keys
+    if "scope" in file.keys or file.keys.isdisjoint(_MEMORY):
+        return False
+    return not file.keys.isdisjoint(_ABOUT)
 
 
 def read_mem0_dump(source: Source) -> Iterator[Message]:
-    """Read the messages that memories were made of; a memory alone is no message, and is counted."""
+    """Read the messages that memories were made of.
+
+    A memory alone is no message, and is counted.
+    """
     for file, number, raw in source.member_values():
-        entries = get_list(raw, "results") or get_list(raw, "memories")
-        for entry in entries or [raw]:
-            scope = first_field(entry, "user_id", "agent_id") or OWNER_SCOPE
-            listed = get_list(entry, "input") or get_list(entry, "messages")
-            source.drop("facts without their messages", scope, not listed)
-            said = list(read_turns(source, scope, listed))
-            key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in said)
-            if (
-                said and key in source.report.seen
-            ):  # One call makes several memories, each with its messages.
-                source.drop("repeated messages", scope, len(said))
+        entries = first_list(raw, "results", "memories") or [raw]
+        for entry in entries:
+            scope = first_text(first_field(entry, "user_id", "agent_id"), OWNER_SCOPE)
+            listed = first_list(entry, "input", "messages")
+            if not listed:
+                source.drop("facts without their messages", scope)
+            turns = list(read_turns(source, scope, listed))
+            key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in turns)
+            # One call makes several memories, each with its messages.
+            if turns and key in source.report.seen:
+                source.drop("repeated messages", scope, len(turns))
                 continue
             source.report.seen[key] = "", 0
-            session = first_field(entry, "run_id", "session_id") or name_conversation(
-                source, file, number
-            )
-            when = first_time(get_nested(entry, "created_at"))
-            yield from make_session_messages(source, scope, session, said, when)
+            session = first_field(entry, "run_id", "session_id")
+            if not session:
+                session = name_conversation(source, file, number)
+            created = first_time(get_nested(entry, "created_at"))
+            yield from make_session_messages(source, scope, session, turns, created)

@@ -1,4 +1,6 @@
-"""Files that people sent in a chat, which lie beside it in its folder or archive and may be chats too."""
+"""Files that people sent in a chat, which lie beside it in its folder or archive and may be
+chats too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Slack's export: ``users.json``, ``channels.json`` and a folder a channel with a file a day; or one such file.
+"""Slack's export: ``users.json``, ``channels.json`` and a folder a channel with a file a day.
+
+Or one such file.
 
 Layout: Slack's page on reading exports, hfaran/slack-export-viewer. A thread is a session; what
 stands outside of threads is split by silence.
@@ -13,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import chain
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -25,7 +27,13 @@ from memlab.datasets.importers.export_messages import (
     name_chat,
     name_person,
 )
-from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+    get_objects,
+)
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 from memlab.errors import DataError
@@ -33,16 +41,13 @@ from memlab.errors import DataError
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.jsonl?)?")
 _LISTS = ("channels.json", "groups.json", "dms.json", "mpims.json")
 TABLES = (*_LISTS, "users.json")
-_TALK = {
-    "",
-    "thread_broadcast",
-    "reply_broadcast",
-    "me_message",
-    "file_share",
-    "file_comment",
-    "file_mention",
-}
-_TALK |= {"bot_message", "slackbot_response", "assistant_app_thread"}
+_TALK = frozenset(
+    (
+        *("", "thread_broadcast", "reply_broadcast", "me_message"),
+        *("file_share", "file_comment", "file_mention"),
+        *("bot_message", "slackbot_response", "assistant_app_thread"),
+    )
+)
 _GONE = {
     "tombstone": "deleted messages",
     "message_deleted": "deleted messages",
@@ -55,38 +60,45 @@ _ELEMENTS = {
     "user": "<@{user_id}>",
     "channel": "<#{channel_id}>",
     "usergroup": "<!subteam^{usergroup_id}>",
-}
-_ELEMENTS |= {
     "broadcast": "<!{range}>",
     "link": "<{url}|{text}>",
     "emoji": ":{name}:",
     "color": "{value}",
+    "date": "<!date^{timestamp}^{format}|{fallback}>",
 }
-_ELEMENTS |= {"date": "<!date^{timestamp}^{format}|{fallback}>"}
 _ON_ONE_LINE = {"rich_text_section", "rich_text_quote", "rich_text_preformatted"}
 _STAMP = re.compile(r'"ts"\s*:\s*"\d+(?:\.\d+)?"')
 _KIND = re.compile(r'"type"\s*:\s*"message"')
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
-
-
-_READ = {"text", "attachments", "files", "file", "user_profile", "bot_profile"}
-_READ |= {"reactions", "edited", "root", "metadata", "username"}
-_READ |= {"slackdump_thread_replies", "replies"}
+_DATE = re.compile(r"date\^(\d{1,11})\b")
+_MARKUP = re.compile("<[^<>]+>")
+_WORD = re.compile(r"[^\W_]+")
+_READ = frozenset(
+    (
+        *("text", "attachments", "files", "file", "user_profile", "bot_profile"),
+        *("reactions", "edited", "root", "metadata", "username"),
+        *("slackdump_thread_replies", "replies"),
+    )
+)
+"""Keys of a message that are read, or say nothing."""
 
 
 def is_slack_export(file: Source) -> bool:
     keys = file.keys
-    if not (_STAMP.search(file.head) and _KIND.search(file.head)):
+    if not _STAMP.search(file.head) or not _KIND.search(file.head):
         return False  # others have numbers there, or other kinds
     if {"messages.ts", "messages.type"} <= keys:
         return True
-    said = keys & {"user", "text", "subtype", "bot_id"}
-    return {"type", "ts"} <= keys and bool(said) and "scope" not in keys
+    if "scope" in keys or not {"type", "ts"} <= keys:
+        return False
+    return not keys.isdisjoint({"user", "text", "subtype", "bot_id"})
 
 
 @dataclass
 class _Directory:
-    """Who and what the ids of an export stand for; of two workspaces beside each other they are different.
+    """Who and what the ids of an export stand for.
+
+    Of two workspaces beside each other they are different.
 
     :param people: names by the ids of users, ``humans``: ids of those whom the list says to be no
         bots, ``bots``: ids of those who are none.
@@ -98,82 +110,114 @@ class _Directory:
 
     people: dict[str, str] = field(default_factory=dict)
     humans: set[str] = field(default_factory=set)
-    bots: set[str] = field(default_factory=lambda: {"USLACKBOT"})
+    bots: set[str] = field(default_factory=partial(set, ("USLACKBOT",)))
     channels: dict[str, str] = field(default_factory=dict)
     taken: dict[tuple[str, str], str] = field(default_factory=dict)
     ids: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def name_person(self, channel: str, user: str, otherwise: str = "") -> str:
         """Give the name that a person has in a conversation."""
-        called = self.people.get(user) or otherwise
-        return (
-            name_person(self.taken, channel, user * (user not in self.bots), called)
-            if called
-            else user
-        )
+        called = first_text(self.people.get(user), otherwise)
+        if not called:
+            return user
+        if user in self.bots:
+            return called
+        return name_person(self.taken, channel, user, called)
 
     def find_channel(self, file: Source, place: str) -> str:
-        """Give the id of a conversation from a list above its file; where it is in none, what its folder is called."""
-        above = ((str(folder), place) for folder in PurePosixPath(file.name).parents)
-        return next((self.ids[key] for key in above if key in self.ids), place)
+        """Give the id of a conversation from a list above its file.
+
+        Where it is in none, what its folder is called.
+        """
+        for folder in PurePosixPath(file.name).parents:
+            found = self.ids.get((str(folder), place))
+            if found is not None:
+                return found
+        return place
+
+    def add_person(self, record: Any) -> None:
+        """Take up a user of the list, who is a bot, a human, or does not say."""
+        called = first_field(record, *_NAMES)
+        if not called:
+            return
+        user_id = first_field(record, "id")
+        self.people[user_id] = called
+        is_bot = get_nested(record, "is_bot")
+        if is_bot is True:
+            self.bots.add(user_id)
+        elif is_bot is False:
+            self.humans.add(user_id)
+
+    def add_channel(self, folder: str, record: Any) -> None:
+        """Take up a conversation of a list; one without a name is called as its members."""
+        name = first_field(record, "name")
+        key = first_field(record, "id", "name")
+        called = name
+        if not name:
+            members = map(first_text, get_list(record, "members"))
+            called = ", ".join(map(partial(self.name_person, key), members))
+        for place in filter(None, (key, name)):
+            self.channels[place] = called
+            self.ids[folder, place] = key
 
 
 def read_slack_export(source: Source) -> Iterator[Message]:
     """Read every channel, group and direct conversation as a scope."""
-    names, known = dict[str, str](), _read_directory(source)
+    names = dict[str, str]()
+    known = _read_directory(source)
     _read_guests(source, known)
     for file in source.members:
-        folder = PurePosixPath(file.name).parent.name or file.path.parent.name
-        place = folder if _DAY.match(PurePosixPath(file.name).name) else file.path.stem
+        path = PurePosixPath(file.name)
+        place = file.path.stem
+        if _DAY.match(path.name):
+            place = first_text(path.parent.name, file.path.parent.name)
         by_folder = known.find_channel(file, place)
-        for about, each in _list_messages(file):
-            channel = first_field(about, "channel_id") or by_folder  # slackdump names it
-            called = first_field(about, "name", "channel_name") or known.channels.get(channel)
-            scope = name_chat(names, channel, called or channel)
-            yield from _read_slack_message(source, scope, channel, each, known)
+        for about, record in _list_messages(file):
+            channel = first_text(get_nested(about, "channel_id"), by_folder)  # slackdump names it
+            own = first_field(about, "name", "channel_name")
+            called = first_text(own, known.channels.get(channel), channel)
+            scope = name_chat(names, channel, called)
+            yield from _read_slack_message(source, scope, channel, record, known)
 
 
 def _read_directory(source: Source) -> _Directory:
-    """Read the lists of an export; of a single file or folder, those that lie beside or above it."""
-    above = [
-        folder / table for folder in (source.path, *source.path.parents[:2]) for table in TABLES
-    ]
+    """Read the lists of an export.
+
+    Of a single file or folder, those that lie beside or above it.
+    """
     found = [file for file in source.files() if PurePosixPath(file.name).name in TABLES]
-    found = found or [Source(path) for path in above if path.is_file()]
-    lists = [
-        (PurePosixPath(file.name), each) for file in found for each in _read_list(source, file)
-    ]
+    if not found:
+        for folder in (source.path, *source.path.parents[:2]):
+            found += [Source(folder / table) for table in TABLES if (folder / table).is_file()]
+    lists = [(PurePosixPath(file.name), _read_list(source, file)) for file in found]
     known = _Directory()
-    for path, each in lists:
-        if path.name == "users.json" and (called := first_field(each, *_NAMES)):
-            known.people[first_field(each, "id")] = called
-            flag = get_nested(each, "is_bot")
-            if isinstance(flag, bool):
-                (known.bots if flag else known.humans).add(first_field(each, "id"))
-    for path, each in lists:
+    for path, listed in lists:
+        if path.name == "users.json":
+            for record in listed:
+                known.add_person(record)
+    for path, listed in lists:
         if path.name in _LISTS:
-            members = [first_text(user) for user in get_list(each, "members")]
-            name = first_field(each, "name")
-            key = first_field(each, "id") or name
-            called = name or ", ".join(known.name_person(key, user) for user in members)
-            for place in filter(None, (key, name)):
-                known.channels[place], known.ids[str(path.parent), place] = called, key
+            for record in listed:
+                known.add_channel(str(path.parent), record)
     return known
 
 
 def _read_guests(source: Source, known: _Directory) -> None:
-    """Name the guests of shared channels, who are in no list, by the profiles that some of their messages have."""
+    """Name the guests of shared channels, who are in no list, by the profiles that some of
+    their messages have.
+    """
     for file in source.members:
+        there = set[str]()
         with file.open() as raw:
-            there = {user.decode() for line in raw for user in _USER.findall(line)}
+            for line in raw:
+                there.update(map(bytes.decode, _USER.findall(line)))
+        if there <= known.people.keys():
+            continue
         with suppress(DataError):  # which is told when the messages are read
-            for _, each in (
-                _list_messages(replace(file, on_error="raise"))
-                if there - known.people.keys()
-                else ()
-            ):
-                if (called := first_field(each, *_PROFILE)) and not first_field(each, "bot_id"):
-                    known.people.setdefault(first_field(each, "user"), called)
+            for _, record in _list_messages(replace(file, on_error="raise")):
+                called = first_field(record, *_PROFILE)
+                if called and not first_field(record, "bot_id"):
+                    known.people.setdefault(first_field(record, "user"), called)
 
 
 def _read_list(source: Source, file: Source) -> list[Any]:
@@ -186,158 +230,221 @@ def _read_list(source: Source, file: Source) -> list[Any]:
 
 def _list_messages(file: Source) -> Iterator[tuple[Any, Any]]:
     """Give the messages of a file, each with the object around them, which slackdump has."""
-    for _, raw in file.values():
-        listed = get_list(raw, "messages") or [raw]
-        answers = chain(*(get_list(each, "slackdump_thread_replies") for each in listed))
-        for each in (*listed, *answers):
-            yield raw, each
+    for _, around in file.values():
+        listed = get_list(around, "messages") or [around]
+        for record in listed:
+            yield around, record
+        for record in listed:
+            for answer in get_list(record, "slackdump_thread_replies"):
+                yield around, answer
 
 
 def _read_slack_message(
-    source: Source, scope: str, channel: str, each: Any, known: _Directory
+    source: Source, scope: str, channel: str, record: Any, known: _Directory
 ) -> Sequence[Message]:
-    kind = first_field(each, "subtype")
-    if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
+    kind = first_field(record, "subtype")
+    if (
+        not isinstance(record, dict)
+        or record.get("type", "message") != "message"
+        or kind not in _TALK
+    ):
         return source.drop(_GONE.get(kind, "system messages"), scope)
-    user = first_field(each, "user", "comment.user")
-    bot = first_field(each, "bot_id")
-    called = (
-        known.people.get(user)
-        or first_field(each, *_PROFILE, "username", "bot_profile.name")
-        or user
-        or bot
-    )
-    called = "Slackbot" if user == "USLACKBOT" else called or "unknown"
-    automatic = kind in ("bot_message", "slackbot_response") or user in known.bots
-    automatic = automatic or bool(bot and not known.people.get(user))
-    sender = called if automatic else known.name_person(channel, user, called)
-    text = first_field(each, "text").removeprefix("This content can't be displayed.")
-    blocks = list(map(_read_block, get_list(each, "blocks")))
-    text = (
-        _add_texts(text, blocks) if bot or automatic or not text else text
-    )  # a person's are the text once more
-    shown = [one for one in get_list(each, "attachments") if isinstance(one, dict)]
-    kept = [one for one in shown if not text or automatic or one.get("is_share") is True]
-    source.drop("previews of links", scope, len(shown) - len(kept))
-    text = "\n".join(filter(None, (text, *map(_read_attachment, kept))))
-    shared = [_read_attachment(one) for one in kept if one.get("is_share") is True]
-    files = [
-        file for file in get_list(each, "files") or [each.get("file")] if isinstance(file, dict)
-    ]
-    there = [file for file in files if file.get("mode") not in ("tombstone", "hidden_by_limit")]
-    source.drop("deleted files", scope, len(files) - len(there))
-    source.keep("files", scope, "described in captions", len(there))
-    heard = [file for file in there if first_field(file, "transcription.preview.content")]
-    source.keep("recordings", scope, "kept as their transcripts", len(heard))
-    text = _render_mentions(
-        "\n".join(filter(None, (text, *map(_read_file, there)))), channel, known
-    )
-    # A deleted file leaves the place between two separators empty.
-    named = (
-        describe_file(file, "title", "name", unnamed="without a name") * (file in there)
-        for file in files
-    )
-    caption = "; ".join(named)
-    if each.get("edited"):
+    user_id = first_field(record, "user", "comment.user")
+    bot_id = first_field(record, "bot_id")
+    called = _name_sender(record, user_id, known)
+    automatic = kind in ("bot_message", "slackbot_response") or user_id in known.bots
+    if bot_id and not known.people.get(user_id):
+        automatic = True
+    sender = called
+    if not automatic:
+        sender = known.name_person(channel, user_id, called)
+    text = first_field(record, "text").removeprefix("This content can't be displayed.")
+    if bot_id or automatic or not text:  # a person's blocks are the text once more
+        text = _add_texts(text, list(map(_read_block, get_list(record, "blocks"))))
+    kept = _choose_attachments(source, scope, record, is_person=bool(text) and not automatic)
+    text = _join_lines(text, *map(_read_attachment, kept))
+    texts, caption = _read_files(source, scope, record)
+    text = _render_mentions(_join_lines(text, *texts), channel, known)
+    if record.get("edited"):
         source.keep("edited messages", scope)
-    count_unread_texts(source, scope, each, _READ, text)
-    flagged = False if user in known.humans else None
-    role = messenger_role(source, called, is_bot=automatic or flagged)
-    thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
-    more = {
-        "id": ts,
-        "session": f"thread {thread}" if thread else None,
-        "role": role,
+    count_unread_texts(source, scope, record, _READ, text)
+    is_bot: bool | None = automatic
+    if not automatic and user_id not in known.humans:
+        is_bot = None
+    thread = first_field(record, "thread_ts")
+    columns = {
+        "id": first_field(record, "ts"),
+        "session": None,
+        "role": messenger_role(source, called, is_bot=is_bot),
         "caption": caption,
-        "quoted": [_render_mentions(part, channel, known) for part in shared if part],
+        "quoted": _list_shared(kept, channel, known),
+        "edited": first_field(record, "edited.ts"),
     }
-    return make_message(
-        source, scope, sender, text, timestamp=ts, edited=first_field(each, "edited.ts"), **more
-    )
+    if thread:
+        columns["session"] = f"thread {thread}"
+    return make_message(source, scope, sender, text, timestamp=first_field(record, "ts"), **columns)
+
+
+def _name_sender(record: dict[str, Any], user: str, known: _Directory) -> str:
+    """Name who wrote a message by the list, by its own profile, or by an id."""
+    if user == "USLACKBOT":
+        return "Slackbot"
+    profile = first_field(record, *_PROFILE, "username", "bot_profile.name")
+    return first_text(known.people.get(user), profile, user, record.get("bot_id"), "unknown")
+
+
+def _choose_attachments(
+    source: Source, scope: str, record: dict[str, Any], *, is_person: bool
+) -> list[dict[str, Any]]:
+    """Choose what is part of a message.
+
+    Beside the text of a person the others are previews of its links.
+    """
+    attachments = get_objects(record, "attachments")
+    if not is_person:
+        return attachments
+    kept = list(filter(_is_shared, attachments))
+    source.drop("previews of links", scope, len(attachments) - len(kept))
+    return kept
+
+
+def _list_shared(kept: list[dict[str, Any]], channel: str, known: _Directory) -> list[str]:
+    """Give the messages of others among the attachments of one."""
+    texts = filter(None, map(_read_attachment, filter(_is_shared, kept)))
+    return [_render_mentions(text, channel, known) for text in texts]
+
+
+def _is_shared(attachment: dict[str, Any]) -> bool:
+    """Say whether an attachment is a message that is shared."""
+    return attachment.get("is_share") is True
+
+
+def _read_files(source: Source, scope: str, record: dict[str, Any]) -> tuple[list[str], str]:
+    """Give what an export has of the texts of the files of a message, and its caption."""
+    files = get_objects(record, "files")
+    if not get_list(record, "files"):
+        files = get_objects({"files": [record.get("file")]}, "files")
+    texts = list[str]()
+    names = list[str]()
+    for file in files:
+        if file.get("mode") in ("tombstone", "hidden_by_limit"):
+            source.drop("deleted files", scope)
+            names.append("")  # a deleted file leaves the place between two separators empty
+            continue
+        source.keep("files", scope, "described in captions")
+        if first_field(file, "transcription.preview.content"):
+            source.keep("recordings", scope, "kept as their transcripts")
+        texts.append(_read_file(file))
+        names.append(describe_file(file, "title", "name", unnamed="without a name"))
+    return texts, "; ".join(names)
 
 
 def _read_file(file: dict[str, Any]) -> str:
-    """Give what an export has of the text of a file: the transcript of a recording, the beginning of a post."""
-    if said := first_field(file, "transcription.preview.content"):
-        return said + " …" * (get_nested(file, "transcription.preview.has_more") is True)
-    written = first_field(file, "preview") if file.get("mode") == "space" else ""
-    return " ".join(re.sub("<[^<>]+>", " ", written).split())
+    """Give what an export has of the text of a file: the transcript of a recording, the
+    beginning of a post.
+    """
+    spoken = first_field(file, "transcription.preview.content")
+    if spoken:
+        if get_nested(file, "transcription.preview.has_more") is True:
+            spoken += " …"
+        return spoken
+    if file.get("mode") == "space":
+        return " ".join(_MARKUP.sub(" ", first_field(file, "preview")).split())
+    return ""
 
 
 def _render_mentions(text: str, channel: str, known: _Directory) -> str:
-    """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``, ``<url|label>``."""
+    """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``,
+    ``<url|label>``.
+    """
 
-    def written(found: re.Match[str]) -> str:
-        mark, target, label = found[1], found[2], found[3]
+    def render(found: re.Match[str]) -> str:
+        mark, target, label = found.groups("")
         if mark == "@":
-            return f"@{known.name_person(channel, target, label or '')}"
+            return f"@{known.name_person(channel, target, label)}"
         if mark == "#":
             return f"#{label or known.channels.get(target) or target}"
-        if date := re.match(r"date\^(\d{1,11})\b", target if mark == "!" else ""):
-            return label or f"{datetime.fromtimestamp(int(date[1]), UTC):%Y-%m-%d %H:%M} UTC"
         if mark == "!":
-            return (
-                label
-                if label and label.startswith("@")
-                else f"@{label or target.partition('^')[0]}"
-            )
+            return _render_command(target, label)
         address = target.removeprefix("mailto:")
-        return f"{label} ({target})" if label and label not in (target, address) else address
+        if label and label not in (target, address):
+            return f"{label} ({target})"
+        return address
 
-    return html.unescape(_LINK.sub(written, text))
+    return html.unescape(_LINK.sub(render, text))
 
 
-def _read_attachment(one: dict[str, Any]) -> str:
+def _render_command(target: str, label: str) -> str:
+    """Write a date, or whom a message calls: ``<!here>``, ``<!subteam^S1|@cooks>``."""
+    date = _DATE.match(target)
+    if date:
+        return label or f"{datetime.fromtimestamp(int(date[1]), UTC):%Y-%m-%d %H:%M} UTC"
+    if label.startswith("@"):
+        return label
+    return f"@{label or target.partition('^')[0]}"
+
+
+def _read_attachment(attachment: dict[str, Any]) -> str:
     """Give the text of an attachment; of a message that is shared, with who wrote it."""
-    blocks = "\n".join(filter(None, map(_read_block, get_list(one, "blocks"))))
-    fallback = first_field(one, "fallback").removeprefix("[no preview available]")
-    fields = (
-        (first_field(each, "title"), first_field(each, "value")) for each in get_list(one, "fields")
-    )
-    parts = [
-        first_field(one, "pretext"),
-        first_field(one, "title"),
-        first_field(one, "text") or blocks or fallback,
-    ]
-    parts += [": ".join(filter(None, pair)) for pair in fields]
-    text = "\n".join(dict.fromkeys(filter(None, parts)))
-    author = (
-        first_field(one, "author_name", "author_subname") if one.get("is_share") is True else ""
-    )
-    return f"{author}: {text}" if author and text else text
+    blocks = _join_lines(*map(_read_block, get_list(attachment, "blocks")))
+    fallback = first_field(attachment, "fallback").removeprefix("[no preview available]")
+    parts = [first_field(attachment, "pretext"), first_field(attachment, "title")]
+    parts.append(first_field(attachment, "text") or blocks or fallback)
+    for record in get_list(attachment, "fields"):
+        pair = first_field(record, "title"), first_field(record, "value")
+        parts.append(": ".join(filter(None, pair)))
+    text = _join_lines(*dict.fromkeys(parts))
+    if not text or not _is_shared(attachment):
+        return text
+    author = first_field(attachment, "author_name", "author_subname")
+    return ": ".join(filter(None, (author, text)))
 
 
 def _read_block(block: Any) -> str:
-    """Give the text of a block, or of what is within one, with mentions and links as the text of a message has them."""
+    """Give the text of a block, or of what is within one, with mentions and links as the
+    text of a message has them.
+    """
     if isinstance(block, list):  # a row of a table
         return " | ".join(filter(None, map(_read_block, block)))
-    kind, said = first_field(block, "type"), get_nested(block, "text")
+    kind = first_field(block, "type")
+    written = get_nested(block, "text")
     if kind in _ELEMENTS:
-        values = {key: html.escape(first_text(value), False) for key, value in block.items()}
-        return _ELEMENTS[kind].format_map(defaultdict(str, values))
-    if isinstance(said, str):
-        return (
-            html.escape(said, False) if kind in ("text", "raw_text") else said
-        )  # which Slack does not escape
-    within = [
-        _read_block(part) for key in ("elements", "fields", "rows") for part in get_list(block, key)
-    ]
+        values = defaultdict[str, str](str)
+        for key, value in block.items():
+            values[key] = html.escape(first_text(value), False)
+        return _ELEMENTS[kind].format_map(values)
+    if isinstance(written, str):
+        if kind in ("text", "raw_text"):  # which Slack does not escape
+            return html.escape(written, False)
+        return written
+    within = list[str]()
+    for key in ("elements", "fields", "rows"):
+        within += map(_read_block, get_list(block, key))
     if kind in _ON_ONE_LINE:
         return "".join(within)
     if get_nested(block, "style") == "ordered":
-        within = [f"{n}. {part}" for n, part in enumerate(within, 1)]
-    return "\n".join(
-        part.strip("\n") for part in (_read_block(said) if said else "", *within) if part
-    )
+        within = [f"{number}. {part}" for number, part in enumerate(within, 1)]
+    if written:
+        within.insert(0, _read_block(written))
+    return "\n".join(part.strip("\n") for part in within if part)
 
 
 def _add_texts(text: str, others: list[str]) -> str:
     """Put texts under another; one whose words are all in a row in the rest is there already."""
-    new = [other for other in others if other and _list_words(other) not in _list_words(text)]
-    first = [text] if text and _list_words(text) not in _list_words("\n".join(new)) else []
-    return "\n".join([*first, *new]) if new else text
+    words = _list_words(text)
+    added = [other for other in others if other and _list_words(other) not in words]
+    if not added:
+        return text
+    if text and words not in _list_words("\n".join(added)):
+        added.insert(0, text)
+    return "\n".join(added)
 
 
 def _list_words(text: str) -> str:
-    words = re.findall(r"[^\W_]+", html.unescape(text))
-    return f" {' '.join(words) or text.strip()} "
+    found_words = _WORD.findall(html.unescape(text))
+    return f" {' '.join(found_words) or text.strip()} "
+
+
+def _join_lines(*texts: str) -> str:
+    """Join texts, each on lines of its own, without empty ones."""
+    return "\n".join(filter(None, texts))

@@ -33,30 +33,41 @@ _FIELDS = (
 
 
 def is_table_of_messages(file: Source) -> bool:
-    if columns := file.columns:
-        return "text" in columns and bool(columns & {"sender", "role"})
+    if file.columns:
+        return _names_speakers(file.columns)
     if file.head.lstrip()[:1] == "[" and "text" in file.keys and file.keys & {"scope", "sender"}:
         return "qa" not in file.keys
-    first = file.first_keys  # a chat log is one by its scopes, or by its header
-    return "text" in first and bool(first & {"sender", "role"}) and not file.keys & _NO_ROW
+    # A chat log is one by its scopes, or by its header.
+    return _names_speakers(file.first_keys) and file.keys.isdisjoint(_NO_ROW)
+
+
+def _names_speakers(keys: set[str]) -> bool:
+    """Say whether a row with these keys is a message, and says who wrote it."""
+    return "text" in keys and not keys.isdisjoint({"sender", "role"})
 
 
 def read_table_of_messages(source: Source) -> Iterator[Message]:
-    """Read every row of JSON, a CSV or a Parquet file; those that name no scope, user or tenant are one, named by the
-    file."""
-    places, stems = RowPlaces(), Counter(file.path.stem for file in source.members)
+    """Read every row of JSON, a CSV or a Parquet file.
+
+    Those that name no scope, user or tenant are of one, named by the file.
+    """
+    places = RowPlaces()
+    stems = Counter(file.path.stem for file in source.members)
     for file, number, raw in source.member_values():
         if number == 1:
             places.begin_file()
+        scope = file.path.stem
+        if stems[scope] > 1:
+            scope = file.stem
         with file.record(f"row {number}", raw):
-            scope = file.stem if stems[file.path.stem] > 1 else file.path.stem
             row = _read_row(source, scope, Record(raw, f"row {number}"), places)
             if row is not None:
                 yield row
 
 
 def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> Message | None:
-    """Read a row with the fields of a chat log, or what stands for them; ``None`` for an older version of a row.
+    """Read a row with the fields of a chat log, or what stands for them; ``None`` for an
+    older version of a row.
 
     :param scope: of a row that names none.
     """
@@ -77,11 +88,11 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
         role = None  # a name alone says it, of which the chat log tells
     if turn_role(record.get("role")) is None:
         # A role that is none is the name of a person.
-        named = bool(first_field(record, "role"))
-        source.keep("messages of other roles", "", "kept as those of persons", named)
-        if named:
+        found["role"] = role
+        if first_field(record, "role"):
+            source.keep("messages of other roles", "", "kept as those of persons")
             row["role"] = None
-        found |= {"role": role or "user", "sender": name} if named else {"role": role}
+            found |= {"role": role or "user", "sender": name}
     for key, value in found.items():
         if value and row.get(key) is None:
             row[key] = value

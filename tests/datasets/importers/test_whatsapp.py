@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 import zipfile
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -289,3 +291,19 @@ def test_what_whatsapp_writes_in_place_of_people(kind: str, bodies: str) -> None
         assert (found, text) == (kind, {"": body, "edited messages": "x"}.get(kind, "")), body
     assert whatsapp_words.read_body("<image omitted> the lake") == ("the lake", "images", "image")
     assert whatsapp_words.read_body("a" + "\n" * 300_000 + "b")[0][-1] == "b"
+
+
+def test_every_sentence_of_the_table_is_found() -> None:
+    """Those that are no patterns, in any case and with a full stop behind them; a person who goes on wrote one."""
+    table = files("memlab.datasets.importers").joinpath("whatsapp.toml").read_text("utf-8")
+    languages = tomllib.loads(table)["deleted"]
+    assert len(languages) >= 36
+    sentences = [
+        each for forms in languages.values() for each in forms if not set(each) & set("()[]?")
+    ]
+    assert len(sentences) > 50
+    for sentence in sentences:
+        for written in (sentence, f"{sentence[0].upper()}{sentence[1:]}."):
+            assert whatsapp_words.read_body(written) == ("", "deleted messages", ""), written
+        told = f"{sentence} and I saw it"
+        assert whatsapp_words.read_body(told) == (told, "", "")
