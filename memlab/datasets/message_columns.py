@@ -83,7 +83,9 @@ def tabulate_lines(raw: bytes, known: Collection[str]) -> MessageTable | None:
 
 def _has_object_a_line(raw: bytes, size: int) -> bool:
     """Say whether each line begins as an object and ends as one: together with their number, none spans two."""
-    between = raw.count(b"}\n{") + raw.count(b"}\r\n{")
+    between = raw.count(b"}\n{")
+    if b"\r" in raw:
+        between += raw.count(b"}\r\n{")
     return raw[:1] == b"{" and raw.rstrip()[-1:] == b"}" and between == size - 1
 
 

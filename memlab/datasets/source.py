@@ -297,7 +297,7 @@ class Source:
                 last = chunk[whole:] + file.readline(most - len(chunk) + whole)
                 if len(last) == most:
                     yield number, chunk[:whole]
-                    number += chunk.count(b"\n")
+                    number += chunk.count(b"\n", 0, whole)
                     what = f"line {number}: has {most:,} bytes and more"
                     self.fail(f"{what}; expected one record on a line")
                 lines = chunk[:whole] + last

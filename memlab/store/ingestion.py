@@ -84,6 +84,10 @@ class DatasetWriter:
             position=_assign_places(rows, places, after=self.last[table])
         ).select(columns)
         self.last[table] = rows["position"][-1] if rows.height else self.last[table]
+        if places.is_empty():
+            self._change(table, rows.clear(), rows)
+            self.counts[table][0] += rows.height
+            return
         there = self._read(table, columns, [*scopes, *rows["scope"].unique()] if scoped else None)
         # Questions stay: they may come from another file.
         gone = (
@@ -110,9 +114,11 @@ class DatasetWriter:
         clear_vectors: bool = False,
     ) -> None:
         """Write the rows that are not there as they are, and delete those whose keys are gone."""
-        written = rows.join(
-            there, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left"
-        )
+        written = rows
+        if there.height:
+            written = rows.join(
+                there, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left"
+            )
         if written.height or len(gone):
             self._begin()
             self.database.write(table, written, clear_vectors=clear_vectors and table == "turns")
