@@ -106,7 +106,7 @@ _SCHEMA: dict[str, Any] = {
 }
 _MARKS_OF_THOUGHTS = "[<◁]"
 _PACK = 50_000
-_CHUNK = 2_000
+_CHUNK = 10_000
 """Records of a reader that are checked together."""
 _ROLES = {
     "human": "user",

@@ -114,11 +114,15 @@ def tabulate_records(records: list[Any], known: Collection[str]) -> MessageTable
 
     :param known: the fields that a message has.
     """
-    if not set().union(*records) <= set(known):
+    there = set().union(*records)
+    if not there <= set(known):
         return None
     arrays = {}
     try:
         for name in _COLUMNS:
+            if name not in there:
+                arrays[name] = pa.nulls(len(records), pa.string())
+                continue
             values = [record.get(name) for record in records]
             column = _make_array(name, values)
             if column is None:
@@ -191,6 +195,8 @@ def _has_nul(column: pl.Expr) -> pl.Expr:
 
 def _read_quoted(column: pl.Series) -> pl.Series | None:
     """Give lists of quoted parts, null for none; ``None`` where one of them is no plain text."""
+    if column.null_count() == len(column):
+        return column.cast(pl.List(pl.String))
     rows = column.to_frame("quoted")
     if not isinstance(column.dtype, pl.List):
         rows = rows.select(pl.concat_list("quoted").list.drop_nulls())

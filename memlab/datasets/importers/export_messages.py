@@ -85,8 +85,10 @@ def make_message(
         message keeps its id where another conversation repeats it.
     """
     edited, shared_ids = first_text(more.pop("edited", "")), more.pop("shared_ids", False)
-    spoken, thoughts = cut_thoughts(text) if more.get("role") == "assistant" else (text, 0)
-    source.drop("thoughts", scope, thoughts)
+    spoken, thoughts = text, 0
+    if more.get("role") == "assistant" and ("<" in text or not text.isascii()):
+        spoken, thoughts = cut_thoughts(text)
+        source.drop("thoughts", scope, thoughts)
     record = {"scope": scope, "sender": sender, "text": spoken.strip(), **more}
     record["timestamp"] = first_time(record.get("timestamp"))
     record = {
@@ -95,7 +97,9 @@ def make_message(
     if "quoted" in record:
         record["quoted"] = [UNREADABLE.sub("\ufffd", part) for part in record["quoted"]]
     for key, value in record.items():
-        if isinstance(value, str) and UNREADABLE.search(value):
+        if not isinstance(value, str) or (value.isascii() and "\x00" not in value):
+            continue
+        if UNREADABLE.search(value):
             record[key] = UNREADABLE.sub("\ufffd", value)
             source.keep("unreadable characters", scope, "replaced")
     if not record["text"] and not record.get("caption"):
@@ -105,13 +109,18 @@ def make_message(
         if own is None:
             return source.drop("repeated messages", scope)
         record["id"] = own
-    if "timestamp" in record:
+    if "timestamp" in record and not _is_count_of_seconds(record["timestamp"]):
         try:
             source.parse_time(record["timestamp"], "timestamp")
         except BadField:
             source.drop("times that cannot be read", scope)
             del record["timestamp"]
     return [record]
+
+
+def _is_count_of_seconds(value: Any) -> bool:
+    """Say whether a time is a plain count of seconds since 1970, which can always be read."""
+    return type(value) is float and 0.0 <= value < 1e11
 
 
 def keep_newest_version(
