@@ -106,8 +106,11 @@ _SCHEMA: dict[str, Any] = {
 }
 _MARKS_OF_THOUGHTS = "[<◁]"
 _PACK = 50_000
-_CHUNK = 10_000
+_CHUNK = 4_000
 """Records of a reader that are checked together."""
+_FEW = 1_000
+_SHORT = 1 << 18
+"""Records, and bytes of lines, below which a chunk is not worth the import of Arrow."""
 _ROLES = {
     "human": "user",
     "person": "user",
@@ -159,7 +162,9 @@ class LineChunk:
         return self.source.decode_lines(self.lines, self.first)
 
     def tabulate(self) -> MessageTable | None:
-        """Give the messages as columns, where all are plain."""
+        """Give the messages as columns, where all are plain and there are many."""
+        if len(self.lines) < _SHORT:
+            return None
         from memlab.datasets import message_columns
 
         return message_columns.tabulate_lines(self.lines, _MESSAGE_FIELDS)
@@ -185,7 +190,9 @@ class RecordChunk:
         return enumerate(self.listed, self.first)
 
     def tabulate(self) -> MessageTable | None:
-        """Give the messages as columns, where all are plain."""
+        """Give the messages as columns, where all are plain and there are many."""
+        if len(self.listed) < _FEW:
+            return None
         from memlab.datasets import message_columns
 
         return message_columns.tabulate_records(self.listed, _MESSAGE_FIELDS)

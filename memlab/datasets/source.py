@@ -32,7 +32,7 @@ from memlab.sessions import GAP
 
 QUARANTINE = Path(".memlab") / "quarantine"
 _HEAD, _FURTHER = 1 << 16, 1 << 22
-_CHUNK = 1 << 22
+_CHUNK = 1 << 21
 _MOST_BAD = 20_000  # records of a load that are set aside
 _AROUND = ("data.", "conversations.")
 _UTF16 = re.compile(

@@ -220,6 +220,8 @@ class DatasetWriter:
         """Give the stored questions that the batch does not bring and whose evidence lies in other sessions now."""
         stay = self._read("questions", list(TABLES["questions"].columns), batch.scopes)
         stay = stay.join(batch.questions, on="query_id", how="anti")
+        if stay.is_empty():
+            return stay
         was = self._read("turns", ["turn_id", "session_id"], batch.scopes)
         turns = was.join(batch.turns.select("turn_id", now="session_id"), on="turn_id")
         evidence = stay.select("key", turn_id="evidence").explode("turn_id")
@@ -286,7 +288,9 @@ def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
         rows = rows.with_columns(
             content_hash=pl.Series(text_hashes(rows["content"]), dtype=pl.String)
         )
-    single = rows.unique(maintain_order=True) if rows["key"].is_duplicated().any() else rows
+    if rows["key"].n_unique() == rows.height:
+        return rows
+    single = rows.unique(maintain_order=True)
     twice = single.filter(pl.col("key").is_duplicated())[TABLES[table].id]
     if twice.len():
         raise StoreError(

@@ -125,6 +125,12 @@ def outcome(read: Any) -> Any:
     return [(table.schema, table.rows()) for table in tables]
 
 
+def in_columns_always(patch: pytest.MonkeyPatch) -> None:
+    """Let chunks be read in columns however small they are."""
+    patch.setattr(chatlog, "_SHORT", 0)
+    patch.setattr(chatlog, "_FEW", 0)
+
+
 def record_by_record(patch: pytest.MonkeyPatch) -> None:
     """Let no chunk be read in columns."""
     for kind in (LineChunk, RecordChunk):
@@ -163,6 +169,7 @@ def test_columns_give_what_records_give(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "_CHUNK", chunk)
+        in_columns_always(patch)
         in_columns = outcome(read)
         record_by_record(patch)
         assert outcome(read) == in_columns
@@ -184,6 +191,7 @@ def test_columns_of_records_in_memory_give_what_records_give(
         return concat(chatlog.make_datasets(source.Source(Path("log")), chunks, batch_turns=9))
 
     with pytest.MonkeyPatch.context() as patch:
+        in_columns_always(patch)
         in_columns = outcome(read)
         record_by_record(patch)
         assert outcome(read) == in_columns

@@ -84,7 +84,9 @@ def _read_chatgpt_conversation(source: Source, conversation: Record) -> Iterator
             if content is None:
                 continue
             role, text, caption = content
-        when = first_time(each.get("create_time"))
+        when = each.get("create_time")
+        if not when or not isinstance(when, float):
+            when = first_time(when)
         if when in wrong:
             source.drop("times after the end of their conversation", OWNER_SCOPE)
             when = None
