@@ -6,8 +6,9 @@ no table: ``None`` is given, and it is read record by record, which says what is
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -50,22 +51,23 @@ class MessageTable:
     unread: pa.Table | None
 
 
-def tabulate_lines(raw: bytes, known: Collection[str]) -> MessageTable | None:
+def tabulate_lines(raw: bytes, known: frozenset[str]) -> MessageTable | None:
     """Decode and check lines of JSON; ``None`` where not every line is a plain message.
 
     :param known: the fields of a message that are no unread texts.
 
     >>> line = b'{"scope": "me", "sender": "Ann", "text": "Hi", "timestamp": "2026-03-01T09:00:00Z"}'
-    >>> tabulate_lines(line, {"scope", "sender", "text", "timestamp"}).messages.height
+    >>> known = frozenset(("scope", "sender", "text", "timestamp"))
+    >>> tabulate_lines(line, known).messages.height
     1
-    >>> tabulate_lines(b'{"scope": "me", "sender": "Ann"}', {"scope", "sender"}) is None
+    >>> tabulate_lines(b'{"scope": "me", "sender": "Ann"}', known) is None
     True
     """
     size = raw.count(b"\n")
     if not raw.endswith(b"\n"):
         size += 1
     schema = _find_schema(raw)
-    if schema is None or not _has_object_a_line(raw, size) or b"\\u0000" in raw:
+    if schema is None or not _has_object_a_line(raw, size):
         return None
     try:
         raw.decode()
@@ -86,7 +88,8 @@ def _has_object_a_line(raw: bytes, size: int) -> bool:
     between = raw.count(b"}\n{")
     if b"\r" in raw:
         between += raw.count(b"}\r\n{")
-    return raw[:1] == b"{" and raw.rstrip()[-1:] == b"}" and between == size - 1
+    outer = raw[:1] + raw.rstrip()[-1:]
+    return (outer, between) == (b"{}", size - 1)
 
 
 def _find_schema(raw: bytes) -> pa.Schema | None:
@@ -109,13 +112,13 @@ def _find_schema(raw: bytes) -> pa.Schema | None:
     return pa.schema(list(types.items()))
 
 
-def tabulate_records(records: list[Any], known: Collection[str]) -> MessageTable | None:
+def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable | None:
     """Check records in memory; ``None`` where not every one is a plain message without other fields.
 
     :param known: the fields that a message has.
     """
     there = set().union(*records)
-    if not there <= set(known):
+    if not there <= known:
         return None
     arrays = {}
     try:
@@ -138,42 +141,43 @@ def _make_array(name: str, values: list[Any]) -> pa.Array | None:
     kinds = set(map(type, values)) - {type(None)}
     if kinds <= {str}:
         return pa.array(values, pa.string())
-    if name == "timestamp" and kinds <= {int, float}:
-        return pa.array(values, pa.float64())
-    if name == "timestamp" and kinds == {datetime}:
-        return _make_time_array(values)
-    if name in NAMES and kinds == {int}:
+    if name == "timestamp":
+        if kinds <= {int, float}:
+            return pa.array(values, pa.float64())
+        return _make_time_array(values) if kinds == {datetime} else None
+    if kinds == {int} and name in NAMES:
         return pa.array(values, pa.int64())
-    if name == "quoted" and kinds == {list}:
-        parts = set(map(type, [part for listed in values for part in listed or ()]))
-        return pa.array(values, pa.list_(pa.string())) if parts <= {str} else None
+    if (name, kinds) == ("quoted", {list}):
+        parts = itertools.chain.from_iterable(filter(None, values))
+        if set(map(type, parts)) <= {str}:
+            return pa.array(values, pa.list_(pa.string()))
     return None
 
 
 def _make_time_array(values: list[datetime | None]) -> pa.Array | None:
-    zones = {value.tzinfo is None for value in values if value is not None}
-    if len(zones) > 1:
-        return None
-    return pa.array(values, pa.timestamp("us") if True in zones else _UTC)
+    """Make a column of times that all have a zone, or that all have none; ``None`` for others."""
+    zones = {value.tzinfo for value in values if value is not None}
+    if zones == {None}:
+        return pa.array(values, pa.timestamp("us"))
+    return None if None in zones else pa.array(values, _UTC)
 
 
-def _check_table(table: pa.Table, known: Collection[str]) -> MessageTable | None:
+def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
     if _NO_MESSAGE.intersection(table.column_names):
         return None
     written = table["timestamp"].combine_chunks()
     times = _read_times(written)
     if times is None:
         return None
-    own = table.select([name for name in _COLUMNS if name != "timestamp"])
-    messages: Any = pl.from_arrow(own)
-    texts = messages.with_columns(pl.col(name).cast(pl.String) for name in NAMES)
+    messages: Any = pl.from_arrow(table.select([*_TEXTS, "quoted"]))
+    texts = messages.with_columns(pl.col(NAMES).cast(pl.String))
+    if not texts.select(_is_plain()).item():
+        return None
     quoted = _read_quoted(messages["quoted"])
-    if quoted is None or not texts.select(_is_plain()).item():
+    others = table.drop_columns(_COLUMNS)
+    if quoted is None or not all(map(_is_plain_json, others.columns)):
         return None
-    others = table.select([name for name in table.column_names if name not in _COLUMNS])
-    if not all(map(_is_plain_json, others.columns)):
-        return None
-    unread = others.select([name for name in others.column_names if name not in known])
+    unread: pa.Table | None = others.drop_columns(list(known & set(others.column_names)))
     if not any(map(_may_hold_words, unread.columns)):
         unread = None
     read = texts.with_columns(quoted, _in_utc(times).alias("timestamp"))
@@ -182,11 +186,13 @@ def _check_table(table: pa.Table, known: Collection[str]) -> MessageTable | None
 
 def _is_plain() -> pl.Expr:
     """Say whether messages have what each needs, names that are not blank, and text that can be stored."""
-    speaker = pl.coalesce("sender", "role")
-    needed = [pl.col("scope"), pl.col("text"), speaker]
-    there = pl.all_horizontal(column.null_count() == 0 for column in needed)
-    named = pl.all_horizontal(pl.col(name).str.contains(_NOT_BLANK).all() for name in NAMES)
-    return there & named & ~pl.any_horizontal(_has_nul(pl.col(name)) for name in _TEXTS)
+    needed = pl.sum_horizontal(
+        pl.col("scope").null_count(),
+        pl.col("text").null_count(),
+        pl.coalesce("sender", "role").null_count(),
+    )
+    blank = pl.any_horizontal(~pl.col(NAMES).str.contains(_NOT_BLANK).all())
+    return (needed == 0) & ~blank & ~pl.any_horizontal(_has_nul(pl.col(_TEXTS)))
 
 
 def _has_nul(column: pl.Expr) -> pl.Expr:
@@ -203,9 +209,9 @@ def _read_quoted(column: pl.Series) -> pl.Series | None:
     listed = pl.col("quoted").cast(pl.List(pl.String))
     filled = rows.select(pl.when(listed.list.len() > 0).then(listed).alias("quoted"))
     parts = filled.drop_nulls().explode("quoted")
-    if parts["quoted"].null_count() or parts.select(_has_nul(pl.col("quoted"))).item():
-        return None
-    return filled["quoted"]
+    text = pl.col("quoted")
+    is_odd = parts.select(text.is_null().any() | _has_nul(text)).item()
+    return None if is_odd else filled["quoted"]
 
 
 def _read_times(column: pa.Array) -> pl.Series | None:
@@ -217,11 +223,9 @@ def _read_times(column: pa.Array) -> pl.Series | None:
             times: Any = pl.from_arrow(pc.cast(column, form))
         except pa.ArrowException:
             continue
-        years = times.dt.year()
         # The first and the last days of all are left to the reader of records, which knows its limits.
-        if years.count() and not (years.min() > 1 and years.max() < 9999):
-            return None
-        return times
+        is_usual = times.dt.year().is_between(2, 9998).all()
+        return times if is_usual else None
     return None
 
 
@@ -233,9 +237,8 @@ def _read_epoch_times(column: pa.Array) -> pl.Series | None:
         unit = pl.when(pl.col("count") >= least).then(microseconds).otherwise(unit)
     scaled = (pl.col("count") * unit).round(mode="half_to_even")
     times = counts.to_frame("count").select(scaled).to_series()
-    if times.null_count() > counts.null_count() or times.is_nan().any():
-        return None
-    if times.count() and times.max() >= _LARGEST_INTEGER:
+    is_exact = times.is_between(0, _LARGEST_INTEGER, closed="left").all()
+    if times.null_count() > counts.null_count() or not is_exact:
         return None
     return times.cast(pl.Int64).cast(TIMESTAMP)
 
@@ -248,10 +251,11 @@ def _in_utc(times: pl.Series) -> pl.Series:
 
 def _find_zoneless(written: pa.Array, times: pl.Series) -> tuple[int, Any] | None:
     """Find the first time where they have no zone: its row, and how it is written."""
-    if times.dtype == TIMESTAMP or not times.count():
+    if times.dtype == TIMESTAMP:
         return None
-    row = int(times.is_not_null().arg_max() or 0)
-    return row, written[row].as_py()
+    for row in times.is_not_null().arg_true().head(1):
+        return row, written[row].as_py()
+    return None
 
 
 def _is_plain_json(column: pa.ChunkedArray) -> bool:
@@ -260,19 +264,20 @@ def _is_plain_json(column: pa.ChunkedArray) -> bool:
         leaves = list(_list_leaves(column.combine_chunks()))
     except RecursionError:
         return False
-    numbers = [leaf for leaf in leaves if pa.types.is_floating(leaf.type)]
-    return not any(pc.any(pc.invert(pc.is_finite(leaf))).as_py() for leaf in numbers)
+    for leaf in leaves:
+        if pa.types.is_floating(leaf.type) and pc.any(pc.invert(pc.is_finite(leaf))).as_py():
+            return False
+    return True
 
 
 def _may_hold_words(column: pa.ChunkedArray) -> bool:
     """Say whether a column holds a text that may have three words."""
-    leaves = _list_leaves(column.combine_chunks())
-    texts = [leaf for leaf in leaves if pa.types.is_string(leaf.type)]
-    return any(pc.any(_has_two_spaces(leaf)).as_py() for leaf in texts)
-
-
-def _has_two_spaces(texts: pa.Array) -> pa.Array:
-    return pc.greater(pc.count_substring_regex(texts, "[ \n]"), 1)
+    for leaf in _list_leaves(column.combine_chunks()):
+        if pa.types.is_string(leaf.type):
+            spaces = pc.max(pc.count_substring_regex(leaf, "[ \n]")).as_py()
+            if spaces is not None and spaces > 1:
+                return True
+    return False
 
 
 def _list_leaves(values: Any, depth: int = 0) -> Iterator[Any]:

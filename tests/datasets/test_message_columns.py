@@ -19,7 +19,9 @@ from memlab.records import Dataset, concat
 from memlab.text.quotations import MARKS, find_quotations
 
 PLAIN = {"scope": "ann", "sender": "Ann", "text": "Hello there"}
-FIELDS = set(PLAIN) | {"timestamp", "id", "session", "role", "caption", "forwarded_from", "quoted"}
+FIELDS = frozenset(
+    (*PLAIN, "timestamp", "id", "session", "role", "caption", "forwarded_from", "quoted")
+)
 NAMES = st.sampled_from(["ann", "bob", "Claude", "assistant", "a/b %", "~1", "Zoë"])
 TEXTS = st.sampled_from(
     [
