@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.datasets import chatlog, load, source
+from memlab.datasets import chatlog, load, source, stream
 from memlab.datasets.chatlog import LineChunk, RecordChunk
 from memlab.datasets.message_columns import tabulate_lines
 from memlab.errors import DataError
@@ -127,6 +128,15 @@ def outcome(read: Any) -> Any:
     return [(table.schema, table.rows()) for table in tables]
 
 
+def batches(path: Path) -> list[int]:
+    """Give the sizes of the batches until the first error."""
+    sizes = []
+    with contextlib.suppress(DataError):
+        for part in stream(path, format="chatlog", batch_turns=2):
+            sizes.append(part.turns.height)  # noqa: PERF401
+    return sizes
+
+
 def in_columns_always(patch: pytest.MonkeyPatch) -> None:
     """Let chunks be read in columns however small they are."""
     patch.setattr(chatlog, "_SHORT", 0)
@@ -197,6 +207,69 @@ def test_columns_of_records_in_memory_give_what_records_give(
         in_columns = outcome(read)
         record_by_record(patch)
         assert outcome(read) == in_columns
+
+
+BOB = {"scope": "ann", "sender": "Bob", "text": "Hi Ann"}
+REPLY = {"sender": "assistant", "role": "assistant"}
+LOGS: dict[str, list[dict[str, Any]]] = {
+    "an id again": [PLAIN | {"id": "m1"}, BOB | {"id": "m2"}, PLAIN | {"id": "m1"}],
+    "an id in two scopes": [PLAIN | {"id": "m1"}, PLAIN | {"id": "m1", "scope": "bob"}],
+    "words of who spoke": [BOB, PLAIN | {"text": "Bob: I live in Hamar now."}],
+    "words of who speaks later": [PLAIN | {"text": "Bob: I live in Hamar now."}, BOB],
+    "given quotations": [PLAIN | {"quoted": ["Hello"]}, PLAIN | {"quoted": []}, PLAIN],
+    "thoughts": [
+        PLAIN | REPLY | {"text": "<think>a</think>x\n<think>b</think>\n<think>c</think>"},
+        PLAIN | REPLY | {"text": "no < thought"},
+        PLAIN | {"text": "<think>of a person</think>"},
+    ],
+    "unread before a thought": [
+        PLAIN | {"aside": "one two three"},
+        PLAIN | REPLY | {"text": "<think>a</think>x", "aside": "four five six"},
+    ],
+    "a thought after what is unread": [
+        PLAIN | REPLY,
+        PLAIN | {"aside": "one two three"},
+        PLAIN | REPLY | {"text": "<think>a</think>x"},
+    ],
+    "names of assistants": [PLAIN | {"sender": name} for name in ("Claude", "Ann", "Claude", "Ai")],
+    "no zone": [PLAIN, PLAIN | {"timestamp": "2026-03-01 09:00"}, BOB],
+    "scopes that come back": [PLAIN, PLAIN | {"scope": "bob"}, BOB, PLAIN | {"scope": "cat"}],
+    "scopes in order": [PLAIN | {"scope": scope} for scope in "aabccd"],
+}
+
+
+@pytest.mark.parametrize("chunk", [1, 150, 1 << 22])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("log", LOGS)
+def test_what_is_counted_over_chunks_is_what_records_give(
+    tmp_path: Path, log: str, grouped: bool, chunk: int
+) -> None:
+    records = [PLAIN | {"id": f"n{n}"} | record for n, record in enumerate(LOGS[log])]
+    header = [{"memlab": {"grouped": True}}] if grouped else []
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in (*header, *records)))
+    plain: list[bool] = []
+
+    def read() -> Dataset:
+        side = tmp_path / "side"
+        return load(
+            path, format="chatlog", on_error="quarantine", quarantine_dir=side, batch_turns=2
+        )
+
+    def tabulate(chunk: LineChunk) -> Any:
+        table = tabulate_lines(chunk.lines, chatlog._MESSAGE_FIELDS)
+        plain.append(table is not None)
+        return table
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "_CHUNK", chunk)
+        patch.setattr(LineChunk, "tabulate", tabulate)
+        in_columns, sizes = outcome(read), batches(path)
+        record_by_record(patch)
+        assert outcome(read) == in_columns
+        assert batches(path) == sizes
+    assert plain.count(False) <= 2 * len(header)
+    assert any(plain)
 
 
 def test_plain_lines_are_read_in_columns() -> None:
