@@ -177,11 +177,10 @@ def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
     others = table.drop_columns(_COLUMNS)
     if quoted is None or not all(map(_is_plain_json, others.columns)):
         return None
-    unread: pa.Table | None = others.drop_columns(list(known & set(others.column_names)))
-    if not any(map(_may_hold_words, unread.columns)):
-        unread = None
+    unread = others.drop_columns(list(known & set(others.column_names)))
+    has_words = any(map(_may_hold_words, unread.columns))
     read = texts.with_columns(quoted, _in_utc(times).alias("timestamp"))
-    return MessageTable(read, _find_zoneless(written, times), unread)
+    return MessageTable(read, _find_zoneless(written, times), unread if has_words else None)
 
 
 def _is_plain() -> pl.Expr:

@@ -93,7 +93,7 @@ def make_message(
         source.drop("thoughts", scope, thoughts)
     if not _is_count_of_seconds(more.get("timestamp")):
         more["timestamp"] = first_time(more.get("timestamp"))
-    record = {"text": _replace_unreadable(source, scope, spoken.strip())}
+    record: Message = {"text": _replace_unreadable(source, scope, spoken.strip())}
     for key, value in (("scope", scope), ("sender", sender), *more.items()):
         if isinstance(value, str):
             if value:
