@@ -9,11 +9,13 @@ are kept from run to run: only the first rows are of encoding.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
 from itertools import starmap
@@ -28,6 +30,7 @@ import bm25s
 import ir_measures
 import lancedb
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import torch
 from scipy.sparse import csr_array
@@ -266,6 +269,74 @@ def large(_: Dataset, __: MemoryStore) -> Rows:
         )
 
 
+def write_chat_log(path: Path, rng: np.random.Generator) -> None:
+    """Write 100,000 messages of 100 people, of 15 random words each."""
+    words = rng.integers(0, 4_000, (LARGE, 15)).astype(str).tolist()
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    with path.open("w") as file:
+        for i, row in enumerate(words):
+            # A pause that ends a session stands before every twentieth message.
+            when = start + timedelta(minutes=i + 60 * (i // 20))
+            said = {"scope": f"user {i // 1000}", "role": ("user", "assistant")[i % 2]}
+            said |= {"id": f"m{i}", "timestamp": when.isoformat(), "text": " ".join(row)}
+            file.write(json.dumps(said) + "\n")
+
+
+def write_chatgpt_export(path: Path, rng: np.random.Generator) -> None:
+    """Write an export of ChatGPT with 1,000 conversations of 30 messages, of 40 random words each."""
+    conversations = []
+    for number, words in enumerate(rng.integers(0, 4_000, (1_000, 30, 40)).astype(str).tolist()):
+        ids = [f"{number:08x}-0000-4000-8000-{n:012x}" for n in range(31)]
+        mapping = {ids[0]: {"message": None, "parent": None, "children": [ids[1]]}}
+        for n, row in enumerate(words, 1):
+            content = {"content_type": "text", "parts": [" ".join(row)]}
+            role = ("assistant", "user")[n % 2]
+            about = {"author": {"role": role, "name": None, "metadata": {}}, "update_time": None}
+            about |= {"create_time": 1.7e9 + 86_400 * number + n, "status": "finished_successfully"}
+            about |= {"end_turn": True, "weight": 1.0, "recipient": "all", "channel": None}
+            slug = {"model_slug": "gpt-4o", "default_model_slug": "gpt-4o", "parent_id": ids[n - 1]}
+            about["metadata"] = slug | {"request_id": f"{number:032x}", "timestamp_": "absolute"}
+            message = about | {"id": ids[n], "content": content}
+            near = {"parent": ids[n - 1], "children": ids[n + 1 : n + 2]}
+            mapping[ids[n]] = near | {"id": ids[n], "message": message}
+        known = {"conversation_id": f"c{number}", "current_node": ids[-1], "mapping": mapping}
+        conversations.append(known | {"title": f"talk {number}", "create_time": 1.7e9})
+    path.write_text(json.dumps(conversations))
+
+
+def loading(_: Dataset, __: MemoryStore) -> Rows:
+    """Load a chat log into a store without vectors, and an export of ChatGPT into tables."""
+    rng = np.random.default_rng(0)
+
+    def ours(folder: str) -> None:
+        MemoryStore.open(f"{folder}/ours").ingest(datasets.load(log))
+
+    def bare(folder: str) -> None:
+        table = pl.read_ndjson(log).to_arrow()
+        lancedb.connect(folder).create_table("turns", schema=table.schema).add(table)
+
+    def plain() -> list[tuple[Any, ...]]:
+        rows = []
+        for conversation in json.loads(export.read_bytes()):
+            for node in conversation["mapping"].values():
+                said = node["message"]
+                if said is not None:
+                    text = "\n".join(said["content"]["parts"])
+                    rows.append((said["id"], said["author"]["role"], text, said["create_time"]))
+        return rows
+
+    with TemporaryDirectory(ignore_cleanup_errors=True) as work:
+        log, export = Path(work, "log.jsonl"), Path(work, "conversations.json")
+        write_chat_log(log, rng)
+        folders = [(f"{work}/{i}",) for i in range(6)]
+        times = medians(folders, ours, bare)
+        against = "polars.read_ndjson, bare LanceDB add"
+        yield "chat log into a store", against, f"{LARGE:,} messages", *times
+        write_chatgpt_export(export, rng)
+        times = medians([()] * 6, partial(datasets.load, export), plain)
+        yield "load an export of ChatGPT", "json and a loop", "30,000 messages", *times
+
+
 def tree(data: Dataset, store: MemoryStore) -> Rows:
     """Grow the tree of one scope; the port chooses groups as the paper does, the rest of the tree is the same."""
     bench = largest(data, store)
@@ -329,7 +400,10 @@ def start(_: Dataset, __: MemoryStore) -> Rows:
     yield "`memlab search`, cold", "empty interpreter", "5 starts", *times
 
 
-ROWS = {rows.__name__: rows for rows in (encode, question, questions, measures, large, tree, start)}
+ROWS = {
+    rows.__name__: rows
+    for rows in (encode, question, questions, measures, large, loading, tree, start)
+}
 
 
 def main() -> None:

@@ -188,12 +188,9 @@ def stream(
     if about.kind == "export" and _GENERIC_NAME.fullmatch(source.path.stem):
         name = name or kind
     shown = repr(source.path.name)[1:-1]  # a name may hold control characters
-    records = tqdm(
-        _read_records(kind, source, scope), desc=shown, unit=" records", delay=2, leave=False
-    )
     parts = chatlog.make_datasets(
         source,
-        records,
+        _show_progress(_read_chunks(kind, source, scope), shown),
         batch_turns=batch_turns,
         kind=called,
         by_place=about.kind == "benchmark",
@@ -215,23 +212,32 @@ def _find_time_zone(name: str | None) -> ZoneInfo | None:
         ) from error
 
 
-def _read_records(kind: str, source: Source, scope: str | None) -> Iterable[tuple[str, Any]]:
-    """Give the records of a source, with what messages call them."""
+def _show_progress(chunks: Iterable[chatlog.Chunk], called: str) -> Iterator[chatlog.Chunk]:
+    with tqdm(desc=called, unit=" records", delay=2, leave=False) as bar:
+        for chunk in chunks:
+            yield chunk
+            bar.update(chunk.size)
+
+
+def _read_chunks(kind: str, source: Source, scope: str | None) -> Iterable[chatlog.Chunk]:
+    """Give the records of a source in chunks."""
     if kind == "chatlog":
-        return chatlog.number_lines(source)
+        return chatlog.read_chunks(source)
     read, about = formats[kind], formats.describe(kind)
     if about.kind == "export":
-        return chatlog.number_records(_read_export(kind, source, scope))
+        return _read_export(kind, source, scope)
     if about.kind == "benchmark" or about.files:
         source.members = source.files(*about.files)
         if not source.members:
             patterns = " or ".join(about.files)
             source.fail(f"holds no file of {kind} {patterns}; name the folder that does")
     by_path = "path" in inspect.signature(read).parameters
-    return chatlog.number_records(read(source.path if by_path else source))
+    # A session of a benchmark may be long, and its messages are read one by one anyway.
+    size = {"size": 1} if about.kind == "benchmark" else {}
+    return chatlog.divide_records(read(source.path if by_path else source), **size)
 
 
-def _read_export(kind: str, source: Source, scope: str | None) -> Iterator[dict[str, Any]]:
+def _read_export(kind: str, source: Source, scope: str | None) -> Iterator[chatlog.Chunk]:
     """Read an export; at its end, what was left out or changed is in the issues of the source.
 
     :param scope: names the memory of an export that has one; of several it chooses the one called
@@ -244,19 +250,27 @@ def _read_export(kind: str, source: Source, scope: str | None) -> Iterator[dict[
     records: Iterable[dict[str, Any]] = formats[kind](source)
     renamed: dict[str, str] = {}
     if scope is not None:
-        records = [*records]
-        renamed = _choose_scope(source, records, scope)
+        listed = [*records]
+        renamed = _choose_scope(source, listed, scope)
+        records = _rename_scopes(listed, renamed)
     n = 0
-    for record in records:
-        own = str(record.get("scope"))
-        if renamed and own not in renamed:
-            continue
-        n += 1
-        yield {**record, "scope": renamed[own]} if renamed else record
+    for chunk in chatlog.divide_records(records):
+        n += chunk.size
+        yield chunk
     found = _note_counts(source, renamed)
     if not n:
         left = f"left out: {', '.join(found)}" if found else "and nothing else that it knows"
         source.fail(f"holds no message that memlab keeps ({kind}); {left}")
+
+
+def _rename_scopes(
+    records: Iterable[dict[str, Any]], renamed: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Give the records of some scopes, with the names that these get."""
+    for record in records:
+        own = str(record.get("scope"))
+        if own in renamed:
+            yield {**record, "scope": renamed[own]}
 
 
 def _note_other_files(source: Source, files: list[Source]) -> None:

@@ -60,9 +60,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -91,7 +92,10 @@ from memlab.records.dataset import digest_turns
 from memlab.registry import formats
 from memlab.sessions import count_steps_back, order_times, sessionize, sessions_of
 from memlab.text.languages import LANGUAGES
-from memlab.text.quotations import find_quotations
+from memlab.text.quotations import MARKS, find_quotations
+
+if TYPE_CHECKING:
+    from memlab.datasets.message_columns import MessageTable
 
 KEYS = {"scope", "text", "sender", "memlab"}
 _TEXTS = ("scope", "session", "speaker", "role", "text", "caption", "id", "forwarded_from")
@@ -101,7 +105,13 @@ _SCHEMA: dict[str, Any] = {
     "timestamp": TIMESTAMP,
     "n": pl.Int32(),
 }
+_MARKS_OF_THOUGHTS = "[<◁]"
 _PACK = 50_000
+_CHUNK = 4_000
+"""Records of a reader that are checked together."""
+_FEW = 1_000
+_SHORT = 1 << 18
+"""Records, and bytes of lines, below which a chunk is not worth the import of Arrow."""
 _MESSAGE_FIELDS = frozenset((*_TEXTS, "sender", "timestamp", "quoted", "edited", "n"))
 _OTHER_ROLES, _KEPT_AS_PERSONS = "message of other roles", "kept as those of persons"
 TAKEN_BY_NAME = "taken for the assistant by the name; --person NAME says that somebody is called so"
@@ -120,9 +130,75 @@ def read_chatlog(source: Source) -> Iterator[Any]:
     return (record for _, record in source.stream_json_lines())
 
 
-def number_lines(source: Source) -> Iterator[tuple[str, Any]]:
-    """Give the lines of a chat log with what messages call them."""
-    return ((f"line {number}", record) for number, record in source.stream_json_lines())
+@dataclass
+class LineChunk:
+    """Lines of a chat log.
+
+    :param first: the number of the first line, from 1.
+    """
+
+    source: Source
+    first: int
+    lines: bytes
+    called = "line"
+
+    @property
+    def size(self) -> int:
+        return self.lines.count(b"\n")
+
+    def records(self) -> Iterator[tuple[int, Any]]:
+        """Give the records with their numbers; lines that hold none are rejected."""
+        return self.source.decode_lines(self.lines, self.first)
+
+    def tabulate(self) -> MessageTable | None:
+        """Give the messages as columns, where all are plain and there are many."""
+        if len(self.lines) < _SHORT:
+            return None
+        from memlab.datasets import message_columns
+
+        return message_columns.tabulate_lines(self.lines, _MESSAGE_FIELDS)
+
+
+@dataclass
+class RecordChunk:
+    """Records of another reader.
+
+    :param first: the number of the first one, from 1.
+    """
+
+    first: int
+    listed: list[dict[str, Any]]
+    called = "record"
+
+    @property
+    def size(self) -> int:
+        return len(self.listed)
+
+    def records(self) -> Iterator[tuple[int, Any]]:
+        """Give the records with their numbers."""
+        return enumerate(self.listed, self.first)
+
+    def tabulate(self) -> MessageTable | None:
+        """Give the messages as columns, where all are plain and there are many."""
+        if len(self.listed) < _FEW:
+            return None
+        from memlab.datasets import message_columns
+
+        return message_columns.tabulate_records(self.listed, _MESSAGE_FIELDS)
+
+
+Chunk = LineChunk | RecordChunk
+
+
+def read_chunks(source: Source) -> Iterator[Chunk]:
+    """Read a chat log in chunks; a header stands alone, so that the lines behind it are plain."""
+    for number, lines in source.read_line_chunks():
+        header, end, rest = lines.partition(b"\n")
+        if number == 1 and b'"memlab"' in header:
+            yield LineChunk(source, number, header + end)
+            number, lines = 2, rest
+        if lines:
+            yield LineChunk(source, number, lines)
 
 
 def dataset(records: Iterable[dict[str, Any]], name: str) -> Dataset:
@@ -134,22 +210,34 @@ def dataset(records: Iterable[dict[str, Any]], name: str) -> Dataset:
     >>> chatlog.dataset([{"scope": "ann", "sender": "Ann", "text": "Hello"}], "mine").describe()
     'mine (chatlog): 1 turn in 1 session of 1 scope, 0 questions'
     """
-    numbered = number_records(records)
-    return concat(make_datasets(Source(Path(name)), numbered, batch_turns=1 << 62))
+    chunks = divide_records(records)
+    return concat(make_datasets(Source(Path(name)), chunks, batch_turns=1 << 62))
 
 
-def number_records(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Give records that another reader yields with what messages call them.
+def divide_records(records: Iterable[Any], *, size: int = _CHUNK) -> Iterator[Chunk]:
+    """Divide the records that another reader yields into chunks; those before an error come before it.
 
+    :param size: records of a chunk.
     :raises DataError: where one is no dict.
     """
-    for number, record in enumerate(records, 1):
-        if not isinstance(record, dict):
-            kind = type(record).__name__
-            raise DataError(
-                f"record {number} is {kind}; a format yields dicts, as a chat log's lines are"
-            )
-        yield f"record {number}", record
+    first, listed = 1, list[dict[str, Any]]()
+    try:
+        for record in records:
+            if not isinstance(record, dict):
+                number, kind = first + len(listed), type(record).__name__
+                raise DataError(
+                    f"record {number} is {kind}; a format yields dicts, as a chat log's lines are"
+                )
+            listed.append(record)
+            if len(listed) == size:
+                yield RecordChunk(first, listed)
+                first, listed = first + size, []
+    except DataError:
+        if listed:
+            yield RecordChunk(first, listed)
+        raise
+    if listed:
+        yield RecordChunk(first, listed)
 
 
 def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> bool:
@@ -205,7 +293,7 @@ def _plain_name(name: str) -> str:
 
 def make_datasets(
     source: Source,
-    records: Iterable[tuple[str, Any]],
+    chunks: Iterable[Chunk],
     *,
     batch_turns: int,
     kind: str = "chatlog",
@@ -214,41 +302,20 @@ def make_datasets(
 ) -> Iterator[Dataset]:
     """Make datasets of the records of a chat log, in batches of whole scopes.
 
-    :param records: where each stands, and the record.
     :param by_place: whether they are a benchmark's, see above.
     :param ordered: whether the records of a session stand in the order in which they were said.
     """
-    log, grouped, current, begun = _Log(source, kind, by_place), by_place, None, set[str]()
+    log = _Log(source, kind, by_place)
     log.ordered = ordered
-    for place, (where, raw) in enumerate(records):
-        message = None
-        with source.record(where, raw):
-            record = raw if isinstance(raw, Record) else Record(raw)
-            if "memlab" in record:
-                grouped = _read_header(source, record["memlab"], place)
-                continue
-            scope = record.take("scope", fields.check_name)
-            if grouped and not by_place and scope != current and scope in begun:
-                raise BadField(
-                    "scope",
-                    f"{scope!r} again after another scope",
-                    'its lines together, or no "grouped"',
-                )
-            begun.add(scope)
-            current = scope
-            if "question" in record or (by_place and "text" not in record):
-                log.asked.setdefault(scope, []).append((where, record))
-            else:
-                message = log.read_message(record, scope, where)
-        if message is not None:
-            if grouped and log.count >= batch_turns and log.messages[-1][0] != message[0]:
-                opened, ids = (
-                    log.asked.pop(scope, []),
-                    {key: at for key, at in log.ids.items() if key[0] == scope},
-                )
-                yield from log.make_datasets(batch_turns)
-                log.begin({scope: opened} if opened else {}, ids)
-            log.add(message)
+    for chunk in chunks:
+        parts = log.read_table(chunk, batch_turns)
+        if parts is None:
+            yield from log.read_records(chunk, batch_turns)
+            continue
+        for place, part in enumerate(parts):
+            if place:
+                yield from log.give_out(part["scope"][0], batch_turns)
+            log.add_table(part)
     if log.silent:
         names = ", ".join(map(repr, log.silent.values()))
         source.note("sender", f"{names}, whom no message is from", "nobody is called so")
@@ -284,12 +351,29 @@ def _read_header(source: Source, raw: Any, place: int) -> bool:
     return grouped
 
 
+def _find_scope_starts(scopes: pl.Series, last: str) -> list[int]:
+    """Give the rows at which another scope begins."""
+    before = scopes.shift(1, fill_value=last)
+    return list((scopes != before).arg_true())
+
+
+def _replace_cells(rows: pl.DataFrame, column: str, values: dict[int, Any]) -> pl.DataFrame:
+    """Put values into a column, by their rows."""
+    if not values:
+        return rows
+    types = {"row": rows.schema["row"], "_value": rows.schema[column]}
+    given = pl.DataFrame({"row": list(values), "_value": list(values.values())}, schema=types)
+    joined = rows.join(given, on="row", how="left", maintain_order="left")
+    return joined.with_columns(pl.coalesce("_value", column).alias(column)).drop("_value")
+
+
 class _Log:
     """What is gathered of some scopes, on its way into datasets.
 
     ``asked`` holds the questions, summaries and annotations of each scope, with where they stand;
-    ``ids`` where the message ids of the scopes stand, ``query_ids`` those of the whole file;
-    ``people`` are the speakers so far, by scope.
+    ``ids`` the numbers of the records of the message ids, by scope, ``query_ids`` those of the whole
+    file; ``people`` are the speakers so far, by scope; ``scope`` is that of the last record,
+    ``begun`` are all so far, ``place`` is how many records were read.
     """
 
     def __init__(self, source: Source, kind: str, by_place: bool) -> None:
@@ -297,6 +381,7 @@ class _Log:
         self.ordered = False
         self.query_ids, self.zoneless, self.latest = dict[str, str](), False, dict[str, datetime]()
         self.people = dict[str, set[str]]()
+        self.grouped, self.scope, self.begun, self.place = by_place, "", set[str](), 0
         # Imported when a log is read: an import of memlab.datasets stays small.
         from memlab.datasets import role_words, thoughts, unread_texts
 
@@ -307,11 +392,52 @@ class _Log:
         self.begin({}, {})
 
     def begin(
-        self, asked: dict[str, list[tuple[str, Record]]], ids: dict[tuple[str, str], str]
+        self, asked: dict[str, list[tuple[str, Record]]], ids: dict[str, dict[str, int]]
     ) -> None:
         """Begin with the questions and ids already read of the scope that comes first."""
         self.asked, self.ids, self.count = asked, ids, 0
         self.messages, self.packed = list[tuple[Any, ...]](), list[pl.DataFrame]()
+
+    def give_out(self, scope: str, batch_turns: int) -> Iterator[Dataset]:
+        """Make datasets of what was gathered, and begin anew with a scope."""
+        opened = {scope: self.asked.pop(scope)} if scope in self.asked else {}
+        yield from self.make_datasets(batch_turns)
+        self.begin(opened, {scope: self.ids.get(scope, {})})
+
+    def read_records(self, chunk: Chunk, batch_turns: int) -> Iterator[Dataset]:
+        """Read the records of a chunk one by one."""
+        source, last = self.source, self.scope
+        for number, raw in chunk.records():
+            where, message = f"{chunk.called} {number}", None
+            with source.record(where, raw):
+                self.place += 1
+                record = raw if isinstance(raw, Record) else Record(raw)
+                if "memlab" in record:
+                    self.grouped = _read_header(source, record["memlab"], self.place - 1)
+                    continue
+                scope = self._read_scope(record)
+                if "question" in record or (self.by_place and "text" not in record):
+                    self.asked.setdefault(scope, []).append((where, record))
+                else:
+                    message = self.read_message(record, scope, where, number)
+            if message is not None:
+                if self.grouped and self.count >= batch_turns and last != message[0]:
+                    yield from self.give_out(message[0], batch_turns)
+                last = message[0]
+                self.add(message)
+
+    def _read_scope(self, record: Record) -> str:
+        scope = record.take("scope", fields.check_name)
+        again = scope != self.scope and scope in self.begun
+        if self.grouped and not self.by_place and again:
+            raise BadField(
+                "scope",
+                f"{scope!r} again after another scope",
+                'its lines together, or no "grouped"',
+            )
+        self.begun.add(scope)
+        self.scope = scope
+        return scope
 
     def add(self, message: tuple[Any, ...]) -> None:
         """Add a message; many are moved into a frame, which takes a fraction of the memory."""
@@ -325,7 +451,7 @@ class _Log:
         self.packed.append(pl.DataFrame(columns, schema=_SCHEMA))
         self.messages = []
 
-    def read_message(self, record: Record, scope: str, where: str) -> tuple[Any, ...]:
+    def read_message(self, record: Record, scope: str, where: str, number: int) -> tuple[Any, ...]:
         """Read a message into the columns of :data:`_SCHEMA`."""
         sender, role = (
             record.take("sender", fields.check_name, None),
@@ -353,15 +479,13 @@ class _Log:
             self._count_unread(record)
         if time := self._read_time(record, where, latest):
             self.latest[scope] = max(time, latest or time)
-        first = (
-            where
-            if name in self.source.report.newer or name is None
-            else self.ids.setdefault((scope, name), where)
-        )
-        if first != where:
-            raise BadField(
-                "id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own"
-            )
+        if name is not None and name not in self.source.report.newer:
+            first = self.ids.setdefault(scope, {}).setdefault(name, number)
+            if first != number:
+                known = f"first on {where.partition(' ')[0]} {first}"
+                raise BadField(
+                    "id", f"{name!r} again in scope {scope!r} ({known})", "an id of its own"
+                )
         return (
             scope,
             session,
@@ -375,6 +499,152 @@ class _Log:
             time,
             record["n"] if self.by_place else None,
         )
+
+    def read_table(self, chunk: Chunk, batch_turns: int) -> list[pl.DataFrame] | None:
+        """Read the messages of a chunk in columns, divided where a batch ends; ``None`` where not all are plain.
+
+        Nothing is kept of a chunk that is not.
+        """
+        table = None if self.by_place else chunk.tabulate()
+        if table is None or (table.zoneless and self.source.tz is not None):
+            return None
+        rows = table.messages.with_columns(speaker=pl.coalesce("sender", "role"))
+        roles = self._map_roles(rows["role"])
+        starts = _find_scope_starts(rows["scope"], self.scope)
+        if roles is None or (
+            self.grouped and not self._are_new(rows["scope"][row] for row in starts)
+        ):
+            return None
+        if not self._has_new_ids(rows):
+            return None
+        rows = rows.with_columns(role=roles).with_row_index("row")
+        self._note_zoneless(chunk, table)
+        self.place += rows.height
+        rows = self._name_roles(rows)
+        rows = self._mark_quotations(rows)
+        rows = self._cut_thoughts(rows, table)
+        if self.source.tz is not None:
+            for scope, time in rows.group_by("scope").agg(pl.max("timestamp")).drop_nulls().rows():
+                self.latest[scope] = max(time, self.latest.get(scope, time))
+        numbered = rows.with_columns(number=pl.col("row").cast(pl.Int64) + chunk.first)
+        return self._divide(numbered, starts, batch_turns)
+
+    def _are_new(self, scopes: Iterable[str]) -> bool:
+        """Say whether scopes begin that no record was of, each once."""
+        listed = list(scopes)
+        return len(set(listed)) == len(listed) and self.begun.isdisjoint(listed)
+
+    def _divide(
+        self, rows: pl.DataFrame, starts: list[int], batch_turns: int
+    ) -> list[pl.DataFrame]:
+        """Divide rows where a batch is full and another scope begins."""
+        parts, begin, size = list[pl.DataFrame](), 0, self.count
+        for start in starts if self.grouped else ():
+            if size + start - begin >= batch_turns:
+                parts.append(rows[begin:start])
+                begin, size = start, 0
+        return [*parts, rows[begin:]]
+
+    def add_table(self, rows: pl.DataFrame) -> None:
+        """Add the messages that :meth:`read_table` gave."""
+        if rows.is_empty():
+            return
+        newer = self.source.report.newer
+        named = rows.drop_nulls("id")
+        for scope, names, numbers in named.group_by("scope").agg("id", "number").iter_rows():
+            known = self.ids.setdefault(scope, {})
+            known |= zip(names, numbers, strict=True)
+            for name in newer.intersection(names):
+                del known[name]
+        self._pack()
+        self.packed.append(
+            rows.select(pl.lit(None, pl.Int32).alias("n") if c == "n" else c for c in _SCHEMA)
+        )
+        self.begun.update(rows["scope"].unique())
+        self.scope = rows["scope"][-1]
+        self.count += rows.height
+
+    def _map_roles(self, given: pl.Series) -> pl.Series | None:
+        """Give the roles by their names, null where there is none; ``None`` where one is not known."""
+        before = self.unread.copy()
+        roles = map_names(given, self._known_role)
+        if self.unread == before:
+            return roles
+        self.unread = before
+        return None
+
+    def _has_new_ids(self, rows: pl.DataFrame) -> bool:
+        """Say whether no id stands twice in its scope, but for those of which the importer knows that they do."""
+        named = rows.select("scope", "id").drop_nulls()
+        newer = self.source.report.newer
+        if newer:
+            named = named.filter(~pl.col("id").is_in(list(newer)))
+        if named.is_duplicated().any():
+            return False
+        by_scope = named.group_by("scope").agg("id").iter_rows()
+        return all(self.ids.get(scope, {}).keys().isdisjoint(names) for scope, names in by_scope)
+
+    def _note_zoneless(self, chunk: Chunk, table: MessageTable) -> None:
+        if table.zoneless is not None and not self.zoneless:
+            row, written = table.zoneless
+            self._note_time(f"{chunk.called} {chunk.first + row}", written)
+
+    def _name_roles(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Give the messages that say no role that of their sender."""
+        for speaker in rows["speaker"].unique() if self.silent else ():
+            self.silent.pop(_plain_name(speaker), None)
+        unnamed = (
+            rows.filter(pl.col("role").is_null()).group_by("speaker", maintain_order=True).len()
+        )
+        guessed, roles = self.source.report.guessed, dict[str, str]()
+        for speaker, count in unnamed.iter_rows():
+            before = guessed.copy()
+            roles[speaker] = self._known_role(self._role_of_sender(speaker))
+            for name, more in (guessed - before).items():
+                guessed[name] += more * (count - 1)
+        named = pl.col("speaker").replace_strict(roles, default=None, return_dtype=pl.String)
+        return rows.with_columns(role=pl.coalesce("role", named))
+
+    def _mark_quotations(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Find the words of others in the texts of persons, each with the people who spoke before it."""
+        language = self.source.language or "en"
+        arrived = rows.unique(["scope", "speaker"], keep="first", maintain_order=True)
+        spoken = pl.col("quoted").is_null() & (pl.col("role") != "assistant")
+        marked = rows.filter(spoken & pl.col("text").str.contains(MARKS))
+        columns = ("row", "scope", "speaker", "text")
+        events = pl.concat(
+            [
+                arrived.select(columns).with_columns(text=pl.lit(None, pl.String)),
+                marked.select(columns),
+            ]
+        )
+        found = dict[int, list[str]]()
+        for row, scope, speaker, text in events.sort("row", maintain_order=True).iter_rows():
+            people = self.people.setdefault(scope, set())
+            if text is None:
+                people.add(speaker.strip().casefold())
+                continue
+            found[row] = find_quotations(text, speaker=speaker, people=people, language=language)
+        given = {row: parts for row, parts in found.items() if parts}
+        return _replace_cells(rows, "quoted", given)
+
+    def _cut_thoughts(self, rows: pl.DataFrame, table: MessageTable) -> pl.DataFrame:
+        """Cut thoughts out of answers, and count them and the texts that are not read, in their order."""
+        answers = rows.filter(pl.col("role") == "assistant")
+        counted = [(row, 0, "thought", 0) for row in answers["row"].head(1)]
+        spoken = dict[int, str]()
+        marked = answers.filter(pl.col("text").str.contains(_MARKS_OF_THOUGHTS))
+        for row, text in marked.select("row", "text").iter_rows():
+            spoken[row], thoughts = self.cut_thoughts(text)
+            counted.append((row, 0, "thought", thoughts))
+        for row, record in enumerate([] if table.unread is None else table.unread.to_pylist()):
+            said = rows.row(row, named=True)
+            both = f"{said['text']}\n{said['caption'] or ''}"
+            keys = self.list_unread(record, _MESSAGE_FIELDS, both)
+            counted += [(row, 1, f"text under the key {key!r}", 1) for key in keys]
+        for _, _, what, count in sorted(counted, key=lambda each: each[:2]):
+            self.unread[what] += count
+        return _replace_cells(rows, "text", spoken)
 
     def _known_role(self, role: str) -> str:
         """Give one of the roles; any other is a person's, but for benchmarks."""
@@ -428,10 +698,13 @@ class _Log:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
         time = record.take("timestamp", self.source.parse_time, None)
         if time and time.tzinfo is None and self.source.tz is None and not self.zoneless:
-            action = "times without a zone are taken as UTC; tz= names theirs"
-            self.source.note(f"{where}: timestamp", describe_value(record["timestamp"]), action)
-            self.zoneless = True
+            self._note_time(where, record["timestamp"])
         return time and fields.place_in_zone(time, self.source.tz or UTC, latest)
+
+    def _note_time(self, where: str, written: Any) -> None:
+        action = "times without a zone are taken as UTC; tz= names theirs"
+        self.source.note(f"{where}: timestamp", describe_value(written), action)
+        self.zoneless = True
 
     def make_datasets(self, batch_turns: int) -> Iterator[Dataset]:
         """Cut what was gathered into batches of whole scopes, in order of their first appearance."""

@@ -24,6 +24,10 @@ _DIGEST, _BEGUN = "~", "@"
 """What the last part of an id begins with where it is a digest, or a session is named by its first message."""
 
 
+_MAY_BE_UNSAFE = r"[\s/%\x00-\x1f\x7f]"
+"""What may be encoded in a part of an id; lone surrogates stand in no frame."""
+
+
 def _encode_marked_part(raw: str, mark: str) -> str:
     part = encode_id_part(raw)
     return f"%{ord(mark):02X}{part[1:]}" if part.startswith(mark) else part
@@ -59,31 +63,40 @@ def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
     :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``,
         ``speaker`` and ``text``.
     """
+    named = _encode_parts(messages["id"], _DIGEST)
+    own = named.zip_with(named.is_not_null(), _digest_messages(messages))
+    messages = messages.with_columns(turn_id=pl.format("{}/{}", "scope", own.alias("_own")))
+    if messages["turn_id"].n_unique() == messages.height:
+        return messages
     kept = pl.col("id").is_null() | pl.struct("scope", "id").is_last_distinct()
-    if not messages.select(kept.all()).item():
-        first = (
-            pl.when(pl.col("id").is_null())
-            .then("_row")
-            .otherwise(pl.col("_row").min().over("scope", "id"))
-        )
-        numbered = messages.with_row_index("_row").with_columns(_first=first)
-        messages = numbered.filter(kept).sort("_first").drop("_first", "_row")
-    about = messages.select(
-        "scope", "id", pl.col("timestamp").cast(pl.Int64), "speaker", "text"
-    ).iter_rows()
-    ids = list[str]()
-    for scope, name, time, speaker, text in about:
-        digest = hashlib.blake2b(
-            f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8
-        ).hexdigest()
-        ids.append(
-            f"{scope}/{_DIGEST + digest if name is None else _encode_marked_part(name, _DIGEST)}"
-        )
+    first = (
+        pl.when(pl.col("id").is_null())
+        .then("_row")
+        .otherwise(pl.col("_row").min().over("scope", "id"))
+    )
+    numbered = messages.with_row_index("_row").with_columns(_first=first)
+    messages = numbered.filter(kept).sort("_first").drop("_first", "_row")
     double = pl.int_range(1, pl.len() + 1).over("turn_id")
     marked = pl.when(double > 1).then(pl.format("{}-{}", "turn_id", double)).otherwise("turn_id")
-    return messages.with_columns(turn_id=pl.Series(ids, dtype=pl.String)).with_columns(
-        turn_id=marked
-    )
+    return messages.with_columns(turn_id=marked)
+
+
+def _digest_messages(messages: pl.DataFrame) -> pl.Series:
+    """Give the digests of the messages without an id; null for the others."""
+    said = messages.select("id", pl.col("timestamp").cast(pl.Int64), "speaker", "text")
+    digests: list[str | None] = [None] * messages.height
+    unnamed = said.with_row_index("_row").filter(pl.col("id").is_null()).drop("id")
+    for row, time, speaker, text in unnamed.iter_rows():
+        digest = hashlib.blake2b(f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8)
+        digests[row] = _DIGEST + digest.hexdigest()
+    return pl.Series(digests, dtype=pl.String)
+
+
+def _encode_parts(names: pl.Series, mark: str) -> pl.Series:
+    """Encode names as parts of ids, those that are odd one by one; null stays null."""
+    odd = names.str.contains(_MAY_BE_UNSAFE) | names.str.starts_with(mark)
+    encoded = map_names(names.filter(odd), lambda name: _encode_marked_part(name, mark))
+    return names.scatter(odd.arg_true(), encoded) if len(encoded) else names
 
 
 def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
@@ -92,7 +105,7 @@ def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
     :param placed: ``scope`` (encoded), ``session``, ``named`` (as the log calls it, null where it
         does not), ``n`` and ``turn_id``.
     """
-    named = map_names(placed["named"], lambda name: _encode_marked_part(name, _BEGUN))
+    named = _encode_parts(placed["named"], _BEGUN)
     begun = (
         pl.col("turn_id").sort_by("n").first().over("scope", "session").str.split("/").list.last()
     )

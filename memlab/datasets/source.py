@@ -32,6 +32,7 @@ from memlab.sessions import GAP
 
 QUARANTINE = Path(".memlab") / "quarantine"
 _HEAD, _FURTHER = 1 << 16, 1 << 22
+_CHUNK = 1 << 21
 _MOST_BAD = 20_000  # records of a load that are set aside
 _AROUND = ("data.", "conversations.")
 _UTF16 = re.compile(
@@ -283,21 +284,41 @@ class Source:
 
         Blank lines are skipped.
         """
+        for number, lines in self.read_line_chunks():
+            yield from self.decode_lines(lines, number)
+
+    def read_line_chunks(self) -> Iterator[tuple[int, bytes]]:
+        """Read some megabytes of whole lines at a time, each with the number of its first line (from 1)."""
         most = json_values.LONGEST
+        number = 1
         with self.open() as file:
-            for number, raw in enumerate(iter(lambda: file.readline(most), b""), 1):
-                line = raw.rstrip(b"\r\n")
-                if len(raw) == most:
+            while chunk := file.read(min(_CHUNK, most)):
+                whole = chunk.rfind(b"\n") + 1
+                last = chunk[whole:] + file.readline(most - len(chunk) + whole)
+                if len(last) == most:
+                    yield number, chunk[:whole]
+                    number += chunk.count(b"\n", 0, whole)
                     what = f"line {number}: has {most:,} bytes and more"
                     self.fail(f"{what}; expected one record on a line")
-                if not line.strip():
-                    continue
-                try:
-                    value = json_values.decode_line(line)
-                except BadField as bad:
-                    self.reject(f"line {number}", bad, line.decode("utf-8", "surrogateescape"))
-                else:
-                    yield number, value
+                lines = chunk[:whole] + last
+                yield number, lines
+                number += lines.count(b"\n")
+
+    def decode_lines(self, lines: bytes, first: int) -> Iterator[tuple[int, Any]]:
+        """Decode lines of JSON one by one, with their numbers; those that are none are rejected.
+
+        :param first: the number of the first line.
+        """
+        for number, line in enumerate(lines.split(b"\n"), first):
+            line = line.rstrip(b"\r")
+            if not line.strip():
+                continue
+            try:
+                value = json_values.decode_line(line)
+            except BadField as bad:
+                self.reject(f"line {number}", bad, line.decode("utf-8", "surrogateescape"))
+            else:
+                yield number, value
 
     def read_table(self, rows: int | None = None) -> pl.DataFrame:
         """Read a CSV or Parquet file, or its first rows; the cells of a CSV are texts.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -254,7 +255,9 @@ class Dataset:
         asked = _without_empty_columns(self.questions, *_LATER_COLUMNS)
         for table in (said, self.sessions.drop("status"), asked, self.annotations):
             digest.update(",".join(table.columns).encode())
-            digest.update(table.write_ndjson().encode())
+            lines = io.BytesIO()
+            table.write_ndjson(lines)
+            digest.update(lines.getbuffer())
         # What is quoted is part of a text, unless the source says it beside the text.
         given = select_given_quotations(self.turns, self.language)
         if given.height:

@@ -84,6 +84,10 @@ class DatasetWriter:
             position=_assign_places(rows, places, after=self.last[table])
         ).select(columns)
         self.last[table] = rows["position"][-1] if rows.height else self.last[table]
+        if places.is_empty():
+            self._change(table, rows.clear(), rows)
+            self.counts[table][0] += rows.height
+            return
         there = self._read(table, columns, [*scopes, *rows["scope"].unique()] if scoped else None)
         # Questions stay: they may come from another file.
         gone = (
@@ -110,9 +114,11 @@ class DatasetWriter:
         clear_vectors: bool = False,
     ) -> None:
         """Write the rows that are not there as they are, and delete those whose keys are gone."""
-        written = rows.join(
-            there, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left"
-        )
+        written = rows
+        if there.height:
+            written = rows.join(
+                there, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left"
+            )
         if written.height or len(gone):
             self._begin()
             self.database.write(table, written, clear_vectors=clear_vectors and table == "turns")
@@ -214,6 +220,8 @@ class DatasetWriter:
         """Give the stored questions that the batch does not bring and whose evidence lies in other sessions now."""
         stay = self._read("questions", list(TABLES["questions"].columns), batch.scopes)
         stay = stay.join(batch.questions, on="query_id", how="anti")
+        if stay.is_empty():
+            return stay
         was = self._read("turns", ["turn_id", "session_id"], batch.scopes)
         turns = was.join(batch.turns.select("turn_id", now="session_id"), on="turn_id")
         evidence = stay.select("key", turn_id="evidence").explode("turn_id")
@@ -280,7 +288,9 @@ def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
         rows = rows.with_columns(
             content_hash=pl.Series(text_hashes(rows["content"]), dtype=pl.String)
         )
-    single = rows.unique(maintain_order=True) if rows["key"].is_duplicated().any() else rows
+    if rows["key"].n_unique() == rows.height:
+        return rows
+    single = rows.unique(maintain_order=True)
     twice = single.filter(pl.col("key").is_duplicated())[TABLES[table].id]
     if twice.len():
         raise StoreError(

@@ -34,6 +34,8 @@ _LABELLED = re.compile(
 _IN_MARKS = re.compile(
     r"[“„«](?=\S)([^“”„«»\n]{8,2000})[”“»]|(?<!\w)\"(?=\S)([^\"\n]{8,2000})(?<=\S)\"(?!\w)"
 )
+MARKS = r'[>:"“„«]|---'
+"""What stands in every text that holds a quotation, for those who look through many texts."""
 _WORDS_OF_A_QUOTE = 3
 _FIRST_PERSON = re.compile(r"\b(?:I|i|[Ii]['’]\w+|[Mm]y|[Ww]e|[Ww]e['’]\w+|[Oo]ur)\b")
 _FIRST_SENTENCE = re.compile(r"[^.!?…\n]*")

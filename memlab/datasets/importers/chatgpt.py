@@ -41,6 +41,13 @@ _MARKER = re.compile("\ue200([^\ue200\ue201]*)\ue201|[\ue200-\ue203]")
 
 
 _READ = {"content", "metadata", "author"}
+_WITH_MORE = {
+    "is_visually_hidden_from_conversation",
+    "is_user_system_message",
+    "attachments",
+    "chatgpt_sdk",
+}
+"""Metadata of messages that are no plain text."""
 
 
 def is_chatgpt_export(file: Source) -> bool:
@@ -58,69 +65,120 @@ def read_chatgpt_export(source: Source) -> Iterator[Message]:
 def _read_chatgpt_conversation(source: Source, conversation: Record) -> Iterator[Message]:
     mapping = conversation.take("mapping", Record)
     session = first_field(conversation, "conversation_id", "id", "title")
-    children = {key: get_list(node, "children") for key, node in mapping.items()}
-    above = {
-        child: key for key, listed in children.items() for child in listed if isinstance(child, str)
-    }
-    parents = {
-        key: get_nested(node, "parent") or above.pop(key, None) for key, node in mapping.items()
-    }
-    parents |= {
-        key: parent for key, parent in above.items() if key not in parents
-    }  # nodes that are missing
+    parents = _link_to_parents(mapping)
     age = {key: _creation_time(mapping.get(key)) for key in parents}
     branch = newest_branch(parents, conversation.get("current_node"), age.__getitem__)
-    others = [
-        get_nested(mapping[key], "message.author.role") for key in mapping.keys() - set(branch)
-    ]
-    source.drop(
-        "messages of other branches",
-        OWNER_SCOPE,
-        sum(role in ("user", "assistant") for role in others),
-    )
+    _count_other_branches(source, mapping, branch)
     wrong = _times_after(conversation.get("update_time"), [age[key] for key in branch])
     latest, reports = 0.0, set[str]()
     for key in branch:
         each = get_nested(mapping.get(key), "message")
-        role = get_nested(each, "author.role")
         if each is None:
             continue
-        if (report := _read_report(each)) and str(report) not in reports:
-            reports.add(str(report))
-            role, each = (
-                "assistant",
-                {"id": each.get("id"), "create_time": each.get("create_time"), "content": report},
-            )
-        elif dropped := _omission_reason(each, role, first_field(each, "content.content_type")):
-            source.drop(dropped, OWNER_SCOPE)
-            continue
-        parts = get_list(each, "content.parts") or [get_nested(each, "content.text")]
-        if role == "tool":
-            role, parts = "assistant", [part for part in parts if _is_generated(part)]
-        text, caption = text_and_caption(source, OWNER_SCOPE, parts)
-        count_unread_texts(source, OWNER_SCOPE, each, _READ, text)
-        given = get_list(each, "metadata.attachments")
-        if files := [named for file in given if (named := describe_file(file, "name"))]:
-            # They name the images that the text points to.
-            caption = "; ".join(
-                [part for part in caption.split("; ") if part not in ("", "image")] + files
-            )
-        when = first_time(each.get("create_time"))
+        role, caption = "", ""
+        text = _read_plain_text(each)
+        if text:
+            role = each["author"]["role"]
+        else:
+            content = _read_content(source, each, reports)
+            if content is None:
+                continue
+            role, text, caption = content
+        when = each.get("create_time")
+        if not when or not isinstance(when, float):
+            when = first_time(when)
         if when in wrong:
             source.drop("times after the end of their conversation", OWNER_SCOPE)
             when = None
         if isinstance(when, (int, float)):  # Voice mode writes times out of order.
             latest = when = max(when, latest)
         more = {"role": role, "session": session, "caption": caption, "timestamp": when}
+        if not text.isascii():
+            text = _MARKER.sub(_render_marker, text)
         own = first_text(each.get("id"), key)
-        yield from make_message(
-            source, OWNER_SCOPE, role, _MARKER.sub(_render_marker, text), id=own, **more
-        )
+        yield from make_message(source, OWNER_SCOPE, role, text, id=own, **more)
+
+
+def _link_to_parents(mapping: dict[str, Any]) -> dict[str, Any]:
+    """Give the parent of each node: the one that it names, or whose child it is; of missing nodes too."""
+    above: dict[str, str] = {}
+    for key, node in mapping.items():
+        for child in get_list(node, "children"):
+            if isinstance(child, str):
+                above[child] = key
+    parents = {}
+    for key, node in mapping.items():
+        parents[key] = get_nested(node, "parent") or above.get(key)
+    for key, parent in above.items():
+        parents.setdefault(key, parent)
+    return parents
+
+
+def _count_other_branches(source: Source, mapping: dict[str, Any], branch: list[str]) -> None:
+    """Count the messages that the branch does not have."""
+    others = mapping.keys() - set(branch)
+    roles = [get_nested(mapping[key], "message.author.role") for key in others]
+    spoken = [role for role in roles if role in ("user", "assistant")]
+    source.drop("messages of other branches", OWNER_SCOPE, len(spoken))
+
+
+def _read_plain_text(each: Any) -> str:
+    """Give what somebody says in a message of one text and nothing else, as most are; empty for any other."""
+    try:
+        content, about = each["content"], each.get("metadata") or {}
+        parts = content["parts"]
+        is_spoken = each["author"]["role"] in ("user", "assistant")
+        is_text = content["content_type"] == "text" and isinstance(parts, list)
+        is_hidden = not _WITH_MORE.isdisjoint(about)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ""
+    if not is_spoken or not is_text or is_hidden or len(parts) != 1:
+        return ""
+    (text,) = parts
+    if each.get("recipient") not in (None, "all") or each.get("channel") == "analysis":
+        return ""
+    for key, value in each.items():
+        # What may hold words under a key that nobody knows is counted, see count_unread_texts.
+        kind = type(value)
+        if kind is str and " " in value:
+            return ""
+        if kind in (dict, list) and value and key not in _READ:
+            return ""
+    return text if isinstance(text, str) else ""
+
+
+def _read_content(source: Source, each: Any, reports: set[str]) -> tuple[Any, str, str] | None:
+    """Give role, text and caption of a message of any kind, ``None`` of one that is left out.
+
+    :param reports: those that were given; each is given once.
+    """
+    role, report = get_nested(each, "author.role"), _read_report(each)
+    if report and str(report) not in reports:
+        reports.add(str(report))
+        role, each = "assistant", {"content": report}
+    elif dropped := _omission_reason(each, role, first_field(each, "content.content_type")):
+        source.drop(dropped, OWNER_SCOPE)
+        return None
+    parts = get_list(each, "content.parts") or [get_nested(each, "content.text")]
+    if role == "tool":
+        role, parts = "assistant", [part for part in parts if _is_generated(part)]
+    text, caption = text_and_caption(source, OWNER_SCOPE, parts)
+    count_unread_texts(source, OWNER_SCOPE, each, _READ, text)
+    files = [describe_file(file, "name") for file in get_list(each, "metadata.attachments")]
+    named = [name for name in files if name]
+    if named:
+        # They name the images that the text points to.
+        described = [part for part in caption.split("; ") if part not in ("", "image")]
+        caption = "; ".join(described + named)
+    return role, text, caption
 
 
 def _creation_time(node: Any) -> float:
-    when = get_nested(node, "message.create_time")
-    return when if isinstance(when, (int, float)) else 0.0 if get_nested(node, "message") else -1.0
+    message = node.get("message") if isinstance(node, dict) else None
+    if not message:
+        return -1.0
+    when = message.get("create_time") if isinstance(message, dict) else None
+    return when if isinstance(when, (int, float)) else 0.0
 
 
 def _times_after(end: Any, times: list[float]) -> set[float]:

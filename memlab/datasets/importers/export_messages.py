@@ -75,20 +75,24 @@ def make_message(
         ``quoted``; ``edited``, a time or version as the tool writes it; ``shared_ids``, whether a
         message keeps its id where another conversation repeats it.
     """
-    edited, shared_ids = first_text(more.pop("edited", "")), more.pop("shared_ids", False)
-    spoken, thoughts = cut_thoughts(text) if more.get("role") == "assistant" else (text, 0)
-    source.drop("thoughts", scope, thoughts)
-    record = {"scope": scope, "sender": sender, "text": spoken.strip(), **more}
-    record["timestamp"] = first_time(record.get("timestamp"))
-    record = {
-        key: value for key, value in record.items() if value not in (None, "", []) or key == "text"
-    }
+    edited, shared_ids = more.pop("edited", ""), more.pop("shared_ids", False)
+    if edited != "":
+        edited = first_text(edited)
+    spoken, thoughts = text, 0
+    if more.get("role") == "assistant" and ("<" in text or not text.isascii()):
+        spoken, thoughts = cut_thoughts(text)
+        source.drop("thoughts", scope, thoughts)
+    if not _is_count_of_seconds(more.get("timestamp")):
+        more["timestamp"] = first_time(more.get("timestamp"))
+    record: Message = {"text": _replace_unreadable(source, scope, spoken.strip())}
+    for key, value in (("scope", scope), ("sender", sender), *more.items()):
+        if isinstance(value, str):
+            if value:
+                record[key] = _replace_unreadable(source, scope, value)
+        elif value is not None and value != []:
+            record[key] = value
     if "quoted" in record:
         record["quoted"] = [UNREADABLE.sub("\ufffd", part) for part in record["quoted"]]
-    for key, value in record.items():
-        if isinstance(value, str) and UNREADABLE.search(value):
-            record[key] = UNREADABLE.sub("\ufffd", value)
-            source.keep("unreadable characters", scope, "replaced")
     if not record["text"] and not record.get("caption"):
         return () if thoughts else source.drop("empty messages", scope)
     if "id" in record:
@@ -96,13 +100,26 @@ def make_message(
         if own is None:
             return source.drop("repeated messages", scope)
         record["id"] = own
-    if "timestamp" in record:
+    if "timestamp" in record and not _is_count_of_seconds(record["timestamp"]):
         try:
             source.parse_time(record["timestamp"], "timestamp")
         except BadField:
             source.drop("times that cannot be read", scope)
             del record["timestamp"]
     return [record]
+
+
+def _replace_unreadable(source: Source, scope: str, value: str) -> str:
+    """Put a question mark for each character that no text can hold."""
+    if (value.isascii() and "\x00" not in value) or not UNREADABLE.search(value):
+        return value
+    source.keep("unreadable characters", scope, "replaced")
+    return UNREADABLE.sub("\ufffd", value)
+
+
+def _is_count_of_seconds(value: Any) -> bool:
+    """Say whether a time is a plain count of seconds since 1970, which can always be read."""
+    return type(value) is float and 0.0 < value < 1e11
 
 
 def keep_newest_version(

@@ -21,6 +21,8 @@ def get_nested(value: Any, path: str) -> Any:
     >>> get_nested({"author": {"role": "user"}}, "author.role"), get_nested([], "author")
     ('user', None)
     """
+    if "." not in path:
+        return value.get(path) if isinstance(value, dict) else None
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value

@@ -1,0 +1,295 @@
+"""Messages as columns: a chunk of a chat log is decoded and checked at once where every line of it is plain.
+
+A chunk in which anything is odd (a bad field, a question, a type that changes from line to line) is
+no table: ``None`` is given, and it is read record by record, which says what is wrong and where.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from memlab.records import TIMESTAMP
+
+NAMES = ("scope", "session", "sender", "role", "id", "forwarded_from")
+"""Columns that name something: texts that are not blank, or whole numbers."""
+_TEXTS = (*NAMES, "text", "caption")
+_COLUMNS = (*_TEXTS, "quoted", "timestamp")
+_NO_MESSAGE = frozenset(("memlab", "question"))
+_NOT_BLANK = r"[^\s\x1c-\x1f]"
+_UTC = pa.timestamp("us", "UTC")
+_LARGEST_INTEGER = 2**53
+"""Up to which every whole number is a float."""
+_EPOCH_MICROSECONDS = ((0.0, 1e6), (1e11, 1e3), (1e14, 1.0))
+"""From which count on a number since 1970 is one of micro-, of milliseconds, of seconds."""
+_DEEPEST = 50
+"""Levels of an object that are looked through in columns."""
+
+
+@dataclass
+class MessageTable:
+    """Messages that are all plain.
+
+    :param messages: a row a message, with the columns that a chat log has, null where a message
+        has nothing; ``timestamp`` in UTC.
+    :param zoneless: the row and the text of the first time where times have no zone, and are taken
+        as UTC.
+    :param unread: the fields that a chat log has not, where they may hold words.
+    """
+
+    messages: pl.DataFrame
+    zoneless: tuple[int, Any] | None
+    unread: pa.Table | None
+
+
+def tabulate_lines(raw: bytes, known: frozenset[str]) -> MessageTable | None:
+    """Decode and check lines of JSON; ``None`` where not every line is a plain message.
+
+    :param known: the fields of a message that are no unread texts.
+
+    >>> line = b'{"scope": "me", "sender": "Ann", "text": "Hi", "timestamp": "2026-03-01T09:00:00Z"}'
+    >>> known = frozenset(("scope", "sender", "text", "timestamp"))
+    >>> tabulate_lines(line, known).messages.height
+    1
+    >>> tabulate_lines(b'{"scope": "me", "sender": "Ann"}', known) is None
+    True
+    """
+    size = raw.count(b"\n")
+    if not raw.endswith(b"\n"):
+        size += 1
+    schema = _find_schema(raw)
+    if schema is None or not _has_object_a_line(raw, size):
+        return None
+    try:
+        raw.decode()
+        table = pa.json.read_json(
+            pa.py_buffer(raw),
+            read_options=pa.json.ReadOptions(use_threads=False, block_size=len(raw) + 1),
+            parse_options=pa.json.ParseOptions(explicit_schema=schema),
+        )
+    except (UnicodeDecodeError, pa.ArrowException):
+        return None
+    if table.num_rows != size:
+        return None
+    return _check_table(table, known)
+
+
+def _has_object_a_line(raw: bytes, size: int) -> bool:
+    """Say whether each line begins as an object and ends as one: together with their number, none spans two."""
+    between = raw.count(b"}\n{")
+    if b"\r" in raw:
+        between += raw.count(b"}\r\n{")
+    outer = raw[:1] + raw.rstrip()[-1:]
+    return (outer, between) == (b"{}", size - 1)
+
+
+def _find_schema(raw: bytes) -> pa.Schema | None:
+    """Find the types of the columns by the first line; the decoder refuses a line with others."""
+    line, _, _ = raw.partition(b"\n")
+    try:
+        first = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(first, dict):
+        return None
+    types = dict.fromkeys(_COLUMNS, pa.string())
+    for name in NAMES:
+        if type(first.get(name)) is int:
+            types[name] = pa.int64()
+    if type(first.get("timestamp")) in (int, float):
+        types["timestamp"] = pa.float64()
+    if not isinstance(first.get("quoted"), str):
+        types["quoted"] = pa.list_(pa.string())
+    return pa.schema(list(types.items()))
+
+
+def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable | None:
+    """Check records in memory; ``None`` where not every one is a plain message without other fields.
+
+    :param known: the fields that a message has.
+    """
+    there = set().union(*records)
+    if not there <= known:
+        return None
+    arrays = {}
+    try:
+        for name in _COLUMNS:
+            if name not in there:
+                arrays[name] = pa.nulls(len(records), pa.string())
+                continue
+            values = [record.get(name) for record in records]
+            column = _make_array(name, values)
+            if column is None:
+                return None
+            arrays[name] = column
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError):
+        return None
+    return _check_table(pa.table(arrays), known)
+
+
+def _make_array(name: str, values: list[Any]) -> pa.Array | None:
+    """Make a column of values of one kind; ``None`` where they are of several."""
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds <= {str}:
+        return pa.array(values, pa.string())
+    if name == "timestamp":
+        if kinds <= {int, float}:
+            return pa.array(values, pa.float64())
+        return _make_time_array(values) if kinds == {datetime} else None
+    if kinds == {int} and name in NAMES:
+        return pa.array(values, pa.int64())
+    if (name, kinds) == ("quoted", {list}):
+        parts = itertools.chain.from_iterable(filter(None, values))
+        if set(map(type, parts)) <= {str}:
+            return pa.array(values, pa.list_(pa.string()))
+    return None
+
+
+def _make_time_array(values: list[datetime | None]) -> pa.Array | None:
+    """Make a column of times that all have a zone, or that all have none; ``None`` for others."""
+    zones = {value.tzinfo for value in values if value is not None}
+    if zones == {None}:
+        return pa.array(values, pa.timestamp("us"))
+    return None if None in zones else pa.array(values, _UTC)
+
+
+def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
+    if _NO_MESSAGE.intersection(table.column_names):
+        return None
+    written = table["timestamp"].combine_chunks()
+    times = _read_times(written)
+    if times is None:
+        return None
+    messages: Any = pl.from_arrow(table.select([*_TEXTS, "quoted"]))
+    texts = messages.with_columns(pl.col(NAMES).cast(pl.String))
+    if not texts.select(_is_plain()).item():
+        return None
+    quoted = _read_quoted(messages["quoted"])
+    others = table.drop_columns(_COLUMNS)
+    if quoted is None or not all(map(_is_plain_json, others.columns)):
+        return None
+    unread = others.drop_columns(list(known & set(others.column_names)))
+    has_words = any(map(_may_hold_words, unread.columns))
+    read = texts.with_columns(quoted, _in_utc(times).alias("timestamp"))
+    return MessageTable(read, _find_zoneless(written, times), unread if has_words else None)
+
+
+def _is_plain() -> pl.Expr:
+    """Say whether messages have what each needs, names that are not blank, and text that can be stored."""
+    needed = pl.sum_horizontal(
+        pl.col("scope").null_count(),
+        pl.col("text").null_count(),
+        pl.coalesce("sender", "role").null_count(),
+    )
+    blank = pl.any_horizontal(~pl.col(NAMES).str.contains(_NOT_BLANK).all())
+    return (needed == 0) & ~blank & ~pl.any_horizontal(_has_nul(pl.col(_TEXTS)))
+
+
+def _has_nul(column: pl.Expr) -> pl.Expr:
+    return column.str.contains("\0", literal=True).any()
+
+
+def _read_quoted(column: pl.Series) -> pl.Series | None:
+    """Give lists of quoted parts, null for none; ``None`` where one of them is no plain text."""
+    if column.null_count() == len(column):
+        return column.cast(pl.List(pl.String))
+    rows = column.to_frame("quoted")
+    if not isinstance(column.dtype, pl.List):
+        rows = rows.select(pl.concat_list("quoted").list.drop_nulls())
+    listed = pl.col("quoted").cast(pl.List(pl.String))
+    filled = rows.select(pl.when(listed.list.len() > 0).then(listed).alias("quoted"))
+    parts = filled.drop_nulls().explode("quoted")
+    text = pl.col("quoted")
+    is_odd = parts.select(text.is_null().any() | _has_nul(text)).item()
+    return None if is_odd else filled["quoted"]
+
+
+def _read_times(column: pa.Array) -> pl.Series | None:
+    """Read times that are all written in one form, with a zone or without one; ``None`` for others."""
+    if pa.types.is_floating(column.type):
+        return _read_epoch_times(column)
+    for form in (_UTC, pa.timestamp("us")):
+        try:
+            times: Any = pl.from_arrow(pc.cast(column, form))
+        except pa.ArrowException:
+            continue
+        # The first and the last days of all are left to the reader of records, which knows its limits.
+        is_usual = times.dt.year().is_between(2, 9998).all()
+        return times if is_usual else None
+    return None
+
+
+def _read_epoch_times(column: pa.Array) -> pl.Series | None:
+    """Read counts since 1970; ``None`` where one is too large or negative."""
+    counts: Any = pl.from_arrow(column)
+    unit = pl.lit(None, pl.Float64)
+    for least, microseconds in _EPOCH_MICROSECONDS:
+        unit = pl.when(pl.col("count") >= least).then(microseconds).otherwise(unit)
+    scaled = (pl.col("count") * unit).round(mode="half_to_even")
+    times = counts.to_frame("count").select(scaled).to_series()
+    is_exact = times.is_between(0, _LARGEST_INTEGER, closed="left").all()
+    if times.null_count() > counts.null_count() or not is_exact:
+        return None
+    return times.cast(pl.Int64).cast(TIMESTAMP)
+
+
+def _in_utc(times: pl.Series) -> pl.Series:
+    if times.dtype == TIMESTAMP:
+        return times
+    return times.dt.replace_time_zone("UTC").cast(TIMESTAMP)
+
+
+def _find_zoneless(written: pa.Array, times: pl.Series) -> tuple[int, Any] | None:
+    """Find the first time where they have no zone: its row, and how it is written."""
+    if times.dtype == TIMESTAMP:
+        return None
+    for row in times.is_not_null().arg_true().head(1):
+        return row, written[row].as_py()
+    return None
+
+
+def _is_plain_json(column: pa.ChunkedArray) -> bool:
+    """Say whether values nest no deeper than can be looked through, and hold no number that JSON has not."""
+    try:
+        leaves = list(_list_leaves(column.combine_chunks()))
+    except RecursionError:
+        return False
+    for leaf in leaves:
+        if pa.types.is_floating(leaf.type) and pc.any(pc.invert(pc.is_finite(leaf))).as_py():
+            return False
+    return True
+
+
+def _may_hold_words(column: pa.ChunkedArray) -> bool:
+    """Say whether a column holds a text that may have three words."""
+    for leaf in _list_leaves(column.combine_chunks()):
+        if pa.types.is_string(leaf.type):
+            spaces = pc.max(pc.count_substring_regex(leaf, "[ \n]")).as_py()
+            if spaces is not None and spaces > 1:
+                return True
+    return False
+
+
+def _list_leaves(values: Any, depth: int = 0) -> Iterator[Any]:
+    """Give the arrays of the plain values in an array of objects and lists.
+
+    :raises RecursionError: for objects in objects in objects.
+    """
+    if depth > _DEEPEST:
+        raise RecursionError
+    if pa.types.is_struct(values.type):
+        for place in range(values.type.num_fields):
+            yield from _list_leaves(values.field(place), depth + 1)
+    elif pa.types.is_list(values.type):
+        yield from _list_leaves(values.flatten(), depth + 1)
+    else:
+        yield values
