@@ -231,6 +231,9 @@ def mutate(values: Any, said: set[str], random: Random, *, tagged: bool = True) 
     message = next((around for around in list_around(place) if around != place), ())
     if message:
         ways += WAYS_OF_MESSAGES
+    if "same id" in ways and "<@" in json.dumps(values):
+        # Of two messages with one id the one that is left out may name who is mentioned.
+        ways.remove("same id")
     way = random.choice(ways)
     if way == "thoughts":
         holder[place[-1]] = f"<think>a guess at it</think>{longer}"
@@ -286,7 +289,7 @@ def change_message(around: Any, key: Any, way: str, *, said: str) -> None:
     if way == "without id":
         for name in [name for name in IDS if name in message]:
             del message[name]
-    neighbour = around[key - 1] if isinstance(around, list) else None
+    neighbour = around[key - 1] if isinstance(around, list) and key else None
     if way == "same id" and isinstance(neighbour, dict):
         neighbour.update(
             {name: message[name] for name in IDS if {name} <= {*message} & {*neighbour}}
