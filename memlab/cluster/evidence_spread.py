@@ -207,11 +207,17 @@ def similarity_quartiles(pairs: pl.DataFrame) -> pl.DataFrame:
     :returns: ``kind``, ``n`` (questions), ``mean`` (the median), ``low`` and ``high`` (the quartiles).
     """
     cosine = pl.col("similarity")
-    return pairs.group_by("kind", maintain_order=True).agg(
-        n=pl.n_unique("query_id"),
-        mean=cosine.median(),
-        low=cosine.quantile(0.25),
-        high=cosine.quantile(0.75),
+    places = dict(zip(PAIR_KINDS, range(len(PAIR_KINDS)), strict=True))
+    order = pl.col("kind").replace_strict(places)
+    return (
+        pairs.sort(order, maintain_order=True)
+        .group_by("kind", maintain_order=True)
+        .agg(
+            n=pl.n_unique("query_id"),
+            mean=cosine.median(),
+            low=cosine.quantile(0.25),
+            high=cosine.quantile(0.75),
+        )
     )
 
 

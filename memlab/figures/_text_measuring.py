@@ -83,6 +83,7 @@ def _font_face_rule(block: str, weight: int) -> str:
 
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff￾￿]")
+_COUNT = re.compile(r"\(n = [^()]*\)")
 
 
 def drawable_text(text: object) -> str:
@@ -135,7 +136,10 @@ def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = F
     >>> wrap("how many doctors did I see this year", 90, 10)
     ['how many doctors', 'did I see this year']
     """
-    words, done = printable_line(text).split(), list[str]()
+    # A count in brackets is not broken: "(n = 291)".
+    joined = _COUNT.sub(lambda found: found[0].replace(" ", "\xa0"), printable_line(text))
+    words = [word.replace("\xa0", " ") for word in joined.split(" ") if word]
+    done = list[str]()
     while words and len(done) < lines - 1:
         taken = 1
         while taken < len(words) and text_px(" ".join(words[: taken + 1]), size, bold=bold) <= px:

@@ -70,7 +70,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
             yaxis={"type": "log", "range": [math.log10(missing * 1.25), math.log10(0.8)],
                    "tickvals": [v for v, _ in ticks], "ticktext": [text for _, text in ticks],
                    "title": {"text": "rank"}},
-            annotations=[style.text_note(f"first {k}", 1, math.log10(k + 0.5), "right top", yref="y", xshift=-2,
+            annotations=[style.text_note(f"first {k}", 1, 1, "right top", xshift=-2,
                                     font={"color": style.GREY, "size": 8})],
         )  # fmt: skip
 

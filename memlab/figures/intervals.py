@@ -211,7 +211,8 @@ def mean_intervals(
                 "fill": style.colour(i),
                 "symbol": symbols[row[series]],
             }
-            marks.append({**row, **look, "name": name, "x": row["mean"], "numbers": write(row["mean"]),
+            marks.append({**row, **look, "name": name, "x": row["mean"],
+                          "numbers": write(row["mean"]).replace("-", "−"),
                           "series": row[series]})  # fmt: skip
     counted = [
         f"{name} (n = {style.format_counts(part['n'])})"
