@@ -1,0 +1,124 @@
+"""Bodies of answers as some servers send them though nobody asked: compressed, or as a stream of events."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+_GZIP = b"\x1f\x8b"
+_PLAIN = ("", "identity", "utf-8")
+_ZLIB = ("gzip", "x-gzip", "deflate")
+
+
+def parse_json(body: bytes) -> Any:
+    """Parse a body; a byte that is no UTF-8 becomes a question mark in a diamond.
+
+    :raises ValueError: for what is no JSON, or nests too deeply.
+    """
+    try:
+        return json.loads(body.decode("utf-8-sig", "replace"))
+    except RecursionError:
+        raise ValueError("the answer nests too deeply") from None
+
+
+def decompress(body: bytes, encoding: str, limit: int) -> bytes:
+    """Give a body as it was before it was compressed, up to a limit.
+
+    :param encoding: the header ``Content-Encoding``; what begins like gzip is read as such without
+        it.
+    :raises ValueError: for a body that is longer, is damaged, or is compressed otherwise.
+
+    >>> import gzip
+    >>> from memlab.llm.bodies import decompress
+    >>> decompress(gzip.compress(b"{}"), "gzip", 100)
+    b'{}'
+    """
+    encoding = encoding.strip().lower()
+    if not body.startswith(_GZIP):
+        if encoding in _PLAIN or body.lstrip()[:1] in (b"{", b"["):
+            return body
+        if encoding not in _ZLIB:
+            raise ValueError(
+                f"the answer is compressed as {encoding[:20]!r}, which was not asked for"
+            )
+    for bits in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):  # with a header, and deflate without one
+        inflating = zlib.decompressobj(bits)
+        try:
+            plain = inflating.decompress(body, limit + 1)
+        except zlib.error:
+            continue
+        if len(plain) > limit:
+            raise ValueError(f"the answer has more than {limit:,} bytes")
+        if not inflating.eof:
+            raise ValueError("the answer is compressed and cut off")
+        return plain
+    raise ValueError("the answer is compressed and damaged")
+
+
+def join_stream(body: bytes) -> bytes:
+    """Join the events of a stream into the completion that they spell; any other body is given as it is.
+
+    Comments before a body, which keep a connection alive, are left out.
+
+    >>> from memlab.llm.bodies import join_stream
+    >>> join_stream(b'data: {"choices": [{"delta": {"content": "a"}}]}\\n\\ndata: [DONE]\\n\\n')
+    b'{"choices": [{"message": {"content": "a"}, "finish_reason": null}]}'
+    """
+    begun = body[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not begun.startswith((b":", b"data:", b"event:", b"id:", b"retry:")):
+        return body
+    lines = body.decode("utf-8", "replace").splitlines()
+    if not any(line.startswith("data:") for line in lines):
+        rest = [line for line in lines if not line.startswith(":")]
+        return "\n".join(rest).encode()
+    return json.dumps(_join_chunks(_events(lines))).encode()
+
+
+def _events(lines: list[str]) -> Iterator[Any]:
+    """Give what the events of a stream hold; one that is no JSON, such as ``[DONE]``, is left out."""
+    data = list[str]()
+    for line in [*lines, ""]:
+        if line.startswith("data:"):
+            data.append(line.removeprefix("data:").strip())
+        elif not line.strip() and data:
+            with suppress(ValueError, RecursionError):
+                yield json.loads("\n".join(data))
+            data = []
+
+
+def _join_chunks(chunks: Iterator[Any]) -> dict[str, Any]:
+    """Join the parts of the first choice: texts one after another, of all else the last."""
+    joined, message, finish = dict[str, Any](), dict[str, Any](), None
+    for chunk in chunks:
+        if not isinstance(chunk, dict):
+            continue
+        joined |= {
+            name: value for name, value in chunk.items() if name in ("usage", "error") and value
+        }
+        choices = chunk.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict) or choice.get("index", 0) not in (0, None):
+            continue
+        finish = choice.get("finish_reason") or finish
+        whole, part = choice.get("message"), choice.get("delta")
+        if isinstance(whole, dict):
+            message = dict(whole)
+        elif isinstance(part, dict):
+            _add_part(message, part)
+        elif isinstance(choice.get("text"), str):
+            _add_part(message, {"content": choice["text"]})
+    if "error" in joined:
+        return joined
+    return {"choices": [{"message": message, "finish_reason": finish}], **joined}
+
+
+def _add_part(message: dict[str, Any], part: dict[str, Any]) -> None:
+    for name, value in part.items():
+        before = message.get(name)
+        if type(before) is type(value) and isinstance(value, str | list) and name != "role":
+            message[name] = before + value
+        elif value is not None:
+            message[name] = value

@@ -1,0 +1,72 @@
+"""How long a server asks to wait before the next request."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_UNITS = (3600.0, 60.0, 1.0, 0.001)
+_RESETS = ("x-ratelimit-reset-requests", "x-ratelimit-reset-tokens")
+
+
+def requested_pause(headers: Mapping[str, str]) -> float | None:
+    """Give the seconds that the headers of an answer ask to wait; ``None`` where they do not say.
+
+    ``Retry-After`` holds seconds, or a date, which is compared with the server's own clock where it
+    states one. Some servers send ``retry-after-ms``, or durations such as ``1m3.5s`` until a limit
+    is reset.
+
+    :param headers: with lower-case names.
+
+    >>> from memlab.llm.pauses import requested_pause
+    >>> requested_pause({"retry-after": "2"}), requested_pause({"x-ratelimit-reset-requests": "1m3.5s"})
+    (2.0, 63.5)
+    >>> date, later = "Fri, 01 May 2026 09:00:00 GMT", "Fri, 01 May 2026 09:00:06 GMT"
+    >>> requested_pause({"date": date, "retry-after": later})
+    6.0
+    """
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    after = headers.get("retry-after", "")
+    if after:
+        seconds = _number(after)
+        return _seconds_until(after, headers.get("date", "")) if seconds is None else seconds
+    resets = [_duration(headers.get(name, "")) for name in _RESETS]
+    return max((reset for reset in resets if reset is not None), default=None)
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return max(0.0, number) if math.isfinite(number) else None
+
+
+def _seconds_until(date: str, clock: str) -> float | None:
+    then, now = _timestamp(date), _timestamp(clock)
+    if then is None:
+        return None
+    if now is None:
+        now = time.time()
+    return then - now if then > now else None
+
+
+def _timestamp(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+def _duration(text: str) -> float | None:
+    found = _DURATION.fullmatch(text.strip().lower())
+    if found is None or not any(found.groups()):
+        return None
+    amounts = zip(found.groups("0"), _UNITS, strict=True)
+    return sum(float(amount) * unit for amount, unit in amounts)
