@@ -1,4 +1,4 @@
-"""Reading the answer of a model: a text comes in, a value of the shape or the reason for none goes out.
+"""Reading the answer of a model: a text in, a value of the shape or the reason for none out.
 
 Thinking is cut off first, so that no draft is taken for the answer. Of what is left, the last
 complete object that fits the shape is the answer.
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError, WrapValidator
 
+from memlab.llm.bodies import as_list
 from memlab.llm.faults import describe_first_fault
 
 ONLY_THINKING = "only thinking, and no answer after it"
@@ -25,15 +26,16 @@ NO_FIELD = "none of the keys that were asked for is in it"
 
 _NAME = r"[\w:-]*(?:think|thought|reason|reflect|scratch_?pad|analysis|monologue)[\w:-]*"
 _TAG = re.compile(
-    # <think>, </thinking>, <|START_THINKING|>, <seed:think>, ◁/think▷, with attributes or without.
-    rf"[<◁]\|?(?P<slash>/?)\|?(?P<name>{_NAME})(?:\s[^<>]*)?\|?[>▷]"
-    r"|\[(?P<slash2>/?)(?P<name2>think|thinking|thought|thoughts|reasoning)\]"
-    # Of MedGemma, whose template has no words for them.
-    r"|<unused9(?P<number>[45])>",
+    # <think>, </thinking>, <|START_THINKING|>, <seed:think>, ◁/think▷, with attributes or without;
+    # [THINK] without; and of MedGemma, whose template has no words for them.
+    r"(?P<mark>[<◁][|/]{0,2}|\[/?(?=(?:think|thinking|thoughts?|reasoning)\]))"
+    rf"(?P<name>{_NAME})(?:\s[^<>]*)?\|?[>▷\]]|<unused9(?P<number>[45])>",
     re.IGNORECASE,
 )
-_CHANNEL = re.compile(r"<\|?channel\|?>\s*(?P<name>\w*)", re.IGNORECASE)
-_CHANNEL_MESSAGE = re.compile(r"[^{}]*?<\|message\|>", re.IGNORECASE)
+_CHANNEL = re.compile(r"<\|?channel\|?>", re.IGNORECASE)
+_FINAL = re.compile(
+    r"<\|?channel\|?>\s*final\b(?:[^{}<]|<\|constrain)*(?:<\|message\|>)?", re.IGNORECASE
+)
 _CHANNEL_ENDS = re.compile(r"<\|(?:end|return|call|start)\|>|<\|?channel\|?>", re.IGNORECASE)
 _THINKING_ENDS = re.compile(r"<\|end\|>(?:\s*<\|start\|>\w*)?|<channel\|>", re.IGNORECASE)
 _BARE_THINKING = re.compile(r"\s*analysis(?=[A-Z])")
@@ -91,11 +93,11 @@ def read_answer(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, st
 
 
 def fitting_items(most: int) -> WrapValidator:
-    """Read of a list what fits, up to a bound, which not every model keeps; one in which nothing fits is refused."""
+    """Read of a list what fits, up to a bound that not every model keeps; one without any is refused."""
 
     def read_items(items: Any, read: Callable[[Any], Any]) -> Any:
         good: list[Any] = []
-        for item in items if isinstance(items, list) else ():
+        for item in as_list(items):
             with suppress(ValidationError):
                 good += read([item])
         return good[:most] or read(items)
@@ -118,11 +120,8 @@ def strip_thinking(text: str) -> str:
     'b '
     """
     text = _final_channel(text)
-    spans = [(found.start, found.end) for found in _complete_values(text, cut_is_error=False)]
     kept, begun, opened = list[str](), 0, False
-    for tag in _TAG.finditer(text):
-        if any(start < tag.start() < end for start, end in spans):
-            continue
+    for tag in _tags_outside_strings(text):
         if not _closes(tag):
             if not opened:
                 kept.append(text[begun : tag.start()])
@@ -137,33 +136,44 @@ def strip_thinking(text: str) -> str:
     return "".join(kept)
 
 
+def _tags_outside_strings(text: str) -> Iterator[re.Match[str]]:
+    """Find the tags around thinking; inside a complete object they can only stand in a string."""
+    inside, last = _complete_values(text, cut_is_error=False), _Found(None, 0, 0)
+    for tag in _TAG.finditer(text):
+        while last.end <= tag.start():
+            last = next(inside, _Found(None, len(text), len(text) + 1))
+        if tag.start() < last.start:
+            yield tag
+
+
 def _closes(tag: re.Match[str]) -> bool:
     if tag["number"]:
         return tag["number"] == "5"
-    if tag["slash"] or tag["slash2"]:
+    name = tag["name"].lower()
+    if name.startswith(("end_", "end-")):
         return True
-    name = (tag["name"] or tag["name2"]).lower()
-    return name.startswith(("end_", "end-")) or name.endswith(("_end", "-end"))
+    return "/" in tag["mark"] or name.endswith(("_end", "-end"))
 
 
 def _final_channel(text: str) -> str:
     """Give the text of the last channel called ``final``; all of it where there are no channels."""
     if _BARE_THINKING.match(text):
-        bare = _BARE_FINAL.match(text)
-        return text[bare.end() :] if bare else ""
-    channels = [*_CHANNEL.finditer(text)]
-    if not channels:
+        return _after_last(text, [*_BARE_FINAL.finditer(text)])
+    if not _CHANNEL.search(text):
         return text
-    final = [channel for channel in channels if channel["name"].lower() == "final"]
-    if not final:
-        ends = [*_THINKING_ENDS.finditer(text)]
-        return text[ends[-1].end() :] if ends else ""
-    begun = final[-1].end()
-    message = _CHANNEL_MESSAGE.match(text, begun)
-    if message:
-        begun = message.end()
+    final = [*_FINAL.finditer(text)]
+    return _after_last(text, final or [*_THINKING_ENDS.finditer(text)])
+
+
+def _after_last(text: str, marks: list[re.Match[str]]) -> str:
+    """Give what follows the last of some marks, up to the end of its channel; nothing without one."""
+    if not marks:
+        return ""
+    begun = marks[-1].end()
     end = _CHANNEL_ENDS.search(text, begun)
-    return text[begun : end.start()] if end else text[begun:]
+    if end is None:
+        return text[begun:]
+    return text[begun : end.start()]
 
 
 def _read_from_prose(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
@@ -174,13 +184,14 @@ def _read_from_prose(text: str, shape: type[BaseModel]) -> tuple[BaseModel | Non
         found = [*_complete_values(answer, cut_is_error=True)]
     except _UnreadableError as error:
         return None, str(error)
-    first_fault = ""
+    first_fault = NO_OBJECT
     for each in reversed(found):
         value, fault = _fit_one(each.value, shape)
         if value is not None:
             return value, fault
-        first_fault = first_fault or fault
-    return None, first_fault or NO_OBJECT
+        if first_fault == NO_OBJECT:
+            first_fault = fault
+    return None, first_fault
 
 
 def _complete_values(text: str, *, cut_is_error: bool) -> Iterator[_Found]:
@@ -189,32 +200,30 @@ def _complete_values(text: str, *, cut_is_error: bool) -> Iterator[_Found]:
     :raises _UnreadableError: when the text ends within an object, or cannot be read within bounds.
     """
     at, retried, last_brace = 0, 0, text.rfind("}")
-    while start := _BEGINNING.search(text, at):
-        at = start.start() + 1
+    for start in _BEGINNING.finditer(text):
+        begun = start.start()
+        if begun < at:
+            continue
         try:
-            value, end = _DECODER.raw_decode(text, start.start())
+            value, at = _DECODER.raw_decode(text, begun)
         except json.JSONDecodeError as error:
             broken = error.pos
             if error.msg.startswith("Unterminated string"):
                 broken = len(text)
-            if (
-                cut_is_error
-                and broken > last_brace
-                and _OBJECT_BEGINNING.match(text, start.start())
-            ):
+            is_cut = broken > last_brace and _OBJECT_BEGINNING.match(text, begun)
+            if cut_is_error and is_cut:
                 raise _UnreadableError(UNFINISHED) from None
         except (RecursionError, ValueError):  # or a number of thousands of digits
             broken = len(text)
         else:
-            yield _Found(value, start.start(), end)
-            at = end
+            yield _Found(value, begun, at)
             continue
         # An error counts the lines before it, fifty characters and more in the time of one.
-        retried += broken - start.start() + broken // 50
+        retried += broken - begun + broken // 50
         if retried > MOST_RETRIED:
-            if cut_is_error:
-                raise _UnreadableError(TOO_DEEP)
-            return
+            break
+    if cut_is_error and retried > MOST_RETRIED:
+        raise _UnreadableError(TOO_DEEP)
 
 
 def _fit_one(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
@@ -222,30 +231,37 @@ def _fit_one(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]
     fitting, fault = _fit(value, shape)
     if fitting is not None:
         return fitting, fault
-    opened = list[tuple[BaseModel, str]]()
+    opened, note = None, ""
     for inner in _wrapped_values(value):
-        within, note = _fit(inner, shape)
-        if within is not None and all(within != other for other, _ in opened):
-            opened.append((within, note))
-    return opened[0] if len(opened) == 1 else (None, fault)
+        within, extra = _fit(inner, shape)
+        if within is None or within == opened:
+            continue
+        if opened is not None:
+            return None, fault  # which of them is the answer?
+        opened, note = within, extra
+    if opened is None:
+        return None, fault
+    return opened, note
 
 
 def _wrapped_values(value: Any) -> Iterator[Any]:
-    """Give the objects and lists inside a value; those written as a string are read."""
-    if isinstance(value, list):
-        # Of a list, only the one that is alone in it: of several, none is the answer.
-        yield from value[:1] if len(value) == 1 else ()
-        return
-    if not isinstance(value, dict):
-        return
-    for inner in value.values():
-        if isinstance(inner, str) and inner.lstrip().startswith(("{", "[")):
-            try:
-                inner = _DECODER.decode(inner.strip())
-            except (ValueError, RecursionError):
-                continue
-        if isinstance(inner, dict | list):
-            yield inner
+    """Give the objects and lists inside a value; those written as a string are read.
+
+    Of a list, only the one that is alone in it: of several, none is the answer.
+    """
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield _object_in_string(inner)
+    elif isinstance(value, list) and len(value) == 1:
+        yield value[0]
+
+
+def _object_in_string(value: Any) -> Any:
+    """Read what is written as a string; anything else is given as it is."""
+    if isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            return _DECODER.decode(value.strip())
+    return value
 
 
 def _fit(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
@@ -259,16 +275,16 @@ def _fit(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
         faults = error.errors(include_input=False, include_url=False, include_context=False)
     else:
         # Where all fields have defaults, anything would fit.
-        known = not value or _has_field(value, shape)
-        return (fitting, "") if known else (None, NO_FIELD)
-    only_extra = all(each["type"] == "extra_forbidden" for each in faults)
-    if only_extra and _has_field(value, shape):
-        for each in faults:
-            _remove(value, each["loc"])
-        try:
-            return _validate(value, shape), EXTRA_KEYS
-        except ValidationError:
-            pass
+        if value and not _has_field(value, shape):
+            return None, NO_FIELD
+        return fitting, ""
+    kinds = {each["type"] for each in faults}
+    if kinds != {"extra_forbidden"} or not _has_field(value, shape):
+        return None, fault
+    for each in faults:
+        _remove(value, each["loc"])
+    with suppress(ValidationError):
+        return _validate(value, shape), EXTRA_KEYS
     return None, fault
 
 
@@ -280,13 +296,15 @@ def _validate(value: Any, shape: type[BaseModel]) -> BaseModel:
 
 
 def _has_field(value: Any, shape: type[BaseModel]) -> bool:
-    """Say whether an object has a key of the shape; a shape that is no object has none to look for."""
+    """Say whether an object has a key of the shape; where the shape is no object, any value has."""
     fields = shape.model_json_schema().get("properties")
-    return fields is None or (isinstance(value, dict) and not fields.keys().isdisjoint(value))
+    if fields is None:
+        return True
+    return isinstance(value, dict) and not fields.keys().isdisjoint(value)
 
 
 def _remove(value: Any, place: tuple[int | str, ...]) -> None:
-    """Remove a key; a place that names more than keys and positions, as of a union, is left as it is."""
+    """Remove a key; a place that names more than keys and positions is left as it is."""
     for step in place[:-1]:
         try:
             value = value[step]

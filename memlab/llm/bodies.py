@@ -1,4 +1,4 @@
-"""Bodies of answers as some servers send them though nobody asked: compressed, or as a stream of events."""
+"""Bodies of answers, compressed and streamed ones too, which some servers send unasked."""
 
 from __future__ import annotations
 
@@ -24,6 +24,25 @@ def parse_json(body: bytes) -> Any:
         raise ValueError("the answer nests too deeply") from None
 
 
+def as_object(value: Any) -> dict[str, Any]:
+    """Give an object of JSON as it is, and an empty one for anything else."""
+    if isinstance(value, dict):
+        return value
+    return {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Give a list of JSON as it is, and an empty one for anything else."""
+    if isinstance(value, list):
+        return value
+    return []
+
+
+def first_object(value: Any) -> dict[str, Any]:
+    """Give the first of a list if it is an object, and an empty one for anything else."""
+    return as_object(next(iter(as_list(value)), None))
+
+
 def decompress(body: bytes, encoding: str, limit: int) -> bytes:
     """Give a body as it was before it was compressed, up to a limit.
 
@@ -38,7 +57,7 @@ def decompress(body: bytes, encoding: str, limit: int) -> bytes:
     """
     encoding = encoding.strip().lower()
     if not body.startswith(_GZIP):
-        if encoding in _PLAIN or body.lstrip()[:1] in (b"{", b"["):
+        if encoding in _PLAIN or body.lstrip().startswith((b"{", b"[")):
             return body
         if encoding not in _ZLIB:
             raise ValueError(
@@ -59,9 +78,9 @@ def decompress(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 def join_stream(body: bytes) -> bytes:
-    """Join the events of a stream into the completion that they spell; any other body is given as it is.
+    """Join the events of a stream into the completion that they spell.
 
-    Comments before a body, which keep a connection alive, are left out.
+    Any other body is given as it is. Comments before a body, which keep a connection alive, are left out.
 
     >>> from memlab.llm.bodies import join_stream
     >>> join_stream(b'data: {"choices": [{"delta": {"content": "a"}}]}\\n\\ndata: [DONE]\\n\\n')
@@ -71,54 +90,53 @@ def join_stream(body: bytes) -> bytes:
     if not begun.startswith((b":", b"data:", b"event:", b"id:", b"retry:")):
         return body
     lines = body.decode("utf-8", "replace").splitlines()
-    if not any(line.startswith("data:") for line in lines):
+    chunks = [*_events(lines)]
+    if not chunks:
         rest = [line for line in lines if not line.startswith(":")]
         return "\n".join(rest).encode()
-    return json.dumps(_join_chunks(_events(lines))).encode()
+    return json.dumps(_join_chunks(chunks)).encode()
 
 
 def _events(lines: list[str]) -> Iterator[Any]:
-    """Give what the events of a stream hold; one that is no JSON, such as ``[DONE]``, is left out."""
+    """Give what the events of a stream hold, but what is no JSON, such as ``[DONE]``."""
     data = list[str]()
     for line in [*lines, ""]:
         if line.startswith("data:"):
             data.append(line.removeprefix("data:").strip())
-        elif not line.strip() and data:
+        elif not line.strip():
             with suppress(ValueError, RecursionError):
                 yield json.loads("\n".join(data))
             data = []
 
 
-def _join_chunks(chunks: Iterator[Any]) -> dict[str, Any]:
+def _join_chunks(chunks: list[Any]) -> dict[str, Any]:
     """Join the parts of the first choice: texts one after another, of all else the last."""
     joined, message, finish = dict[str, Any](), dict[str, Any](), None
-    for chunk in chunks:
-        if not isinstance(chunk, dict):
-            continue
-        joined |= {
-            name: value for name, value in chunk.items() if name in ("usage", "error") and value
-        }
-        choices = chunk.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        if not isinstance(choice, dict) or choice.get("index", 0) not in (0, None):
+    for chunk in map(as_object, chunks):
+        for name in ("usage", "error"):
+            if chunk.get(name):
+                joined[name] = chunk[name]
+        choice = first_object(chunk.get("choices"))
+        if choice.get("index", 0) not in (0, None):
             continue
         finish = choice.get("finish_reason") or finish
-        whole, part = choice.get("message"), choice.get("delta")
-        if isinstance(whole, dict):
-            message = dict(whole)
-        elif isinstance(part, dict):
-            _add_part(message, part)
+        if as_object(choice.get("message")):
+            message = dict(choice["message"])
         elif isinstance(choice.get("text"), str):
             _add_part(message, {"content": choice["text"]})
+        else:
+            _add_part(message, as_object(choice.get("delta")))
     if "error" in joined:
         return joined
     return {"choices": [{"message": message, "finish_reason": finish}], **joined}
 
 
 def _add_part(message: dict[str, Any], part: dict[str, Any]) -> None:
+    """Add the part of a message to what came of it; a text to a text, a list to a list."""
     for name, value in part.items():
         before = message.get(name)
-        if type(before) is type(value) and isinstance(value, str | list) and name != "role":
+        is_joined = type(before) is type(value) and name != "role"
+        if isinstance(value, str | list) and is_joined:
             message[name] = before + value
         elif value is not None:
             message[name] = value

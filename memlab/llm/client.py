@@ -64,7 +64,7 @@ class Client:
 
     @property
     def replaced(self) -> dict[str, str]:
-        """Parameters that are left out, by the settings or because the service does not take them."""
+        """Parameters that are left out, by the settings or as the service does not take them."""
         return self.habits.replaced | dict.fromkeys(self.service.leave_out, "")
 
     async def post_adapted(
@@ -93,14 +93,13 @@ class Client:
                 reason = f"HTTP {refused.fault.status}: {refused.fault.message}"
                 faults |= dict.fromkeys(more, self._shorten(reason, 160))
             else:
-                new = {name: found[name] for name in found if name not in self.habits.replaced}
+                if found.keys() - self.habits.replaced.keys():
+                    self.state_once(f"from here on {describe_replacements(found, faults)}")
                 self.habits.replaced |= found
-                if new:
-                    self.state_once(f"from here on {describe_replacements(new, faults)}")
                 return answer
 
     async def post(self, path: str, body: dict[str, Any], *, until: float | None = None) -> bytes:
-        """Post JSON and give the bytes of the answer; a character that has no UTF-8 is sent as a question mark.
+        """Post JSON and give the bytes of the answer; what has no UTF-8 is sent as a question mark.
 
         :param until: the end of all attempts, as of :func:`time.monotonic`.
         :raises RefusedError: when another request in its place may be answered.
@@ -108,7 +107,8 @@ class Client:
             quote the server.
         """
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        until = until or time.monotonic() + self.longest_wait
+        if until is None:
+            until = time.monotonic() + self.longest_wait
         failure = ""
         for attempt in range(self.service.max_retries + 1):
             pause = min(0.5 * 2**attempt, _LONGEST_PAUSE)
@@ -167,20 +167,25 @@ class Client:
         return ModelError(f"{self.service}: {self._shorten(failure, 400)}")
 
     def state_once(self, sentence: str) -> None:
-        """Have a sentence about the service stated as a warning after :meth:`run`, once in the process."""
+        """Have a sentence about the service stated after :meth:`run`, once in the process."""
         if sentence not in self.habits.stated:
             self.habits.stated.add(sentence)
             self._notes.append(f"{self.service}: {sentence}")
 
     def _shorten(self, text: str, length: int) -> str:
         """Write a text in one line, the key taken out first."""
-        shown = " ".join((text.replace(self.key, "***") if self.key else text).split())
-        return shown if len(shown) <= length else shown[: length - 1] + "…"
+        if self.key:
+            text = text.replace(self.key, "***")
+        shown = " ".join(text.split())
+        if len(shown) > length:
+            return shown[: length - 1] + "…"
+        return shown
 
     def run(self, function: Callable[[], Awaitable[Result]]) -> Result:
-        """Run a coroutine function that posts to its end, in a notebook's running loop too, and close the connection.
+        """Run a coroutine function that posts to its end, and close the connection.
 
-        An interrupt cancels it. What was found about the service is stated afterwards.
+        It runs in a notebook's running loop too. An interrupt cancels it. What was found about the
+        service is stated afterwards.
         """
 
         async def run_to_end() -> Result:
@@ -206,15 +211,16 @@ def _read_key(service: Service) -> str:
         return key
     wrong = "holds a character that no key has" if key else "is not set"
     raise ModelError(
-        f"service {service.name!r} takes its key from the environment variable {name}, which {wrong}; set it, "
-        "or leave api_key_env out for a server without keys"
+        f"service {service.name!r} takes its key from the environment variable {name}, "
+        f"which {wrong}; set it, or leave api_key_env out for a server without keys"
     )
 
 
 def _describe_fault(status: int, fault: Fault) -> str:
     """Name the status, and the one that stands inside the answer where it is another."""
-    inside = "" if status == fault.status else f" with error {fault.status}"
-    return f"HTTP {status}{inside}: {fault.message}"
+    if status == fault.status:
+        return f"HTTP {status}: {fault.message}"
+    return f"HTTP {status} with error {fault.status}: {fault.message}"
 
 
 @cache

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
 from memlab.llm.answer_reader import ONLY_THINKING, read_answer, strip_thinking
-from memlab.llm.bodies import parse_json
+from memlab.llm.bodies import as_object, first_object, parse_json
 from memlab.llm.spending import CHARS
 
 CUT = "cut at the longest output: raise max_output"
@@ -89,71 +88,63 @@ def read_completion(
     'no choice is in it'
     """
     try:
-        completion = parse_json(body)
+        completion = as_object(parse_json(body))
     except ValueError:
         return Reply(fault=NO_COMPLETION, is_final=True)
-    choice = _first_choice(completion)
+    choice = first_object(completion.get("choices"))
     message = _message(choice)
-    text, thought = _text_and_thinking(message, choice)
-    usage = completion.get("usage") if isinstance(completion, dict) else None
+    text, thought = _text_and_thinking(message)
     if not choice:
         sent_chars = 0  # nothing says that a model has read it
-    tokens, is_estimated = _usage_tokens(usage, sent_chars, len(text) + thought)
+    usage = as_object(completion.get("usage"))
+    tokens, is_estimated = _count_tokens(usage, sent_chars, len(text) + thought)
     reply = Reply(None, "", strip_thinking(text), tokens, is_estimated)
-    if not message and not text:
+    if not message:
         return reply._replace(fault=NO_CHOICE)
     fault, is_final = _ending(choice, message, text, thought)
     if fault:
         return reply._replace(fault=_without_key(fault, key), is_final=is_final)
     value, fault = read_answer(text, shape)
-    if value is not None and key:
+    if value is not None:
         value = _answer_without_key(value, key)
-        if value is None:
-            fault = "it repeats the key of the service"
     return reply._replace(value=value, fault=fault)
-
-
-def _first_choice(completion: Any) -> dict[str, Any]:
-    choices = completion.get("choices") if isinstance(completion, dict) else None
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        return choices[0]
-    return {}
 
 
 def _message(choice: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("message", "delta"):
         if isinstance(choice.get(name), dict):
             return choice[name]
+    if isinstance(choice.get("text"), str):
+        return {"content": choice["text"]}
     return {}
 
 
-def _text_and_thinking(message: Mapping[str, Any], choice: Mapping[str, Any]) -> tuple[str, int]:
-    """Give the text of a message, its parts joined, and how many characters of thinking stand apart."""
+def _text_and_thinking(message: Mapping[str, Any]) -> tuple[str, int]:
+    """Give the text of a message, its parts joined, and the characters of thinking beside it."""
     content = message.get("content")
-    if content is None:
-        content = choice.get("text")
-    parts = content if isinstance(content, list) else [content]
+    if not isinstance(content, list):
+        content = [content]
     texts, thought = list[str](), 0
-    for part in parts:
+    for part in content:
         if isinstance(part, str):
             texts.append(part)
-        elif isinstance(part, dict):
-            if part.get("type") in _THINKING_PARTS or part.get("thought") is True:
-                thought += len(json.dumps(part))
-            elif isinstance(part.get("text"), str):
-                texts.append(part["text"])
+            continue
+        fields = as_object(part)
+        if fields.get("type") in _THINKING_PARTS:
+            thought += len(json.dumps(fields))
+        elif isinstance(fields.get("text"), str):
+            texts.append(fields["text"])
     for name in _REASONING:
-        value = message.get(name)
-        if value:
-            thought = max(thought, len(value if isinstance(value, str) else json.dumps(value)))
+        if message.get(name):
+            thought = max(thought, len(str(message[name])))
     return "".join(texts), thought
 
 
 def _ending(
     choice: Mapping[str, Any], message: Mapping[str, Any], text: str, thought: int
 ) -> tuple[str, bool]:
-    """Say why a completion ended without an answer, and whether it would again; nothing where it may have one."""
-    finish = str(choice.get("finish_reason") or "").lower()
+    """Say why a completion has no answer, and whether another would; nothing where it may have one."""
+    finish = str(choice.get("finish_reason")).lower()
     if finish in _CUT:
         return CUT, True
     if finish in _FILTERED:
@@ -162,10 +153,10 @@ def _ending(
         return BROKEN_OFF, False
     if text.strip():
         return "", False
-    refusal = message.get("refusal")
-    if isinstance(refusal, str) and refusal:
-        return f"the model refused: {refusal[:_SHOWN_REFUSAL]}", True
-    if finish in _CALLED or message.get("tool_calls") or message.get("function_call"):
+    if isinstance(message.get("refusal"), str):
+        return f"the model refused: {message['refusal'][:_SHOWN_REFUSAL]}", True
+    called = message.get("tool_calls") or message.get("function_call")
+    if called or finish in _CALLED:
         return TOOL_CALL, False
     if thought:
         return ONLY_THINKING, False
@@ -174,57 +165,63 @@ def _ending(
 
 def _without_key(text: str, key: str) -> str:
     shown = " ".join(text.split())
-    return shown.replace(key, "***") if key else shown
+    if key:
+        return shown.replace(key, "***")
+    return shown
 
 
 def _answer_without_key(value: BaseModel, key: str) -> BaseModel | None:
     """Take a key out of an answer; where it does not fit without, there is none."""
+    if len(key) < _SHORTEST_SECRET:
+        return value
     secret, written = json.dumps(key, ensure_ascii=False)[1:-1], value.model_dump_json()
-    if len(key) < _SHORTEST_SECRET or secret not in written:
+    if secret not in written:
         return value
     without, _ = read_answer(written.replace(secret, "***"), type(value))
     return without
 
 
-def _usage_tokens(usage: Any, sent_chars: int, written_chars: int) -> tuple[tuple[int, int], bool]:
+def _count_tokens(
+    usage: Mapping[str, Any], sent_chars: int, written_chars: int
+) -> tuple[tuple[int, int], bool]:
     """Give the tokens read and written, and whether some of them are an estimate by characters."""
-    counted = usage if isinstance(usage, dict) else {}
-    read, written = _first_count(counted, _READ), _first_count(counted, _WRITTEN)
-    total = _count(counted.get("total_tokens"))
-    if total and read and not written and total > read:
-        written = total - read
-    if total and written and not read and total > written:
-        read = total - written
-    lacks_read = read == 0 and sent_chars > 0
-    lacks_written = written == 0 and written_chars > 0
-    if lacks_read:
-        read = -(-sent_chars // CHARS)
-    if lacks_written:
-        written = -(-written_chars // CHARS)
-    return (read, written), lacks_read or lacks_written
+    read, written = _first_count(usage, _READ), _first_count(usage, _WRITTEN)
+    rest = _sensible_count(usage.get("total_tokens")) - read - written
+    if rest > 0 and read > 0 and written == 0:
+        written = rest
+    if rest > 0 and written > 0 and read == 0:
+        read = rest
+    estimated = (read, written)
+    if read == 0:
+        estimated = (-(-sent_chars // CHARS), written)
+    if written == 0:
+        estimated = (estimated[0], -(-written_chars // CHARS))
+    return estimated, estimated != (read, written)
 
 
 def _first_count(usage: Mapping[str, Any], names: tuple[str, ...]) -> int:
     for name in names:
-        count = _count(usage.get(name))
+        count = _sensible_count(usage.get(name))
         if count:
             return count
     return 0
 
 
-def _count(value: Any) -> int:
-    """Read a number of tokens, which some servers write as a float or as text; what is no sensible count is 0."""
+def _sensible_count(value: Any) -> int:
+    """Read a number of tokens, which some write as a float or a text; no sensible one is 0."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return 0
     try:
         number = float(value)
     except (ValueError, OverflowError):
         return 0
-    return round(number) if math.isfinite(number) and 0 <= number < 2**40 else 0
+    if 0 <= number < 2**40:
+        return round(number)
+    return 0
 
 
 def token_counts(tokens: Any) -> tuple[int, int]:
     """Take the tokens read and written of a recording; what is no sensible count is 0."""
     if isinstance(tokens, list | tuple) and len(tokens) == 2:
-        return _count(tokens[0]), _count(tokens[1])
+        return _sensible_count(tokens[0]), _sensible_count(tokens[1])
     return 0, 0

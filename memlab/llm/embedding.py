@@ -16,10 +16,13 @@ from memlab.llm.service import Service
 MAX_BYTES, MAX_NUMBERS, MAX_TEXTS = 400_000, 16_384, 2_048
 """Of the answer for one text, of its vector, and of the texts of one request."""
 
+_READ_CHARS = 2_000
+"""Of what a server says, where numbers are looked for."""
 _TOO_MANY = re.compile(
     r"batch|per request|too many|too large|payload|at most|no more than|maximum (?:number|of)"
     r"|max(?:imum)?[ _](?:items|inputs|texts)"
-    r"|(?:inputs?|texts|items|array|list|instances|elements)\b.{0,40}(?:length|limit|exceed|larger|more|too long)",
+    r"|(?:inputs?|texts|items|array|list|instances|elements)\b.{0,40}"
+    r"(?:length|limit|exceed|larger|more|too long)",
     re.IGNORECASE | re.DOTALL,
 )
 _TOO_LONG = re.compile(r"context|tokens|sequence length|characters", re.IGNORECASE)
@@ -27,7 +30,8 @@ _OF_REQUEST = re.compile(
     r"batch|(?:per|in the|in one) request|total|combined|payload", re.IGNORECASE
 )
 _BOUND = re.compile(
-    r"(?:larger than|greater than|more than|at most|up to|exceeds?|maximum|max|limit|<=|≤|>)\D{0,40}?(\d+)",
+    r"(?:larger than|greater than|more than|at most|up to|exceeds?|maximum|max|limit|<=|≤|>)"
+    r"\D{0,40}?(\d+)",
     re.IGNORECASE,
 )
 
@@ -65,9 +69,8 @@ def embed_texts(
         while start < len(texts):
             vectors = await _embed_next(client, texts[start : start + service.batch])
             if parts and vectors.shape[1] != parts[0].shape[1]:
-                raise client.error(
-                    f"vectors of widths {parts[0].shape[1]} and {vectors.shape[1]}: is it one model?"
-                )
+                widths = f"{parts[0].shape[1]} and {vectors.shape[1]}"
+                raise client.error(f"vectors of widths {widths}: is it one model?")
             parts.append(vectors)
             start += len(vectors)
             if done is not None:
@@ -80,7 +83,7 @@ def embed_texts(
 async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
     """Embed the first of at least one text, as many as the service takes at once."""
     service, refused = client.service, ""
-    batch = min(service.batch, client.habits.batch or service.batch, len(texts))
+    batch = min(client.habits.batch or service.batch, service.batch, len(texts))
     while True:
         sent = [*texts[:batch]]
 
@@ -109,7 +112,7 @@ async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
 
 
 def _smaller_batch(fault: Fault, batch: int) -> int:
-    """Give how many texts a server takes at once, else half of those it refused; all if their number is not why.
+    """Give how many texts a server takes at once, else half; all where their number is not why.
 
     >>> from memlab.llm.embedding import _smaller_batch
     >>> from memlab.llm.faults import Fault
@@ -125,11 +128,11 @@ def _smaller_batch(fault: Fault, batch: int) -> int:
         return batch  # one text is too long, in whatever company
     if fault.status != 413 and not _TOO_MANY.search(message):
         return batch
-    bounds = [int(bound) for bound in _BOUND.findall(message)]
-    named = [bound for bound in bounds if 0 < bound < batch]
-    if named:
-        return max(named)
-    return max(1, batch // 2)
+    fewer = 0
+    for bound in map(int, _BOUND.findall(message[:_READ_CHARS])):
+        if bound < batch:
+            fewer = max(fewer, bound)
+    return fewer or max(1, batch // 2)
 
 
 def _read_vectors(body: bytes, n: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What is wrong with an answer, in one line; and what a server that refuses a request says about it."""
+"""What is wrong with an answer, in one line; and what a server says that refuses a request."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from typing import Any
 from pydantic import ValidationError
 
 from memlab.errors import ModelError
-from memlab.llm.bodies import parse_json
+from memlab.llm.bodies import as_object, first_object, parse_json
 
 RATE_LIMITED, UNAVAILABLE, BAD_REQUEST = 429, 503, 400
-FINAL_REFUSALS = (401, 402, 403, 408, 409, 429)
-"""Statuses of 4xx after which no other request of the kind helps, or the same one later."""
+PASSING = (408, 409, RATE_LIMITED)
+ADAPTABLE = frozenset(range(400, 500)) - {401, 402, 403, *PASSING}
+"""Statuses of 4xx after which the same request may help later; and, at once, another one."""
 
+_LIMITED = re.compile(r"rate.?limit|too many requests|quota", re.IGNORECASE)
 _LATER = re.compile(
-    r"rate.?limit|too many requests|overload|unavailable|try again|capacity|timed? ?out|temporar",
+    r"overload|unavailable|try again|capacity|timed? ?out|temporar",
     re.IGNORECASE,
 )
 _UNKNOWN = re.compile(
     r"un(?:supported|known|recogni[sz]ed|expected)|extra|no such|cannot find|not implemented"
     r"|not (?:\w+ )?(?:supported|permitted|allowed|recogni[sz]ed|valid|available)"
     r"|(?:does|do)(?:n't| not) (?:support|accept|allow|take|have|recogni[sz]e)"
-    r"|invalid (?:name|field|param|arg|key)|instead|deprecated|forbidden|removed|additional propert",
+    r"|invalid (?:name|field|param|arg|key)|instead|deprecated|forbidden|removed"
+    r"|additional propert",
     re.IGNORECASE,
 )
 _SHOWN_BYTES, _READ_CHARS = 4_000, 20_000
@@ -47,13 +50,13 @@ class Fault:
     @property
     def is_passing(self) -> bool:
         """Whether the same request may be answered later."""
-        return self.status in (408, 409, RATE_LIMITED) or self.status >= 500
+        return self.status >= 500 or self.status in PASSING
 
     def is_refusal_of(self, body: Mapping[str, Any]) -> bool:
         """Whether another request in its place may be answered; 500 is how some refuse a schema."""
         if self.status in (500, 501):
             return "response_format" in body
-        return 400 <= self.status < 500 and self.status not in FINAL_REFUSALS
+        return self.status in ADAPTABLE
 
 
 class RefusedError(ModelError):
@@ -85,28 +88,22 @@ def read_fault(status: int, body: bytes) -> Fault | None:
         said = parse_json(body)
     except ValueError:
         said = None
-    if isinstance(said, list) and len(said) == 1:  # Google's
-        said = said[0]
+    said = first_object(said) or said  # Google's stands in a list
     if answered:
         error = _error_inside(said)
-        if error is None:
+        if not error:
             return None
         message = _message(error) or "no reason is given"
         return Fault(_inner_status(error, message), message, _named_fields(error))
-    error = said.get("error", said) if isinstance(said, dict) else said
+    error = as_object(said).get("error", said)
     message = _message(error) or body[:_SHOWN_BYTES].decode("utf-8", "replace")
     return Fault(status, message, _named_fields(said))
 
 
 def _error_inside(said: Any) -> Any:
-    """Give the error of an answer whose status says that all is well, or of its choice."""
-    if not isinstance(said, dict):
-        return None
-    error = said.get("error")
-    if not error and isinstance(said.get("choices"), list):
-        for choice in said["choices"][:1]:
-            error = choice.get("error") if isinstance(choice, dict) else None
-    return error or None
+    """Give the error of an answer whose status says that all is well, or of its first choice."""
+    answer = as_object(said)
+    return answer.get("error") or first_object(answer.get("choices")).get("error")
 
 
 def _message(error: Any) -> str:
@@ -115,35 +112,36 @@ def _message(error: Any) -> str:
         if isinstance(error, str):
             return error
         if isinstance(error, list):
-            return json.dumps(error, ensure_ascii=False)[:_SHOWN_BYTES] if error else ""
-        if not isinstance(error, dict):
-            return ""
-        inner = [error.get(name) for name in ("message", "error", "detail", "msg")]
-        error = next((each for each in inner if each), None)
+            return json.dumps(error, ensure_ascii=False)[:_SHOWN_BYTES]
+        inner = as_object(error)
+        error = ""
+        for name in ("msg", "detail", "error", "message"):
+            error = inner.get(name) or error
     return ""
 
 
 def _inner_status(error: Any, message: str) -> int:
     """Give the status that an error inside an answer stands for."""
-    codes = list[str]()
-    if isinstance(error, dict):
-        codes = [str(error.get(name)) for name in ("code", "status", "status_code", "type")]
-    for code in codes:
+    said = message
+    for name in ("code", "status", "status_code", "type"):
+        code = str(as_object(error).get(name, ""))
         if re.fullmatch("[45][0-9]{2}", code):
             return int(code)
-    said = " ".join([*codes, message]).replace("_", " ")
-    if re.search(r"rate.?limit|too many requests|quota", said, re.IGNORECASE):
+        said += " " + code.replace("_", " ")
+    if _LIMITED.search(said):
         return RATE_LIMITED
-    return UNAVAILABLE if _LATER.search(said) else BAD_REQUEST
+    if _LATER.search(said):
+        return UNAVAILABLE
+    return BAD_REQUEST
 
 
 def _named_fields(said: Any) -> tuple[str, ...]:
     """Give the parameters that stand in fields of their own: ``param``, or the place of a fault."""
     names = list[str]()
     for each in _walk(said):
-        place = each.get("loc")
-        if isinstance(each.get("param"), str):
-            names.append(re.split(r"[.\[]", each["param"])[0])
+        param, place = each.get("param"), each.get("loc")
+        if isinstance(param, str):
+            names.append(re.split(r"[.\[]", param)[0])
         elif isinstance(place, list):
             inner = [str(step) for step in place if step != "body"]
             names += inner[:1]
@@ -152,10 +150,12 @@ def _named_fields(said: Any) -> tuple[str, ...]:
 
 def _walk(said: Any, depth: int = 6) -> Iterator[dict[str, Any]]:
     """Give the objects within what a server said, the outer ones first."""
-    if depth and isinstance(said, dict):
+    if depth == 0:
+        return
+    if isinstance(said, dict):
         yield said
         said = [*said.values()]
-    if depth and isinstance(said, list):
+    if isinstance(said, list):
         for inner in said[:100]:
             yield from _walk(inner, depth - 1)
 
@@ -171,17 +171,24 @@ def refused_parameters(fault: Fault, body: Mapping[str, Any], names: Iterable[st
     >>> from memlab.llm.faults import Fault, refused_parameters
     >>> refused_parameters(Fault(400, "Unknown name 'seed'"), {"seed": 0}, ["seed"])
     ['seed']
-    >>> refused_parameters(Fault(400, "max_tokens must be at most 512"), {"max_tokens": 1024}, ["max_tokens"])
+    >>> longest = {"max_tokens": 1024}
+    >>> refused_parameters(Fault(400, "max_tokens is at most 512"), longest, longest)
     []
     """
     message = fault.message[:_READ_CHARS]
-    sent = [name for name in names if name in body]
-    found = [name for name in sent if name in fault.parameters]
-    if not found:
-        found = [name for name in sent if _is_named(name, message)]
-        echoed = [name for name in found if _is_echoed(name, body[name], message)]
-        if len(echoed) < len(found) or len(echoed) > 1:
-            found = [name for name in found if name not in echoed]
+    in_fields, by_words, echoed = list[str](), list[str](), list[str]()
+    for name in names:
+        if name not in body:
+            continue
+        if name in fault.parameters:
+            in_fields.append(name)
+        elif _is_echoed(name, body[name], message):
+            echoed.append(name)
+        elif _is_named(name, message):
+            by_words.append(name)
+    found = in_fields or by_words
+    if not found and len(echoed) == 1:
+        found = echoed
     if _UNKNOWN.search(message):
         return found
     return [name for name in found if name not in ("max_tokens", "max_completion_tokens")]
@@ -192,7 +199,7 @@ def _is_named(name: str, message: str) -> bool:
 
 
 def _is_echoed(name: str, value: Any, message: str) -> bool:
-    """Say whether the message names a parameter only with its value, as where it repeats the request."""
+    """Say whether a parameter stands in a message only with its value, as in a repeated request."""
     written = re.escape(json.dumps(value))
     rest = re.sub(rf"(?<!\w){name}[\"']?\s*[:=]\s*{written}", "", message)
-    return not _is_named(name, rest)
+    return rest != message and not _is_named(name, rest)

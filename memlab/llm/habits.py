@@ -44,7 +44,8 @@ def adapt_body(body: Mapping[str, Any], replaced: Mapping[str, str]) -> dict[str
     """Give a request without what its service does not take.
 
     >>> from memlab.llm.habits import adapt_body
-    >>> adapt_body({"seed": 0, "max_tokens": 9}, {"seed": "", "max_tokens": "max_completion_tokens"})
+    >>> replaced = {"seed": "", "max_tokens": "max_completion_tokens"}
+    >>> adapt_body({"seed": 0, "max_tokens": 9}, replaced)
     {'max_completion_tokens': 9}
     """
     adapted = dict[str, Any]()
@@ -58,9 +59,9 @@ def adapt_body(body: Mapping[str, Any], replaced: Mapping[str, str]) -> dict[str
 
 
 def find_replacements(fault: Fault, body: Mapping[str, Any]) -> dict[str, str]:
-    """Give what to leave out of a request that was refused, or to replace; nothing where nothing would help.
+    """Give what to leave out of a request that was refused, or to replace.
 
-    Where the server names no parameter, the schema is left out.
+    It is nothing where nothing would help. Where the server names no parameter, the schema is left out.
     """
     names = refused_parameters(fault, body, (*PARAMETERS, LONGEST_NOW))
     if not names and SCHEMA in body:

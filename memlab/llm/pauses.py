@@ -23,8 +23,10 @@ def requested_pause(headers: Mapping[str, str]) -> float | None:
     :param headers: with lower-case names.
 
     >>> from memlab.llm.pauses import requested_pause
-    >>> requested_pause({"retry-after": "2"}), requested_pause({"x-ratelimit-reset-requests": "1m3.5s"})
-    (2.0, 63.5)
+    >>> requested_pause({"retry-after": "2"})
+    2.0
+    >>> requested_pause({"x-ratelimit-reset-requests": "1m3.5s"})
+    63.5
     >>> date, later = "Fri, 01 May 2026 09:00:00 GMT", "Fri, 01 May 2026 09:00:06 GMT"
     >>> requested_pause({"date": date, "retry-after": later})
     6.0
@@ -35,9 +37,13 @@ def requested_pause(headers: Mapping[str, str]) -> float | None:
     after = headers.get("retry-after", "")
     if after:
         seconds = _number(after)
-        return _seconds_until(after, headers.get("date", "")) if seconds is None else seconds
-    resets = [_duration(headers.get(name, "")) for name in _RESETS]
-    return max((reset for reset in resets if reset is not None), default=None)
+        if seconds is None:
+            return _seconds_until(after, headers.get("date", ""))
+        return seconds
+    longest = max(_duration(headers.get(name, "")) for name in _RESETS)
+    if longest > 0:
+        return longest
+    return None
 
 
 def _number(text: str) -> float | None:
@@ -45,7 +51,9 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return max(0.0, number) if math.isfinite(number) else None
+    if math.isfinite(number):
+        return max(0.0, number)
+    return None
 
 
 def _seconds_until(date: str, clock: str) -> float | None:
@@ -54,7 +62,9 @@ def _seconds_until(date: str, clock: str) -> float | None:
         return None
     if now is None:
         now = time.time()
-    return then - now if then > now else None
+    if then > now:
+        return then - now
+    return None
 
 
 def _timestamp(date: str) -> float | None:
@@ -64,9 +74,12 @@ def _timestamp(date: str) -> float | None:
         return None
 
 
-def _duration(text: str) -> float | None:
+def _duration(text: str) -> float:
+    """Read the seconds of a duration; 0 for what is none."""
     found = _DURATION.fullmatch(text.strip().lower())
-    if found is None or not any(found.groups()):
-        return None
-    amounts = zip(found.groups("0"), _UNITS, strict=True)
-    return sum(float(amount) * unit for amount, unit in amounts)
+    if found is None:
+        return 0.0
+    seconds = 0.0
+    for amount, unit in zip(found.groups("0"), _UNITS, strict=True):
+        seconds += float(amount) * unit
+    return seconds
