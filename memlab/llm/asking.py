@@ -21,7 +21,7 @@ from tqdm import tqdm
 from memlab.errors import ModelError
 from memlab.llm import recording
 from memlab.llm.client import ATTEMPTS, Client
-from memlab.llm.completions import Reply, read_completion, token_counts
+from memlab.llm.completions import NO_COMPLETION, Reply, read_completion, token_counts
 from memlab.llm.habits import LONGEST, SCHEMA
 from memlab.llm.service import Service, resolve_service
 from memlab.llm.spending import CHARS, WRITTEN, add_to_spending, is_estimating
@@ -224,12 +224,14 @@ async def _ask_with_repair(client: Client, request: Request) -> Answer:
     try:
         async with asyncio.timeout(client.longest_wait):
             for _ in range(ATTEMPTS):
-                reply = await _ask_attempt(client, request, reply, begun + client.longest_wait)
+                reply = await ask_attempt(client, request, reply, begun + client.longest_wait)
                 tokens = tokens[0] + reply.tokens[0], tokens[1] + reply.tokens[1]
                 is_estimated = is_estimated or reply.is_estimated
                 if reply.value is not None or reply.is_final:
                     break
         failure = f"{service}: {MISFIT} {request.shape.__name__} ({reply.fault})"
+        if reply.fault == NO_COMPLETION:
+            failure = str(client.error(reply.fault))
         if reply.value is not None:
             failure = ""
     except TimeoutError:
@@ -244,7 +246,7 @@ async def _ask_with_repair(client: Client, request: Request) -> Answer:
     return Answer(value, failure, tokens, time.monotonic() - begun, is_estimated)
 
 
-async def _ask_attempt(client: Client, request: Request, before: Reply, until: float) -> Reply:
+async def ask_attempt(client: Client, request: Request, before: Reply, until: float) -> Reply:
     """Ask, after an answer that did not fit with what is wrong with it."""
     service = client.service
     if service.max_input and len(request.prompt) > service.max_input:

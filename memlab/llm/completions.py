@@ -63,6 +63,7 @@ class Reply(NamedTuple):
     :param tokens: read and written.
     :param is_estimated: whether the server did not count some of them.
     :param is_final: whether the same question would end the same way.
+    :param thought: characters of thinking, beside the text or in it.
     """
 
     value: BaseModel | None = None
@@ -71,6 +72,7 @@ class Reply(NamedTuple):
     tokens: tuple[int, int] = (0, 0)
     is_estimated: bool = False
     is_final: bool = False
+    thought: int = 0
 
 
 def read_completion(
@@ -98,7 +100,9 @@ def read_completion(
         sent_chars = 0  # nothing says that a model has read it
     usage = as_object(completion.get("usage"))
     tokens, is_estimated = _count_tokens(usage, sent_chars, len(text) + thought)
-    reply = Reply(None, "", strip_thinking(text), tokens, is_estimated)
+    answer = strip_thinking(text)
+    thought += len(text) - len(answer)
+    reply = Reply(None, "", answer, tokens, is_estimated, thought=thought)
     if not message:
         return reply._replace(fault=NO_CHOICE)
     fault, is_final = _ending(choice, message, text, thought)

@@ -9,19 +9,24 @@ import warnings
 import zlib
 from collections.abc import Callable
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any, get_args
 
+import polars as pl
 import pytest
 from model_server import KEY, Handler, Mode, ModelServer, completion, say, send
 from pydantic import BaseModel, ConfigDict
 
-from memlab import llm
+from memlab import ModelError, llm
 from memlab.config import Parameter
+from memlab.conversation import judge
 from memlab.llm import MISFIT, Answer, Request, Service, embed_texts
 from memlab.llm.answer_reader import ONLY_THINKING
 from memlab.llm.completions import BROKEN_OFF, CUT, EMPTY, FILTERED, NO_CHOICE, TOOL_CALL
 from memlab.llm.pauses import requested_pause
+from memlab.llm.probing import describe_answering
 from memlab.llm.service import PARAMETERS
+from memlab.records import Question, frame
 
 USAGE = {"prompt_tokens": 70, "completion_tokens": 30}
 FOUR = '{"n": 4}'
@@ -150,6 +155,36 @@ def test_what_is_no_answer_is_counted_and_named(server: ModelServer, habit: str)
     assert answer.tokens == (70 * asked, 30 * asked)
     assert (spent.unanswered, len(server.requests)) == (1, asked)
     assert all(sent["content"] for each in server.requests for sent in each["messages"])
+
+
+def test_a_page_for_people_is_no_answer_of_a_model(server: ModelServer) -> None:
+    server.modes = [send(200, b"<html>Please sign in</html>")]
+    (answer,) = ask(server.service())
+    assert answer.error.endswith(
+        "the server sent no JSON: is base_url the address up to and including /v1?"
+    )
+    assert MISFIT not in answer.error
+    assert (len(server.requests), answer.tokens) == (1, (0, 0))
+
+
+@pytest.mark.parametrize("thought", ["<think>{}</think>", "[THINK]{}[/THINK]", "<think>{}"])
+def test_a_draft_is_no_verdict(server: ModelServer, tmp_path: Path, thought: str) -> None:
+    draft = thought.format('Draft: {"correct": true, "reason": "the same"}?')
+    server.modes = [say(f"{draft} It leaves out the refund, so it is wrong.", usage=USAGE)]
+    file = tmp_path / "record.jsonl"
+    asked = frame(
+        Question, [Question("q", "a", "Did they pay?", "Yes", "single-hop", None, [], [])]
+    )
+    answered = pl.DataFrame({"query_id": ["q"], "answer": ["No"]})
+    with (
+        llm.track_spending() as spent,
+        pytest.warns(UserWarning, match="1 of 1 verdicts came from no model"),
+    ):
+        verdicts = judge(asked, answered, server.service(record=str(file)))
+    assert verdicts["correct"].to_list() == [None]
+    assert MISFIT in verdicts["error"].item()
+    assert (spent.unanswered, len(server.requests)) == (1, 2)
+    assert not file.exists()
 
 
 def test_thinking_is_not_shown_to_the_model_again(server: ModelServer) -> None:
@@ -344,7 +379,7 @@ def test_a_lasting_error_inside_an_answer_is_not_asked_again(server: ModelServer
     service = server.service(leave_out=("response_format",))
     assert "HTTP 200 with error 404: No such model" in ask(service)[0].error
     assert len(server.requests) == 1
-    with pytest.raises(llm.client.ModelError, match="error 404: No such model"):
+    with pytest.raises(ModelError, match="error 404: No such model"):
         embed_texts(service, ["a"])
 
 
@@ -426,7 +461,7 @@ COUNTS: dict[str, tuple[Any, tuple[int, int], bool]] = {
 
 @pytest.mark.parametrize("habit", COUNTS)
 def test_tokens_are_counted_or_marked_as_an_estimate(
-    server: ModelServer, habit: str, tmp_path: Any
+    server: ModelServer, habit: str, tmp_path: Path
 ) -> None:
     usage, tokens, is_estimated = COUNTS[habit]
     server.modes = [say(FOUR, usage=usage)]
@@ -576,7 +611,7 @@ def test_a_batch_is_as_the_settings_say(server: ModelServer) -> None:
 
 def test_a_text_that_is_too_long_is_no_batch_that_is_too_large(server: ModelServer) -> None:
     server.modes = [send(400, error("This model's maximum context length is 512 tokens"))]
-    with pytest.raises(llm.client.ModelError, match="maximum context length"):
+    with pytest.raises(ModelError, match="maximum context length"):
         embed_texts(server.service(), ["a"] * 40)
     assert len(server.requests) == 1
 
@@ -594,3 +629,65 @@ def test_an_encoding_that_is_unknown_is_left_out(server: ModelServer) -> None:
         assert embed_texts(server.service(), ["ab"]).tolist() == [[2.0]]
     embed_texts(server.service(leave_out=("encoding_format",)), ["ab"])
     assert ["encoding_format" in sent for sent in server.requests] == [True, False, False]
+
+
+DRINK = '{"drink": "tea"}'
+PROBES: dict[str, tuple[Mode, list[str]]] = {
+    "all": (
+        say(DRINK, usage=USAGE),
+        ["an answer that fits", "schema: taken", "parameters: temperature, seed, max_tokens taken",
+         "thinking: none is sent", "tokens: 70 read and 30 written, as it counts them"],
+    ),
+    "thinking": (
+        say(f"<think>hm</think>{DRINK}"),
+        ["an answer that fits", "schema: taken", "parameters: temperature, seed, max_tokens taken",
+         "thinking: 17 characters before the answer, which are left out",
+         "tokens: about 9 read and 9 written, estimated by characters, as it does not count them"],
+    ),
+    "no seed": (
+        refusing(send(400, error("unknown field seed")), "seed"),
+        ["the answer does not fit (drink: Field required)", "schema: taken, and not kept to",
+         "parameters: temperature, max_tokens taken; seed is left out",
+         "thinking: none is sent", "tokens: 70 read and 30 written, as it counts them"],
+    ),
+    "no schema": (
+        refusing(send(500, b""), "response_format"),
+        ["the answer does not fit (drink: Field required)",
+         "schema: not taken, it stands in the prompt",
+         "parameters: temperature, seed, max_tokens taken",
+         "thinking: none is sent", "tokens: 70 read and 30 written, as it counts them"],
+    ),
+    "cut": (
+        message("length", content=None, reasoning_content="hm hm"),
+        [f"the answer does not fit ({CUT})", "schema: taken",
+         "parameters: temperature, seed, max_tokens taken",
+         "thinking: 5 characters before the answer, which are left out",
+         "tokens: 70 read and 30 written, as it counts them"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("habit", PROBES)
+@pytest.mark.filterwarnings("ignore:service 'lab'")
+def test_a_service_is_described_in_five_lines(server: ModelServer, habit: str) -> None:
+    mode, wanted = PROBES[habit]
+    server.modes = [mode]
+    first, *rest = describe_answering(server.service())
+    assert first.startswith(f"service 'lab' ({server.url}, model 'm'): {wanted[0]}, after ")
+    assert rest == wanted[1:]
+    assert len(server.requests) == 1 + habit.startswith("no ")
+
+
+def test_a_service_without_questions_is_described_by_its_vectors(server: ModelServer) -> None:
+    def mode(handler: Handler, sent: dict) -> None:
+        if "input" in sent:
+            return send(200, {"data": [{"embedding": [1.0, 2.0]}]})(handler, sent)
+        return send(404, error("no such path"))(handler, sent)
+
+    server.modes = [mode]
+    lines = describe_answering(server.service())
+    assert lines[0].endswith("HTTP 404: no such path")
+    assert lines[1:] == ["embeddings: vectors of 2 numbers"]
+    server.modes = [send(401, error("no key"))]
+    with pytest.raises(ModelError, match="HTTP 401: no key"):
+        describe_answering(server.service())
