@@ -105,7 +105,7 @@ def read_completion(
     reply = Reply(None, "", answer, tokens, is_estimated, thought=thought)
     if not message:
         return reply._replace(fault=NO_CHOICE)
-    fault, is_final = _ending(choice, message, text, thought)
+    fault, is_final = _ending(choice, message, answer, thought)
     if fault:
         return reply._replace(fault=_without_key(fault, key), is_final=is_final)
     value, fault = read_answer(text, shape)
@@ -150,7 +150,7 @@ def _ending(
     """Say why a completion has no answer, and whether another would; nothing where it may have one."""
     finish = str(choice.get("finish_reason")).lower()
     if finish in _CUT:
-        return CUT, True
+        return CUT, not text.strip()  # a text may be shorter, thinking is as long again
     if finish in _FILTERED:
         return FILTERED, True
     if finish in _BROKEN_OFF:
