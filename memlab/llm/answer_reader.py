@@ -24,7 +24,10 @@ TOO_DEEP = "Invalid JSON: it is nested too deeply, or broken too often"
 EXTRA_KEYS = "keys that were not asked for are left out of its answers"
 NO_FIELD = "none of the keys that were asked for is in it"
 
-_NAME = r"[\w:-]*(?:think|thought|reason|reflect|scratch_?pad|analysis|monologue)[\w:-]*"
+_NAME = (
+    r"(?:[\w:-]*(?:think|thought|reason|reflect|scratch_?pad|analysis|monologue|deliberat|draft"
+    r"|brainstorm|planning|rationale)[\w:-]*|cot)"
+)
 _TAG = re.compile(
     # <think>, </thinking>, <|START_THINKING|>, <seed:think>, ◁/think▷, with attributes or without;
     # [THINK] without; and of MedGemma, whose template has no words for them.
@@ -39,7 +42,7 @@ _FINAL = re.compile(
 _CHANNEL_ENDS = re.compile(r"<\|(?:end|return|call|start)\|>|<\|?channel\|?>", re.IGNORECASE)
 _THINKING_ENDS = re.compile(r"<\|end\|>(?:\s*<\|start\|>\w*)?|<channel\|>", re.IGNORECASE)
 _BARE_THINKING = re.compile(r"\s*analysis(?=[A-Z])")
-_BARE_FINAL = re.compile(r".*assistant\s*final", re.DOTALL)
+_BARE_FINAL = re.compile(r"assistant\s*final")
 """Channels where the server has left out what stands around their names."""
 
 MOST_RETRIED = 10_000_000

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -22,7 +23,7 @@ from memlab.errors import ModelError
 from memlab.llm import recording
 from memlab.llm.client import ATTEMPTS, Client
 from memlab.llm.completions import NO_COMPLETION, Reply, read_completion, token_counts
-from memlab.llm.habits import LONGEST, SCHEMA
+from memlab.llm.habits import LONGEST, SCHEMA, SYSTEM
 from memlab.llm.service import Service, resolve_service
 from memlab.llm.spending import CHARS, WRITTEN, add_to_spending, is_estimating
 
@@ -193,8 +194,8 @@ def _ask_service(
         named = (request.task, request.version, request.key)
         recording.record(service, named, value, answer.tokens, is_estimated=answer.is_estimated)
 
-    async def worker() -> None:
-        for key, request in waiting:
+    async def worker(most: int | None = None) -> None:
+        for key, request in islice(waiting, most):
             if len(failures) >= PATIENCE:
                 reason = (
                     f"not asked after {len(failures)} failures in a row; the last: {failures[-1]}"
@@ -210,6 +211,8 @@ def _ask_service(
             bar.update()
 
     async def ask_all() -> None:
+        if not client.habits.is_known:
+            await worker(1)  # what the service does not take, it refuses once
         await asyncio.gather(*(worker() for _ in range(service.concurrency)))
 
     with tqdm(total=len(new), unit="answer", desc=progress, disable=not progress) as bar:
@@ -256,7 +259,7 @@ async def ask_attempt(client: Client, request: Request, before: Reply, until: fl
 
     def make_body(replaced: Mapping[str, str]) -> dict[str, Any]:
         nonlocal sent_chars
-        body = _request_body(service, request, before, with_schema=SCHEMA not in replaced)
+        body = _request_body(service, request, before, replaced)
         sent_chars = sum(len(message["content"]) for message in body["messages"])
         return body
 
@@ -265,11 +268,13 @@ async def ask_attempt(client: Client, request: Request, before: Reply, until: fl
 
 
 def _request_body(
-    service: Service, request: Request, before: Reply, *, with_schema: bool
+    service: Service, request: Request, before: Reply, replaced: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Write a request with all that can be said in it; a schema that is not taken stands below the prompt."""
-    schema, prompt = request.shape.model_json_schema(), request.prompt
-    if not with_schema:
+    """Write a request; a schema that is not taken stands below the prompt, a system message above."""
+    schema, prompt, system = request.shape.model_json_schema(), request.prompt, request.system
+    if SYSTEM in replaced:
+        prompt, system = f"{system}\n\n{prompt}".lstrip(), ""
+    if SCHEMA in replaced:
         prompt += f"\n\nAnswer with JSON of this schema and nothing else: {json.dumps(schema)}"
     repair = list[dict[str, str]]()
     if before.fault:
@@ -279,10 +284,10 @@ def _request_body(
             repair = [shown, {"role": "user", "content": again}]
         else:  # some servers refuse a message without text
             prompt += f"\n\n{again}"
-    texts = {"system": request.system, "user": prompt}
+    texts = {"system": system, "user": prompt}
     messages = [{"role": role, "content": text} for role, text in texts.items() if text]
     body = {"model": service.model, "messages": [*messages, *repair], "temperature": 0, "seed": 0}
-    if with_schema:
+    if SCHEMA not in replaced:
         named = {"name": request.shape.__name__, "schema": schema, "strict": True}
         body[SCHEMA] = {"type": "json_schema", "json_schema": named}
     if service.max_output is not None:

@@ -96,6 +96,7 @@ class Client:
                 if found.keys() - self.habits.replaced.keys():
                     self.state_once(f"from here on {describe_replacements(found, faults)}")
                 self.habits.replaced |= found
+                self.habits.is_known = True
                 return answer
 
     async def post(self, path: str, body: dict[str, Any], *, until: float | None = None) -> bytes:
@@ -128,7 +129,7 @@ class Client:
                     raise RefusedError(str(self.error(failure)), fault)
                 if not fault.is_passing:
                     break
-                pause = requested_pause(response.headers) or pause
+                pause = requested_pause(response.headers, fault.message) or pause
                 if pause > until - time.monotonic():
                     failure += (
                         f" (to be asked again after {pause:.0f} s, which is past the deadline)"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, FailFast, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, BeforeValidator, FailFast, Field, FiniteFloat, ValidationError
 
 from memlab.llm.client import Client
 from memlab.llm.faults import Fault, RefusedError, describe_first_fault
@@ -21,8 +22,8 @@ _READ_CHARS = 2_000
 _TOO_MANY = re.compile(
     r"batch|per request|too many|too large|payload|at most|no more than|maximum (?:number|of)"
     r"|max(?:imum)?[ _](?:items|inputs|texts)"
-    r"|(?:inputs?|texts|items|array|list|instances|elements)\b.{0,40}"
-    r"(?:length|limit|exceed|larger|more|too long)",
+    r"|(?:inputs?|contents?|texts|items|array|list|instances|elements)\b.{0,40}"
+    r"(?:length|limit|exceed|larger|more|less|fewer|between|too long|≤|<=)",
     re.IGNORECASE | re.DOTALL,
 )
 _TOO_LONG = re.compile(r"context|tokens|sequence length|characters", re.IGNORECASE)
@@ -30,15 +31,27 @@ _OF_REQUEST = re.compile(
     r"batch|(?:per|in the|in one) request|total|combined|payload", re.IGNORECASE
 )
 _BOUND = re.compile(
-    r"(?:larger than|greater than|more than|at most|up to|exceeds?|maximum|max|limit|<=|≤|>)"
-    r"\D{0,40}?(\d+)",
+    r"(?:(?:larger|greater|more|less|fewer) than|at most|up to|exceeds?|maximum|max|limit|<=|≤|>"
+    r"|\b1 ?(?:,|-|to|and|\.\.))\D{0,40}?(\d+)",
     re.IGNORECASE,
 )
 
 
+def _decode_base64(vector: Any) -> Any:
+    """Read a vector in base64, which some servers send though floats were asked for."""
+    if not isinstance(vector, str) or len(vector) > MAX_BYTES:
+        return vector
+    return np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4").tolist()
+
+
 class _Vector(BaseModel):
     index: int | None = None
-    embedding: Annotated[list[FiniteFloat], Field(min_length=1, max_length=MAX_NUMBERS), FailFast()]
+    embedding: Annotated[
+        list[FiniteFloat],
+        Field(min_length=1, max_length=MAX_NUMBERS),
+        FailFast(),
+        BeforeValidator(_decode_base64),
+    ]
 
 
 class _Vectors(BaseModel):

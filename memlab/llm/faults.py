@@ -31,6 +31,9 @@ _UNKNOWN = re.compile(
     r"|additional propert",
     re.IGNORECASE,
 )
+_ANSWERING = ("choices", "data")
+"""What an answer has, of a question and of texts to embed."""
+
 _SHOWN_BYTES, _READ_CHARS = 4_000, 20_000
 
 
@@ -82,7 +85,7 @@ def read_fault(status: int, body: bytes) -> Fault | None:
     >>> read_fault(200, b'{"choices": []}')
     """
     answered = 200 <= status < 300
-    if answered and b'"error"' not in body:
+    if answered and _looks_like_answer(body):
         return None
     try:
         said = parse_json(body)
@@ -100,17 +103,27 @@ def read_fault(status: int, body: bytes) -> Fault | None:
     return Fault(status, message, _named_fields(said))
 
 
+def _looks_like_answer(body: bytes) -> bool:
+    """Say whether a body holds an answer and no error, before it is parsed: vectors are long."""
+    if b'"error"' in body:
+        return False
+    return any(b'"%s"' % name.encode() in body for name in _ANSWERING)
+
+
 def _error_inside(said: Any) -> Any:
     """Give the error of an answer whose status says that all is well, or of its first choice."""
     answer = as_object(said)
-    return answer.get("error") or first_object(answer.get("choices")).get("error")
+    error = answer.get("error") or first_object(answer.get("choices")).get("error")
+    if not error and answer.keys().isdisjoint(_ANSWERING):
+        return _message(answer)
+    return error
 
 
 def _message(error: Any) -> str:
     """Give the words of an error, which stand in various places and depths."""
     for _ in range(4):
         if isinstance(error, str):
-            return error
+            return error[:_READ_CHARS]
         if isinstance(error, list):
             return json.dumps(error, ensure_ascii=False)[:_SHOWN_BYTES]
         inner = as_object(error)
@@ -175,7 +188,7 @@ def refused_parameters(fault: Fault, body: Mapping[str, Any], names: Iterable[st
     >>> refused_parameters(Fault(400, "max_tokens is at most 512"), longest, longest)
     []
     """
-    message = fault.message[:_READ_CHARS]
+    message = fault.message
     in_fields, by_words, echoed = list[str](), list[str](), list[str]()
     for name in names:
         if name not in body:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,14 @@ from typing import Any
 from memlab.llm.faults import Fault, refused_parameters
 from memlab.llm.service import PARAMETERS, Service
 
+SYSTEM = "system message"
+"""What stands for it among the parameters; it is written above the prompt instead."""
+
+_SYSTEM_REFUSED = re.compile(
+    r"(?:system|developer) (?:role|message|prompt|instruction)s?\b.{0,60}(?:not|unsupported|only)"
+    r"|(?:unsupported|unknown|invalid).{0,20}role\W{1,3}system",
+    re.IGNORECASE | re.DOTALL,
+)
 SCHEMA, LONGEST, LONGEST_NOW = "response_format", "max_tokens", "max_completion_tokens"
 
 
@@ -20,11 +29,13 @@ class Habits:
         those that are left out.
     :param batch: how many texts it embeds at once; ``None`` where it did not say.
     :param stated: what was already stated of it.
+    :param is_known: whether it has answered a request.
     """
 
     replaced: dict[str, str] = field(default_factory=dict)
     batch: int | None = None
     stated: set[str] = field(default_factory=set)
+    is_known: bool = False
 
 
 _HABITS: dict[tuple[str, str], Habits] = {}
@@ -63,6 +74,9 @@ def find_replacements(fault: Fault, body: Mapping[str, Any]) -> dict[str, str]:
 
     It is nothing where nothing would help. Where the server names no parameter, the schema is left out.
     """
+    roles = {message["role"] for message in body.get("messages", ())}
+    if "system" in roles and _SYSTEM_REFUSED.search(fault.message):
+        return {SYSTEM: ""}
     names = refused_parameters(fault, body, (*PARAMETERS, LONGEST_NOW))
     if not names and SCHEMA in body:
         names = [SCHEMA]
@@ -78,6 +92,8 @@ def describe_replacements(replaced: Mapping[str, str], faults: Mapping[str, str]
     for name, instead in replaced.items():
         if instead:
             part = f"{instead} stands for {name}"
+        elif name == SYSTEM:
+            part = "the system message stands above the prompt"
         elif name == SCHEMA:
             part = "the schema stands in the prompt instead of response_format"
         elif name in (LONGEST, LONGEST_NOW):

@@ -9,18 +9,24 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_WORDS = re.compile(
+    r"(?:again|retry|wait)(?: for| in| after| at least)*"
+    r" ((?:\d+m)?\d+(?:\.\d+)?) ?(ms|s)(?:ec(?:ond)?s?)?\b",
+    re.IGNORECASE,
+)
 _UNITS = (3600.0, 60.0, 1.0, 0.001)
 _RESETS = ("x-ratelimit-reset-requests", "x-ratelimit-reset-tokens")
 
 
-def requested_pause(headers: Mapping[str, str]) -> float | None:
-    """Give the seconds that the headers of an answer ask to wait; ``None`` where they do not say.
+def requested_pause(headers: Mapping[str, str], message: str = "") -> float | None:
+    """Give the seconds that an answer asks to wait; ``None`` where it does not say.
 
     ``Retry-After`` holds seconds, or a date, which is compared with the server's own clock where it
     states one. Some servers send ``retry-after-ms``, or durations such as ``1m3.5s`` until a limit
-    is reset.
+    is reset, or say it in words only.
 
     :param headers: with lower-case names.
+    :param message: of the error.
 
     >>> from memlab.llm.pauses import requested_pause
     >>> requested_pause({"retry-after": "2"})
@@ -43,7 +49,10 @@ def requested_pause(headers: Mapping[str, str]) -> float | None:
     longest = max(_duration(headers.get(name, "")) for name in _RESETS)
     if longest > 0:
         return longest
-    return None
+    words = _WORDS.search(message)
+    if words is None:
+        return None
+    return _duration(words[1] + words[2].lower()) or None
 
 
 def _number(text: str) -> float | None:

@@ -69,6 +69,7 @@ TAKEN = {
     "thinking in full": f"<thinking>{WRONG}</thinking>{RIGHT}",
     "a thought": f"<thought>{WRONG}</thought> {RIGHT}",
     "reasoning": f"<reasoning>{WRONG}</reasoning>\n<answer>{RIGHT}</answer>",
+    "a draft": f"<draft>{WRONG}</draft>{RIGHT}",
     "a name space": f"<seed:think>{WRONG}</seed:think>{RIGHT}",
     "bars": f"<|START_THINKING|>{WRONG}<|END_THINKING|><|START_RESPONSE|>{RIGHT}<|END_RESPONSE|>",
     "begin and end": f"<|begin_of_thought|>{WRONG}<|end_of_thought|>{RIGHT}",
@@ -268,8 +269,10 @@ def test_an_object_is_read_whatever_its_strings_hold(why: str, other: Any) -> No
         ('{"a": ' + "9" * 5_000 + "} ") * 190,
         "{" + "\t" * 900_000,
         ("{" + " " * 900) * 1_000,
+        ("<" + "a" * 900) * 1_000,
+        "analysisW" + ("assistant" + " " * 900) * 1_000,
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_a_long_text_takes_bounded_work(text: str) -> None:
     begun = time.process_time()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import time
@@ -12,6 +13,7 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import polars as pl
 import pytest
 from model_server import KEY, Handler, Mode, ModelServer, completion, say, send
@@ -296,6 +298,36 @@ def test_a_request_that_is_repeated_in_the_error_names_nothing(server: ModelServ
     assert {"temperature", "max_tokens", "response_format"} <= server.requests[-1].keys()
 
 
+@pytest.mark.parametrize(
+    "refused",
+    [
+        send(400, error("System role not supported")),
+        send(500, error("Jinja Exception: System role not supported")),
+        send(400, error("Developer instruction is not enabled for models/m")),
+    ],
+)
+def test_a_system_message_that_is_refused_stands_above_the_prompt(
+    server: ModelServer, refused: Mode
+) -> None:
+    def mode(handler: Handler, sent: dict) -> None:
+        roles = [each["role"] for each in sent["messages"]]
+        (refused if "system" in roles else say(FOUR, usage=USAGE))(handler, sent)
+
+    server.modes = [mode]
+    with pytest.warns(UserWarning, match="the system message stands above the prompt"):
+        (answer,) = llm.ask([request(system="Count.")], server.service())
+    assert answer.value == Length(n=4)
+    assert server.prompts[-1] == "Count.\n\nabc"
+    assert {"temperature", "seed", "response_format"} <= server.requests[-1].keys()
+
+
+def test_what_is_refused_is_refused_once_however_many_are_asked(server: ModelServer) -> None:
+    server.modes = [refusing(send(400, error("unknown field seed")), "seed")]
+    answers = ask(server.service(concurrency=8), *"abcdefghij")
+    assert [answer.value for answer in answers] == [Length(n=4)] * 10
+    assert sum("seed" in sent for sent in server.requests) == 1
+
+
 def test_settings_leave_out_each_parameter(server: ModelServer) -> None:
     assert get_args(Parameter) == PARAMETERS
     server.modes = [say(FOUR)]
@@ -356,6 +388,11 @@ ERRORS_INSIDE: dict[str, tuple[Any, str]] = {
     "overloaded": (error("Provider returned error: overloaded", code=502), "502: Provider"),
     "overloaded, in words": (error("Overloaded"), "503: Overloaded"),
     "text": ({"error": "too many requests"}, "429: too many requests"),
+    "an object that is one": (
+        {"object": "error", "message": "rate limit", "code": 429},
+        "429: rate limit",
+    ),
+    "a message alone": ({"message": "Too many requests"}, "429: Too many requests"),
     "in a choice": (
         {"choices": [{"error": {"code": 502, "message": "upstream"}, "message": {"content": ""}}]},
         "502: upstream",
@@ -497,7 +534,7 @@ PAUSES: dict[str, tuple[dict[str, str], float | None]] = {
     "milliseconds": ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
     "a reset": ({"x-ratelimit-reset-requests": "6s"}, 6.0),
     "two resets": ({"x-ratelimit-reset-requests": "120ms", "x-ratelimit-reset-tokens": "1m2s"}, 62.0),
-    "words": ({"retry-after": "soon", "date": DATE}, None),
+    "a word": ({"retry-after": "soon", "date": DATE}, None),
     "not finite": ({"retry-after": "inf"}, None),
     "below zero": ({"retry-after": "-3"}, 0.0),
     "nothing": ({}, None),
@@ -508,6 +545,22 @@ PAUSES: dict[str, tuple[dict[str, str], float | None]] = {
 def test_a_pause_is_read_as_the_server_writes_it(habit: str) -> None:
     headers, seconds = PAUSES[habit]
     assert requested_pause(headers) == seconds
+
+
+@pytest.mark.parametrize(
+    ("message", "seconds"),
+    [
+        ("Rate limit reached. Please try again in 6.5s.", 6.5),
+        ("Please retry after 20 seconds.", 20.0),
+        ("Try again in 120ms", 0.12),
+        ("try again in 1m2s", 62.0),
+        ("Try again later; limit of 20 s", None),
+        ("limit 30 requests", None),
+    ],
+)
+def test_a_pause_that_is_only_said_is_read(message: str, seconds: float | None) -> None:
+    assert requested_pause({}, message) == seconds
+    assert requested_pause({"retry-after": "1"}, message) == 1
 
 
 def test_a_date_is_compared_with_the_clock_where_the_server_has_none() -> None:
@@ -572,6 +625,9 @@ TOO_MANY: dict[str, tuple[int, Callable[[int], Mode], list[int]]] = {
             "msg": f"List should have at most 10 items after validation, not {n}"}]}),
         [32, 10, 10, 10, 10],
     ),
+    "a range": (
+        10, lambda n: send(400, error("Value error, contents length should be [1, 10]")), [32, 10, 10, 10, 10]
+    ),
     "in a sentence": (
         20, lambda n: send(400, error("* at most 20 requests can be in one batch")), [32, 20, 20]
     ),
@@ -602,6 +658,15 @@ def test_texts_are_embedded_as_many_at_once_as_the_server_takes(
         warnings.simplefilter("error")
         embed_texts(server.service(timeout=50), texts)
     assert max(len(sent["input"]) for sent in server.requests) <= most
+
+
+def test_vectors_in_base64_are_read(server: ModelServer) -> None:
+    written = base64.b64encode(np.array([1.5, -2], "<f4").tobytes()).decode()
+    server.modes = [send(200, {"data": [{"embedding": written}]})]
+    assert embed_texts(server.service(), ["a"]).tolist() == [[1.5, -2]]
+    server.modes = [send(200, {"data": [{"embedding": written[:-3]}]})]
+    with pytest.raises(ModelError, match=r"data\.0\.embedding"):
+        embed_texts(server.service(), ["a"])
 
 
 def test_a_batch_is_as_the_settings_say(server: ModelServer) -> None:
