@@ -154,8 +154,8 @@ def info(
     chosen, origin = opt.settings(store=store, encoder=encoder)
     for name, value in chosen.model_dump(exclude={"llm"}).items():
         echo(f"{name:12} {mask_secrets(str(value)):45} {origin[name]}")
-    for name, service in chosen.llm.services.items():
-        echo(f"service {name}: {service.model} at {mask_secrets(service.base_url)} {origin['llm']}")
+    for name, each in chosen.llm.services.items():
+        echo(f"service {name}: {each.model} at {mask_secrets(each.base_url)} {origin['llm']}")
     echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
     echo(
         ", ".join(

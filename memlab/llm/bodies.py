@@ -80,7 +80,7 @@ def decompress(body: bytes, encoding: str, limit: int) -> bytes:
 def join_stream(body: bytes) -> bytes:
     """Join the events of a stream into the completion that they spell.
 
-    Any other body is given as it is. Comments before a body, which keep a connection alive, are left out.
+    Any other body is given as it is. Comments before one, which keep a connection alive, are left out.
 
     >>> from memlab.llm.bodies import join_stream
     >>> join_stream(b'data: {"choices": [{"delta": {"content": "a"}}]}\\n\\ndata: [DONE]\\n\\n')
@@ -134,7 +134,7 @@ def _join_chunks(chunks: list[Any]) -> dict[str, Any]:
 def _add_part(message: dict[str, Any], part: dict[str, Any]) -> None:
     """Add the part of a message to what came of it; a text to a text, a list to a list."""
     for name, value in part.items():
-        before = message.get(name)
+        before: Any = message.get(name)
         is_joined = type(before) is type(value) and name != "role"
         if isinstance(value, str | list) and is_joined:
             message[name] = before + value

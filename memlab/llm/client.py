@@ -53,6 +53,7 @@ class Client:
         self.habits = habits_of(service)
         self.longest_wait = service.timeout * (service.max_retries + ATTEMPTS)
         self._notes = list[str]()
+        self._is_down = False
         self._headers = {
             "Accept-Encoding": "identity",
             "Content-Type": "application/json",
@@ -92,11 +93,16 @@ class Client:
                 found |= more
                 reason = f"HTTP {refused.fault.status}: {refused.fault.message}"
                 faults |= dict.fromkeys(more, self._shorten(reason, 160))
+            except ModelError:
+                if found:
+                    self._is_down = True  # what was left out is not why it fails
+                raise
             else:
                 if found.keys() - self.habits.replaced.keys():
                     self.state_once(f"from here on {describe_replacements(found, faults)}")
                 self.habits.replaced |= found
                 self.habits.is_known = True
+                self._is_down = False
                 return answer
 
     async def post(self, path: str, body: dict[str, Any], *, until: float | None = None) -> bytes:
@@ -125,7 +131,8 @@ class Client:
                 if fault is None:
                     return answer
                 failure = _describe_fault(response.status_code, fault)
-                if fault.is_refusal_of(body):
+                is_outage = self._is_down and fault.status >= 500
+                if fault.is_refusal_of(body) and not is_outage:
                     raise RefusedError(str(self.error(failure)), fault)
                 if not fault.is_passing:
                     break

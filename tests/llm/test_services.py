@@ -381,6 +381,13 @@ def test_what_is_refused_without_a_schema_too_is_refused(
         ]
 
 
+def test_a_server_that_is_down_is_not_asked_twice_as_often(server: ModelServer) -> None:
+    server.modes = [send(500, b"")]
+    answers = ask(server.service(max_retries=0), *"abcde")
+    assert [answer.value for answer in answers] == [None] * 5
+    assert ["response_format" in sent for sent in server.requests] == [True, False] + [True] * 4
+
+
 ERRORS_INSIDE: dict[str, tuple[Any, str]] = {
     "a rate limit": (error("Rate limit exceeded: per-min", code=429), "429: Rate limit exceeded"),
     "a rate limit in words": (error("Rate limit reached for m"), "429: Rate limit"),
