@@ -765,3 +765,25 @@ def test_a_service_without_questions_is_described_by_its_vectors(server: ModelSe
     server.modes = [send(401, error("no key"))]
     with pytest.raises(ModelError, match="HTTP 401: no key"):
         describe_answering(server.service())
+
+
+def test_the_command_line_describes_a_service_of_the_settings(
+    memlab_cli: Any, server: ModelServer, tmp_path: Path
+) -> None:
+    server.modes = [say(DRINK, usage=USAGE)]
+    table = f'[llm.services.lab]\nbase_url = "{server.url}"\nmodel = "m"\nbatch = 8\n'
+    (tmp_path / "memlab.toml").write_text(table + 'leave_out = ["seed", "max_tokens"]\n')
+    done = memlab_cli("info", "--service", "lab", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    first, *rest = done.out.splitlines()
+    assert first.startswith(f"service 'lab' ({server.url}, model 'm'): an answer that fits")
+    assert rest == [
+        "schema: taken",
+        "parameters: temperature taken; seed is left out; max_tokens is left out",
+        "thinking: none is sent",
+        "tokens: 70 read and 30 written, as it counts them",
+    ]
+    assert server.requests[0].keys() == {"model", "messages", "temperature", "response_format"}
+    assert "[llm.services.other]" in memlab_cli("info", "--service", "other", cwd=tmp_path).err
+    (tmp_path / "memlab.toml").write_text(table + 'leave_out = ["top_p"]\n')
+    assert "llm.services.lab.leave_out" in memlab_cli("info", cwd=tmp_path).err
