@@ -28,6 +28,7 @@ _NAME = (
     r"(?:[\w:-]*(?:think|thought|reason|reflect|scratch_?pad|analysis|monologue|deliberat|draft"
     r"|brainstorm|planning|rationale)[\w:-]*|cot)"
 )
+_THINKING_KEY = re.compile(_NAME, re.IGNORECASE)
 _TAG = re.compile(
     # <think>, </thinking>, <|START_THINKING|>, <seed:think>, ◁/think▷, with attributes or without;
     # [THINK] without; and of MedGemma, whose template has no words for them.
@@ -250,11 +251,13 @@ def _fit_one(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]
 def _wrapped_values(value: Any) -> Iterator[Any]:
     """Give the objects and lists inside a value; those written as a string are read.
 
-    Of a list, only the one that is alone in it: of several, none is the answer.
+    Of a list, only the one that is alone in it: of several, none is the answer. What a key calls
+    thinking or a draft is none.
     """
     if isinstance(value, dict):
-        for inner in value.values():
-            yield _object_in_string(inner)
+        for name, inner in value.items():
+            if not _THINKING_KEY.fullmatch(name):
+                yield _object_in_string(inner)
     elif isinstance(value, list) and len(value) == 1:
         yield value[0]
 

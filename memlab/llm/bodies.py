@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -89,7 +90,8 @@ def join_stream(body: bytes) -> bytes:
     begun = body[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
     if not begun.startswith((b":", b"data:", b"event:", b"id:", b"retry:")):
         return body
-    lines = body.decode("utf-8", "replace").splitlines()
+    # Not at other line separators, which may stand within a JSON string.
+    lines = re.split("\r\n|\n|\r", body.decode("utf-8", "replace"))
     chunks = [*_events(lines)]
     if not chunks:
         rest = [line for line in lines if not line.startswith(":")]

@@ -460,6 +460,17 @@ def test_a_stream_that_nobody_asked_for_is_joined(server: ModelServer, habit: st
     assert (answer.value, answer.tokens, len(server.requests)) == (Length(n=4), (70, 30), 1)
 
 
+def test_a_line_separator_within_a_string_ends_no_event(server: ModelServer) -> None:
+    class Words(BaseModel):
+        words: str
+
+    chunk = json.dumps(delta('{"words": "a\u2028b"}'), ensure_ascii=False)
+    server.modes = [send(200, events(chunk))]
+    with pytest.warns(UserWarning, match="does not count tokens"):
+        (answer,) = llm.ask([request(shape=Words)], server.service())
+    assert answer.value == Words(words="a\u2028b")
+
+
 def test_the_end_of_a_stream_counts(server: ModelServer) -> None:
     server.modes = [send(200, events(delta('{"n": 4'), delta(reason="length")))]
     assert CUT in ask(server.service())[0].error
