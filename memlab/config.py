@@ -20,6 +20,10 @@ RESERVED_VARIABLES = (TOKEN_VARIABLE, "MEMLAB_NOTEBOOK")
 """Environment variables that are no settings: the token of memories over HTTP, and the mark of a notebook run."""
 
 
+Parameter = Literal["temperature", "seed", "max_tokens", "response_format", "encoding_format"]
+"""What can be left out of requests to a service; see :class:`memlab.llm.Service`."""
+
+
 class ServiceSettings(BaseModel, extra="forbid"):
     """A language-model service: any OpenAI-compatible endpoint. The key itself stays in the environment."""
 
@@ -34,6 +38,8 @@ class ServiceSettings(BaseModel, extra="forbid"):
     max_output: int | None = Field(1024, gt=0)
     record: str | None = None
     concurrency: int = Field(4, gt=0, le=64)
+    batch: int = Field(32, gt=0, le=2048)
+    leave_out: tuple[Parameter, ...] = ()
     input_price: float | None = Field(None, ge=0, allow_inf_nan=False)
     output_price: float | None = Field(None, ge=0, allow_inf_nan=False)
 

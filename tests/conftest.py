@@ -45,7 +45,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A language-model service on loopback that answers by schema, or as the test says; its key is in place."""
     from model_server import KEY, KEY_ENV, running
 
+    from memlab.llm.habits import forget_habits
+
     monkeypatch.setenv(KEY_ENV, KEY)
+    forget_habits()  # of another server at the same port
     yield from running()
 
 

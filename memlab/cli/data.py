@@ -137,13 +137,25 @@ def published_datasets() -> None:
 
 
 @register_command(GROUP, "info")
-def info(store: opt.Store = None, encoder: opt.EncoderName = None) -> None:
-    """Print the settings in force with their origin, versions, and what the store holds."""
+def info(
+    service: Annotated[
+        str | None, typer.Option(help="Ask this service of [llm.services] one tiny question.")
+    ] = None,
+    store: opt.Store = None,
+    encoder: opt.EncoderName = None,
+) -> None:
+    """Print the settings in force with their origin, versions, what the store holds; or what a service takes."""
+    if service is not None:
+        from memlab.llm.probing import describe_answering
+
+        for line in describe_answering(memlab.llm.configured_service(service)):
+            echo(mask_secrets(line))
+        return
     chosen, origin = opt.settings(store=store, encoder=encoder)
     for name, value in chosen.model_dump(exclude={"llm"}).items():
         echo(f"{name:12} {mask_secrets(str(value)):45} {origin[name]}")
-    for name, service in chosen.llm.services.items():
-        echo(f"service {name}: {service.model} at {mask_secrets(service.base_url)} {origin['llm']}")
+    for name, each in chosen.llm.services.items():
+        echo(f"service {name}: {each.model} at {mask_secrets(each.base_url)} {origin['llm']}")
     echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
     echo(
         ", ".join(

@@ -100,7 +100,8 @@ def answer(
         not the answer.
     :param service: see :func:`memlab.llm.ask`.
     :returns: ``query_id``, ``answer`` and ``known`` (null where there is none), ``error``,
-        ``seconds``, ``tokens_read`` and ``tokens_written``.
+        ``seconds``, ``tokens_read``, ``tokens_written`` and ``tokens_estimated`` (where the server
+        did not count them).
     :raises DataError: for a question without a context.
     """
     return _request_answers(questions["query_id"], answer_requests(contexts, questions), service)
@@ -228,6 +229,7 @@ def _request_answers(
         "seconds": pl.Float64(),
         "tokens_read": pl.Int64(),
         "tokens_written": pl.Int64(),
+        "tokens_estimated": pl.Boolean(),
     }
     rows = [
         (
@@ -235,6 +237,7 @@ def _request_answers(
             each.error,
             each.seconds,
             *each.tokens,
+            each.is_estimated,
         )
         for each in answers
     ]

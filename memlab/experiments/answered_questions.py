@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from memlab import llm
 from memlab.conversation import answer, answer_presence, judge
@@ -35,7 +36,8 @@ class Answers:
         and the mean Kendall's tau of orders of events.
     :param kinds: the same by the rubric of the questions.
     :param costs: a row a system and task (answer, judge, order): requests without an answer,
-        tokens, price, and p50 and p95 of what was sent (null where all answers are recorded).
+        tokens, price, and p50 and p95 of what was sent (null where all answers are recorded);
+        where a server did not count tokens, of how many they are ``estimated``.
     :param per_query: a row for each system and question.
     :param about: what the contexts say, with services and prompts.
     """
@@ -184,7 +186,7 @@ def _answer_and_judge(
     """Have one system's contexts answered and judged: a row a question."""
     given = answer(texts, questions, service)
     verdicts = judge(questions, given, judge_by)
-    cost = pl.col("error", "seconds", "tokens_read", "tokens_written")
+    cost = pl.col("error", "seconds", "tokens_read", "tokens_written", "tokens_estimated")
     rows = rows.join(given, on="query_id", maintain_order="left")
     verdicts = verdicts.select("query_id", "correct", "reason", cost.name.prefix("judge_"))
     rows = rows.join(verdicts, on="query_id", maintain_order="left")
@@ -234,6 +236,7 @@ def _share_with_interval(judged: pl.DataFrame, share: str, unit: Unit) -> dict[s
 
 def _costs_table(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> pl.DataFrame:
     parts = []
+    has_estimates = rows.select(pl.any_horizontal(cs.ends_with("tokens_estimated")).any()).item()
     for task, prefix, by in (
         ("answer", "", "answer"),
         ("judge", "judge_", "judge"),
@@ -253,6 +256,8 @@ def _costs_table(rows: pl.DataFrame, services: Mapping[str, Service | str | None
             row = {"system": system, "task": task, "asked": own.height}
             row |= {"failed": own.filter(pl.col(f"{prefix}error") != "").height}
             row |= {"tokens in": read, "tokens out": written}
+            if has_estimates:
+                row["estimated"] = own[f"{prefix}tokens_estimated"].sum()
             row |= {"price": None if None in rates else token_cost(read, written, rates)}  # type: ignore[arg-type]
             parts.append(row | {f"p{q} ms": ms.quantile(q / 100, "linear") for q in (50, 95)})
     times = {"p50 ms": pl.Float64, "p95 ms": pl.Float64}

@@ -5,8 +5,9 @@ recording of what one answered; :func:`embed_texts` gives vectors. :func:`track_
 what answers cost.
 """
 
+from memlab.llm.answer_reader import fitting_items
 from memlab.llm.asking import MISFIT, Answer, Request, ask, check_service, describe_unanswered
-from memlab.llm.client import embed_texts, fitting_items
+from memlab.llm.embedding import embed_texts
 from memlab.llm.service import RECORDED, Service, configured_service
 from memlab.llm.spending import ModelSpending, add_to_spending, track_spending
 

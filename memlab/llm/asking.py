@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -21,13 +21,15 @@ from tqdm import tqdm
 
 from memlab.errors import ModelError
 from memlab.llm import recording
-from memlab.llm.client import Client, read_completion, token_counts
+from memlab.llm.client import ATTEMPTS, Client
+from memlab.llm.completions import NO_COMPLETION, Reply, read_completion, token_counts
+from memlab.llm.habits import LONGEST, SCHEMA, SYSTEM
 from memlab.llm.service import Service, resolve_service
 from memlab.llm.spending import CHARS, WRITTEN, add_to_spending, is_estimating
 
 MISFIT = "the answer does not fit"
-ATTEMPTS, PATIENCE = 2, 8
-"""Attempts at an answer that fits, and failures in a row after which a service is left alone."""
+PATIENCE = 8
+"""Failures in a row after which a service is left alone."""
 MAX_BYTES, SHOWN_CHARS = 1_000_000, 2_000
 """Of one answer with all that is around it; and of one that does not fit, when the model sees it again."""
 
@@ -65,15 +67,17 @@ class Answer:
 
     :param value: an instance of its shape, or ``None``.
     :param error: why there is none, in one line.
-    :param tokens: read and written over all attempts, as the server counts them; 0 where it does
-        not.
+    :param tokens: read and written over all attempts, as the server counts them.
     :param seconds: until the answer was there; 0 for a recorded one.
+    :param is_estimated: whether the server did not count all tokens, so that they are estimated by
+        characters.
     """
 
     value: Any | None
     error: str = ""
     tokens: tuple[int, int] = (0, 0)
     seconds: float = 0.0
+    is_estimated: bool = False
 
 
 def describe_unanswered(answers: Sequence[Answer], what: str) -> str:
@@ -150,6 +154,7 @@ def ask(
         },
         unanswered=sum(answer.value is None for answer in answers.values()),
         seconds=sum(answer.seconds for answer in answers.values()),
+        uncounted=[name for name, answer in paid.items() if answer.is_estimated],
     )
     return [answers[request.key] for request in requests]
 
@@ -168,7 +173,8 @@ def _read_recorded(request: Request, row: Mapping[str, Any] | None) -> Answer:
     with suppress(ValidationError):
         if row is not None:
             value = request.shape.model_validate_json(json.dumps(row["answer"]))
-            return Answer(value, tokens=token_counts(row["tokens"]))
+            tokens = token_counts(row["tokens"])
+            return Answer(value, tokens=tokens, is_estimated=row["estimated"])
     return Answer(None, "not recorded")
 
 
@@ -185,12 +191,11 @@ def _ask_service(
 
     def record_answer(request: Request, answer: Answer) -> None:
         value = answer.value.model_dump(mode="json")  # type: ignore[union-attr]
-        recording.record(
-            service, (request.task, request.version, request.key), value, answer.tokens
-        )
+        named = (request.task, request.version, request.key)
+        recording.record(service, named, value, answer.tokens, is_estimated=answer.is_estimated)
 
-    async def worker() -> None:
-        for key, request in waiting:
+    async def worker(most: int | None = None) -> None:
+        for key, request in islice(waiting, most):
             if len(failures) >= PATIENCE:
                 reason = (
                     f"not asked after {len(failures)} failures in a row; the last: {failures[-1]}"
@@ -206,6 +211,8 @@ def _ask_service(
             bar.update()
 
     async def ask_all() -> None:
+        if not client.habits.is_known:
+            await worker(1)  # what the service does not take, it refuses once
         await asyncio.gather(*(worker() for _ in range(service.concurrency)))
 
     with tqdm(total=len(new), unit="answer", desc=progress, disable=not progress) as bar:
@@ -215,54 +222,77 @@ def _ask_service(
 
 async def _ask_with_repair(client: Client, request: Request) -> Answer:
     """Ask once, and once more where the answer does not fit; whatever comes back, this raises nothing."""
-    service, begun, tokens = client.service, time.perf_counter(), (0, 0)
-    limit, repair = service.timeout * (service.max_retries + ATTEMPTS), list[dict[str, str]]()
+    service, begun, reply = client.service, time.monotonic(), Reply()
+    tokens, is_estimated = (0, 0), False
     try:
-        async with asyncio.timeout(limit):
+        async with asyncio.timeout(client.longest_wait):
             for _ in range(ATTEMPTS):
-                reply = read_completion(
-                    await _post_request(client, request, repair), request.shape, key=client.key
-                )
+                reply = await ask_attempt(client, request, reply, begun + client.longest_wait)
                 tokens = tokens[0] + reply.tokens[0], tokens[1] + reply.tokens[1]
-                if reply.value is not None:
-                    return Answer(reply.value, "", tokens, time.perf_counter() - begun)
-                again = f"That does not fit: {reply.fault}. Answer again, with JSON of the schema and nothing else."
-                shown = {"role": "assistant", "content": reply.text[:SHOWN_CHARS]}
-                repair = [shown, {"role": "user", "content": again}]
+                is_estimated = is_estimated or reply.is_estimated
+                if reply.value is not None or reply.is_final:
+                    break
         failure = f"{service}: {MISFIT} {request.shape.__name__} ({reply.fault})"
+        if reply.fault == NO_COMPLETION:
+            failure = str(client.error(reply.fault))
+        if reply.value is not None:
+            failure = ""
     except TimeoutError:
-        failure = f"{service}: no answer within {limit:g} s"
+        failure = f"{service}: no answer within {client.longest_wait:g} s"
     except ModelError as error:
         failure = str(error)
-    return Answer(None, failure, tokens, time.perf_counter() - begun)
+    value = None if failure else reply.value
+    if value is not None and reply.fault:
+        client.state_once(reply.fault)
+    if is_estimated:
+        client.state_once("it does not count tokens; they are estimated by characters")
+    return Answer(value, failure, tokens, time.monotonic() - begun, is_estimated)
 
 
-async def _post_request(client: Client, request: Request, repair: list[dict[str, str]]) -> bytes:
-    """Post a request; where the server takes no schema, it stands below the prompt, there and from then on."""
-    service, schema, with_schema = (
-        client.service,
-        request.shape.model_json_schema(),
-        client.takes_schema,
-    )
+async def ask_attempt(client: Client, request: Request, before: Reply, until: float) -> Reply:
+    """Ask, after an answer that did not fit with what is wrong with it."""
+    service = client.service
     if service.max_input and len(request.prompt) > service.max_input:
         long = f"the prompt has {len(request.prompt):,} characters, max_input allows {service.max_input:,}"
         raise ModelError(f"{service}: {long}")
-    wanted = f"\n\nAnswer with JSON of this schema and nothing else: {json.dumps(schema)}"
-    texts = {"system": request.system, "user": request.prompt + wanted * (not with_schema)}
+    sent_chars = 0
+
+    def make_body(replaced: Mapping[str, str]) -> dict[str, Any]:
+        nonlocal sent_chars
+        body = _request_body(service, request, before, replaced)
+        sent_chars = sum(len(message["content"]) for message in body["messages"])
+        return body
+
+    answer = await client.post_adapted("/chat/completions", make_body, until=until)
+    return read_completion(answer, request.shape, key=client.key, sent_chars=sent_chars)
+
+
+def _request_body(
+    service: Service, request: Request, before: Reply, replaced: Mapping[str, str]
+) -> dict[str, Any]:
+    """Write a request; a schema that is not taken stands below the prompt, a system message above."""
+    schema, prompt, system = request.shape.model_json_schema(), request.prompt, request.system
+    if SYSTEM in replaced:
+        prompt, system = f"{system}\n\n{prompt}".lstrip(), ""
+    if SCHEMA in replaced:
+        prompt += f"\n\nAnswer with JSON of this schema and nothing else: {json.dumps(schema)}"
+    repair = list[dict[str, str]]()
+    if before.fault:
+        again = f"That does not fit: {before.fault}. Answer again, with JSON of the schema and nothing else."
+        if before.text.strip():
+            shown = {"role": "assistant", "content": before.text[:SHOWN_CHARS]}
+            repair = [shown, {"role": "user", "content": again}]
+        else:  # some servers refuse a message without text
+            prompt += f"\n\n{again}"
+    texts = {"system": system, "user": prompt}
     messages = [{"role": role, "content": text} for role, text in texts.items() if text]
     body = {"model": service.model, "messages": [*messages, *repair], "temperature": 0, "seed": 0}
-    if with_schema:
+    if SCHEMA not in replaced:
         named = {"name": request.shape.__name__, "schema": schema, "strict": True}
-        body["response_format"] = {"type": "json_schema", "json_schema": named}
+        body[SCHEMA] = {"type": "json_schema", "json_schema": named}
     if service.max_output is not None:
-        body["max_tokens"] = service.max_output
-    try:
-        return await client.post("/chat/completions", body)
-    except ModelError as error:
-        if not with_schema or not re.search("response_format|json_schema", str(error)):
-            raise
-    client.takes_schema = False
-    return await _post_request(client, request, repair)
+        body[LONGEST] = service.max_output
+    return body
 
 
 def collect_judgements(
@@ -293,7 +323,9 @@ def collect_judgements(
     if not is_estimating():
         lacking = len(missing) if model is None else 0  # lists are counted where they are asked
         add_to_spending(
-            {name: token_counts(row["tokens"]) for name, row in known.items()}, unanswered=lacking
+            {name: token_counts(row["tokens"]) for name, row in known.items()},
+            unanswered=lacking,
+            uncounted=[name for name, row in known.items() if row["estimated"]],
         )
     error = "not recorded"
     if missing and (model is not None or is_estimating()):
@@ -315,7 +347,11 @@ def collect_judgements(
                     tokens_read, written = (t * (i + 1) // n - t * i // n for t in answer.tokens)
                     if model is not None:
                         recording.record(
-                            model, (*items[at][:2], keys[at]), judgement, (tokens_read, written)
+                            model,
+                            (*items[at][:2], keys[at]),
+                            judgement,
+                            (tokens_read, written),
+                            is_estimated=answer.is_estimated,
                         )
 
         answers = ask(requests, service, progress="judgements", done=keep)

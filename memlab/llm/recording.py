@@ -1,4 +1,7 @@
-"""Recorded answers: JSON lines of ``task``, ``version``, ``key``, ``answer`` and ``tokens``."""
+"""Recorded answers: JSON lines of ``task``, ``version``, ``key``, ``answer`` and ``tokens``.
+
+Where the server did not count the tokens, ``estimated`` is true.
+"""
 
 from __future__ import annotations
 
@@ -87,23 +90,34 @@ def _read_rows(path: Path, modified: int, size: int) -> dict[str, dict[str, Any]
         for line in lines:
             try:
                 row = json.loads(line)
-                rows[str(row["key"])] = {"answer": row["answer"], "tokens": row.get("tokens")}
+                kept = {"answer": row["answer"], "tokens": row.get("tokens")}
+                kept["estimated"] = row.get("estimated") is True
+                rows[str(row["key"])] = kept
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 continue
     return rows
 
 
 def record(
-    service: Service, named: tuple[str, int, str], answer: Any, tokens: tuple[int, int]
+    service: Service,
+    named: tuple[str, int, str],
+    answer: Any,
+    tokens: tuple[int, int],
+    *,
+    is_estimated: bool = False,
 ) -> None:
     """Append an answer to the service's file; a disk that is full costs the recording, not the answer.
 
     :param named: task, version and key.
+    :param is_estimated: whether the server did not count the tokens.
     """
     if not service.record:
         return
     path, row = Path(service.record), dict(zip(("task", "version", "key"), named, strict=True))
-    line = json.dumps({**row, "answer": answer, "tokens": tokens}).encode("ascii") + b"\n"
+    row |= {"answer": answer, "tokens": tokens}
+    if is_estimated:
+        row["estimated"] = True
+    line = json.dumps(row).encode("ascii") + b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b") as out:

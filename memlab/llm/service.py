@@ -10,6 +10,9 @@ from memlab.errors import ModelError
 RECORDED = "recorded"
 """What stands for a service where only recorded answers are read."""
 
+PARAMETERS = ("temperature", "seed", "max_tokens", "response_format", "encoding_format")
+"""What can be left out of a request; all that is sent beside the model and what is asked."""
+
 
 @dataclass(frozen=True)
 class Service:
@@ -33,6 +36,9 @@ class Service:
     :param input_price: of a million tokens read, in whatever currency; ``output_price``: of a
         million written.
     :param concurrency: requests under way at once.
+    :param batch: texts of one request for embeddings.
+    :param leave_out: of :data:`PARAMETERS`, what the server does not take. What it names as unknown
+        is left out without it, once the server has said so.
 
     >>> from memlab.llm import Service
     >>> str(Service("local", "http://127.0.0.1:8080/v1", "qwen"))
@@ -53,6 +59,8 @@ class Service:
     input_price: float | None = None
     output_price: float | None = None
     concurrency: int = 4
+    batch: int = 32
+    leave_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Name it in a message, without what an address may carry besides the host: user, password, query."""

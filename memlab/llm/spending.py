@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,21 +22,27 @@ class ModelSpending:
     :param unanswered: how many requests have no answer.
     :param seconds: until the answers were there, summed; 0 for recorded ones.
     :param estimate: whether no service is asked, and answers count as what they would about cost.
+    :param uncounted: task and key of answers whose tokens the server did not count, so that they
+        are an estimate by characters.
     """
 
     tokens: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     unanswered: int = 0
     seconds: float = 0.0
     estimate: bool = False
+    uncounted: set[tuple[str, str]] = field(default_factory=set)
 
     def add(
         self,
         tokens: Mapping[tuple[str, str], tuple[int, int]],
         unanswered: int = 0,
         seconds: float = 0.0,
+        *,
+        uncounted: Iterable[tuple[str, str]] = (),
     ) -> None:
         """Count answers, each once."""
         self.tokens |= tokens
+        self.uncounted |= {*uncounted}
         self.unanswered += unanswered
         self.seconds += seconds
 
@@ -44,7 +50,8 @@ class ModelSpending:
         """Give it for a provenance.
 
         :returns: ``tasks``: of each task how many answers there were, and the tokens read and
-            written for them; ``unanswered`` and ``seconds``.
+            written for them; ``unanswered`` and ``seconds``; where there are any, how many answers are
+            ``uncounted``.
 
         >>> from memlab.llm import ModelSpending
         >>> ModelSpending({("summary", "a"): (30, 2), ("summary", "b"): (40, 3)}).describe()["tasks"]
@@ -54,7 +61,10 @@ class ModelSpending:
         for (task, _), (read, written) in self.tokens.items():
             count = tasks.get(task, [0, 0, 0])
             tasks[task] = [count[0] + 1, count[1] + read, count[2] + written]
-        return {"tasks": tasks, "unanswered": self.unanswered, "seconds": round(self.seconds, 3)}
+        about = {"tasks": tasks, "unanswered": self.unanswered, "seconds": round(self.seconds, 3)}
+        if self.uncounted:
+            about["uncounted"] = len(self.uncounted)
+        return about
 
 
 _OPEN: ContextVar[tuple[ModelSpending, ...]] = ContextVar("_OPEN", default=())
@@ -87,11 +97,16 @@ def is_estimating() -> bool:
 
 
 def add_to_spending(
-    tokens: Mapping[tuple[str, str], tuple[int, int]], unanswered: int = 0, seconds: float = 0
+    tokens: Mapping[tuple[str, str], tuple[int, int]],
+    unanswered: int = 0,
+    seconds: float = 0,
+    *,
+    uncounted: Iterable[tuple[str, str]] = (),
 ) -> None:
-    """Add answers to every count that is open."""
+    """Add answers to every count that is open; see :class:`ModelSpending`."""
+    without_count = {*uncounted}
     for spent in _OPEN.get():
-        spent.add(tokens, unanswered, seconds)
+        spent.add(tokens, unanswered, seconds, uncounted=without_count)
 
 
 def keep_with_spending(
@@ -110,7 +125,7 @@ def keep_with_spending(
     """
     if place in kept:
         result, spent = kept[place]
-        add_to_spending(spent.tokens)
+        add_to_spending(spent.tokens, uncounted=spent.uncounted)
         return result
     with track_spending() as spent:
         result = make()

@@ -148,6 +148,8 @@ def test_orders_of_events_are_compared_with_the_right_one(
     assert done.per_query["kendall_tau"].null_count() == one.questions.height - 3
     assert (done.table["kendall_tau"].item(), done.costs["task"].to_list()[-1]) == (0, "order")
     assert done.costs["failed"].to_list() == [0, 0, 1]
+    # The server counts tokens of answers and verdicts, and none of orders.
+    assert done.costs["estimated"].to_list() == [0, 0, 4]
 
 
 def test_bad_input(data: Dataset) -> None:

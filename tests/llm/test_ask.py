@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict
 
 from memlab import DataError, ModelError, llm
 from memlab.llm import Answer, Request, Service, embed_texts
-from memlab.llm.client import BATCH
+
+BATCH = Service.batch
 
 
 class Length(BaseModel):
@@ -166,11 +167,14 @@ def test_a_key_inside_an_answer_is_taken_out(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: str
 ) -> None:
     monkeypatch.setenv(KEY_ENV, key)
-    # A senseless usage counts nothing.
+    # A senseless usage is none: the tokens are estimated by characters.
     server.modes = [say(json.dumps({"points": [f"Bearer {key}"]}), usage={"prompt_tokens": 2**63})]
     file = tmp_path / "record.jsonl"
     (answer,) = llm.ask([request(shape=Gist)], server.service(record=str(file)))
-    assert (answer.value, answer.tokens) == (Gist(points=["Bearer ***"]), (0, 0))
+    written = json.dumps({"points": [f"Bearer {key}"]})
+    assert answer.value == Gist(points=["Bearer ***"])
+    assert answer.tokens == (1, -(-len(written) // 4))
+    assert answer.is_estimated
     assert "1234567890" not in file.read_text()
 
 
@@ -201,7 +205,7 @@ def test_answers_are_recorded_as_they_come_and_read_before_anything_is_asked(
 ) -> None:
     file = tmp_path / "new" / "record.jsonl"
     service = server.service(record=str(file), max_retries=0, concurrency=1)
-    server.modes = [measured, send(500, {}), measured]
+    server.modes = [measured, send(503, {}), measured]
     first = llm.ask([request("a"), request("bb"), request("ccc")], service)
     assert [answer.value and answer.value.n for answer in first] == [1, None, 3]
     again = llm.ask([request("a"), request("bb", prompt="in other words"), request("ccc")], service)
@@ -216,7 +220,8 @@ def test_answers_are_recorded_as_they_come_and_read_before_anything_is_asked(
         "version": 1,
         "key": request("a").key,
         "answer": {"n": 1},
-        "tokens": [0, 0],
+        "tokens": [1, 2],
+        "estimated": True,
     }
     # Without the network, by the settings; one that does not fit the shape any more is not
     # recorded.

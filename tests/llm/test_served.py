@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Literal
@@ -15,6 +17,7 @@ from memlab import llm
 from memlab.conversation import Message, RollingBuffer, answer, extend_buffer, judge, rewrite
 from memlab.knowledge import extract
 from memlab.llm import Request, Service
+from memlab.llm.completions import read_completion
 from memlab.records import Question, Turn, frame
 from memlab.summaries import EXTRACTIVE, build_raptor_tree, rollup
 
@@ -55,6 +58,42 @@ def test_it_keeps_to_the_schema(address: str) -> None:
     assert {answer.value.verdict for answer in answers} <= {"zebra", "quokka"}
     assert all(answer.tokens[0] > 5 for answer in answers)
     assert "max_output" in llm.ask(asked[:1], smol(address, max_output=2))[0].error
+
+
+THINKING = """
+{%- for message in messages -%}
+<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n
+{%- endfor -%}
+{%- if add_generation_prompt -%}<|im_start|>assistant\n<think>\n{%- endif -%}
+"""
+"""A template as of models that think: the prompt opens the thinking. No package brings weights of such a model."""
+
+DRAFT = '{"verdict": "quokka"}'
+
+
+def completion(address: str, said: str) -> bytes:
+    """Have the model say exactly this, and give what the server sends."""
+    grammar = f"root ::= {json.dumps(said)}"
+    body = {"messages": [{"role": "user", "content": "Which?"}], "grammar": grammar}
+    sent = urllib.request.Request(
+        f"{address}/chat/completions",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(sent) as answer:
+        return answer.read()
+
+
+@pytest.mark.slow
+def test_thinking_that_a_template_opens_is_left_out() -> None:
+    with llama_server(context=512, template=THINKING) as address:
+        closed = read_completion(
+            completion(address, f'{DRAFT}?</think>\n{{"verdict": "zebra"}}'), Verdict
+        )
+        words = read_completion(completion(address, f"{DRAFT}</think>\nNeither."), Verdict)
+    assert closed.value == Verdict(verdict="zebra")
+    assert not closed.is_estimated
+    assert words.value is None
 
 
 @pytest.mark.nightly

@@ -1,0 +1,144 @@
+"""Bodies of answers, compressed and streamed ones too, which some servers send unasked."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+_GZIP = b"\x1f\x8b"
+_PLAIN = ("", "identity", "utf-8")
+_ZLIB = ("gzip", "x-gzip", "deflate")
+
+
+def parse_json(body: bytes) -> Any:
+    """Parse a body; a byte that is no UTF-8 becomes a question mark in a diamond.
+
+    :raises ValueError: for what is no JSON, or nests too deeply.
+    """
+    try:
+        return json.loads(body.decode("utf-8-sig", "replace"))
+    except RecursionError:
+        raise ValueError("the answer nests too deeply") from None
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """Give an object of JSON as it is, and an empty one for anything else."""
+    if isinstance(value, dict):
+        return value
+    return {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Give a list of JSON as it is, and an empty one for anything else."""
+    if isinstance(value, list):
+        return value
+    return []
+
+
+def first_object(value: Any) -> dict[str, Any]:
+    """Give the first of a list if it is an object, and an empty one for anything else."""
+    return as_object(next(iter(as_list(value)), None))
+
+
+def decompress(body: bytes, encoding: str, limit: int) -> bytes:
+    """Give a body as it was before it was compressed, up to a limit.
+
+    :param encoding: the header ``Content-Encoding``; what begins like gzip is read as such without
+        it.
+    :raises ValueError: for a body that is longer, is damaged, or is compressed otherwise.
+
+    >>> import gzip
+    >>> from memlab.llm.bodies import decompress
+    >>> decompress(gzip.compress(b"{}"), "gzip", 100)
+    b'{}'
+    """
+    encoding = encoding.strip().lower()
+    if not body.startswith(_GZIP):
+        if encoding in _PLAIN or body.lstrip().startswith((b"{", b"[")):
+            return body
+        if encoding not in _ZLIB:
+            raise ValueError(
+                f"the answer is compressed as {encoding[:20]!r}, which was not asked for"
+            )
+    for bits in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):  # with a header, and deflate without one
+        inflating = zlib.decompressobj(bits)
+        try:
+            plain = inflating.decompress(body, limit + 1)
+        except zlib.error:
+            continue
+        if len(plain) > limit:
+            raise ValueError(f"the answer has more than {limit:,} bytes")
+        if not inflating.eof:
+            raise ValueError("the answer is compressed and cut off")
+        return plain
+    raise ValueError("the answer is compressed and damaged")
+
+
+def join_stream(body: bytes) -> bytes:
+    """Join the events of a stream into the completion that they spell.
+
+    Any other body is given as it is. Comments before one, which keep a connection alive, are left out.
+
+    >>> from memlab.llm.bodies import join_stream
+    >>> join_stream(b'data: {"choices": [{"delta": {"content": "a"}}]}\\n\\ndata: [DONE]\\n\\n')
+    b'{"choices": [{"message": {"content": "a"}, "finish_reason": null}]}'
+    """
+    begun = body[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not begun.startswith((b":", b"data:", b"event:", b"id:", b"retry:")):
+        return body
+    # Not at other line separators, which may stand within a JSON string.
+    lines = re.split("\r\n|\n|\r", body.decode("utf-8", "replace"))
+    chunks = [*_events(lines)]
+    if not chunks:
+        rest = [line for line in lines if not line.startswith(":")]
+        return "\n".join(rest).encode()
+    return json.dumps(_join_chunks(chunks)).encode()
+
+
+def _events(lines: list[str]) -> Iterator[Any]:
+    """Give what the events of a stream hold, but what is no JSON, such as ``[DONE]``."""
+    data = list[str]()
+    for line in [*lines, ""]:
+        if line.startswith("data:"):
+            data.append(line.removeprefix("data:").strip())
+        elif not line.strip():
+            with suppress(ValueError, RecursionError):
+                yield json.loads("\n".join(data))
+            data = []
+
+
+def _join_chunks(chunks: list[Any]) -> dict[str, Any]:
+    """Join the parts of the first choice: texts one after another, of all else the last."""
+    joined, message, finish = dict[str, Any](), dict[str, Any](), None
+    for chunk in map(as_object, chunks):
+        for name in ("usage", "error"):
+            if chunk.get(name):
+                joined[name] = chunk[name]
+        choice = first_object(chunk.get("choices"))
+        if choice.get("index", 0) not in (0, None):
+            continue
+        finish = choice.get("finish_reason") or finish
+        if as_object(choice.get("message")):
+            message = dict(choice["message"])
+        elif isinstance(choice.get("text"), str):
+            _add_part(message, {"content": choice["text"]})
+        else:
+            _add_part(message, as_object(choice.get("delta")))
+    if "error" in joined:
+        return joined
+    return {"choices": [{"message": message, "finish_reason": finish}], **joined}
+
+
+def _add_part(message: dict[str, Any], part: dict[str, Any]) -> None:
+    """Add the part of a message to what came of it; a text to a text, a list to a list."""
+    for name, value in part.items():
+        before: Any = message.get(name)
+        is_joined = type(before) is type(value) and name != "role"
+        if isinstance(value, str | list) and is_joined:
+            message[name] = before + value
+        elif value is not None:
+            message[name] = value

@@ -1,0 +1,231 @@
+"""What is read of a completion: usage and the reason why it ended first, then its answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from memlab.llm.answer_reader import ONLY_THINKING, read_answer, strip_thinking
+from memlab.llm.bodies import as_object, first_object, parse_json
+from memlab.llm.spending import CHARS
+
+CUT = "cut at the longest output: raise max_output"
+FILTERED = "withheld by the content filter of the server"
+TOOL_CALL = "it called a tool instead of giving an answer"
+BROKEN_OFF = "the server broke it off"
+EMPTY = "the answer is empty"
+NO_CHOICE = "no choice is in it"
+NO_COMPLETION = "the server sent no JSON: is base_url the address up to and including /v1?"
+
+_CUT = ("length", "max_tokens", "max_output_tokens", "model_length")
+_FILTERED = (
+    "content_filter",
+    "content-filter",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+)
+_CALLED = ("tool_calls", "function_call", "tool_use", "tool_call")
+_BROKEN_OFF = (
+    "error",
+    "abort",
+    "aborted",
+    "cancelled",
+    "insufficient_system_resource",
+    "network_error",
+)
+_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thoughts")
+_THINKING_PARTS = ("thinking", "reasoning", "redacted_thinking", "thought", "summary")
+_READ = ("prompt_tokens", "input_tokens", "prompt_eval_count", "promptTokenCount", "inputTokens")
+_WRITTEN = (
+    "completion_tokens",
+    "output_tokens",
+    "eval_count",
+    "candidatesTokenCount",
+    "outputTokens",
+)
+
+_SHORTEST_SECRET = (
+    12  # characters: what is shorter, such as "ollama", is a word that an answer may hold
+)
+_SHOWN_REFUSAL = 120
+
+
+class Reply(NamedTuple):
+    """An answer or what is wrong with it.
+
+    :param fault: what is wrong; with a value, what was left out of it.
+    :param text: that the answer was read from, without thinking.
+    :param tokens: read and written.
+    :param is_estimated: whether the server did not count some of them.
+    :param is_final: whether the same question would end the same way.
+    :param thought: characters of thinking, beside the text or in it.
+    """
+
+    value: BaseModel | None = None
+    fault: str = ""
+    text: str = ""
+    tokens: tuple[int, int] = (0, 0)
+    is_estimated: bool = False
+    is_final: bool = False
+    thought: int = 0
+
+
+def read_completion(
+    body: bytes, shape: type[BaseModel], *, key: str = "", sent_chars: int = 0
+) -> Reply:
+    """Read a completion.
+
+    :param key: of the service. An answer that repeats it would carry it into recordings and stores:
+        it becomes ``***``.
+    :param sent_chars: of the messages that were sent, for an estimate where the server does not
+        count.
+
+    >>> from memlab.llm.completions import read_completion
+    >>> read_completion(b'{"choices": []}', BaseModel).fault
+    'no choice is in it'
+    """
+    try:
+        completion = as_object(parse_json(body))
+    except ValueError:
+        return Reply(fault=NO_COMPLETION, is_final=True)
+    choice = first_object(completion.get("choices"))
+    message = _message(choice)
+    text, thought = _text_and_thinking(message)
+    if not choice:
+        sent_chars = 0  # nothing says that a model has read it
+    usage = as_object(completion.get("usage"))
+    tokens, is_estimated = _count_tokens(usage, sent_chars, len(text) + thought)
+    answer = strip_thinking(text)
+    thought += len(text) - len(answer)
+    reply = Reply(None, "", answer, tokens, is_estimated, thought=thought)
+    if not message:
+        return reply._replace(fault=NO_CHOICE)
+    fault, is_final = _ending(choice, message, answer, thought)
+    if fault:
+        return reply._replace(fault=_without_key(fault, key), is_final=is_final)
+    value, fault = read_answer(text, shape)
+    if value is not None:
+        value = _answer_without_key(value, key)
+    return reply._replace(value=value, fault=fault)
+
+
+def _message(choice: Mapping[str, Any]) -> dict[str, Any]:
+    for name in ("message", "delta"):
+        if isinstance(choice.get(name), dict):
+            return choice[name]
+    if isinstance(choice.get("text"), str):
+        return {"content": choice["text"]}
+    return {}
+
+
+def _text_and_thinking(message: Mapping[str, Any]) -> tuple[str, int]:
+    """Give the text of a message, its parts joined, and the characters of thinking beside it."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        content = [content]
+    texts, thought = list[str](), 0
+    for part in content:
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        fields = as_object(part)
+        if fields.get("type") in _THINKING_PARTS:
+            thought += len(json.dumps(fields))
+        elif isinstance(fields.get("text"), str):
+            texts.append(fields["text"])
+    for name in _REASONING:
+        if message.get(name):
+            thought = max(thought, len(str(message[name])))
+    return "".join(texts), thought
+
+
+def _ending(
+    choice: Mapping[str, Any], message: Mapping[str, Any], text: str, thought: int
+) -> tuple[str, bool]:
+    """Say why a completion has no answer, and whether another would; nothing where it may have one."""
+    finish = str(choice.get("finish_reason")).lower()
+    if finish in _CUT:
+        return CUT, not text.strip()  # a text may be shorter, thinking is as long again
+    if finish in _FILTERED:
+        return FILTERED, True
+    if finish in _BROKEN_OFF:
+        return BROKEN_OFF, False
+    if text.strip():
+        return "", False
+    if isinstance(message.get("refusal"), str):
+        return f"the model refused: {message['refusal'][:_SHOWN_REFUSAL]}", True
+    called = message.get("tool_calls") or message.get("function_call")
+    if called or finish in _CALLED:
+        return TOOL_CALL, False
+    if thought:
+        return ONLY_THINKING, False
+    return EMPTY, False
+
+
+def _without_key(text: str, key: str) -> str:
+    shown = " ".join(text.split())
+    if key:
+        return shown.replace(key, "***")
+    return shown
+
+
+def _answer_without_key(value: BaseModel, key: str) -> BaseModel | None:
+    """Take a key out of an answer; where it does not fit without, there is none."""
+    if len(key) < _SHORTEST_SECRET:
+        return value
+    secret, written = json.dumps(key, ensure_ascii=False)[1:-1], value.model_dump_json()
+    if secret not in written:
+        return value
+    without, _ = read_answer(written.replace(secret, "***"), type(value))
+    return without
+
+
+def _count_tokens(
+    usage: Mapping[str, Any], sent_chars: int, written_chars: int
+) -> tuple[tuple[int, int], bool]:
+    """Give the tokens read and written, and whether some of them are an estimate by characters."""
+    read, written = _first_count(usage, _READ), _first_count(usage, _WRITTEN)
+    rest = _sensible_count(usage.get("total_tokens")) - read - written
+    if rest > 0 and read > 0 and written == 0:
+        written = rest
+    if rest > 0 and written > 0 and read == 0:
+        read = rest
+    estimated = (read, written)
+    if read == 0:
+        estimated = (-(-sent_chars // CHARS), written)
+    if written == 0:
+        estimated = (estimated[0], -(-written_chars // CHARS))
+    return estimated, estimated != (read, written)
+
+
+def _first_count(usage: Mapping[str, Any], names: tuple[str, ...]) -> int:
+    for name in names:
+        count = _sensible_count(usage.get(name))
+        if count:
+            return count
+    return 0
+
+
+def _sensible_count(value: Any) -> int:
+    """Read a number of tokens, which some write as a float or a text; no sensible one is 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return 0
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return 0
+    if 0 <= number < 2**40:
+        return round(number)
+    return 0
+
+
+def token_counts(tokens: Any) -> tuple[int, int]:
+    """Take the tokens read and written of a recording; what is no sensible count is 0."""
+    if isinstance(tokens, list | tuple) and len(tokens) == 2:
+        return _sensible_count(tokens[0]), _sensible_count(tokens[1])
+    return 0, 0

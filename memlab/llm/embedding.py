@@ -1,0 +1,167 @@
+"""Vectors of texts from a service, in requests as large as it takes."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, FailFast, Field, FiniteFloat, ValidationError
+
+from memlab.llm.client import Client
+from memlab.llm.faults import Fault, RefusedError, describe_first_fault
+from memlab.llm.service import Service
+
+MAX_BYTES, MAX_NUMBERS, MAX_TEXTS = 400_000, 16_384, 2_048
+"""Of the answer for one text, of its vector, and of the texts of one request."""
+
+_READ_CHARS = 2_000
+"""Of what a server says, where numbers are looked for."""
+_TOO_MANY = re.compile(
+    r"batch|per request|too many|too large|payload|at most|no more than|maximum (?:number|of)"
+    r"|max(?:imum)?[ _](?:items|inputs|texts)"
+    r"|(?:inputs?|contents?|texts|items|array|list|instances|elements)\b.{0,40}"
+    r"(?:length|limit|exceed|larger|more|less|fewer|between|too long|≤|<=)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TOO_LONG = re.compile(r"context|tokens|sequence length|characters", re.IGNORECASE)
+_OF_REQUEST = re.compile(
+    r"batch|(?:per|in the|in one) request|total|combined|payload", re.IGNORECASE
+)
+_BOUND = re.compile(
+    r"(?:(?:larger|greater|more|less|fewer) than|at most|up to|exceeds?|maximum|max|limit|<=|≤|>"
+    r"|\b1 ?(?:,|-|to|and|\.\.))\D{0,40}?(\d+)",
+    re.IGNORECASE,
+)
+
+
+def _decode_base64(vector: Any) -> Any:
+    """Read a vector in base64, which some servers send though floats were asked for."""
+    if not isinstance(vector, str) or len(vector) > MAX_BYTES:
+        return vector
+    return np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4").tolist()
+
+
+class _Vector(BaseModel):
+    index: int | None = None
+    embedding: Annotated[
+        list[FiniteFloat],
+        Field(min_length=1, max_length=MAX_NUMBERS),
+        FailFast(),
+        BeforeValidator(_decode_base64),
+    ]
+
+
+class _Vectors(BaseModel):
+    data: Annotated[list[_Vector], Field(max_length=MAX_TEXTS), FailFast()]
+
+
+def embed_texts(
+    service: Service, texts: Sequence[str], *, done: Callable[[np.ndarray], object] | None = None
+) -> np.ndarray:
+    """Embed texts through a service, over one connection.
+
+    A request holds as many texts as ``batch`` of the service says. Where the server refuses that
+    many, it holds as many as the server names, else half as many, from then on.
+
+    :param texts: n texts that are not empty.
+    :param done: is given the vectors of each request as they come, in another thread; what it
+        raises ends the work.
+    :returns: (n, dim) float32 as the service gave them, in the order of the texts; (0, 0) for no
+        texts.
+    :raises ModelError: when the service cannot be asked, fails after its retries, or answers with
+        missing rows, rows of different width or numbers that are not finite.
+    """
+    client = Client(service, limit=MAX_BYTES * min(service.batch, max(1, len(texts))))
+    parts = list[np.ndarray]()
+
+    async def ask() -> None:
+        start = 0
+        while start < len(texts):
+            vectors = await _embed_next(client, texts[start : start + service.batch])
+            if parts and vectors.shape[1] != parts[0].shape[1]:
+                widths = f"{parts[0].shape[1]} and {vectors.shape[1]}"
+                raise client.error(f"vectors of widths {widths}: is it one model?")
+            parts.append(vectors)
+            start += len(vectors)
+            if done is not None:
+                done(vectors)
+
+    client.run(ask)
+    return np.concatenate(parts) if parts else np.empty((0, 0), dtype=np.float32)
+
+
+async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
+    """Embed the first of at least one text, as many as the service takes at once."""
+    service, refused = client.service, ""
+    batch = min(client.habits.batch or service.batch, service.batch, len(texts))
+    while True:
+        sent = [*texts[:batch]]
+
+        def make_body(_: Any, sent: list[str] = sent) -> dict[str, Any]:
+            # Plain floats: base64 is not understood by every server.
+            return {"model": service.model, "input": sent, "encoding_format": "float"}
+
+        try:
+            answer = await client.post_adapted("/embeddings", make_body)
+        except RefusedError as error:
+            fewer = _smaller_batch(error.fault, batch)
+            if fewer == batch:
+                raise
+            batch, refused = fewer, str(error)
+            continue
+        try:
+            vectors = _read_vectors(answer, batch)
+        except ValueError as error:
+            raise client.error(str(error)) from None
+        if refused:
+            client.habits.batch = batch
+            client.state_once(
+                f"from here on {batch} texts are embedded at once (batch in the settings)"
+            )
+        return vectors
+
+
+def _smaller_batch(fault: Fault, batch: int) -> int:
+    """Give how many texts a server takes at once, else half; all where their number is not why.
+
+    >>> from memlab.llm.embedding import _smaller_batch
+    >>> from memlab.llm.faults import Fault
+    >>> _smaller_batch(Fault(400, "batch size is invalid, it should not be larger than 10"), 32)
+    10
+    >>> _smaller_batch(Fault(413, "Payload Too Large"), 32)
+    16
+    >>> _smaller_batch(Fault(400, "maximum context length is 512 tokens"), 32)
+    32
+    """
+    message = fault.message
+    if _TOO_LONG.search(message) and not _OF_REQUEST.search(message):
+        return batch  # one text is too long, in whatever company
+    if fault.status != 413 and not _TOO_MANY.search(message):
+        return batch
+    fewer = 0
+    for bound in map(int, _BOUND.findall(message[:_READ_CHARS])):
+        if bound < batch:
+            fewer = max(fewer, bound)
+    return fewer or max(1, batch // 2)
+
+
+def _read_vectors(body: bytes, n: int) -> np.ndarray:
+    """Read n vectors off an answer, in the order of the request; some servers leave the index out.
+
+    :raises ValueError: for anything else; says what is wrong, without quoting it.
+    """
+    try:
+        rows = _Vectors.model_validate_json(body).data
+    except ValidationError as error:
+        raise ValueError(describe_first_fault(error)) from None
+    order = [i if row.index is None else row.index for i, row in enumerate(rows)]
+    if sorted(order) != list(range(n)) or len({len(row.embedding) for row in rows}) > 1:
+        raise ValueError(f"{len(rows)} vectors with indexes {order[:8]}; expected {n} of one width")
+    with np.errstate(over="ignore"):
+        vectors = np.array([row.embedding for row in rows], dtype=np.float32)[np.argsort(order)]
+    if not np.isfinite(vectors).all():
+        raise ValueError("a number is too large")
+    return vectors

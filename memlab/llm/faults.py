@@ -1,0 +1,218 @@
+"""What is wrong with an answer, in one line; and what a server says that refuses a request."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from memlab.errors import ModelError
+from memlab.llm.bodies import as_object, first_object, parse_json
+
+RATE_LIMITED, UNAVAILABLE, BAD_REQUEST = 429, 503, 400
+PASSING = (408, 409, RATE_LIMITED)
+ADAPTABLE = frozenset(range(400, 500)) - {401, 402, 403, *PASSING}
+"""Statuses of 4xx after which the same request may help later; and, at once, another one."""
+
+_LIMITED = re.compile(r"rate.?limit|too many requests|quota", re.IGNORECASE)
+_LATER = re.compile(
+    r"overload|unavailable|try again|capacity|timed? ?out|temporar",
+    re.IGNORECASE,
+)
+_UNKNOWN = re.compile(
+    r"un(?:supported|known|recogni[sz]ed|expected)|extra|no such|cannot find|not implemented"
+    r"|not (?:\w+ )?(?:supported|permitted|allowed|recogni[sz]ed|valid|available)"
+    r"|(?:does|do)(?:n't| not) (?:support|accept|allow|take|have|recogni[sz]e)"
+    r"|invalid (?:name|field|param|arg|key)|instead|deprecated|forbidden|removed"
+    r"|additional propert",
+    re.IGNORECASE,
+)
+_ANSWERING = ("choices", "data")
+"""What an answer has, of a question and of texts to embed."""
+
+_SHOWN_BYTES, _READ_CHARS = 4_000, 20_000
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a server says instead of an answer.
+
+    :param status: of HTTP, or the code inside an answer whose status says that all is well.
+    :param message: the server's, or all that it sent.
+    :param parameters: of the request, where the server names them in a field of their own.
+    """
+
+    status: int
+    message: str
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same request may be answered later."""
+        return self.status >= 500 or self.status in PASSING
+
+    def is_refusal_of(self, body: Mapping[str, Any]) -> bool:
+        """Whether another request in its place may be answered; 500 is how some refuse a schema."""
+        if self.status in (500, 501):
+            return "response_format" in body
+        return self.status in ADAPTABLE
+
+
+class RefusedError(ModelError):
+    """A server refused a request as it stands."""
+
+    def __init__(self, message: str, fault: Fault) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+def describe_first_fault(error: ValidationError) -> str:
+    """Say what the first fault is and where, never the input itself: it may echo the request with its key."""
+    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+
+
+def read_fault(status: int, body: bytes) -> Fault | None:
+    """Read what a server says instead of an answer; nothing where it answers.
+
+    >>> from memlab.llm.faults import read_fault
+    >>> read_fault(200, b'{"error": {"message": "Rate limit exceeded", "code": 429}}')
+    Fault(status=429, message='Rate limit exceeded', parameters=())
+    >>> read_fault(200, b'{"choices": []}')
+    """
+    answered = 200 <= status < 300
+    if answered and _looks_like_answer(body):
+        return None
+    try:
+        said = parse_json(body)
+    except ValueError:
+        said = None
+    said = first_object(said) or said  # Google's stands in a list
+    if answered:
+        error = _error_inside(said)
+        if not error:
+            return None
+        message = _message(error) or "no reason is given"
+        return Fault(_inner_status(error, message), message, _named_fields(error))
+    error = as_object(said).get("error", said)
+    message = _message(error) or body[:_SHOWN_BYTES].decode("utf-8", "replace")
+    return Fault(status, message, _named_fields(said))
+
+
+def _looks_like_answer(body: bytes) -> bool:
+    """Say whether a body holds an answer and no error, before it is parsed: vectors are long."""
+    if b'"error"' in body:
+        return False
+    return any(b'"%s"' % name.encode() in body for name in _ANSWERING)
+
+
+def _error_inside(said: Any) -> Any:
+    """Give the error of an answer whose status says that all is well, or of its first choice."""
+    answer = as_object(said)
+    error = answer.get("error") or first_object(answer.get("choices")).get("error")
+    if not error and answer.keys().isdisjoint(_ANSWERING):
+        return _message(answer)
+    return error
+
+
+def _message(error: Any) -> str:
+    """Give the words of an error, which stand in various places and depths."""
+    for _ in range(4):
+        if isinstance(error, str):
+            return error[:_READ_CHARS]
+        if isinstance(error, list):
+            return json.dumps(error, ensure_ascii=False)[:_SHOWN_BYTES]
+        inner = as_object(error)
+        error = ""
+        for name in ("msg", "detail", "error", "message"):
+            error = inner.get(name) or error
+    return ""
+
+
+def _inner_status(error: Any, message: str) -> int:
+    """Give the status that an error inside an answer stands for."""
+    said = message
+    for name in ("code", "status", "status_code", "type"):
+        code = str(as_object(error).get(name, ""))
+        if re.fullmatch("[45][0-9]{2}", code):
+            return int(code)
+        said += " " + code.replace("_", " ")
+    if _LIMITED.search(said):
+        return RATE_LIMITED
+    if _LATER.search(said):
+        return UNAVAILABLE
+    return BAD_REQUEST
+
+
+def _named_fields(said: Any) -> tuple[str, ...]:
+    """Give the parameters that stand in fields of their own: ``param``, or the place of a fault."""
+    names = list[str]()
+    for each in _walk(said):
+        param, place = each.get("param"), each.get("loc")
+        if isinstance(param, str):
+            names.append(re.split(r"[.\[]", param)[0])
+        elif isinstance(place, list):
+            inner = [str(step) for step in place if step != "body"]
+            names += inner[:1]
+    return tuple(dict.fromkeys(names))
+
+
+def _walk(said: Any, depth: int = 6) -> Iterator[dict[str, Any]]:
+    """Give the objects within what a server said, the outer ones first."""
+    if depth == 0:
+        return
+    if isinstance(said, dict):
+        yield said
+        said = [*said.values()]
+    if isinstance(said, list):
+        for inner in said[:100]:
+            yield from _walk(inner, depth - 1)
+
+
+def refused_parameters(fault: Fault, body: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Give the parameters of a request that the server names as what it does not take.
+
+    A longest answer that is too long is no unknown parameter: without it, an answer might cost
+    anything.
+
+    :param names: of the parameters that can be left out.
+
+    >>> from memlab.llm.faults import Fault, refused_parameters
+    >>> refused_parameters(Fault(400, "Unknown name 'seed'"), {"seed": 0}, ["seed"])
+    ['seed']
+    >>> longest = {"max_tokens": 1024}
+    >>> refused_parameters(Fault(400, "max_tokens is at most 512"), longest, longest)
+    []
+    """
+    message = fault.message
+    in_fields, by_words, echoed = list[str](), list[str](), list[str]()
+    for name in names:
+        if name not in body:
+            continue
+        if name in fault.parameters:
+            in_fields.append(name)
+        elif _is_echoed(name, body[name], message):
+            echoed.append(name)
+        elif _is_named(name, message):
+            by_words.append(name)
+    found = in_fields or by_words
+    if not found and len(echoed) == 1:
+        found = echoed
+    if _UNKNOWN.search(message):
+        return found
+    return [name for name in found if name not in ("max_tokens", "max_completion_tokens")]
+
+
+def _is_named(name: str, message: str) -> bool:
+    return re.search(rf"(?<!\w){name}(?!\w)", message) is not None
+
+
+def _is_echoed(name: str, value: Any, message: str) -> bool:
+    """Say whether a parameter stands in a message only with its value, as in a repeated request."""
+    written = re.escape(json.dumps(value))
+    rest = re.sub(rf"(?<!\w){name}[\"']?\s*[:=]\s*{written}", "", message)
+    return rest != message and not _is_named(name, rest)

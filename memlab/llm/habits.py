@@ -1,0 +1,104 @@
+"""What services were found to take and not to take, remembered while the process runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memlab.llm.faults import Fault, refused_parameters
+from memlab.llm.service import PARAMETERS, Service
+
+SYSTEM = "system message"
+"""What stands for it among the parameters; it is written above the prompt instead."""
+
+_SYSTEM_REFUSED = re.compile(
+    r"(?:system|developer) (?:role|message|prompt|instruction)s?\b.{0,60}(?:not|unsupported|only)"
+    r"|(?:unsupported|unknown|invalid).{0,20}role\W{1,3}system",
+    re.IGNORECASE | re.DOTALL,
+)
+SCHEMA, LONGEST, LONGEST_NOW = "response_format", "max_tokens", "max_completion_tokens"
+
+
+@dataclass
+class Habits:
+    """What one service was found to take.
+
+    :param replaced: parameters that it does not take, and what it takes instead; an empty name for
+        those that are left out.
+    :param batch: how many texts it embeds at once; ``None`` where it did not say.
+    :param stated: what was already stated of it.
+    :param is_known: whether it has answered a request.
+    """
+
+    replaced: dict[str, str] = field(default_factory=dict)
+    batch: int | None = None
+    stated: set[str] = field(default_factory=set)
+    is_known: bool = False
+
+
+_HABITS: dict[tuple[str, str], Habits] = {}
+
+
+def habits_of(service: Service) -> Habits:
+    """Give what is known of a service, by its address and model; the same object each time."""
+    return _HABITS.setdefault((service.base_url, service.model), Habits())
+
+
+def forget_habits() -> None:
+    """Forget what all services were found to take."""
+    _HABITS.clear()
+
+
+def adapt_body(body: Mapping[str, Any], replaced: Mapping[str, str]) -> dict[str, Any]:
+    """Give a request without what its service does not take.
+
+    >>> from memlab.llm.habits import adapt_body
+    >>> replaced = {"seed": "", "max_tokens": "max_completion_tokens"}
+    >>> adapt_body({"seed": 0, "max_tokens": 9}, replaced)
+    {'max_completion_tokens': 9}
+    """
+    adapted = dict[str, Any]()
+    for name, value in body.items():
+        kept = replaced.get(name, name)
+        if kept in replaced:  # what stood for it is not taken either
+            kept = replaced[kept]
+        if kept:
+            adapted[kept] = value
+    return adapted
+
+
+def find_replacements(fault: Fault, body: Mapping[str, Any]) -> dict[str, str]:
+    """Give what to leave out of a request that was refused, or to replace.
+
+    It is nothing where nothing would help. Where the server names no parameter, the schema is left out.
+    """
+    roles = {message["role"] for message in body.get("messages", ())}
+    if "system" in roles and _SYSTEM_REFUSED.search(fault.message):
+        return {SYSTEM: ""}
+    names = refused_parameters(fault, body, (*PARAMETERS, LONGEST_NOW))
+    if not names and SCHEMA in body:
+        names = [SCHEMA]
+    found = dict.fromkeys(names, "")
+    if LONGEST in found and LONGEST_NOW in fault.message:
+        found[LONGEST] = LONGEST_NOW
+    return found
+
+
+def describe_replacements(replaced: Mapping[str, str], faults: Mapping[str, str]) -> str:
+    """Say in one line what is left out from here on, and what the server said to it."""
+    parts = list[str]()
+    for name, instead in replaced.items():
+        if instead:
+            part = f"{instead} stands for {name}"
+        elif name == SYSTEM:
+            part = "the system message stands above the prompt"
+        elif name == SCHEMA:
+            part = "the schema stands in the prompt instead of response_format"
+        elif name in (LONGEST, LONGEST_NOW):
+            part = f"{name} is left out, so that no longest output is set"
+        else:
+            part = f"{name} is left out"
+        parts.append(f"{part} ({faults[name]})")
+    return "; ".join(parts)
