@@ -14,9 +14,12 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import usual_parameters
-from memlab.retrieve.documents import Spread, rank_columns, standardise_rows
+from memlab.retrieve.documents import rank_columns, standardise_rows
 from memlab.retrieve.ranking import rerank_by_scores
 from memlab.select.candidates import candidates_by_query
+
+POSITIVE = 0.4
+"""Weight of the similarity to the hits, where no weight is given."""
 
 TERMS = 10
 """Words of a hit that are searched for: those that weigh most in it."""
@@ -58,7 +61,7 @@ def feedback(
     run: Run,
     bench: Bench,
     *,
-    positive: float = 0.4,
+    positive: float | None = None,
     negative: float = 0.0,
     on: str = "both",
     hits: int = 5,
@@ -74,18 +77,19 @@ def feedback(
     The first is pseudo-relevance feedback: the mean over the hits, where none is compared with
     itself or a copy of its text. The second is for "the same question, but not what was found":
     copies of a hit and what resembles one go down, the hits themselves stay where they are, so that
-    with ``negative`` alone the new finds begin behind them. Scores and similarities are
-    standardised over the documents that the run holds of the query, so that a weight means the
-    same after any stage. Other documents of the scope start at the run's lowest score and may come
-    in; a ranking stays as long as it was.
+    with ``negative`` alone the new finds begin behind them. Scores are standardised over the
+    documents that the run holds of the query, similarities over those of its scope, so that a
+    weight means the same after any stage. Documents that the run does not hold start at its lowest
+    score and may come in; a ranking stays as long as it was.
 
     Hits that score as the last document does, such as those that BM25 lists at 0 to fill its
     places, teach nothing; a query without others keeps its ranking. Defaults were chosen on
     ``data/train``, where no weight above 0 for ``negative`` found more evidence.
 
-    :param positive: weight of the similarity to the hits, against 1 for the score.
-    :param negative: weight of the similarity to the nearest hit; 0 for both leaves the run as it
-        is.
+    :param positive: weight of the similarity to the hits, against 1 for the score; by default 0.4,
+        and 0 where ``negative`` is above 0.
+    :param negative: weight of the similarity to the nearest hit. Where both are 0 the run stays as
+        it is.
     :param on: what similarity is of: ``vectors`` (cosine, speaker-centred), ``terms`` (BM25 with
         the ten words that weigh most in a hit and are not the question's) or ``both``, their mean;
         without an encoder ``both`` is terms alone.
@@ -101,11 +105,13 @@ def feedback(
     >>> import memlab
     >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder="hashing")
     >>> plain = memlab.retrieve.dense(bench, k=20)
-    >>> other = memlab.select.feedback(plain, bench, positive=0.0, negative=1.0)
+    >>> other = memlab.select.feedback(plain, bench, negative=1.0)
     >>> found, next_found = (other.top(k).frame["doc_id"] for k in (5, 10))
     >>> found.equals(plain.top(5).frame["doc_id"]), next_found.equals(plain.top(10).frame["doc_id"])
     (True, False)
     """
+    if positive is None:
+        positive = _usual_positive(negative)
     for name, value in (("positive", positive), ("negative", negative)):
         check_at_least(0, **{name: value})
         if math.isinf(value):
@@ -120,6 +126,12 @@ def feedback(
         scores = _score_again(query, comparisons, copies[query.span], positive, negative)
         ranked.append(_rank_again(query, bench, run, scores))
     return rerank_by_scores(run, bench, pl.concat(ranked))
+
+
+def _usual_positive(negative: float) -> float:
+    if negative > 0:
+        return 0.0
+    return POSITIVE
 
 
 def _queries_of(run: Run, bench: Bench, hits: int) -> Iterator[_Query]:
@@ -154,10 +166,10 @@ def _score_again(
     for compare in comparisons:
         similarity = compare(query)
         if positive:
-            towards = _standardise(_mean_similarity(similarity, copied), query.listed)
+            towards = standardise_rows(_mean_similarity(similarity, copied)[None])[0]
             scores += positive / len(comparisons) * towards
         if negative:
-            nearest = _standardise(similarity.max(axis=1), query.listed)
+            nearest = standardise_rows(similarity.max(axis=1)[None])[0]
             away = nearest - nearest.min()
             away[query.hits] = 0.0
             scores -= negative / len(comparisons) * away
@@ -177,13 +189,6 @@ def _mean_similarity(similarity: np.ndarray, copied: np.ndarray) -> np.ndarray:
     if compared.any():
         mean[compared == 0] = mean[compared > 0].mean()
     return mean
-
-
-def _standardise(values: np.ndarray, listed: np.ndarray) -> np.ndarray:
-    """Standardise values (n,) by the mean and standard deviation of those that are listed."""
-    own = values[listed]
-    spread: Spread = np.full((1, 1), own.mean()), np.full((1, 1), own.std())
-    return standardise_rows(values[None], spread)[0]
 
 
 def _rank_again(query: _Query, bench: Bench, run: Run, scores: np.ndarray) -> pl.DataFrame:
