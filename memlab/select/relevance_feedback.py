@@ -194,7 +194,7 @@ def _mean_similarity(similarity: np.ndarray, copied: np.ndarray) -> np.ndarray:
 def _rank_again(query: _Query, bench: Bench, run: Run, scores: np.ndarray) -> pl.DataFrame:
     """Give the best documents of a scope, as many as the run holds: ``query_id``, ``doc_id``, ``score``.
 
-    Ties are in the order of the run, and behind it in that of :attr:`Documents.lot`.
+    Ties are in the order of the run, and behind it in that of the documents' lot.
     """
     documents = bench.documents(run.level)
     order = len(scores) + documents.lot[query.span]
