@@ -55,12 +55,13 @@ def bm25_scores(
         raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")
     for rows, span in bench.by_scope(level):
         words = bench.documents(level).words_in(span)
-        usual = _usual_parameters(words, level)
+        usual = usual_parameters(words, level)
         norm = usual[0] if k1 is None else k1, usual[1] if b is None else b
         yield rows, span, words.scores([bench.query_words[row] for row in rows], *norm)
 
 
-def _usual_parameters(words: ScopeWords, level: Level) -> tuple[float, float]:
+def usual_parameters(words: ScopeWords, level: Level) -> tuple[float, float]:
+    """Give k1 and b of a scope, where none are given."""
     return words.normalisation if level == "turn" else OF_SESSIONS
 
 
@@ -77,4 +78,4 @@ def absent_bm25_scores(
         return None
     words = documents.words_in(span)
     asked = [bench.query_words[row] for row in rows]
-    return words.absent_scores(asked, *_usual_parameters(words, level))
+    return words.absent_scores(asked, *usual_parameters(words, level))

@@ -3,12 +3,14 @@
 A stage takes a :class:`memlab.records.Run` and its bench and gives a run of the same level.
 ``mmr_dpp_msd`` trades relevance for dissimilarity (``mmr``, ``dpp``, ``msd``), ``clusters`` takes one
 document of each cluster or whole clusters, ``resonance`` does the opposite of diversity (``resonate``),
+``relevance_feedback`` searches again, towards the first hits or away from them (``feedback``),
 ``order_and_budget`` puts new sessions or later turns first, and ``budget`` cuts the ranking.
 """
 
 from memlab.select.clusters import by_cluster, expand_cluster
 from memlab.select.mmr_dpp_msd import dpp, mmr, msd
 from memlab.select.order_and_budget import budget, current, fill_sessions
+from memlab.select.relevance_feedback import feedback
 from memlab.select.resonance import resonate
 
 __all__ = [
@@ -17,6 +19,7 @@ __all__ = [
     "current",
     "dpp",
     "expand_cluster",
+    "feedback",
     "fill_sessions",
     "mmr",
     "msd",

@@ -227,7 +227,13 @@ def test_candidates_have_the_scores_that_bm25_gives_them_among_all(
 
 @pytest.mark.parametrize(
     ("text", "level"),
-    [("best", "turn"), ("combsum", "session"), ("combsum | resonate(margin=0.0)", "turn")],
+    [
+        ("best", "turn"),
+        ("combsum", "session"),
+        ("combsum | resonate(margin=0.0)", "turn"),
+        ("combsum | feedback", "turn"),
+        ("combsum | feedback", "session"),
+    ],
 )
 def test_the_first_ten_are_nearly_those_of_exact_search(
     large: Bench, text: str, level: str, monkeypatch: pytest.MonkeyPatch

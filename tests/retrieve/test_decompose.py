@@ -1,4 +1,4 @@
-"""Questions asked part by part, expanded or with feedback; what knows English alone leaves other languages be."""
+"""Questions asked part by part or expanded; what knows English alone leaves other languages be."""
 
 from __future__ import annotations
 

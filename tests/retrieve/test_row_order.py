@@ -22,6 +22,7 @@ PIPELINES = [
     "combsum | mmr",
     "combsum | expand_cluster",
     "combsum | resonate",
+    "combsum | feedback(positive=0.4, negative=0.25)",
     "combsum | fill_sessions",
 ]
 

@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from talk import odd_world, world
+from drawn_runs import drawn, places, standardised
+from talk import odd_world
 
 import memlab
 from memlab.errors import DataError
-from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
 from memlab.select import mmr, resonate
-
-
-def drawn(
-    scores: Sequence[float], *, seed: int = 0, vectors: np.ndarray | None = None
-) -> tuple[Run, Bench]:
-    """Make a bench of one scope with a turn for each score, and a run that ranks the turns by them.
-
-    :param vectors: (n, d) of the turns, scaled to length 1; drawn where none are given.
-    """
-    n = len(scores)
-    if vectors is None:
-        vectors = np.random.default_rng(seed).normal(size=(n, 12))
-    unit = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-    data = world({"u": [[f"word {number}" for number in range(n)]]}, {"u": ["?"]})
-    bench = replace(Bench.of(data, encoder="hashing"), vectors=unit)
-    ids, query = bench.documents("turn").ids, bench.queries["query_id"][0]
-    run = run_from_scores(np.full(n, query), ids, np.array(scores, float), level="turn")
-    return run, bench
-
-
-def standardised(values: Sequence[float]) -> np.ndarray:
-    distances = np.array(values) - np.mean(values)
-    return distances / np.std(values)
-
-
-def places(run: Run, bench: Bench) -> list[int]:
-    """Give the places of a run's documents among those of the bench, best first."""
-    return bench.documents(run.level).at(run.frame["doc_id"]).tolist()
 
 
 @pytest.mark.parametrize("seeds", [1, 3, 40])
