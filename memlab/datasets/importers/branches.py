@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import Any
 
 from memlab.datasets.fields import BadField, Record, Report, parse_time, place_in_zone
-from memlab.datasets.importers.loose_json import first_field, first_filled, get_objects
+from memlab.datasets.importers.loose_json import first_field, first_filled, get_nested, get_objects
 from memlab.datasets.importers.message_fields import (
     describe_version,
     read_message_id,
@@ -273,11 +273,15 @@ def conversation_version(raw: Any) -> tuple[str, tuple[str, int]]:
     ('c1', ('1772355600', 1))
     """
     own_id = first_filled(raw, "conversation_id", "uuid", "id")
-    messages = first_filled(raw, "mapping", "chat_messages")
+    messages = get_nested(raw, "mapping")
+    if not messages:
+        messages = get_nested(raw, "chat_messages")
     if own_id is None or not isinstance(messages, (dict, list)):
         return "", ("", 0)
     changed = first_filled(raw, "update_time", "updated_at")
-    return str(own_id), (str(changed or ""), len(messages))
+    if changed is None:
+        changed = ""
+    return str(own_id), (str(changed), len(messages))
 
 
 def newest_versions(values: Iterable[Any]) -> dict[str, tuple[str, int]]:
