@@ -188,7 +188,9 @@ def name_files(source: Source) -> dict[str, str]:
 
     It is its own, with its folder where another file is called so.
     """
-    names = {file.name: PurePosixPath(file.name).stem for file in source.members}
+    names = dict[str, str]()
+    for file in source.members:
+        names[file.name] = PurePosixPath(file.name).stem
     counts = Counter(names.values())
     for file in source.members:
         if counts[names[file.name]] > 1:
