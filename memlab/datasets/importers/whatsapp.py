@@ -367,12 +367,13 @@ def _join_continuations(lines: list[_Line | str]) -> list[_Line]:
     usual_form = max(forms, key=forms.__getitem__, default=None)
     messages = list[_Line]()
     for line in lines:
-        raw_line = line
-        if isinstance(line, _Line):
+        if not isinstance(line, _Line):
+            raw_line = line
+        elif line.form == usual_form:
+            messages.append(line)
+            continue
+        else:
             raw_line = line.raw
-            if line.form == usual_form:
-                messages.append(line)
-                continue
         if messages:
             messages[-1].go_on([raw_line])
     return messages
