@@ -109,8 +109,9 @@ def _find_request(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
     instruction = raw.get("instruction")
     if isinstance(instruction, str):
         read |= {"instruction", "input"}
-        texts = filter(_is_filled_text, (instruction, raw.get("input")))
-        return [{"role": "user", "content": "\n".join(texts)}]
+        texts: list[Any] = [instruction, raw.get("input")]
+        request = "\n".join(filter(_is_filled_text, texts))
+        return [{"role": "user", "content": request}]
     for path in _REQUEST_PATHS:
         asked = decode_json(get_nested(raw, path))
         if isinstance(asked, list):
