@@ -309,7 +309,7 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
     stated = next(filter(None, map(normalise_role, flags)), None)
     role = _ITEMS.get(first_field(raw, "type"), stated)
     if role is None:
-        roles = ["user"]
+        roles: list[str | None] = ["user"]
         if not denied:
             roles = [*map(normalise_role, called), *map(_role_of_kind, kinds)]
         role = next(filter(None, roles), None)
