@@ -300,7 +300,7 @@ def find_written_dates(file: Source) -> list[re.Match[str]]:
     if file.is_parquet:
         columns = file.read_table().select(pl.col(pl.String))
         texts = filter(None, chain.from_iterable(columns.iter_rows()))
-        written = filter(None, map(SLASHED.fullmatch, texts))
+        written: Iterable[re.Match[str]] = filter(None, map(SLASHED.fullmatch, texts))
     else:
         with file.open() as stream:
             text = stream.read().decode("utf-8", "replace")
