@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import starmap
 from pathlib import Path
 from typing import NoReturn
 
@@ -42,12 +43,12 @@ def detect(path: str | Path) -> str:
     source = Source(fetch.locate_file(path))
     if not source.holds_files:
         return _detect_file(source)
-    found = None
+    detected = None
     if source.path.is_dir():
-        found = _detect_by_names(source)
-    if found is None:
-        found = _detect_export(source)
-    return found
+        detected = _detect_by_names(source)
+    if detected is None:
+        detected = _detect_export(source)
+    return detected
 
 
 def list_formats() -> list[str]:
@@ -71,9 +72,11 @@ def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[
         return known
     if len(files) != 1:
         source.fail(f"holds no file that looks like {kind}")
-    other = _first_that_fits(files[0], _asked_before_refusal())
-    if other is not None:
-        source.fail(f"looks like {other}, not {kind}: leave the format out, or name that one")
+    other_format = _first_that_fits(files[0], _asked_before_refusal())
+    if other_format is not None:
+        source.fail(
+            f"looks like {other_format}, not {kind}: leave the format out, or name that one"
+        )
     return files
 
 
@@ -82,10 +85,13 @@ def without_sent_files(files: list[Source]) -> list[Source]:
     is nothing else.
     """
     sent: set[int] = set()
-    for find in dict.fromkeys(formats.describe(name).sent for name in formats):
-        if find is not None:
-            sent.update(map(id, find(files)))
-    return [file for file in files if id(file) not in sent] or files
+    for find_sent in dict.fromkeys(formats.describe(format_name).sent for format_name in formats):
+        if find_sent is not None:
+            sent.update(map(id, find_sent(files)))
+    kept = [file for file in files if id(file) not in sent]
+    if not kept:
+        return files
+    return kept
 
 
 def _asked_at(name: str) -> tuple[bool, int]:
@@ -99,7 +105,7 @@ def _asked_before_refusal() -> list[str]:
     exports.
     """
     last = True, _KINDS.index("export")
-    return [name for name in list_formats() if _asked_at(name) <= last]
+    return [format_name for format_name in list_formats() if _asked_at(format_name) <= last]
 
 
 def _fits(name: str, file: Source) -> bool:
@@ -117,13 +123,13 @@ def _first_that_fits(file: Source, names: Iterable[str], *, refuse: bool = True)
 
     :param refuse: give ``None`` where that format refuses it.
     """
-    for name in names:
-        if not _fits(name, file):
+    for format_name in names:
+        if not _fits(format_name, file):
             continue
-        why = formats.describe(name).refuse
-        if refuse and why is not None and why(file):
+        refuses = formats.describe(format_name).refuse
+        if refuse and refuses is not None and refuses(file):
             return None
-        return name
+        return format_name
     return None
 
 
@@ -131,39 +137,39 @@ def _recognise(file: Source, names: list[str], *, refuse: bool = True) -> str | 
     """Find the first of some formats that recognises a file, whose first record may be
     longer than its beginning.
     """
-    found = _first_that_fits(file, names, refuse=refuse)
-    if found is None and file.look_further():
-        found = _first_that_fits(file, names, refuse=refuse)
-    return found
+    detected = _first_that_fits(file, names, refuse=refuse)
+    if detected is None and file.look_further():
+        detected = _first_that_fits(file, names, refuse=refuse)
+    return detected
 
 
 def _refusal(file: Source) -> str | None:
     """Say what a file is that is known and cannot be read, and what to do; ``None`` for any
     other.
     """
-    for refuse in dict.fromkeys(formats.describe(name).refuse for name in formats):
+    for refuse in dict.fromkeys(formats.describe(format_name).refuse for format_name in formats):
         if refuse is None:
             continue
-        why = refuse(file)
-        if why is not None:
-            return why
+        reason = refuse(file)
+        if reason is not None:
+            return reason
     return None
 
 
 def _detect_file(file: Source) -> str:
-    names, first = list_formats(), _asked_before_refusal()
-    found = _first_that_fits(file, first)
-    if found is None:
-        why = _refusal(file)
-        if why is not None:
-            file.fail(why)
+    names, asked_first = list_formats(), _asked_before_refusal()
+    detected = _first_that_fits(file, asked_first)
+    if detected is None:
+        reason = _refusal(file)
+        if reason is not None:
+            file.fail(reason)
         if "memlab" in file.first_keys:
             return "chatlog"
-        found = _first_that_fits(file, names[len(first) :])
-        if found == "chatlog" and file.head.lstrip()[:1] == "[":
-            found = None  # its records are lines
-    if found is not None:
-        return found
+        detected = _first_that_fits(file, names[len(asked_first) :])
+        if detected == "chatlog" and file.head.lstrip()[:1] == "[":
+            detected = None  # its records are lines
+    if detected is not None:
+        return detected
     if file.look_further():
         return _detect_file(file)
     file.fail(
@@ -175,16 +181,16 @@ def _detect_file(file: Source) -> str:
 
 def _detect_by_names(source: Source) -> str | None:
     """Find the format whose files are called as those of a folder."""
-    for name in list_formats():
-        about = formats.describe(name)
+    for format_name in list_formats():
+        about = formats.describe(format_name)
         if not about.files:
             continue
         for file in source.files(*about.files)[:1]:
             if about.by_name:
-                return name
+                return format_name
             with suppress(DataError):
-                if detect(file.path) == name:
-                    return name
+                if detect(file.path) == format_name:
+                    return format_name
     return None
 
 
@@ -208,13 +214,13 @@ class _Findings:
         if kind is not None:
             self.exports.setdefault(kind, file.name)
             return
-        why = _refusal(file)
-        if why is not None:
-            self.refusals[file.name] = why
+        reason = _refusal(file)
+        if reason is not None:
+            self.refusals[file.name] = reason
             return
-        other = _first_that_fits(file, others)
-        if other is not None:
-            self.alone.setdefault(other, file.name)
+        other_format = _first_that_fits(file, others)
+        if other_format is not None:
+            self.alone.setdefault(other_format, file.name)
 
 
 def _detect_export(source: Source) -> str:
@@ -223,32 +229,36 @@ def _detect_export(source: Source) -> str:
     Of many files the first are looked at, and some out of the rest.
     """
     files = without_sent_files(source.files())
-    names = list_formats()
-    exports = [name for name in names if formats.describe(name).kind == "export"]
-    others = [name for name in names if name not in exports]
+    format_names = list_formats()
+    exports = [
+        format_name
+        for format_name in format_names
+        if formats.describe(format_name).kind == "export"
+    ]
+    others = [format_name for format_name in format_names if format_name not in exports]
     findings = _Findings()
     step = max(1, len(files) // _PROBED)
     for file in (*files[:_PROBED], *files[_PROBED::step]):
         if file.size:
             findings.add(file, exports, others)
         file.forget()
-    found = findings.exports
-    if not found:
+    exports_found = findings.exports
+    if not exports_found:
         for file in source.files(unread=True):
-            why = _refusal(file)
-            if why is not None:
-                findings.refusals[file.name] = why
+            reason = _refusal(file)
+            if reason is not None:
+                findings.refusals[file.name] = reason
         _fail_without_export(source, files, findings)
-    if len(found) > 1:
+    if len(exports_found) > 1:
         source.fail(
-            f"holds exports of several tools: {_list_files(found)}. Give one of the files, or name "
-            "the format with --format"
+            f"holds exports of several tools: {_list_files(exports_found)}. Give one of the files, "
+            "or name the format with --format"
         )
-    return next(iter(found))
+    return next(iter(exports_found))
 
 
 def _list_files(found: dict[str, str]) -> str:
-    return "; ".join(f"{kind} ({name})" for kind, name in found.items())
+    return "; ".join(starmap("{} ({})".format, found.items()))
 
 
 def _fail_without_export(source: Source, files: list[Source], findings: _Findings) -> NoReturn:
@@ -260,12 +270,12 @@ def _fail_without_export(source: Source, files: list[Source], findings: _Finding
             "Give one of them"
         )
     refusals = findings.refusals.items()
-    for name, why in sorted(refusals, key=lambda refusal: "a web page" in refusal[1]):
-        source.fail(f"holds {name}, which {why}")
-    what = "a ZIP archive without a chat"
+    for name, reason in sorted(refusals, key=lambda refusal: "a web page" in refusal[1]):
+        source.fail(f"holds {name}, which {reason}")
+    nature = "a ZIP archive without a chat"
     if source.path.is_dir():
-        what = "a directory, expected a file, an export"
+        nature = "a directory, expected a file, an export"
     listed = "none that may hold text (unpack a ZIP in it)"
     if files:
         listed = ", ".join(file.name for file in files[:5])
-    source.fail(f"is {what} of a tool that is known; its first files are {listed}")
+    source.fail(f"is {nature} of a tool that is known; its first files are {listed}")

@@ -56,7 +56,9 @@ def normalise_role(value: Any) -> str | None:
     >>> [normalise_role(word) for word in ("Human", "gpt-4o", "tool_output", "customer", None)]
     ['user', 'assistant', 'tool', None, None]
     """
-    return _find_role(value.strip().lower()) if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return None
+    return _find_role(value.strip().lower())
 
 
 def turn_role(value: Any) -> str | None:
@@ -79,13 +81,13 @@ def is_plain_role_word(called: str) -> bool:
     >>> [is_plain_role_word(called) for called in ("ai", "AI", "Assistant", "Ai", "ChatGPT")]
     [True, True, True, False, False]
     """
-    is_name = called.istitle() and called not in _NOBODYS_NAMES
-    return not is_name and _PLAIN.fullmatch(called.lower()) is not None
+    is_capitalised = called.istitle() and called not in _NOBODYS_NAMES
+    return not is_capitalised and _PLAIN.fullmatch(called.lower()) is not None
 
 
 @lru_cache(1 << 12)
 def _find_role(called: str) -> str | None:
-    for role, form in _ROLES.items():
-        if re.fullmatch(form, called):
+    for role, pattern in _ROLES.items():
+        if re.fullmatch(pattern, called):
             return role
     return None

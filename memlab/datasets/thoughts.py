@@ -1,7 +1,7 @@
-"""Thoughts of a model that stand in the text of its answer, between tags, as models that reason write them.
+"""Thoughts of a model that stand in the text of its answer, between tags.
 
-An answer may also write about the tags. A pair within a sentence is a thought where the tags stand close
-around what is thought. A tag without its other half is one at the beginning of a line only.
+An answer may also write about the tags. A pair within a sentence is a thought where the tags stand
+close around what is thought. A tag without its other half is one at the beginning of a line only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _NEAR = 100
 
 
 def cut_thoughts(text: str) -> tuple[str, int]:
-    """Give the text of an answer without its thoughts, and how many there were; tags in code are text.
+    """Give the text of an answer without its thoughts, and how many there were.
+
+    Tags in code are text.
 
     >>> cut_thoughts("<think>A guess.</think>Yes, at six.")
     ('Yes, at six.', 1)
@@ -57,12 +59,16 @@ def _find_thoughts(text: str) -> Iterator[tuple[int, int]]:
     ends = _Ends(text)
     may_be_unopened = True
     place = line = 0
-    while mark := _MARK.search(text, place):
+    while True:
+        mark = _MARK.search(text, place)
+        if mark is None:
+            return
         start, place = mark.span()
         line = max(line, text.rfind("\n", line, start) + 1)
         before = text[max(line, start - _NEAR) : start]
         if mark["code"]:
-            may_be_unopened = may_be_unopened and "```" not in mark["code"]
+            if "```" in mark["code"]:
+                may_be_unopened = False
             continue
         if mark["unopened"]:
             begin, end = 0, None
@@ -78,29 +84,34 @@ def _find_thoughts(text: str) -> Iterator[tuple[int, int]]:
 
 
 class _Ends:
-    """The closing marks of a text, each kind of which is looked for once from where it was found last."""
+    """The closing marks of a text; each kind is looked for from where it was found last."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.next = dict[str, re.Match[str] | None]()
 
     def find_end(self, opening: re.Match[str], before: str) -> int | None:
-        """Give where the thought of an opening mark ends, ``None`` where the mark is only written about.
+        """Give where the thought of an opening mark ends.
 
         :param before: what stands before it in its line, behind the last thought.
+        :returns: ``None`` where the mark is only written about.
         """
         closing = self._find_closing(opening)
         begins_line = not before.strip()
+        if closing is None and begins_line:
+            return len(self.text)
         if closing is None:
-            return len(self.text) if begins_line else None
+            return None
         if begins_line or _SENTENCE_END.search(before.rstrip()):
             return closing.end()
         is_close_before = _FIRST_OF_THOUGHT.match(self.text, opening.end())
         is_close_behind = self.text[closing.start() - 1] not in " \t"
-        return closing.end() if is_close_before and is_close_behind else None
+        if is_close_before and is_close_behind:
+            return closing.end()
+        return None
 
     def _find_closing(self, opening: re.Match[str]) -> re.Match[str] | None:
-        kind = opening.lastgroup or ""
+        kind = str(opening.lastgroup)
         form = _ENDS.get(kind, "")
         if kind == "tag":
             form = rf"</{re.escape(opening['tag'].lower())}\s*>"

@@ -1,5 +1,6 @@
-"""Times as tools write them beside ISO 8601: objects, texts of e-mail, JavaScript and Go, and days that come first or
-months.
+"""Times as tools write them beside ISO 8601.
+
+These are objects, texts of e-mail, JavaScript and Go, and dates whose day or month comes first.
 
 Whether ``2/1/2026`` is in January or February is decided over all times of a file, see
 :func:`decide_date_order`.
@@ -12,7 +13,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -54,7 +55,10 @@ _NAMED_MONTH = re.compile(
     r"(?: (?P<last>\d{4}))?",
     re.IGNORECASE,
 )
-"""A time whose month is an English name, without commas; its year may stand at the end, as in Unix."""
+"""A time whose month is an English name, without commas.
+
+Its year may stand at the end, as in Unix.
+"""
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
     *("october", "november", "december"),
@@ -67,10 +71,14 @@ _MOST_KEPT = 4096
 
 
 def unwrap_time(value: Any) -> Any:
-    """Give the time in an object, as databases write it; ``None`` where it holds none, any other value as it is.
+    """Give the time in an object, as databases write it; any other value as it is.
 
-    >>> unwrap_time({"$date": {"$numberLong": "1769940000000"}}), unwrap_time({"seconds": 5, "nanos": 0})
-    ('1769940000000', 5.0)
+    :returns: ``None`` for an object that holds none.
+
+    >>> unwrap_time({"$date": {"$numberLong": "1769940000000"}})
+    '1769940000000'
+    >>> unwrap_time({"seconds": 5, "nanos": 0})
+    5.0
     """
     if not isinstance(value, dict):
         return value
@@ -85,13 +93,14 @@ def unwrap_time(value: Any) -> Any:
 
 def _add_nanoseconds(seconds: Any, about: dict[str, Any]) -> float | None:
     try:
-        whole = float(seconds)
+        timestamp = float(seconds)
     except ValueError:
         return None
     for key in _NANOSECONDS:
-        if isinstance(about.get(key), int):
-            whole += about[key] / 1e9
-    return whole
+        nanoseconds = about.get(key)
+        if isinstance(nanoseconds, int):
+            timestamp += nanoseconds / 1e9
+    return timestamp
 
 
 @lru_cache(maxsize=_MOST_KEPT)
@@ -114,24 +123,26 @@ def read_written_time(text: str, order: str | None = None) -> datetime | None:
         if found is not None:
             return found
     slashed = SLASHED.fullmatch(text)
-    return None if slashed is None else _read_slashed(slashed, order)
+    if slashed is None:
+        return None
+    return _read_slashed(slashed, order)
 
 
 def _read_iso(text: str) -> datetime | None:
-    plain = _ZONE_NAME.sub("", _GO_CLOCK.sub("", text))
-    year_first = _YEAR_FIRST.match(plain)
+    cleaned = _ZONE_NAME.sub("", _GO_CLOCK.sub("", text))
+    year_first = _YEAR_FIRST.match(cleaned)
     if year_first:
         year, month, day = year_first[1], year_first[2].zfill(2), year_first[3].zfill(2)
-        plain = f"{year}-{month}-{day}{_SHORT_HOUR.sub(' 0', plain[year_first.end() :])}"
-    plain = _UTC_NAME.sub("+00:00", _SPACED_OFFSET.sub("", plain))
-    ended = _MIDNIGHT.search(plain)
+        cleaned = f"{year}-{month}-{day}{_SHORT_HOUR.sub(' 0', cleaned[year_first.end() :])}"
+    cleaned = _UTC_NAME.sub("+00:00", _SPACED_OFFSET.sub("", cleaned))
+    ended = _MIDNIGHT.search(cleaned)
     if ended:
-        plain = _MIDNIGHT.sub("00", plain)
+        cleaned = _MIDNIGHT.sub("00", cleaned)
     # Without separators only a day is read as ISO 8601: 1701011221530 would be the year 1701.
-    if plain.isdecimal() and len(plain) != len("20260301"):
+    if cleaned.isdecimal() and len(cleaned) != len("20260301"):
         return None
     try:
-        return datetime.fromisoformat(plain) + timedelta(days=bool(ended))
+        return datetime.fromisoformat(cleaned) + timedelta(days=bool(ended))
     except (ValueError, OverflowError):
         return None
 
@@ -150,29 +161,45 @@ def _read_named_month(text: str) -> datetime | None:
     """Read a time whose month is an English name."""
     if not re.match(r"[A-Za-z]{3,}|\d{1,2}(?:[a-z]{2}|\.)?[ -][A-Za-z]{3}", text):
         return None
-    plain = _ZONE_NAME.sub("", text).replace(",", " ").replace(" at ", " ")
-    plain = " ".join(_HALF.sub(_spell_half, plain).split())
-    found = _NAMED_MONTH.fullmatch(plain)
-    if found is None or (found["year"] is None) == (found["last"] is None):
+    cleaned = _ZONE_NAME.sub("", text).replace(",", " ").replace(" at ", " ")
+    cleaned = " ".join(_HALF.sub(_spell_half, cleaned).split())
+    found = _NAMED_MONTH.fullmatch(cleaned)
+    if found is None:
         return None
-    month, day = found["one"].lower(), found["two"].lower()
+    parts = found.groupdict("")
+    if bool(parts["year"]) == bool(parts["last"]):
+        return None
+    year = int(parts["year"] + parts["last"])  # one of which is there
+    month, day = parts["one"].lower(), parts["two"].lower()
     if month[0].isdecimal():
         month, day = day, month
-    number = _MONTH_NUMBERS.get(month.rstrip("."))
-    hour = _read_hour(int(found["hour"] or 0), found["half"] or "")
-    if number is None or hour is None or not day[0].isdecimal():
+    month_number = _MONTH_NUMBERS.get(month.rstrip("."))
+    hour = _read_hour(_read_number(parts["hour"]), parts["half"])
+    if month_number is None or hour is None or not day[0].isdecimal():
         return None
-    date = int(found["year"] or found["last"]), number, int(day.rstrip("stndrh."))
-    fraction = (found["fraction"] or "").ljust(6, "0")
-    clock = hour, int(found["minute"] or 0), int(found["second"] or 0), int(fraction)
+    day_number = int(day.rstrip("stndrh."))
+    minute = _read_number(parts["minute"])
+    second = _read_number(parts["second"])
+    microsecond = int(parts["fraction"].ljust(6, "0"))
+    date = year, month_number, day_number
     try:
-        return datetime(*date, *clock, tzinfo=_read_zone(found))
+        return datetime(*date, hour, minute, second, microsecond, tzinfo=_read_zone(parts))
     except ValueError:
         return None
 
 
+def _read_number(text: str) -> int:
+    """Read a number; one that is not there is 0."""
+    if not text:
+        return 0
+    return int(text)
+
+
 def _read_hour(hour: int, half: str) -> int | None:
-    """Give the hour of a day by its half, ``a``, ``p`` or empty; ``None`` where the half has no such hour."""
+    """Give the hour of a day by its half, ``a``, ``p`` or empty.
+
+    :returns: ``None`` where the half has no such hour.
+    """
     if not half:
         return hour
     if not 1 <= hour <= 12:
@@ -181,20 +208,22 @@ def _read_hour(hour: int, half: str) -> int | None:
     return hour % 12 + afternoon
 
 
-def _read_zone(found: re.Match[str]) -> timezone | None:
+def _read_zone(parts: dict[str, str]) -> timezone | None:
     """Give the zone of a time whose month is named, ``None`` where it has none."""
-    if not found["zone"]:
+    if not parts["zone"]:
         return None
-    hours = int(found["hours"] or found["other_hours"] or 0)
-    minutes = int(found["minutes"] or found["other_minutes"] or 0)
-    shift = timedelta(hours=hours, minutes=minutes)
-    if "-" in (found["sign"], found["other_sign"]):
-        shift = -shift
-    return timezone(shift)
+    # Of the two forms of a zone one is there.
+    hours = _read_number(parts["hours"] + parts["other_hours"])
+    minutes = _read_number(parts["minutes"] + parts["other_minutes"])
+    offset = timedelta(hours=hours, minutes=minutes)
+    if "-" in (parts["sign"], parts["other_sign"]):
+        offset = -offset
+    return timezone(offset)
 
 
 def _spell_half(half: re.Match[str]) -> str:
-    return f" {half[1] or half[2]}m"
+    letter = "".join(half.groups(""))
+    return f" {letter}m"
 
 
 def _read_slashed(slashed: re.Match[str], order: str | None) -> datetime | None:
@@ -202,26 +231,29 @@ def _read_slashed(slashed: re.Match[str], order: str | None) -> datetime | None:
 
     A date that only one order can read is read so.
     """
-    day, month = int(slashed["first"]), int(slashed["second"])
-    month_first = order == "mdy" and slashed["between"] == "/"
+    parts = slashed.groupdict("")
+    day, month = int(parts["first"]), int(parts["second"])
+    is_month_first = False
     if max(day, month) > 12:
-        month_first = month > 12
-    elif order is None and slashed["between"] == "/" and day != month:
-        return None
-    if month_first:
+        is_month_first = month > 12
+    elif parts["between"] == "/":
+        is_month_first = order == "mdy"
+        if order is None and day != month:
+            return None
+    if is_month_first:
         day, month = month, day
-    hour, half = int(slashed["hour"] or 0), (slashed["half"] or "").lower()
-    if half:
+    hour = _read_number(parts["hour"])
+    if parts["half"]:
         hour = hour % 12
-        if half.startswith("p"):
+        if parts["half"].lower().startswith("p"):
             hour += 12
-    year = int(slashed["year"])
+    minute = _read_number(parts["minute"])
+    second = _read_number(parts["seconds"])
+    year = int(parts["year"])
     if year < 100:
         year += 2000
     try:
-        return datetime(
-            year, month, day, hour, int(slashed["minute"] or 0), int(slashed["seconds"] or 0)
-        )
+        return datetime(year, month, day, hour, minute, second)
     except ValueError:
         return None
 
@@ -243,36 +275,48 @@ def decide_date_order(dates: Iterable[re.Match[str]]) -> tuple[str, str]:
         days = [int(date[place]) for date in listed if int(date[place]) > 12]
         if days:
             return order, f"the number {days[0]} can only be a day"
-    back = {order: _count_steps_back(listed, order) for order in ("dmy", "mdy")}
-    if back["dmy"] != back["mdy"]:
-        return min(back, key=back.__getitem__), "so they stand in order of time"
-    if any((date["half"] or "").isupper() for date in listed):
-        return "mdy", "AM and PM are written as in the United States, nothing else says it"
+    back_by_day = _count_steps_back(listed, "dmy")
+    back_by_month = _count_steps_back(listed, "mdy")
+    if back_by_day < back_by_month:
+        return "dmy", "so they stand in order of time"
+    if back_by_month < back_by_day:
+        return "mdy", "so they stand in order of time"
+    for date in listed:
+        if date["half"] and date["half"].isupper():
+            return "mdy", "AM and PM are written as in the United States, nothing else says it"
     return "dmy", "nothing says it"
 
 
 def _count_steps_back(dates: list[re.Match[str]], order: str) -> int:
-    times = [time for date in dates if (time := _read_slashed(date, order))]
+    times = filter(None, [_read_slashed(date, order) for date in dates])
     return sum(later < earlier for earlier, later in pairwise(times))
 
 
 def find_written_dates(file: Source) -> list[re.Match[str]]:
-    """Find the dates of a file that can be read with the day or the month first, where they are a whole value."""
+    """Find the dates of a file that can be read with the day or the month first.
+
+    Each is a whole value, not a part of a longer text.
+    """
     if file.is_parquet:
-        cells = file.read_table().select(pl.col(pl.String)).iter_rows()
-        texts = (cell for row in cells for cell in row if cell)
-        found = [date for text in texts if (date := SLASHED.fullmatch(text))]
+        columns = file.read_table().select(pl.col(pl.String))
+        texts = filter(None, chain.from_iterable(columns.iter_rows()))
+        written: Iterable[re.Match[str]] = filter(None, map(SLASHED.fullmatch, texts))
     else:
         with file.open() as stream:
-            found = list(_WHOLE_VALUE.finditer(stream.read().decode("utf-8", "replace")))
-    return [date for date in found if date["between"] == "/"]
+            text = stream.read().decode("utf-8", "replace")
+        written = _WHOLE_VALUE.finditer(text)
+    return [date for date in written if date["between"] == "/"]
 
 
 def decide_order_of_files(source: Source) -> str:
-    """Decide whether the day or the month stands first in the dates of all that is read, which an issue says."""
-    dates = [date for file in source.members or [source] for date in find_written_dates(file)]
-    order, why = decide_date_order(dates)
+    """Decide whether the day or the month stands first in the dates of all that is read.
+
+    An issue says so.
+    """
+    files = source.members or [source]
+    dates = chain.from_iterable(map(find_written_dates, files))
+    order, reason = decide_date_order(dates)
     first = {"dmy": "the day", "mdy": "the month"}[order]
     action = f"read with {first} first; date_order= settles it"
-    source.note("dates such as 2/1/2026", why, action)
+    source.note("dates such as 2/1/2026", reason, action)
     return order

@@ -1,4 +1,7 @@
-"""Texts that stand under keys which a reader does not know: they are counted, so that none is lost in silence."""
+"""Texts that stand under keys which a reader does not know.
+
+They are counted, so that none is lost in silence.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ _ABOUT = frozenset(
         *("instructions", "system", "system_prompt"),  # which are counted where they are read
     )
 )
-"""Keys of texts about a conversation, a person or a tool, beside its messages: nobody said these."""
+"""Keys of texts about a conversation, a person or a tool, beside its messages.
+
+Nobody said these.
+"""
 _NAMES = frozenset(("name",))
 """Keys of texts that nobody said also within a message."""
 _WORD = re.compile(r"\S*[^\W\d_]\S*")
@@ -36,7 +42,9 @@ def count_unread_texts(
     *,
     around: bool = False,
 ) -> None:
-    """Count the texts of three words or more in a record that its reader has not read, by their keys.
+    """Count the texts of three words or more in a record that its reader has not read.
+
+    They are counted by their keys.
 
     :param read: dotted paths of what was read, or is counted elsewhere.
     :param spoken: all that was read of it: what a second key repeats is not lost.
@@ -58,9 +66,9 @@ def list_unread_keys(
     if isinstance(record, dict):
         unsaid = _ABOUT if around else _NAMES
         for key, value in record.items():
-            inner = f"{path}.{key}" if path else str(key)
-            if inner not in read and key not in unsaid:
-                yield from list_unread_keys(value, read, spoken, inner, around=around)
+            dotted_path = f"{path}.{key}" if path else str(key)
+            if dotted_path not in read and key not in unsaid:
+                yield from list_unread_keys(value, read, spoken, dotted_path, around=around)
     elif isinstance(record, list):
         for value in record:
             yield from list_unread_keys(value, read, spoken, path, around=around)
@@ -88,11 +96,11 @@ def join_texts(value: Any) -> str:
     """Join all texts in a value, a line each."""
     texts, waiting = list[str](), [value]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            texts.append(each)
-        elif isinstance(each, dict):
-            waiting += each.values()
-        elif isinstance(each, list):
-            waiting += each
+        element = waiting.pop()
+        if isinstance(element, str):
+            texts.append(element)
+        elif isinstance(element, dict):
+            waiting += element.values()
+        elif isinstance(element, list):
+            waiting += element
     return "\n".join(texts)

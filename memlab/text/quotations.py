@@ -1,6 +1,7 @@
-"""Words of others in a message: lines that are marked as quotes, pasted chats, and what an introduction gives away.
+"""Words of others in a message.
 
-Marks (``>``, quotation marks, the header of a pasted message) count in every language; introductions
+They stand in lines that are marked as quotes, in pasted chats, and behind an introduction. Marks
+(``>``, quotation marks, the header of a pasted message) count in every language; introductions
 ("Knut wrote:", "Lyrics:", "Translate to French:") are those of English.
 """
 
@@ -27,7 +28,10 @@ _FORWARDED = re.compile(
     r"(?im)^[ \t]*(?:-{3,} ?(?:forwarded|original) message ?-{3,}|begin forwarded message:"
     r"|(?:fwd?|fw|forwarded)(?: message)?:)\s*(?P<said>\S(?s:.*\S)?)"
 )
-"""What mail programs and people write before a message that they pass on: all that follows is another's."""
+"""What mail programs and people write before a message that they pass on.
+
+All that follows is another's.
+"""
 _LABELLED = re.compile(
     r"(?m)(?:^|(?<=[.!?…] ))(?P<by>[A-Z][\w'’-]*(?: [A-Z][\w'’.-]*){0,2}):[ \t]+(?P<said>\S.*)$"
 )
@@ -64,11 +68,13 @@ _INTRODUCTIONS = (
     rf"(?i:(?:please |can you |could you )*\b(?:{_WORKED_ON})\b[^\n:.!?]{{0,60}})",
     rf"(?i:[^\n:.!?]{{0,60}}\b(?:{_GENRES})\b[^\n:.!?]{{0,40}})",
     rf"[^\n:.!?]{{1,60}}\b(?:{_REPORTS})\b(?: [^\n:.!?]{{1,30}})?",
-    r"(?i:[^\n:.!?]{0,30}\b(?:message|text|mail|e-?mail|letter|note|post|card) (?:from|by|of)\b[^\n:.!?]{1,40})",
+    r"(?i:[^\n:.!?]{0,30}\b(?:message|text|mail|e-?mail|letter|note|post|card) (?:from|by|of)\b"
+    r"[^\n:.!?]{1,40})",
     rf"(?i:(?:my|our|his|her|their|the) (?:[\w-]+ )?(?:{_PEOPLE}))",
 )
 _INTRODUCED = re.compile(
-    rf"(?m)(?:^|(?<=[.!?…] ))(?P<by>{'|'.join(_INTRODUCTIONS)}):(?=\s)\s*(?P<said>\S.*(?:\n(?!\n).+)*)"
+    rf"(?m)(?:^|(?<=[.!?…] ))(?P<by>{'|'.join(_INTRODUCTIONS)}):(?=\s)\s*"
+    r"(?P<said>\S.*(?:\n(?!\n).+)*)"
 )
 _FORMS = (_MARKED, _PASTED, _FORWARDED, _IN_MARKS, _LABELLED, _INTRODUCED)
 """All forms that words of others have; the last group of each holds these words."""
@@ -83,7 +89,8 @@ def find_quotations(
     """Find the parts of a message that are somebody else's words, each as it stands in the message.
 
     :param speaker: who wrote the message: a line that begins with their own name is theirs.
-    :param people: who else takes part, in lower case: a line that begins with such a name is theirs.
+    :param people: who else takes part, in lower case: a line that begins with such a name is
+        theirs.
 
     >>> find_quotations("> I live in Narvik.\\nReally? That far north!")
     ['I live in Narvik.']
@@ -92,61 +99,63 @@ def find_quotations(
     >>> find_quotations("Update: I live in Hamar now.", speaker="Tove")
     []
     """
-    found = [_span(part) for part in _MARKED.finditer(text)]
-    found += _pasted_messages(text, speaker)
-    found += [_span(part) for part in _FORWARDED.finditer(text)]
-    found += _in_quotation_marks(text)
+    spans = list(map(_span, _MARKED.finditer(text)))
+    spans += _pasted_messages(text, speaker)
+    spans += map(_span, _FORWARDED.finditer(text))
+    spans += _in_quotation_marks(text)
     if ":" in text:
-        found += _labelled(text, speaker, people)
+        spans += _labelled(text, speaker, people)
     if ":" in text and language == "en":
-        found += _introduced(text)
-    parts = [text[start:end] for start, end in _without_parts_of_others(found)]
-    return list(dict.fromkeys(parts))
+        spans += _introduced(text)
+    quotations = [text[start:end] for start, end in _without_parts_of_others(spans)]
+    return list(dict.fromkeys(quotations))
 
 
 def remove_quotations(text: str, quoted: list[str]) -> str:
-    """Give what is left of a text without its quotations; an introduction stays, which tells whose they are.
+    """Give what is left of a text without its quotations.
+
+    An introduction stays, which tells whose they are.
 
     >>> remove_quotations("> I live in Narvik.\\nReally?", ["I live in Narvik."])
     'Really?'
     """
-    kept, place = list[str](), 0
+    kept_parts, reached = list[str](), 0
     for start, end in sorted(_locate(text, set(quoted))):
-        if start >= place:
-            kept.append(text[place:start])
-        place = max(place, end)
-    own = " ".join([*kept, text[place:]])
-    lines = [line.strip().lstrip(">").strip() for line in own.splitlines()]
-    return "\n".join(line for line in lines if line)
+        if start >= reached:
+            kept_parts.append(text[reached:start])
+        reached = max(reached, end)
+    own_text = " ".join([*kept_parts, text[reached:]])
+    lines = [line.strip().lstrip(">").strip() for line in own_text.splitlines()]
+    return "\n".join(filter(None, lines))
 
 
 def _locate(text: str, quoted: set[str]) -> list[Span]:
     """Find where quotations stand in a text: where they look like some, else everywhere."""
-    found = []
+    located = []
     elsewhere = set(quoted)
-    for form in _FORMS:
-        for part in form.finditer(text):
-            start, end = _span(part)
+    for pattern in _FORMS:
+        for matched in pattern.finditer(text):
+            start, end = _span(matched)
             if text[start:end] in quoted:
-                found.append((start, end))
+                located.append((start, end))
                 elsewhere.discard(text[start:end])
-    for said in elsewhere:
-        found += [part.span() for part in re.finditer(re.escape(said), text)]
-    return found
+    for quotation in elsewhere:
+        located += map(re.Match.span, re.finditer(re.escape(quotation), text))
+    return located
 
 
 def _span(part: re.Match[str]) -> Span:
     """Give where the last group of a match stands, without the white space behind it."""
-    group = part.lastindex or 0
-    start = part.start(group)
-    return start, start + len(part[group].rstrip())
+    group_number = part.lastindex or 0
+    start = part.start(group_number)
+    return start, start + len(part[group_number].rstrip())
 
 
 def _pasted_messages(text: str, speaker: str) -> Iterator[Span]:
-    own = speaker.strip().casefold()
+    own_name = speaker.strip().casefold()
     for header in _PASTED.finditer(text):
-        before = text[header.start() : header.start(1)].casefold()
-        if not own or own not in before:
+        heading = text[header.start() : header.start(1)].casefold()
+        if not own_name or own_name not in heading:
             yield _span(header)
 
 
@@ -154,28 +163,34 @@ def _in_quotation_marks(text: str) -> Iterator[Span]:
     """Find sentences between quotation marks in which somebody speaks of themselves."""
     for marked in _IN_MARKS.finditer(text):
         start, end = _span(marked)
-        part = text[start:end]
-        if len(part.split()) >= _WORDS_OF_A_QUOTE and _FIRST_PERSON.search(part):
+        sentence = text[start:end]
+        if len(sentence.split()) >= _WORDS_OF_A_QUOTE and _FIRST_PERSON.search(sentence):
             yield start, end
 
 
 def _labelled(text: str, speaker: str, people: Collection[str]) -> Iterator[Span]:
-    """Find what stands behind the names of others: of who takes part, of a pasted dialogue, or of a tale's people."""
-    lines = list(_LABELLED.finditer(text))
-    if not lines:
+    """Find what stands behind the names of others.
+
+    These are names of who takes part, of a pasted dialogue, or of a tale's people.
+    """
+    labelled = list(_LABELLED.finditer(text))
+    if not labelled:
         return
-    own = speaker.strip().casefold()
-    names = {line["by"].casefold() for line in lines}
-    is_dialogue = len(names) > 1 and len(lines) == len(text.strip().splitlines())
-    tale = _find_tale(text)
-    for line in lines:
-        name = line["by"].casefold()
-        if name != own and (name in people or is_dialogue or line.start() >= tale):
+    own_name = speaker.strip().casefold()
+    labels = {line["by"].casefold() for line in labelled}
+    is_dialogue = len(labels) > 1 and len(labelled) == len(text.strip().splitlines())
+    tale_start = _find_tale(text)
+    for line in labelled:
+        label = line["by"].casefold()
+        if label != own_name and (label in people or is_dialogue or line.start() >= tale_start):
             yield _span(line)
 
 
 def _find_tale(text: str) -> int:
-    """Give from where on labels are those of a tale ("Write a story. Hero: …"): the end of the text without one."""
+    """Give from where on labels are those of a tale ("Write a story. Hero: …").
+
+    It is the end of a text without one.
+    """
     for sentence in _SENTENCE.finditer(text):
         verb = _TELL.search(text, *sentence.span())
         if verb is None:
@@ -187,12 +202,15 @@ def _find_tale(text: str) -> int:
 
 
 def _introduced(text: str) -> Iterator[Span]:
-    """Find what stands behind the colon of an introduction and begins with a sentence in the first person."""
-    for part in _INTRODUCED.finditer(text):
-        first = _FIRST_SENTENCE.match(part["said"])
-        is_own = _OWN_WORDS.search(part["by"])
-        if first and _FIRST_PERSON.search(first[0]) and not is_own:
-            yield _span(part)
+    """Find what stands behind the colon of an introduction.
+
+    It begins with a sentence in the first person.
+    """
+    for introduced in _INTRODUCED.finditer(text):
+        sentence = _FIRST_SENTENCE.match(introduced["said"])
+        is_own = _OWN_WORDS.search(introduced["by"])
+        if sentence and _FIRST_PERSON.search(sentence[0]) and not is_own:
+            yield _span(introduced)
 
 
 def _without_parts_of_others(found: Iterable[Span]) -> list[Span]:
@@ -205,4 +223,4 @@ def _without_parts_of_others(found: Iterable[Span]) -> list[Span]:
         if end > reached:
             kept.add((start, end))
             reached = end
-    return [span for span in spans if span in kept]
+    return list(filter(kept.__contains__, spans))

@@ -1,4 +1,4 @@
-"""Which messages of an export are read: the branch that is shown, and the newest copy of a conversation."""
+"""Which messages of an export are read: the branch that is shown, and of copies the newest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import Any
 
 from memlab.datasets.fields import BadField, Record, Report, parse_time, place_in_zone
-from memlab.datasets.importers.loose_json import first_field
+from memlab.datasets.importers.loose_json import first_field, first_filled, get_nested, get_objects
 from memlab.datasets.importers.message_fields import (
     describe_version,
     read_message_id,
@@ -22,43 +22,67 @@ MOST_GAPS = 500
 
 
 def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], Any]) -> list[str]:
-    """Give the nodes of a tree from the root to the current one; where that is not there, to the newest leaf.
+    """Give the nodes of a tree from the root to the current one.
 
-    Where a node is missing, the newest branch of the older nodes that do not hang on it stands
-    before what does.
+    Where that is not there, they lead to the newest leaf. Where a node is missing, the newest
+    branch of the older nodes that do not hang on it stands before what does.
 
     :param parents: node to its parent, in the order of the file.
     :param age: a function of a node by which leaves are compared.
     """
-    branch, left, root = list[str](), parents, parents.get(min(parents, key=age, default=""))
+    branch = list[str]()
+    waiting = parents
+    root = parents.get(min(parents, key=age, default=""))
     for _ in range(MOST_GAPS):
-        if not (isinstance(current, str) and current in left):
-            answered = {parent for parent in left.values() if isinstance(parent, str)}
-            # max gives the first of equals, and of equals the last of the file is the newest.
-            current = max(
-                (key for key in reversed(left) if key not in answered), key=age, default=""
-            )
-        path: dict[str, None] = {}
-        while isinstance(current, str) and current in left and current not in path:
-            path[current] = None
-            current = left[current]
-        top = current if isinstance(current, str) else None
-        if branch and top in parents:  # a side branch of what is there already
+        path, missing = _climb(waiting, current)
+        if not path:
+            path, missing = _climb(waiting, _find_newest_leaf(waiting, age))
+        if branch and missing in parents:  # a side branch of what is there already
             break
-        branch = list(path)[::-1] + branch
-        if not path or top in (None, root) or top in parents:
+        branch = [*reversed(path), *branch]
+        if not path or missing in parents or missing in (None, root):
             break
-        older = {
-            key: parent for key, parent in left.items() if parent != current and key not in path
-        }
-        left = {key: parent for key, parent in older.items() if age(key) <= age(branch[0])}
+        beginning = age(branch[0])
+        older = dict[str, Any]()
+        for node_id, parent in waiting.items():
+            if parent == missing or node_id in path:
+                continue
+            if age(node_id) <= beginning:
+                older[node_id] = parent
+        waiting = older
+        current = missing
     return branch
+
+
+def _find_newest_leaf(parents: dict[str, Any], age: Callable[[str], Any]) -> str:
+    leaves = dict.fromkeys(reversed(parents))
+    for parent in parents.values():
+        if isinstance(parent, str):
+            leaves.pop(parent, None)
+    # max gives the first of equals, and of equals the last of the file is the newest.
+    return max(leaves, key=age, default="")
+
+
+def _climb(parents: dict[str, Any], current: Any) -> tuple[dict[str, None], str | None]:
+    """Give the nodes from one up to the first whose parent is not there, and the id of that parent.
+
+    It is ``None`` for a node that names none.
+    """
+    path = dict[str, None]()
+    while isinstance(current, str) and current in parents and current not in path:
+        path[current] = None
+        current = parents[current]
+    if isinstance(current, str):
+        return path, current
+    return path, None
 
 
 _PARENTS = (
     *("parentId", "parent_id", "parentMessageId", "parent_message_id", "parent_message_uuid"),
     *("parent", "parentUuid"),
 )
+_PARENT_KEYS = frozenset(_PARENTS)
+_UNDATED = (0.0, 0)
 _UNNAMED = "\ufffd"
 """What ids begin with that messages without one are given: a character that no tool writes."""
 
@@ -89,49 +113,54 @@ def find_branch(listed: list[Any], current: str = "") -> Branch | None:
     >>> [message["id"] for message in find_branch(said).branch]
     ['q', 'b']
     """
-    named = list(_flatten_children(listed))
-    by_id: dict[str, Any] = {}
-    for own, each in named:
-        if own not in by_id or describe_version(each) >= describe_version(by_id[own]):
-            by_id[own] = each
+    identified = list(_flatten_children(listed))
+    by_id = dict[str, Any]()
+    for own_id, message in identified:
+        other = by_id.get(own_id)
+        if other is None or describe_version(message) >= describe_version(other):
+            by_id[own_id] = message
     parents = link_to_parents(by_id)
-    linked = any(parents[own] in by_id and _names_parent(each) for own, each in by_id.items())
-    if not linked:
+    named = [parents[own_id] for own_id, message in by_id.items() if _names_parent(message)]
+    if by_id.keys().isdisjoint(named):
         return None
     ages = date_messages(by_id, parents)
     if current:
         current = _find_unnamed_behind(by_id).get(current, current)
-    shown = dict.fromkeys(newest_branch(parents, current, ages.__getitem__))
-    left = [each for own, each in by_id.items() if own not in shown]
-    return Branch([by_id[own] for own in shown], left, len(named) - len(by_id))
+    branch = newest_branch(parents, current, ages.__getitem__)
+    others = by_id.copy()
+    shown = list(map(others.pop, branch))
+    return Branch(shown, list(others.values()), len(identified) - len(by_id))
 
 
 def _flatten_children(listed: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Give messages that hold those after them (LibreChat's recursive export) as a list, each after its parent.
+    """Give messages that hold those after them as a list, each after its parent.
+
+    LibreChat's recursive export has them so.
 
     :returns: the id of each, made up where it has none, and the message.
     """
     waiting = listed[::-1]
     place = 0
     while waiting:
-        each = waiting.pop()
-        own = name_message(read_message_id(each), place)
+        message = waiting.pop()
+        own_id = name_message(read_message_id(message), place)
         place += 1
-        inner = each.get("children") if isinstance(each, dict) else None
-        if isinstance(inner, list) and any(isinstance(child, dict) for child in inner):
-            waiting += [
-                {"parentId": own} | child for child in inner[::-1] if isinstance(child, dict)
-            ]
-        yield own, each
+        for child in reversed(get_objects(message, "children")):
+            waiting.append({"parentId": own_id} | child)
+        yield own_id, message
 
 
 def name_message(given: str, place: int) -> str:
     """Give the id of a message, made up of its place where it has none."""
-    return given or f"{_UNNAMED}{place}"
+    if given:
+        return given
+    return f"{_UNNAMED}{place}"
 
 
-def _names_parent(each: Any) -> bool:
-    return isinstance(each, dict) and any(key in each for key in _PARENTS)
+def _names_parent(message: Any) -> bool:
+    if not isinstance(message, dict):
+        return False
+    return not _PARENT_KEYS.isdisjoint(message)
 
 
 def link_to_parents(by_id: dict[str, Any]) -> dict[str, Any]:
@@ -148,33 +177,44 @@ def link_to_parents(by_id: dict[str, Any]) -> dict[str, Any]:
     """
     behind = _find_unnamed_behind(by_id)
     beginning = behind.get("")
-    parents, before = dict[str, Any](), ""
-    for own, each in by_id.items():
-        named = first_field(each, *_PARENTS) if _names_parent(each) else before
-        is_known = named in by_id and named != own
-        if own.startswith(_UNNAMED):
-            parents[own] = named if is_known else before or None
-        elif named == before or (not is_known and before == beginning):
-            parents[own] = before or None
-        elif named == own:
-            parents[own] = None
+    parents = dict[str, Any]()
+    previous = ""
+    for own_id, message in by_id.items():
+        before = previous or None
+        named = previous
+        if _names_parent(message):
+            named = first_field(message, *_PARENTS)
+        is_known = named in by_id and named != own_id
+        if own_id.startswith(_UNNAMED):
+            parents[own_id] = before
+            if is_known:
+                parents[own_id] = named
+        elif named == previous or (not is_known and previous == beginning):
+            parents[own_id] = before
+        elif named == own_id:
+            parents[own_id] = None
+        elif named:
+            parents[own_id] = behind.get(named, named)
         else:
-            parents[own] = behind.get(named, named or None)
-        before = own
+            parents[own_id] = beginning
+        previous = own_id
     return parents
 
 
 def _find_unnamed_behind(by_id: dict[str, Any]) -> dict[str, str]:
-    """Give the last of the messages without an id that follow each message, and of those at the beginning."""
+    """Give the last of the messages without an id that follow each message.
+
+    Of those at the beginning of the list it stands under an empty id.
+    """
     behind = dict[str, str]()
     followed: str | None = ""
-    for own, each in by_id.items():
-        if not own.startswith(_UNNAMED):
-            followed = own
-        elif first_field(each, *_PARENTS) in by_id:
+    for own_id, message in by_id.items():
+        if not own_id.startswith(_UNNAMED):
+            followed = own_id
+        elif first_field(message, *_PARENTS) in by_id:
             followed = None
         elif followed is not None:
-            behind[followed] = own
+            behind[followed] = own_id
     return behind
 
 
@@ -184,33 +224,40 @@ def date_messages(by_id: dict[str, Any], parents: dict[str, Any]) -> dict[str, t
     One without a time has that of its parent.
     """
     ages = dict[str, tuple[float, int]]()
-    for place, (own, each) in enumerate(by_id.items()):
-        ages[own] = (_read_age(each) or ages.get(parents[own], (0.0, 0))[0], place)
+    for place, (own_id, message) in enumerate(by_id.items()):
+        seconds = _read_age(message)
+        if not seconds:
+            seconds, _ = ages.get(parents[own_id], _UNDATED)
+        ages[own_id] = seconds, place
     return ages
 
 
-def _read_age(each: Any) -> float:
-    """Give the time of a message in seconds, by which leaves are compared; the same for all without one."""
+def _read_age(message: Any) -> float:
+    """Give the time of a message in seconds, by which leaves are compared.
+
+    It is the same for all without one.
+    """
     with suppress(BadField, ValueError, OverflowError, OSError):
-        when = parse_time(read_time_value(each), "timestamp")
-        return place_in_zone(when, UTC, None).timestamp()
+        written = parse_time(read_time_value(message), "timestamp")
+        return place_in_zone(written, UTC, None).timestamp()
     return 0.0
 
 
 def read_newest_conversations(
     source: Source, label: str, read: Callable[[Record], Iterable[Any]]
 ) -> Iterator[Any]:
-    """Give what a function makes of each value of the members; one that is bad is rejected as a whole.
+    """Give what a function makes of each value of the members.
 
-    Of a conversation that several exports hold, the newest copy is read.
+    One that is bad is rejected as a whole. Of a conversation that several exports hold, the newest
+    copy is read.
     """
-    # Of a single file nothing is newer.
-    looked_through = source.members if len(source.members) > 1 else []
-    apart = [replace(file, report=Report()) for file in looked_through]
-    newest = newest_versions(raw for file in apart for _, raw in file.values())
+    newest = dict[str, tuple[str, int]]()
+    if len(source.members) > 1:  # of a single file nothing is newer
+        apart = [replace(file, report=Report()) for file in source.members]
+        newest = newest_versions(raw for file in apart for _, raw in file.values())
     for file, number, raw in source.member_values():
-        key, version = conversation_version(raw)
-        if version < newest.get(key, version):
+        conversation, version = conversation_version(raw)
+        if version < newest.get(conversation, version):
             source.drop("older versions of conversations")
             continue
         with file.record(f"{label} {number}", raw):
@@ -218,25 +265,31 @@ def read_newest_conversations(
 
 
 def conversation_version(raw: Any) -> tuple[str, tuple[str, int]]:
-    """Give the id of a conversation with all its branches, and when it was changed with how many messages it has.
+    """Give the id of a conversation with all its branches, and its version.
+
+    That is when it was changed, and how many messages it has.
 
     >>> conversation_version({"id": "c1", "update_time": 1772355600, "mapping": {"m1": {}}})
     ('c1', ('1772355600', 1))
     """
-    about = raw if isinstance(raw, dict) else {}
-    tree = about.get("mapping") or about.get("chat_messages")
-    key = about.get("conversation_id") or about.get("uuid") or about.get("id")
-    changed = about.get("update_time") or about.get("updated_at") or ""
-    return (
-        (str(key), (str(changed), len(tree)))
-        if key and isinstance(tree, (dict, list))
-        else ("", ("", 0))
-    )
+    own_id = first_filled(raw, "conversation_id", "uuid", "id")
+    messages = get_nested(raw, "mapping")
+    if not messages:
+        messages = get_nested(raw, "chat_messages")
+    if own_id is None or not isinstance(messages, (dict, list)):
+        return "", ("", 0)
+    changed = first_filled(raw, "update_time", "updated_at")
+    if changed is None:
+        changed = ""
+    return str(own_id), (str(changed), len(messages))
 
 
 def newest_versions(values: Iterable[Any]) -> dict[str, tuple[str, int]]:
-    """Give the newest version of each conversation of several exports, see :func:`conversation_version`."""
-    newest: dict[str, tuple[str, int]] = {}
-    for key, version in map(conversation_version, values):
-        newest[key] = max(version, newest.get(key, version))
+    """Give the newest version of each conversation of several exports.
+
+    See :func:`conversation_version`.
+    """
+    newest = dict[str, tuple[str, int]]()
+    for conversation, version in map(conversation_version, values):
+        newest[conversation] = max(version, newest.get(conversation, version))
     return newest

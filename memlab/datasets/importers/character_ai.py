@@ -36,8 +36,8 @@ def read_character_ai_export(source: Source) -> Iterator[Message]:
     """Read every chat as a session of one scope; the character is the assistant."""
     for file in source.members:
         number = 0
-        for _, raw in file.values():
-            for chat in _list_chats(raw):
+        for _, record in file.values():
+            for chat in _list_chats(record):
                 number += 1
                 session = _chat_id(chat) or f"{file.stem}-{number}"
                 yield from _read_chat(source, session, chat)
@@ -51,25 +51,25 @@ def _list_chats(raw: Any) -> list[Any]:
 
 
 def _chat_id(chat: Any) -> str:
-    own = first_field(chat, "chat_id", "external_id", "history_id", "id")
-    if own:
-        return own
+    own_id = first_field(chat, "chat_id", "external_id", "history_id", "id")
+    if own_id:
+        return own_id
     for turn in get_list(chat, "turns"):
         return first_field(turn, "turn_key.chat_id")
     return ""
 
 
 def _read_chat(source: Source, session: str, chat: Any) -> Iterator[Message]:
-    for each in oldest_first(_list_turns(chat), _turn_time):
-        yield from _read_turn(source, session, each)
+    for message in oldest_first(_list_turns(chat), _turn_time):
+        yield from _read_turn(source, session, message)
 
 
 def _list_turns(chat: Any) -> list[Any]:
     if isinstance(chat, list):
         return chat
-    for key in _LISTS:
-        if get_list(chat, key):
-            return get_list(chat, key)
+    for list_key in _LISTS:
+        if get_list(chat, list_key):
+            return get_list(chat, list_key)
     return []
 
 
@@ -89,20 +89,20 @@ def _read_turn(source: Source, session: str, each: Any) -> Iterator[Message]:
         role = "user"
     sender = first_field(each, *_NAMES) or role
     candidate = _shown_candidate(source, each)
-    text = first_text(get_nested(candidate, "raw_content"), each.get("text"), each.get("message"))
-    more = {
+    spoken = first_text(get_nested(candidate, "raw_content"), each.get("text"), each.get("message"))
+    columns = {
         "session": session,
         "id": first_field(each, "turn_key.turn_id", "uuid", "turn_id", "id"),
         "caption": _describe_image(each, candidate),
         "timestamp": _turn_time(each),
         "role": role,
     }
-    count_unread_texts(source, OWNER_SCOPE, each, _READ, f"{text}\n{more['caption']}")
-    yield from make_message(source, OWNER_SCOPE, sender, text, **more)
+    count_unread_texts(source, OWNER_SCOPE, each, _READ, f"{spoken}\n{columns['caption']}")
+    yield from make_message(source, OWNER_SCOPE, sender, spoken, **columns)
 
 
 def _is_human(each: dict[str, Any]) -> bool:
-    flags = [get_nested(each, path) for path in _HUMAN]
+    flags = [get_nested(each, flag_path) for flag_path in _HUMAN]
     return not {True, "true"}.isdisjoint(flag for flag in flags if isinstance(flag, (bool, str)))
 
 
@@ -110,8 +110,11 @@ def _describe_image(each: dict[str, Any], candidate: Any) -> str:
     prompt = first_field(each, "image_prompt_text")
     if prompt:
         return f"image: {prompt}"
-    paths = [first_field(candidate, "tti_image_rel_path"), first_field(each, "image_rel_path")]
-    if any(paths):
+    image_paths = [
+        first_field(candidate, "tti_image_rel_path"),
+        first_field(each, "image_rel_path"),
+    ]
+    if any(image_paths):
         return "image"
     return ""
 

@@ -84,8 +84,8 @@ def _list_messages(record: Record) -> list[Any]:
     if "chat_messages" in record or "messages" not in record:
         return record.take("chat_messages", fields.check_list)
     listed = list[Any]()
-    for each in record.take("messages", fields.check_list):
-        listed += _split_design(each)
+    for message in record.take("messages", fields.check_list):
+        listed += _split_design(message)
     return listed
 
 
@@ -97,25 +97,25 @@ def _read_message(
     if blocks:
         content = [block for block in blocks if not _is_document(block)]
         source.drop("documents", scope, len(blocks) - len(content))
-    text, caption = text_and_caption(source, scope, content)
-    text, unshown = _UNSHOWN.subn("\n", text)
-    if role == "assistant" and _ONLY_UNSHOWN.fullmatch(text.strip()):
-        text = ""
+    spoken, caption = text_and_caption(source, scope, content)
+    spoken, unshown = _UNSHOWN.subn("\n", spoken)
+    if role == "assistant" and _ONLY_UNSHOWN.fullmatch(spoken.strip()):
+        spoken = ""
         unshown += 1
     source.drop("blocks that the export does not show", scope, unshown)
     files = list[Any]()
-    for key in ("attachments", "files", "files_v2"):
-        files += get_list(message, key)
-    named = dict.fromkeys(describe_file(file, "file_name") for file in files)
-    caption = "; ".join(filter(None, (caption, *named)))
+    for files_key in ("attachments", "files", "files_v2"):
+        files += get_list(message, files_key)
+    described = dict.fromkeys(describe_file(attached, "file_name") for attached in files)
+    caption = "; ".join(filter(None, (caption, *described)))
     if role == "assistant":
-        for tagged in _TAGS.finditer(text):
+        for tagged in _TAGS.finditer(spoken):
             source.drop(_TAGGED[tagged[1]], scope)
-        text = _TAGS.sub("", text)
-    text = "\n".join([text, *_list_pasted(source, scope, files, beside=text)])
-    count_unread_texts(source, scope, message, _READ, text)
+        spoken = _TAGS.sub("", spoken)
+    spoken = "\n".join([spoken, *_list_pasted(source, scope, files, beside=spoken)])
+    count_unread_texts(source, scope, message, _READ, spoken)
     others = {first_field(block, "type") for block in blocks} - {"text"}
-    if (unshown or others) and not text.strip() and not caption:
+    if (unshown or others) and not spoken.strip() and not caption:
         return ()  # its blocks are counted
     columns = {
         "session": session,
@@ -123,7 +123,7 @@ def _read_message(
         "role": role,
         "caption": caption,
     }
-    return make_message(source, scope, role, text, timestamp=message.get("created_at"), **columns)
+    return make_message(source, scope, role, spoken, timestamp=message.get("created_at"), **columns)
 
 
 def _is_document(block: Any) -> bool:
@@ -135,11 +135,11 @@ def _list_pasted(source: Source, scope: str, files: list[Any], *, beside: str) -
     name of a file.
     """
     pasted = list[str]()
-    for file in files:
-        text = first_field(file, "extracted_content")
+    for attached in files:
+        text = first_field(attached, "extracted_content")
         if not text:
             continue
-        if beside.strip() and first_field(file, "file_name"):
+        if beside.strip() and first_field(attached, "file_name"):
             source.drop("texts of attachments", scope)
         elif text not in pasted:
             pasted.append(text)
@@ -160,10 +160,10 @@ def _split_design(each: Any) -> Iterator[Any]:
     if content.get("pill") is True:
         role = "system"
     files = list[Any]()
-    for file in get_objects(content, "attachments"):
-        if not file.get("hidden"):
-            named = {"file_name": file.get("name"), "mime_type": file.get("type")}
-            files.append(named | {"extracted_content": file.get("content")})
+    for attachment in get_objects(content, "attachments"):
+        if not attachment.get("hidden"):
+            named = {"file_name": attachment.get("name"), "mime_type": attachment.get("type")}
+            files.append(named | {"extracted_content": attachment.get("content")})
     own_id = first_field(each, "uuid")
     message = {
         "uuid": own_id,
@@ -175,14 +175,15 @@ def _split_design(each: Any) -> Iterator[Any]:
     blocks = get_list(content, "contentBlocks")
     if not blocks:
         blocks = [{"type": "text", "text": content.get("content") or ""}]
-    for number, (typed, run) in enumerate(groupby(blocks, _is_interjection)):
-        part = message | {"content": list(run)}
+    for number, (typed, blocks_of_run) in enumerate(groupby(blocks, _is_interjection)):
+        part = message | {"content": list(blocks_of_run)}
         if typed:
             part["sender"] = "user"
             part["content"] = list(map(_read_interjection, part["content"]))
         if number:
             part["attachments"] = []
-            part["uuid"] = own_id and f"{own_id} {number}"
+            if own_id:
+                part["uuid"] = f"{own_id} {number}"
         yield part
 
 
@@ -197,5 +198,10 @@ def _read_interjection(part: dict[str, Any]) -> str:
 
 def _current_branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:
     """Give the messages from the first to the current one, or to the newest that nobody answers."""
-    found = find_branch(listed, leaf if isinstance(leaf, str) else "")
-    return listed if found is None else found.branch
+    current = ""
+    if isinstance(leaf, str):
+        current = leaf
+    found = find_branch(listed, current)
+    if found is None:
+        return listed
+    return found.branch

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import count, groupby
+from itertools import count, starmap
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -25,7 +25,8 @@ from memlab.datasets.unread_texts import count_unread_texts
 
 _TAG = (
     r"<(system-reminder|ide_\w+|local-command-\w+|command-\w+|bash-\w+|task-notification"
-    r"|user-prompt-submit-hook|user-memory-input|scheduled-wakeup|(?:teammate|agent|cross-session)-message)\b[^>]*>.*?</\1>"
+    r"|user-prompt-submit-hook|user-memory-input|scheduled-wakeup"
+    r"|(?:teammate|agent|cross-session)-message)\b[^>]*>.*?</\1>"
 )
 # Claude Code puts them on lines of their own, or before what was typed; within a line somebody
 # writes about them.
@@ -54,7 +55,7 @@ _READ = {"message.content", "toolUseResult", "attachment", "cwd", "gitBranch"}
 def is_claude_code_export(file: Source) -> bool:
     if file.keys & {"traceId", "observations", "run_type", "scope"}:
         return False
-    return any(keys <= file.keys for keys in _LINES)
+    return any(map(file.keys.issuperset, _LINES))
 
 
 def read_claude_code_export(source: Source) -> Iterator[Message]:
@@ -64,11 +65,11 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
 
     What was taken back (rewound) and asked anew is another branch.
     """
-    for file, lines in groupby(source.member_values(), lambda value: value[0].name):
+    for file in source.members:
         tree = _Tree()
         found = list[tuple[str, Message]]()
-        for _, _, line in lines:
-            message = _read_line(source, line, PurePosixPath(file).stem)
+        for _, line in file.values():
+            message = _read_line(source, line, PurePosixPath(file.name).stem)
             own_id = tree.add(line, said=message is not None)
             if message is not None:
                 found.append((own_id, message))
@@ -102,15 +103,15 @@ class _Tree:
         own_id = first_field(line, "uuid")
         if not own_id or own_id in self.parents or line.get("isSidechain") is True:
             return own_id
-        kind = line.get("type")
-        parts = get_list(line, "message.content")
-        has_results = any(get_nested(part, "type") == "tool_result" for part in parts)
-        typed = said and kind == "user" and not has_results
+        line_type = line.get("type")
+        contents = get_list(line, "message.content")
+        has_results = any(get_nested(part, "type") == "tool_result" for part in contents)
+        typed = said and line_type == "user" and not has_results
         parent = first_field(line, "parentUuid", "logicalParentUuid")
         message_above = self.below.get(parent, "")
         self.parents[own_id] = parent
         self.below[own_id] = message_above
-        if typed or has_results or kind == "assistant" or line.get("logicalParentUuid"):
+        if typed or has_results or line_type == "assistant" or line.get("logicalParentUuid"):
             self.below[own_id] = own_id
         if typed and message_above:  # the first prompt of a file, or after /clear, replaces none
             self.prompts.setdefault(message_above, []).append(own_id)
@@ -129,7 +130,7 @@ class _Tree:
         replaced = set[str]()
         for typed in self.prompts.values():
             latest = max(typed, key=newest.__getitem__)
-            replaced.update(own_id for own_id in typed if own_id != latest)
+            replaced.update(set(typed) - {latest})
         for own_id, parent in self.parents.items():
             if parent in replaced:
                 replaced.add(own_id)
@@ -148,7 +149,9 @@ def _read_line(source: Source, line: Any, file: str) -> Message | None:
         left_out = "lines about the session"
     elif line.get("isSidechain") is True:
         left_out = "messages of side chains"
-    elif message.get("model") == "<synthetic>" or any(line.get(key) is True for key in _MARKED):
+    elif message.get("model") == "<synthetic>" or any(
+        line.get(marker) is True for marker in _MARKED
+    ):
         left_out = "system messages"
     if left_out:
         source.drop(left_out, OWNER_SCOPE)
@@ -182,7 +185,9 @@ def _is_typed_meanwhile(queued: Any) -> bool:
 
     Other sessions and channels queue prompts too.
     """
-    if first_field(queued, "type") != "queued_command" or queued.get("isMeta") is True:
+    if first_field(queued, "type") != "queued_command":
+        return False
+    if queued.get("isMeta") is True:
         return False
     if first_field(queued, "commandMode") != "prompt":
         return False
@@ -193,10 +198,10 @@ def _list_answers(line: dict[str, Any], message: dict[str, Any]) -> list[str]:
     """Give the words of a person in the results of tools: why a call was refused, what they
     chose.
     """
-    words = list[str]()
+    spoken = list[str]()
     for part in get_list(message, "content"):
-        words += _SAID.findall(first_field(part, "content"))
+        spoken += _SAID.findall(first_field(part, "content"))
     answers = get_nested(line, "toolUseResult.answers")
     if isinstance(answers, dict):
-        words += [f"{asked} {answer}" for asked, answer in answers.items()]
-    return words
+        spoken += starmap("{} {}".format, answers.items())
+    return spoken

@@ -24,29 +24,38 @@ _NOWHERE = ("", "")
 
 @lru_cache(1 << 12)
 def _find_keys(there: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """Give the keys of a record that are wanted, however it writes them: ``User ID`` and ``userId`` are one."""
-    plain = {re.sub(r"[\s_.-]", "", key).lower(): key for key in there}
-    return tuple(plain[key] for key in wanted if key in plain)
+    """Give the keys of a record that are wanted, however it writes them.
+
+    ``User ID`` and ``userId`` are one.
+    """
+    by_plain_key = {re.sub(r"[\s_.-]", "", key).lower(): key for key in there}
+    return tuple(by_plain_key[plain_key] for plain_key in wanted if plain_key in by_plain_key)
 
 
 def _read_first(raw: Any, wanted: tuple[str, ...]) -> str:
-    """Give the first of some keys in a record or in what it says about itself; empty without one."""
+    """Give the first of some keys in a record or in what it says about itself.
+
+    It is empty without one.
+    """
     if not isinstance(raw, dict):
         return ""
     for about in (raw, raw.get("metadata"), raw.get("meta")):
         if not isinstance(about, dict):
             continue
         for key in _find_keys(tuple(about), wanted):
-            value = about[key]
-            if isinstance(value, dict):  # an object with its id
-                value = first_field(value, "id", "_id", "uuid", "name")
-            if called := first_text(value):
+            called = about[key]
+            if isinstance(called, dict):  # an object with its id
+                called = first_field(called, "id", "_id", "uuid", "name")
+            called = first_text(called)
+            if called:
                 return called
     return ""
 
 
 def read_user(raw: Any) -> tuple[str, str]:
-    """Give the user that a message or a conversation names, and the tenant; empty where it names none.
+    """Give the user that a message or a conversation names, and the tenant.
+
+    Each is empty where it names none.
 
     >>> read_user({"User ID": 7, "text": "Hello"}), read_user({"metadata": {"userId": "ann"}})
     (('7', ''), ('ann', ''))
@@ -55,9 +64,9 @@ def read_user(raw: Any) -> tuple[str, str]:
 
 
 def read_thread(raw: Any) -> tuple[str, str]:
-    """Give the conversation that a message names, and what it is part of; empty where it names none.
+    """Give the conversation that a message names, and what it is part of.
 
-    A topic within a session is a conversation of its own.
+    Each is empty where it names none. A topic within a session is a conversation of its own.
     """
     thread = _read_first(raw, _THREADS)
     if not thread:
@@ -102,15 +111,19 @@ class RowPlaces:
         """Give the scope and the session of a message, empty where nothing names them."""
         thread = read_thread(raw)
         user = _name_within(read_user(raw), self.users)
-        people = self.asking.get(thread, {})
-        if not user or (not asks and people and user not in people):
-            user = self.last.get(thread) or next(iter(people), user)
+        speakers = self.asking.get(thread, {})
+        if not user or (not asks and speakers and user not in speakers):
+            candidates = (self.last.get(thread), *speakers, user)
+            user = next(filter(None, candidates), "")
         self.last[thread] = user
         return user, _name_within(thread, self.sessions)
 
 
 def _name_within(called_and_around: tuple[str, str], names: dict[str, str]) -> str:
-    """Give a name, with what is around it behind it where another has the name; without a name, what is around it."""
+    """Give a name, with what is around it behind it where another has the name.
+
+    Without a name, give what is around it.
+    """
     called, around = called_and_around
     if not called:
         return around

@@ -44,14 +44,14 @@ def is_copilot_history(file: Source) -> bool:
 def read_copilot_history(source: Source) -> Iterator[Message]:
     """Read every conversation, which its title names, as a session of one scope."""
     for file in source.members:
-        rows = [_lower_keys(row) for _, row in file.values()]
-        when = partial(_parse_time, source)
-        for row in oldest_first(rows, when, is_answer=_is_answer):
-            yield from _read_row(source, row)
+        rows = [_lower_keys(message) for _, message in file.values()]
+        read_time = partial(_parse_time, source)
+        for message in oldest_first(rows, read_time, is_answer=_is_answer):
+            yield from _read_row(source, message)
 
 
 def _lower_keys(row: dict[str, Any]) -> dict[str, Any]:
-    return {key.strip().lower(): value for key, value in row.items()}
+    return {column_name.strip().lower(): content for column_name, content in row.items()}
 
 
 def _row_time(row: dict[str, Any]) -> str:
@@ -60,9 +60,9 @@ def _row_time(row: dict[str, Any]) -> str:
     With a zone, or with AM and PM, it is written as in the United States; any other stays as it is.
     """
     written = first_field(row, "time", "createdat")
-    for form in _ZONED:
+    for pattern in _ZONED:
         with suppress(ValueError):
-            return datetime.strptime(written, form).isoformat()
+            return datetime.strptime(written, pattern).isoformat()
     if written.endswith(_HALVES):
         with suppress(BadField):
             return fields.parse_time(written, "time", "mdy").isoformat()
@@ -92,11 +92,11 @@ def _read_row(source: Source, row: dict[str, Any]) -> Iterator[Message]:
     sender = first_text(role, author, "user")
     if role is None:  # another author is a person
         role = "user"
-    more = {
+    columns = {
         "session": first_field(row, "conversation", "chatname"),
         "timestamp": _row_time(row),
         "role": role,
     }
-    text = first_field(row, "message", "messagecontent")
-    count_unread_texts(source, OWNER_SCOPE, row, _READ, text)
-    yield from make_message(source, OWNER_SCOPE, sender, text, **more)
+    spoken = first_field(row, "message", "messagecontent")
+    count_unread_texts(source, OWNER_SCOPE, row, _READ, spoken)
+    yield from make_message(source, OWNER_SCOPE, sender, spoken, **columns)

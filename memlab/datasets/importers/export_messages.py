@@ -1,8 +1,12 @@
-"""Messages of exports as records of a chat log: their texts and captions, roles, and names that are unique."""
+"""Messages of exports as records of a chat log.
+
+Their texts and captions, their roles, and names that are unique.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -34,7 +38,7 @@ from memlab.datasets.importers.message_fields import (
 from memlab.datasets.role_words import is_plain_role_word, normalise_role
 from memlab.datasets.source import Source
 from memlab.datasets.thoughts import cut_thoughts
-from memlab.datasets.unread_texts import count_unread_texts, holds_words
+from memlab.datasets.unread_texts import count_unread_texts
 
 __all__ = ["TIMES", "normalise_role"]
 
@@ -52,6 +56,13 @@ _THOUGHTS = {
 _ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": "reasoning"}
 _COUNTED = frozenset(("tool_calls", "function_call", "children", *THOUGHTS, *TIMES))
 """Keys of a message that are read, or counted, beside its content."""
+_TOOL = re.compile("tool|function_call|execution|code_interpreter")
+_MEDIA = re.compile("image|video|audio|file|document|media")
+_NAMES_OF_MEDIA = (
+    *("metadata.dalle.prompt", "alt", "title", "file_name", "filename", "name", "file.filename"),
+)
+_AROUND_MESSAGES = ("kwargs", "data")
+"""Keys under which LangChain has its messages."""
 _READ_OF_PARTS = frozenset(("text", "refusal", "annotations", "citations"))
 _UNSPOKEN = {
     "system": "system messages",
@@ -134,24 +145,29 @@ def keep_newest_version(
     :param edited: when it was edited, or its version: texts that are compared.
     :param shared_ids: whether a message that another conversation repeats has its id there too.
     """
-    report, scope, session = source.report, record["scope"], str(record.get("session"))
-    own, said = str(record["id"]), _hash_words(record)
-    place = scope, own
-    there = report.seen.get(place)
-    if there is not None and there[0] != session and not (shared_ids and there[1] == said):
-        own = f"{session} {own}"
-        place = scope, own
-        there = report.seen.get(place)
-    if there is not None:
-        before = report.edited.get(place, "")
-        if edited < before or (edited == before and there[1] == said):
+    report = source.report
+    scope = record["scope"]
+    session = str(record.get("session"))
+    own_id = str(record["id"])
+    digest = _hash_words(record)
+    known = report.seen.get((scope, own_id))
+    if known is not None:
+        is_shared = shared_ids and known[1] == digest
+        if known[0] != session and not is_shared:
+            own_id = f"{session} {own_id}"
+            known = report.seen.get((scope, own_id))
+    if known is not None:
+        before = report.edited.get((scope, own_id), "")
+        if edited == before and known[1] == digest:
+            return None
+        if edited < before:
             return None
         source.drop("repeated messages", scope)
-        report.newer.add(own)
-    report.seen[place] = session, said
+        report.newer.add(own_id)
+    report.seen[scope, own_id] = session, digest
     if edited:
-        report.edited[place] = edited
-    return own
+        report.edited[scope, own_id] = edited
+    return own_id
 
 
 def _hash_words(record: Message) -> int:
@@ -164,33 +180,47 @@ def find_same_messages(source: Source, scope: str, turns: list[Message]) -> str:
     :returns: empty where there is none, or one of them says something else.
     """
     sessions = set[str]()
-    for turn in turns:
-        there = source.report.seen.get((scope, str(turn["id"])))
-        if there is not None:
-            is_same = there[1] == _hash_words(turn | {"text": turn["text"].strip()})
-            sessions.add(there[0] if is_same else "")
-    return sessions.pop() if len(sessions) == 1 else ""
+    for message in turns:
+        known = source.report.seen.get((scope, str(message["id"])))
+        if known is None:
+            continue
+        session, digest = known
+        if digest != _hash_words(message | {"text": message["text"].strip()}):
+            session = ""
+        sessions.add(session)
+    if len(sessions) == 1:
+        return sessions.pop()
+    return ""
 
 
 def name_conversation(source: Source, file: Source, number: int) -> str:
     """Name a conversation that has no name by its place in the export."""
-    return f"c{number:04}" if len(source.members) == 1 else f"{file.stem}-{number}"
+    if len(source.members) == 1:
+        return f"c{number:04}"
+    return f"{file.stem}-{number}"
 
 
 def name_files(source: Source) -> dict[str, str]:
-    """Give a name for the session of each file: its own, with its folder where another file is called so."""
-    stems = [PurePosixPath(file.name).stem for file in source.members]
-    names = {}
-    for file, stem in zip(source.members, stems, strict=True):
-        names[file.name] = file.stem if stems.count(stem) > 1 else stem
+    """Give a name for the session of each file.
+
+    It is its own, with its folder where another file is called so.
+    """
+    names = dict[str, str]()
+    for file in source.members:
+        names[file.name] = PurePosixPath(file.name).stem
+    counts = Counter(names.values())
+    for file in source.members:
+        if counts[names[file.name]] > 1:
+            names[file.name] = file.stem
     return names
 
 
 def is_spoken_role(source: Source, scope: str, role: str | None) -> bool:
     """Say whether a role is a person's or an assistant's; a message of another is counted."""
-    if role not in ("user", "assistant"):
-        source.drop(_UNSPOKEN.get(role or "", "unreadable messages"), scope)
-    return role in ("user", "assistant")
+    if role in ("user", "assistant"):
+        return True
+    source.drop(_UNSPOKEN.get(str(role), "unreadable messages"), scope)
+    return False
 
 
 def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
@@ -200,64 +230,82 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
         them.
     :returns: text and caption.
     """
-    texts: list[str] = []
-    captions: list[str] = []
-    for part in parts if isinstance(parts, list) else [parts]:
+    texts = list[str]()
+    captions = list[str]()
+    listed = parts
+    if not isinstance(parts, list):
+        listed = [parts]
+    for part in listed:
         if isinstance(part, str):
             texts.append(part)
-        if not isinstance(part, dict):
-            continue
-        kind = first_field(part, "type", "content_type")
-        if isinstance(part.get("parts"), list):
-            inner = text_and_caption(source, scope, part["parts"])
-            texts.append(inner[0])
-            captions += filter(None, inner[1:])
-            continue
-        if kind in _THOUGHTS:
-            source.drop("thoughts", scope)
-        elif re.search("tool|function_call|execution|code_interpreter", kind):
-            source.drop("tool calls", scope)
-        elif re.search("image|video|audio|file|document|media", kind):
-            if spoken := first_field(part, "transcript", "input_audio.transcript", "text"):
-                texts.append(spoken)
-                count_unread_texts(source, scope, part, ("text",), spoken)
-                source.keep("recordings", scope, "kept as their transcripts")
-                continue
-            what = next((word for word in ("image", "audio", "video") if word in kind), "file")
-            source.keep(f"{what}s", scope, "described in captions")
-            keys = (
-                "metadata.dalle.prompt",
-                "alt",
-                "title",
-                "file_name",
-                "filename",
-                "name",
-                "file.filename",
-            )
-            known = first_field(part, *keys)
-            count_unread_texts(source, scope, part, keys, "")
-            captions.append(f"{what}: {known}" if known else what)
-        elif isinstance(said := part.get("text", part.get("refusal")), (str, dict)):
-            texts.append(said if isinstance(said, str) else first_text(said.get("value")))
-            count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
-            if isinstance(said, dict):
-                count_unread_texts(source, scope, said, ("annotations",), texts[-1])
-        elif kind or any(isinstance(each, str) and holds_words(each) for each in part.values()):
-            source.drop(f"parts of the kind {kind or 'unknown'!r}", scope)
-    return "\n".join(text for text in texts if text), "; ".join(captions)
+        elif isinstance(part, dict):
+            text, caption = _read_part(source, scope, part)
+            texts.append(text)
+            captions.append(caption)
+    return "\n".join(filter(None, texts)), "; ".join(filter(None, captions))
+
+
+def _read_part(source: Source, scope: str, part: dict[str, Any]) -> tuple[str, str]:
+    """Give the text and the caption of a part; one that has neither is counted."""
+    if isinstance(part.get("parts"), list):
+        return text_and_caption(source, scope, part["parts"])
+    part_type = first_field(part, "type", "content_type")
+    stated = part.get("text", part.get("refusal"))
+    if part_type in _THOUGHTS:
+        source.drop("thoughts", scope)
+    elif _TOOL.search(part_type):
+        source.drop("tool calls", scope)
+    elif _MEDIA.search(part_type):
+        return _read_media(source, scope, part, part_type)
+    elif isinstance(stated, str):
+        count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
+        return stated, ""
+    elif isinstance(stated, dict):
+        count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
+        text = first_text(stated.get("value"))
+        count_unread_texts(source, scope, stated, ("annotations",), text)
+        return text, ""
+    elif part_type:
+        source.drop(f"parts of the kind {part_type!r}", scope)
+    elif holds_unknown_words(part):
+        source.drop("parts of the kind 'unknown'", scope)
+    return "", ""
+
+
+def _read_media(source: Source, scope: str, part: dict[str, Any], kind: str) -> tuple[str, str]:
+    """Give the transcript of a recording as its text, or a caption of an image or a file."""
+    spoken = first_field(part, "transcript", "input_audio.transcript", "text")
+    if spoken:
+        count_unread_texts(source, scope, part, ("text",), spoken)
+        source.keep("recordings", scope, "kept as their transcripts")
+        return spoken, ""
+    medium = "file"
+    for word in ("image", "audio", "video"):
+        if word in kind:
+            medium = word
+            break
+    source.keep(f"{medium}s", scope, "described in captions")
+    count_unread_texts(source, scope, part, _NAMES_OF_MEDIA, "")
+    called = first_field(part, *_NAMES_OF_MEDIA)
+    if called:
+        return "", f"{medium}: {called}"
+    return "", medium
 
 
 def describe_file(file: Any, *keys: str, unnamed: str = "") -> str:
-    """Describe an attached file by the first of the keys that names it: an image where its type says so."""
-    kind, called = (
-        first_field(file, "mime_type", "mimetype", "mimeType", "file_kind"),
-        first_field(file, *keys),
-    )
-    return (
-        f"{'image' if kind.startswith('image') else 'file'}: {called or unnamed}"
-        if called or unnamed
-        else ""
-    )
+    """Describe an attached file by the first of the keys that names it.
+
+    It is an image where its type says so.
+    """
+    called = first_field(file, *keys)
+    if not called:
+        called = unnamed
+    if not called:
+        return ""
+    mime_type = first_field(file, "mime_type", "mimetype", "mimeType", "file_kind")
+    if mime_type.startswith("image"):
+        return f"image: {called}"
+    return f"file: {called}"
 
 
 def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, Any]) -> Any:
@@ -268,26 +316,28 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
 
     :returns: the role, ``None`` for a person of another role or where there is none; and the name.
     """
-    called = [raw.get("role"), inner.get("role")]
     senders = [raw.get("from"), raw.get("sender"), raw.get("author"), raw.get("speaker")]
-    called = [*called[:1], *senders[:2], *called[1:], *senders[2:]]
-    known = [read_flagged_role(raw), read_flagged_role(inner), *list_role_types(inner)]
+    called = [raw.get("role"), *senders[:2], inner.get("role"), *senders[2:]]
+    flags = [read_flagged_role(raw), read_flagged_role(inner), *list_role_types(inner)]
     kinds = [inner.get("type"), *get_list(raw, "id")[-1:], raw.get("type")]
-    own = first_text(*called)
-    denied = is_person(source, own)
-    stated = next(filter(None, map(normalise_role, known)), None)
-    role = _ITEMS.get(first_field(raw, "type")) or stated
-    if role is None and denied:
-        role = "user"
+    speaker = first_text(*called)
+    role_of_speaker = normalise_role(speaker)
+    denied = is_person(source, speaker)
+    stated = next(filter(None, map(normalise_role, flags)), None)
+    role = _ITEMS.get(first_field(raw, "type"), stated)
     if role is None:
-        roles = [*map(normalise_role, called), *map(_role_of_kind, kinds)]
+        roles: list[str | None] = ["user"]
+        if not denied:
+            roles = [*map(normalise_role, called), *map(_role_of_kind, kinds)]
         role = next(filter(None, roles), None)
-        if own in senders and role == normalise_role(own) and _is_role_of_name(raw, own, role):
-            source.report.guessed[own] += 1
+        is_of_sender = speaker in senders and role == role_of_speaker
+        if is_of_sender and _is_role_of_name(raw, speaker, role):
+            source.report.guessed[speaker] += 1
     name = first_field(inner, *NAMES)
-    is_person_called_so = denied or (stated == "user" and normalise_role(own) != "user")
-    if own and (is_person_called_so or not normalise_role(own)):
-        name = name or own
+    is_denied = stated == "user" and role_of_speaker != "user"
+    if speaker and (denied or is_denied or not role_of_speaker):
+        if not name:
+            name = speaker
         if role is None:
             source.keep("messages of other roles", scope, "kept as those of persons")
     return role, name
@@ -296,7 +346,9 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
 def _role_of_kind(kind: Any) -> str | None:
     """Give the role that the type of a message says; one with a document is of who sent it."""
     role = normalise_role(kind)
-    return None if role == "document" else role
+    if role == "document":
+        return None
+    return role
 
 
 def _is_role_of_name(raw: dict[str, Any], own: str, role: str | None) -> bool:
@@ -304,52 +356,77 @@ def _is_role_of_name(raw: dict[str, Any], own: str, role: str | None) -> bool:
 
     In ShareGPT's layout ``from`` stands for the role.
     """
-    is_role = "value" in raw and raw.get("from") == own
-    return not is_role and role not in (None, "user") and not is_plain_role_word(own)
+    if "value" in raw and raw.get("from") == own:
+        return False
+    return role not in (None, "user") and not is_plain_role_word(own)
 
 
 def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
-    """Read messages in the layouts of OpenAI, Anthropic, ShareGPT and LangChain: role, text, caption, id and time.
+    """Read messages in the layouts of OpenAI, Anthropic, ShareGPT and LangChain.
 
-    The sender is the name in a message, or else its role. System messages, tool calls and their
-    output are counted, and so is what has no role.
+    A turn has a role, a text, a caption, an id and a time. The sender is the name in a message, or
+    else its role. System messages, tool calls and their output are counted, and so is what has no
+    role.
     """
-    for raw in listed:
-        if isinstance(raw, list) and len(raw) == 2 and isinstance(raw[0], str):
-            raw = {"role": raw[0], "content": raw[1]}
-        if not isinstance(raw, dict):
-            source.drop("unreadable messages", scope)
-            continue
-        inner = next(
-            (raw[key] for key in ("kwargs", "data") if isinstance(raw.get(key), dict)), raw
-        )
-        role, name = read_role(source, scope, raw, inner)
-        if (role or not name) and not is_spoken_role(source, scope, role):
-            continue
-        key, said = find_content(inner)
-        calls = get_list(inner, "tool_calls") or [1] * bool(inner.get("function_call"))
-        source.drop("tool calls", scope, len(calls))
-        thinks = has_thoughts(inner)
-        source.drop("thoughts", scope, thinks)
-        text, caption = text_and_caption(source, scope, said)
-        if role == "assistant":
-            text, cut = cut_thoughts(text)
-            source.drop("thoughts", scope, cut)
-            thinks = thinks or cut > 0
-        if not text and not caption:
-            if calls or thinks or list_or_empty(said):
-                continue  # its parts are counted
-            if holds_unknown_words(inner):
-                source.drop("messages whose content has an unknown key", scope)
-                continue
-        read, spoken = {key, *_COUNTED}, f"{text}\n{caption}\n{said}"
-        count_unread_texts(source, scope, inner, read, spoken)
-        if inner is not raw:
-            count_unread_texts(source, scope, raw, {"kwargs", "data"}, spoken)
-        source.drop("times that cannot be read", scope, has_unreadable_time(inner))
-        more = {"caption": caption, "id": read_message_id(inner) or None}
-        more |= {"timestamp": read_time_value(inner), "edited": describe_version(inner)}
-        yield {"role": role, "sender": name or role, "text": text, **more}
+    for message in listed:
+        match message:
+            case dict():
+                yield from _read_turn(source, scope, message)
+            case [str(role), content]:
+                yield from _read_turn(source, scope, {"role": role, "content": content})
+            case _:
+                source.drop("unreadable messages", scope)
+
+
+def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Message]:
+    inner = _unwrap_langchain(raw)
+    role, name = read_role(source, scope, raw, inner)
+    is_person = role is None and name != ""  # of another role
+    if not is_person and not is_spoken_role(source, scope, role):
+        return
+    sender = name
+    if not name:
+        sender = role
+    key, content = find_content(inner)
+    calls = len(get_list(inner, "tool_calls"))
+    if not calls:
+        calls = int(bool(inner.get("function_call")))
+    thoughts = int(has_thoughts(inner))
+    text, caption = text_and_caption(source, scope, content)
+    if role == "assistant":
+        text, thoughts_in_text = cut_thoughts(text)
+        thoughts += thoughts_in_text
+    source.drop("tool calls", scope, calls)
+    source.drop("thoughts", scope, thoughts)
+    if not text and not caption:
+        if calls or thoughts or list_or_empty(content):
+            return  # its parts are counted
+        if holds_unknown_words(inner):
+            source.drop("messages whose content has an unknown key", scope)
+            return
+    spoken = f"{text}\n{caption}\n{content}"
+    count_unread_texts(source, scope, inner, {key, *_COUNTED}, spoken)
+    if inner is not raw:
+        count_unread_texts(source, scope, raw, _AROUND_MESSAGES, spoken)
+    source.drop("times that cannot be read", scope, has_unreadable_time(inner))
+    yield {
+        "role": role,
+        "sender": sender,
+        "text": text,
+        "caption": caption,
+        "id": read_message_id(inner) or None,
+        "timestamp": read_time_value(inner),
+        "edited": describe_version(inner),
+    }
+
+
+def _unwrap_langchain(raw: dict[str, Any]) -> dict[str, Any]:
+    """Give the message in an object of LangChain; any other is one itself."""
+    for key in _AROUND_MESSAGES:
+        inner = raw.get(key)
+        if isinstance(inner, dict):
+            return inner
+    return raw
 
 
 def make_session_messages(
@@ -361,17 +438,22 @@ def make_session_messages(
     :param when: the time of the session, for messages of which none has one: beside others, one
         without a time keeps its place and has none.
     """
-    turns = list(listed)
-    if when is not None and turns and not any(turn["timestamp"] for turn in turns):
+    messages = list(listed)
+    is_dated = any(message["timestamp"] for message in messages)
+    if messages and when is not None and not is_dated:
         source.keep("times of conversations", scope, "given to their messages, which have none")
-        turns = [turn | {"timestamp": when} for turn in turns]
-    for turn in turns:
-        text = turn.pop("text")
-        yield from make_message(source, scope, turn.pop("sender"), text, session=session, **turn)
+        for message in messages:
+            message["timestamp"] = when
+    for message in messages:
+        sender = message.pop("sender")
+        text = message.pop("text")
+        yield from make_message(source, scope, sender, text, session=session, **message)
 
 
 def name_account(accounts: dict[str, str], key: str) -> str:
-    """Give the scope of an account: of the first, the owner's; of another, its id. What names none is the first's.
+    """Give the scope of an account: of the first, the owner's; of another, its id.
+
+    What names none is the first's.
 
     :param accounts: the scopes of the accounts so far, by their ids.
 
@@ -405,4 +487,8 @@ def name_person(taken: dict[tuple[str, str], str], chat: str, key: str, called: 
     >>> [name_person(taken, "trip", key, "Ann") for key in ("1", "2", "1")]
     ['Ann', 'Ann (2)', 'Ann']
     """
-    return f"{called} ({key})" if key and taken.setdefault((chat, called), key) != key else called
+    if not key:
+        return called
+    if taken.setdefault((chat, called), key) == key:
+        return called
+    return f"{called} ({key})"

@@ -44,7 +44,10 @@ _DONE = re.compile(
 """What titles of entries begin with that are no prompts."""
 _CANVAS = re.compile(r"(?:Canvas|Created Gemini Canvas)\b")
 _ATTACHED = re.compile(r"\s*\bAttached (\d+) files?\.?\s*$")
-"""What stands behind a prompt with files, before their names, a line each; a list may be the prompt's own."""
+"""What stands behind a prompt with files, before their names, a line each.
+
+A list may be the prompt's own.
+"""
 _FILE = re.compile(r"^[-–]\s+(\S.*)$")
 _CONVERSATION = re.compile(
     r"(?:gemini|bard)\.google\.com/(?:u/\d+/)?(?:app|chat|gem/[^/]+)/([\w-]+)"
@@ -81,7 +84,10 @@ def is_gemini_activity(file: Source) -> bool:
 
 
 def read_gemini_activity(source: Source) -> Iterator[Message]:
-    """Read every prompt with its answer; the conversations of an account are sessions of one scope."""
+    """Read every prompt with its answer.
+
+    The conversations of an account are sessions of one scope.
+    """
     for file in source.members:
         is_page = file.head.lstrip().startswith("<")
         entries = _read_page(file) if is_page else _read_records(source, file)
@@ -91,10 +97,10 @@ def read_gemini_activity(source: Source) -> Iterator[Message]:
 
 def _read_records(source: Source, file: Source) -> list[_Entry]:
     entries = []
-    for _, raw in file.values():
-        if isinstance(raw, dict):
-            entries.append(_read_record(raw))
-            count_unread_texts(source, OWNER_SCOPE, raw, _READ, "")
+    for _, record in file.values():
+        if isinstance(record, dict):
+            entries.append(_read_record(record))
+            count_unread_texts(source, OWNER_SCOPE, record, _READ, "")
         else:
             source.drop("unreadable messages", OWNER_SCOPE)
     return entries
@@ -105,15 +111,17 @@ def _read_record(raw: dict[str, Any]) -> _Entry:
     entry.product = " ".join(map(first_text, [raw.get("header"), *get_list(raw, "products")]))
     # Some have one object, others a list of them.
     items = [raw.get("safeHtmlItem"), *get_list(raw, "safeHtmlItem")]
-    answers = [first_field(item, "html", "htmlValue") for item in items]
+    answers = [first_field(element, "html", "htmlValue") for element in items]
     entry.answer = _join_lines(map(html_to_text, answers))
-    for item in get_list(raw, "subtitles"):
-        entry.beside.append(_join_lines([first_field(item, "name"), first_field(item, "value")]))
-    for key in ("attachedFiles", "audioFiles", "imageFile"):
-        for item in (raw.get(key), *get_list(raw, key)):
-            name = first_text(item, get_nested(item, "name"))
-            entry.files += filter(None, [name])
-    links = [get_nested(item, "url") for item in get_list(raw, "details")]
+    for element in get_list(raw, "subtitles"):
+        entry.beside.append(
+            _join_lines([first_field(element, "name"), first_field(element, "value")])
+        )
+    for files_key in ("attachedFiles", "audioFiles", "imageFile"):
+        for element in (raw.get(files_key), *get_list(raw, files_key)):
+            file_name = first_text(element, get_nested(element, "name"))
+            entry.files += filter(None, [file_name])
+    links = [get_nested(element, "url") for element in get_list(raw, "details")]
     entry.addresses = " ".join(map(first_text, [raw.get("titleUrl"), *links]))
     return entry
 
@@ -144,37 +152,42 @@ def _read_entry(source: Source, entry: _Entry) -> Iterator[Message]:
     source.drop("notes beside prompts", OWNER_SCOPE, len(beside))
     if not entry.answer:
         source.keep("prompts without an answer", OWNER_SCOPE)
-    more = {"session": _find_conversation(entry), "timestamp": entry.when}
-    caption = join_names(*(f"file: {name}" for name in entry.files))
-    asked = more | {"role": "user", "caption": caption}
-    yield from make_message(source, OWNER_SCOPE, "user", prompt, **asked)
+    columns = {"session": _find_conversation(entry), "timestamp": entry.when}
+    caption = join_names(*(f"file: {file_name}" for file_name in entry.files))
+    prompt_columns = columns | {"role": "user", "caption": caption}
+    yield from make_message(source, OWNER_SCOPE, "user", prompt, **prompt_columns)
     if entry.answer:
-        said = entry.answer
-        yield from make_message(source, OWNER_SCOPE, "assistant", said, role="assistant", **more)
+        columns["role"] = "assistant"
+        yield from make_message(source, OWNER_SCOPE, "assistant", entry.answer, **columns)
 
 
 def _split_files(lines: list[str]) -> tuple[list[str], list[str]]:
-    """Part what Gemini says of attached files from other lines: their number, and at most as many names behind it.
+    """Part what Gemini says of attached files from other lines.
+
+    That is their number, and at most as many names behind it.
 
     >>> _split_files(["to buy:", "- eggs", "Attached 1 file.", "-  a.png"])
     (['to buy:', '- eggs'], ['a.png'])
     """
     files = list[str]()
-    place, most = len(lines), 0
+    position, expected = len(lines), 0
     for number, line in enumerate(lines):
         attached = _ATTACHED.match(line)
         if attached:
-            place, most = number, int(attached[1])
-    for line in lines[place + 1 : place + 1 + most]:
-        found = _FILE.match(line)
-        if not found:
+            position, expected = number, int(attached[1])
+    for line in lines[position + 1 : position + 1 + expected]:
+        matched = _FILE.match(line)
+        if not matched:
             break
-        files.append(found[1])
-    return lines[:place] + lines[place + 1 + len(files) :], files
+        files.append(matched[1])
+    return lines[:position] + lines[position + 1 + len(files) :], files
 
 
 def _read_prompt(source: Source, entry: _Entry) -> str:
-    """Give what was asked, without its files, and without the word before it where that is English."""
+    """Give what was asked, without its files.
+
+    The word before it is left out where that is English.
+    """
     lines, files = _split_files(entry.title.split("\n"))
     entry.files += files
     title = entry.title
@@ -184,15 +197,15 @@ def _read_prompt(source: Source, entry: _Entry) -> str:
     asked = _ASKED.match(title)
     if asked:
         return title[asked.end() :]
-    how = "kept with the word before them, in another language"
-    source.keep("prompts", OWNER_SCOPE, how, bool(title))
+    reason = "kept with the word before them, in another language"
+    source.keep("prompts", OWNER_SCOPE, reason, bool(title))
     return title
 
 
 def _find_conversation(entry: _Entry) -> str:
-    found = _CONVERSATION.search(entry.addresses)
-    if found:
-        return found[1]
+    matched = _CONVERSATION.search(entry.addresses)
+    if matched:
+        return matched[1]
     return ""
 
 
@@ -207,8 +220,8 @@ class _Page(TextBuilder):
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        about = dict(attrs)
-        classes = (about.get("class") or "").split()
+        attributes = dict(attrs)
+        classes = (attributes.get("class") or "").split()
         if tag == "div" and "outer-cell" in classes:
             self.end_entry()
         for kind in ("header-cell", "content-cell"):
@@ -218,7 +231,7 @@ class _Page(TextBuilder):
                 if "mdl-typography--caption" in classes:
                     self.kind = "caption"
         if tag == "a":
-            self.links.append(about.get("href") or "")
+            self.links.append(attributes.get("href") or "")
         super().handle_starttag(tag, attrs)
 
     def end_cell(self) -> None:
@@ -242,9 +255,12 @@ def _read_page(file: Source) -> list[_Entry]:
 
 
 def _read_cells(cells: list[tuple[str, str]], links: str) -> _Entry:
-    """Read an entry: what was asked with its files, the time, and the answer, a line or several each."""
-    headers = [text for kind, text in cells if kind == "header-cell"]
-    contents = [text for kind, text in cells if kind == "content-cell"]
+    """Read an entry: what was asked with its files, the time, and the answer.
+
+    Each has a line or several.
+    """
+    headers = [content for cell_kind, content in cells if cell_kind == "header-cell"]
+    contents = [content for cell_kind, content in cells if cell_kind == "content-cell"]
     entry = _Entry("", product=" ".join(headers), addresses=links)
     title: list[str] = []
     answer: list[str] = []
@@ -269,14 +285,17 @@ def _read_time(line: str) -> str:
         written = zoned[1]
         zone = _read_zone(zoned[2])
     try:
-        when = fields.parse_time(written, "time", "dmy")
+        moment = fields.parse_time(written, "time", "dmy")
     except BadField:
         return line
-    return when.replace(tzinfo=when.tzinfo or zone).isoformat()
+    return moment.replace(tzinfo=moment.tzinfo or zone).isoformat()
 
 
 def _read_zone(name: str) -> timezone | None:
-    """Give the zone of an abbreviation or of hours beside GMT; ``None`` for one that is not known."""
+    """Give the zone of an abbreviation or of hours beside GMT.
+
+    :returns: ``None`` for one that is not known.
+    """
     if name in _ZONES:
         return timezone(timedelta(hours=_ZONES[name]))
     beside = re.fullmatch(r"(?:GMT|UTC)([+-])(\d{1,2}):?(\d{2})?", name)

@@ -1,4 +1,7 @@
-"""The words of HTML as text: blocks and breaks become lines, items of lists get a dash, cells of tables a bar."""
+"""The words of HTML as text.
+
+Blocks and breaks become lines, items of lists get a dash, cells of tables a bar.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ def html_to_text(html: str) -> str:
     >>> html_to_text("<p>Two <b>ways</b>:</p><ul><li>by bus</li><li>on foot</li></ul>")
     'Two ways:\\n- by bus\\n- on foot'
     """
-    words = TextBuilder()
-    words.feed(html)
-    words.close()
-    return words.text()
+    builder = TextBuilder()
+    builder.feed(html)
+    builder.close()
+    return builder.text()
 
 
 class TextBuilder(HTMLParser):
@@ -61,16 +64,20 @@ class TextBuilder(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.unseen:
             return
+        spaced = data
         if not self.preformatted:
-            data = _SPACE.sub(" ", data)
-        if data != " " or self._is_within_line():
-            self.pieces.append(data)
+            spaced = _SPACE.sub(" ", data)
+        if spaced != " " or self._is_within_line():
+            self.pieces.append(spaced)
 
     def _is_within_line(self) -> bool:
         return self.pieces[-1:] not in ([], ["\n"])
 
     def text(self) -> str:
-        """Give what was gathered so far, without empty lines and white space at the ends of lines."""
+        """Give what was gathered so far.
+
+        It has no empty lines, and no white space at the ends of lines.
+        """
         lines = "".join(self.pieces).replace("\xa0", " ").split("\n")
-        kept = [line.rstrip() for line in lines]
-        return "\n".join(line for line in kept if line.strip()).strip()
+        kept_lines = [line.rstrip() for line in lines]
+        return "\n".join(line for line in kept_lines if line.strip()).strip()

@@ -1,4 +1,6 @@
-"""LibreChat's export of a conversation: messages with their parents, in a list or one within the other.
+"""LibreChat's export of a conversation: messages with their parents.
+
+They stand in a list, or one within the other.
 
 Layout: danny-avila/LibreChat, ``client/src/hooks/Conversations/useExportConversation.ts`` and
 ``packages/data-provider/src/types.ts``. The rows of its collection of messages are the same
@@ -46,20 +48,23 @@ def is_librechat_export(file: Source) -> bool:
 
 
 def read_librechat_export(source: Source) -> Iterator[Message]:
-    """Read every conversation as a session; of rows of messages, those of users have scopes of their own."""
+    """Read every conversation as a session.
+
+    Of rows of messages, those of users have scopes of their own.
+    """
     users: dict[str, str] = {}
     for file in source.members:
         rows: dict[str, list[Any]] = {}
-        for number, raw in file.values():
-            session = first_field(raw, "conversationId")
-            listed = get_list(raw, "messages")
+        for number, record in file.values():
+            session = first_field(record, "conversationId")
+            listed = get_list(record, "messages")
             if not listed:
-                rows.setdefault(session, []).append(raw)
+                rows.setdefault(session, []).append(record)
                 continue
-            prompt = first_field(raw, *_PROMPTS)
+            prompt = first_field(record, *_PROMPTS)
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
             read = {"messages", *_PROMPTS}
-            count_unread_texts(source, OWNER_SCOPE, raw, read, "", around=True)
+            count_unread_texts(source, OWNER_SCOPE, record, read, "", around=True)
             session = first_text(session, f"{file.stem}-{number}")
             yield from _read_conversation(source, OWNER_SCOPE, session, list(_flatten(listed)))
         for session, messages in rows.items():
@@ -72,24 +77,24 @@ def _flatten(listed: list[Any]) -> Iterator[Any]:
     """Give messages with those within them, parents first."""
     waiting = listed[::-1]
     while waiting:
-        each = waiting.pop()
-        yield each
-        waiting += get_list(each, "children")[::-1]
+        message = waiting.pop()
+        yield message
+        waiting += get_list(message, "children")[::-1]
 
 
 def _read_conversation(
     source: Source, scope: str, session: str, listed: list[Any]
 ) -> Iterator[Message]:
     nodes: dict[str, Any] = {}
-    for place, each in enumerate(listed):
-        if isinstance(each, dict):
-            nodes[name_message(first_field(each, "messageId"), place)] = each
+    for place, message in enumerate(listed):
+        if isinstance(message, dict):
+            nodes[name_message(first_field(message, "messageId"), place)] = message
     source.drop("unreadable messages", scope, len(listed) - len(nodes))
     parents = link_to_parents(nodes)
     branch = newest_branch(parents, None, date_messages(nodes, parents).__getitem__)
     source.drop("messages of other branches", scope, len(nodes) - len(branch))
-    for key in branch:
-        yield from _read_message(source, scope, session, nodes[key])
+    for message_id in branch:
+        yield from _read_message(source, scope, session, nodes[message_id])
 
 
 def _read_message(
@@ -100,29 +105,29 @@ def _read_message(
         return
     parts = list(map(_plain_part, get_list(each, "content")))
     counted = len(parts)
-    text, caption = text_and_caption(source, scope, parts)
-    text = first_text(text, each.get("text"))
+    content, caption = text_and_caption(source, scope, parts)
+    content = first_text(content, each.get("text"))
     role = "user"
     if not _is_user(each):
         role = "assistant"
-        text, thoughts = _THINKING.subn("", text)
+        content, thoughts = _THINKING.subn("", content)
         source.drop("thoughts", scope, thoughts)
         counted += thoughts
     files = [*get_list(each, "files"), *get_list(each, "attachments")]
-    named = [describe_file(file, "filename", "name", "filepath") for file in files]
-    caption = join_names(caption, *named)
-    spoken = f"{each.get('text')}\n{text}\n{caption}"
+    described = [describe_file(file, "filename", "name", "filepath") for file in files]
+    caption = join_names(caption, *described)
+    spoken = f"{each.get('text')}\n{content}\n{caption}"
     count_unread_texts(source, scope, each, {"content", "children"}, spoken)
-    if counted and not f"{text}{caption}".strip():
+    if counted and not f"{content}{caption}".strip():
         return
-    more = {
+    columns = {
         "session": session,
         "id": first_field(each, "messageId"),
         "caption": caption,
         "timestamp": each.get("createdAt"),
         "role": role,
     }
-    yield from make_message(source, scope, role, text, **more)
+    yield from make_message(source, scope, role, content, **columns)
 
 
 def _is_user(each: dict[str, Any]) -> bool:
@@ -134,9 +139,9 @@ def _is_user(each: dict[str, Any]) -> bool:
 
 def _plain_part(part: Any) -> Any:
     """Give a part of a message as other tools write it: ``think`` is what they call thinking."""
-    kind = first_field(part, "type")
-    if kind == "think":
+    part_type = first_field(part, "type")
+    if part_type == "think":
         return {"type": "thinking"}
-    if kind == "error":
+    if part_type == "error":
         return {"type": "tool_error"}
     return part

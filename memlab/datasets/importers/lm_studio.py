@@ -32,16 +32,16 @@ def is_lm_studio_conversation(file: Source) -> bool:
 
 def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
     """Read every file as a session of one scope."""
-    names = name_files(source)
+    session_names = name_files(source)
     for file in source.members:
-        session = names[file.name].removesuffix(".conversation")
-        for _, raw in file.values():
-            prompt = first_field(raw, "systemPrompt")
+        session = session_names[file.name].removesuffix(".conversation")
+        for _, record in file.values():
+            prompt = first_field(record, "systemPrompt")
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
-            source.drop("notes", OWNER_SCOPE, len(get_list(raw, "notes")))
-            count_unread_texts(source, OWNER_SCOPE, raw, _READ, "", around=True)
-            for number, each in enumerate(get_list(raw, "messages"), 1):
-                yield from _read_message(source, session, number, each)
+            source.drop("notes", OWNER_SCOPE, len(get_list(record, "notes")))
+            count_unread_texts(source, OWNER_SCOPE, record, _READ, "", around=True)
+            for number, message in enumerate(get_list(record, "messages"), 1):
+                yield from _read_message(source, session, number, message)
 
 
 def _read_message(source: Source, session: str, number: int, each: Any) -> Iterator[Message]:
@@ -53,17 +53,17 @@ def _read_message(source: Source, session: str, number: int, each: Any) -> Itera
     parts = list(get_list(version, "content"))
     for step in steps:
         parts += _step_parts(source, step)
-    text, caption = text_and_caption(source, OWNER_SCOPE, list(map(_named_part, parts)))
-    spoken = f"{text}\n{caption}"
+    content, caption = text_and_caption(source, OWNER_SCOPE, list(map(_named_part, parts)))
+    spoken = f"{content}\n{caption}"
     count_unread_texts(source, OWNER_SCOPE, version, {"content", "steps", "senderInfo"}, spoken)
     count_unread_texts(source, OWNER_SCOPE, each, {"versions"}, spoken)
-    if steps and not f"{text}{caption}".strip():
+    if steps and not f"{content}{caption}".strip():
         return  # its steps are counted
     sender = str(role)
     if role == "assistant":
         sender = first_field(version, "senderInfo.senderName") or sender
-    more = {"session": session, "id": f"{session} {number}", "caption": caption, "role": role}
-    yield from make_message(source, OWNER_SCOPE, sender, text, **more)
+    columns = {"session": session, "id": f"{session} {number}", "caption": caption, "role": role}
+    yield from make_message(source, OWNER_SCOPE, sender, content, **columns)
 
 
 def _shown_version(source: Source, each: Any) -> Any:
@@ -80,12 +80,12 @@ def _shown_version(source: Source, each: Any) -> Any:
 
 def _step_parts(source: Source, step: Any) -> list[Any]:
     """Give the parts of a step that are said; thoughts, calls of tools and notes are counted."""
-    kind = first_field(step, "type")
-    if kind != "contentBlock":
-        what = "tool calls"
-        if "debug" in kind:
-            what = "lines about the session"
-        source.drop(what, OWNER_SCOPE)
+    step_type = first_field(step, "type")
+    if step_type != "contentBlock":
+        reason = "tool calls"
+        if "debug" in step_type:
+            reason = "lines about the session"
+        source.drop(reason, OWNER_SCOPE)
         return []
     if get_nested(step, "style.type") == "thinking":
         source.drop("thoughts", OWNER_SCOPE)
@@ -97,7 +97,7 @@ def _named_part(part: Any) -> Any:
     """Give a part with the name of its file where other tools have it."""
     if first_field(part, "type") != "file":
         return part
-    kind = "file"
+    part_type = "file"
     if "image" in first_field(part, "fileType"):
-        kind = "image"
-    return {"type": kind, "name": first_field(part, "name", "fileName", "fileIdentifier")}
+        part_type = "image"
+    return {"type": part_type, "name": first_field(part, "name", "fileName", "fileIdentifier")}

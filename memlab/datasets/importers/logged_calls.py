@@ -1,13 +1,22 @@
-"""Calls of a model as logs and data sets for training hold them: what was asked, and what was answered."""
+"""Calls of a model as logs and data sets for training hold them: what was asked and answered."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 from typing import Any
 
-from memlab.datasets.importers.export_messages import Message, normalise_role
-from memlab.datasets.importers.loose_json import decode_json, first_field, get_nested
+from memlab.datasets.importers.export_messages import Message
+from memlab.datasets.importers.loose_json import (
+    decode_json,
+    first_field,
+    first_filled,
+    first_text,
+    get_nested,
+    list_or_empty,
+)
 from memlab.datasets.importers.message_fields import (
     has_words,
     list_role_types,
@@ -16,18 +25,25 @@ from memlab.datasets.importers.message_fields import (
 
 _WITHIN = ("", "body.", "request.", "request.body.", "params.", "input.", "inputs.", "kwargs.")
 _ASKED = ("messages", "input", "contents", "prompt")
-_ANSWERED_WITHIN = ("", "response.", "response.body.", "body.", "result.message.", "result.")
-_CHOICES, _OUTPUT = "choices", ("output", "completion", "content", "message", "output_text", "text")
+_REQUEST_PATHS = list(map("".join, product(_WITHIN, _ASKED)))
+_ANSWERED_WITHIN = ("", "response", "response.body", "body", "result.message", "result")
+_OUTPUT = ("output", "completion", "content", "message", "output_text", "text")
 _BARE = {"content": "role", "message": "messages"}
-"""Keys that answer a request only beside messages and another key: else they are what a message says."""
+"""Keys that answer a request only beside messages and another key.
+
+Else they are what a message says.
+"""
 _ANSWERED = (
-    *("response", "completion", "chosen", "answer", "reply", "generation", "prediction"),
-    *("generated_text", "assistant_response", "model_response", "model_output", "outputs"),
-    *("responses", "completions", "generations", "answers", "predictions"),
+    *("response", "chosen", "answer", "reply", "generation", "prediction", "generated_text"),
+    *("assistant_response", "model_response", "model_output", "outputs", "responses"),
+    *("completions", "generations", "answers", "predictions"),
 )
-_CANDIDATES = "candidates"  # of Gemini's API
+_CHOICES = {"choices": ("message", "text"), "candidates": ("content",)}
+"""Where alternatives stand, and what says something in one; the candidates are of Gemini's API."""
+_UNTYPED = ("", "message", "text")
 _SPEAKERS = frozenset(("role", "from", "sender", "author", "speaker", "kwargs", "data"))
 _SYSTEM = ("system", "instructions", "system_prompt")
+_SYSTEM_PATHS = list(map("".join, product(_WITHIN, _SYSTEM)))
 _ANSWER_IDS = ("id", "response.id", "response.body.id")
 _BEFORE = ("previous_response_id", "body.previous_response_id", "request.previous_response_id")
 
@@ -49,11 +65,21 @@ class Call:
     system: int
     read: set[str] = field(default_factory=set)
 
+    @property
+    def history(self) -> list[Any]:
+        """The messages of the request; none without one."""
+        if self.asked is None:
+            return []
+        return self.asked
+
 
 def find_call(raw: Any) -> Call | None:
-    """Find the request and the answers in a record; ``None`` where it holds neither, as a message alone.
+    """Find the request and the answers in a record; ``None`` where it holds neither.
 
-    >>> call = find_call({"input": "Which bus?", "output": [{"role": "assistant", "content": "Line 4."}]})
+    A message alone holds neither.
+
+    >>> reply = {"role": "assistant", "content": "Line 4."}
+    >>> call = find_call({"input": "Which bus?", "output": [reply]})
     >>> call.asked, [answer[0]["content"] for answer in call.answers]
     ([{'role': 'user', 'content': 'Which bus?'}], ['Line 4.'])
     """
@@ -61,16 +87,15 @@ def find_call(raw: Any) -> Call | None:
         return None
     read = {"rejected"}
     asked = _find_request(raw, read)
-    answers, others = list[list[Any]](), 0
-    for path, said, alternatives in _find_answers(raw):
+    answers = list[list[Any]]()
+    others = int(has_words(raw.get("rejected")))
+    for path, answer, alternatives in _find_answers(raw):
         read.add(path)
-        answers.append(said)
+        answers.append(answer)
         others += alternatives
     if asked is None and not answers:
         return None
-    others += has_words(raw.get("rejected"))
-    paths = [around + key for around in _WITHIN for key in _SYSTEM]
-    system = [path for path in paths if has_words(get_nested(raw, path))]
+    system = [path for path in _SYSTEM_PATHS if has_words(get_nested(raw, path))]
     return Call(asked, answers, others, len(system), read.union(system))
 
 
@@ -81,31 +106,35 @@ def _is_message(raw: dict[str, Any]) -> bool:
 
 def _find_request(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
     """Find what was asked; where it stands is added to ``read``."""
-    instruction, given = raw.get("instruction"), raw.get("input")
+    instruction = raw.get("instruction")
     if isinstance(instruction, str):
-        texts = [text for text in (instruction, given) if isinstance(text, str) and text.strip()]
         read |= {"instruction", "input"}
-        return [{"role": "user", "content": "\n".join(texts)}]
-    for around in _WITHIN:
-        for key in _ASKED:
-            value = decode_json(get_nested(raw, around + key))
-            if isinstance(value, str) and value.strip():
-                read.add(around + key)
-                return [{"role": "user", "content": value}]
-            if isinstance(value, list):
-                read.add(around + key)
-                return [_as_message(each, "user") for each in value]
+        texts: list[Any] = [instruction, raw.get("input")]
+        request = "\n".join(filter(_is_filled_text, texts))
+        return [{"role": "user", "content": request}]
+    for path in _REQUEST_PATHS:
+        asked = decode_json(get_nested(raw, path))
+        if isinstance(asked, list):
+            read.add(path)
+            return [_as_message(message, "user") for message in asked]
+        if _is_filled_text(asked):
+            read.add(path)
+            return [{"role": "user", "content": asked}]
     return None
+
+
+def _is_filled_text(value: Any) -> bool:
+    return isinstance(value, str) and value.strip() != ""
 
 
 def _as_message(value: Any, role: str) -> Any:
     """Give a text, or an object without a role, as a message of a role."""
     if isinstance(value, str):
         return {"role": role, "content": value}
-    if isinstance(value, dict) and not _says_who(value):
-        kind = first_field(value, "type")
-        if kind in ("", "message") or not normalise_role(kind):
-            return {"role": role} | value if kind in ("", "message", "text") else value
+    if not isinstance(value, dict) or _says_who(value):
+        return value
+    if first_field(value, "type") in _UNTYPED:
+        return {"role": role} | value
     return value
 
 
@@ -113,72 +142,92 @@ def _says_who(message: dict[str, Any]) -> bool:
     """Say whether a message says itself who speaks, by whatever key."""
     if not _SPEAKERS.isdisjoint(message):
         return True
-    return bool(read_flagged_role(message) or list_role_types(message))
+    return any([read_flagged_role(message), *list_role_types(message)])
 
 
 def _find_answers(raw: dict[str, Any]) -> Iterator[tuple[str, list[Any], int]]:
-    """Find the answers under every key that may hold one, each with its path and how many alternatives it has."""
+    """Find the answers under every key that may hold one.
+
+    :returns: the path of each, its messages, and how many alternatives it has.
+    """
+    for path in _ANSWERED_WITHIN:
+        holder: Any = raw
+        around = ""
+        if path:
+            holder = get_nested(raw, path)
+            around = f"{path}."
+        if not isinstance(holder, dict):
+            continue
+        for answer_key, inside in _CHOICES.items():
+            choices = list_or_empty(decode_json(holder.get(answer_key)))
+            choice = first_filled(next(iter(choices), None), *inside)
+            if has_words(choice):
+                yield around + answer_key, _as_messages(choice), len(choices) - 1
+        for answer_key in _OUTPUT:
+            output = decode_json(holder.get(answer_key))
+            if has_words(output) and _is_answer(raw, path, answer_key, output):
+                answer, alternatives = _split_alternatives(_with_role(holder, answer_key, output))
+                yield around + answer_key, _as_messages(answer), alternatives
+    for answer_key in _ANSWERED:
+        output = decode_json(raw.get(answer_key))
+        if has_words(output) and not _is_around_answer(output):
+            answer, alternatives = _split_alternatives(output)
+            yield answer_key, _as_messages(answer), alternatives
+
+
+def _is_answer(raw: dict[str, Any], around: str, key: str, output: Any) -> bool:
+    """Say whether what stands under a key answers a request.
+
+    :param around: the path of the object with the key; empty for the record itself, where texts
+        are how an answer is written, or all messages once more.
+    """
+    if around:
+        return key != "text" or isinstance(output, str)
+    if key not in _BARE:
+        return key != "text"
     has_messages = isinstance(decode_json(raw.get("messages")), list)
-    for around in _ANSWERED_WITHIN:
-        for key, *inside in ((_CHOICES, "message", "text"), (_CANDIDATES, "content")):
-            choices = decode_json(get_nested(raw, around + key))
-            if isinstance(choices, list) and choices:
-                first = next((choices[0][k] for k in inside if get_nested(choices[0], k)), None)
-                if has_words(first):
-                    yield around + key, _as_messages(first), len(choices) - 1
-        for key in _OUTPUT:
-            value = decode_json(get_nested(raw, around + key))
-            if key == "text" and not (around and isinstance(value, str)):
-                continue  # how an answer is written, or all messages once more
-            is_beside = has_messages and bool(raw.get(_BARE.get(key, "")))
-            if has_words(value) and (around or is_beside or key not in _BARE):
-                said, others = _split_alternatives(_with_role(raw, around, key, value))
-                yield around + key, _as_messages(said), others
-    for key in _ANSWERED:
-        value = decode_json(raw.get(key))
-        if isinstance(value, dict) and not _is_said(value):
-            continue  # an answer of an API, which is read above
-        if has_words(value) and key not in _OUTPUT and not _is_api_answer(value):
-            said, others = _split_alternatives(value)
-            yield key, _as_messages(said), others
+    return has_messages and bool(raw.get(_BARE[key]))
 
 
-def _is_said(value: dict[str, Any]) -> bool:
-    """Say whether an object is a message, not what an API answers around one."""
-    if "output" in value:
+def _is_around_answer(value: Any) -> bool:
+    """Say whether an object is what an API gives around an answer, and no message."""
+    if not isinstance(value, dict):
         return False
-    return not {"role", "content"}.isdisjoint(value) or isinstance(value.get("text"), str)
+    if "output" in value:
+        return True
+    if isinstance(value.get("content"), list):
+        return True
+    return {"role", "content"}.isdisjoint(value) and not isinstance(value.get("text"), str)
 
 
 def _split_alternatives(value: Any) -> tuple[Any, int]:
     """Give the first of several texts that answer one request, and how many others there are."""
-    if isinstance(value, list) and len(value) > 1 and all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or len(value) < 2:
+        return value, 0
+    if set(map(type, value)) == {str}:
         return value[0], len(value) - 1
     return value, 0
 
 
-def _is_api_answer(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("content"), list)
-
-
-def _with_role(raw: dict[str, Any], around: str, key: str, value: Any) -> Any:
+def _with_role(holder: dict[str, Any], key: str, output: Any) -> Any:
     """Give the content of an answer of Anthropic's API as a message; anything else as it is."""
     if key != "content":
-        return value
-    about = raw
-    if around:
-        about = get_nested(raw, around.rstrip("."))
-    about = {key: value for key, value in about.items() if key != "messages"}
-    return {**about, "role": first_field(about, "role") or "assistant"}
+        return output
+    message = {**holder, "role": first_text(holder.get("role"), "assistant")}
+    message.pop("messages", None)
+    return message
 
 
 def _as_messages(value: Any) -> list[Any]:
     if not isinstance(value, list):
         return [_as_message(value, "assistant")]
-    blocks = [each for each in value if isinstance(each, dict) and "role" not in each]
-    if blocks and all(first_field(each, "type") == "text" for each in blocks):
+    block_types = set[str]()
+    for block in value:
+        if isinstance(block, dict) and "role" not in block:
+            block_types.add(first_field(block, "type"))
+    if block_types == {"text"}:
         return [{"role": "assistant", "content": value}]
-    return [_as_message(each, "assistant") for each in value]
+    return [_as_message(message, "assistant") for message in value]
 
 
 def find_earlier_answer(raw: Any) -> str:
@@ -188,7 +237,7 @@ def find_earlier_answer(raw: Any) -> str:
 
 def list_answer_ids(raw: Any) -> list[str]:
     """List the ids of the answer of a call, by one of which later calls name it."""
-    return [own for path in _ANSWER_IDS if (own := first_field(raw, path))]
+    return list(filter(None, map(partial(first_field, raw), _ANSWER_IDS)))
 
 
 def count_overlap(said: list[Message], heard: list[Message]) -> int:
@@ -202,16 +251,16 @@ def count_overlap(said: list[Message], heard: list[Message]) -> int:
     """
     if not heard:
         return 0
-    words = [words_of(turn) for turn in heard]
-    joined = [*words, None, *(words_of(turn) for turn in said[-len(heard) :])]
+    ending = map(words_of, said[-len(heard) :])
+    joined = [*map(words_of, heard), None, *ending]
     sizes = [0]
-    for each in joined[1:]:
-        size = sizes[-1]
-        while size and joined[size] != each:
-            size = sizes[size - 1]
-        if joined[size] == each:
-            size += 1
-        sizes.append(size)
+    for spoken in joined[1:]:
+        overlap = sizes[-1]
+        while overlap and joined[overlap] != spoken:
+            overlap = sizes[overlap - 1]
+        if joined[overlap] == spoken:
+            overlap += 1
+        sizes.append(overlap)
     return sizes[-1]
 
 
@@ -223,8 +272,8 @@ def words_of(turn: Message) -> tuple[Any, str]:
 def digest_beginnings(said: list[Message]) -> list[int]:
     """Give a digest of the first 0, 1, 2 … messages of a list, each made of the one before it."""
     digests = [0]
-    for turn in said:
-        digests.append(hash((digests[-1], words_of(turn))))
+    for message in said:
+        digests.append(hash((digests[-1], words_of(message))))
     return digests
 
 
@@ -244,10 +293,11 @@ class ToldHistories:
         return self.scopes.get(find_earlier_answer(raw), "")
 
     def find_session(self, scope: str, raw: Any, asked: list[Message]) -> tuple[str, int]:
-        """Give the session that a call goes on in, empty for one of its own, and how much of it is repeated.
+        """Give the session that a call goes on in, and how much of it is repeated.
 
-        A call goes on where it names the answer before it, or begins with all that was asked and
-        answered before in its scope, two messages or more.
+        The session is empty for a call that begins one of its own. A call goes on where it names
+        the answer before it, or begins with all that was asked and answered before in its scope,
+        two messages or more.
         """
         digests = digest_beginnings(asked)
         for size in range(len(asked), 1, -1):

@@ -1,4 +1,7 @@
-"""Who says what in one message of a tool whose layout is not known: its role, its name, its content, its version."""
+"""Who says what in one message of a tool whose layout is not known.
+
+That is its role, its name, its content, its time and its version.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField
-from memlab.datasets.importers.loose_json import first_field, first_text, first_time, get_nested
+from memlab.datasets.importers.loose_json import first_field, first_time, get_nested
 from memlab.datasets.unread_texts import holds_words
 
 TIMES = (
@@ -48,21 +51,30 @@ def read_flagged_role(raw: dict[str, Any]) -> str:
     'assistant'
     """
     for key, (if_true, if_false) in _FLAGS.items():
-        if isinstance(raw.get(key), bool):
-            return if_true if raw[key] else if_false
+        flagged = raw.get(key)
+        if flagged is True:
+            return if_true
+        if flagged is False:
+            return if_false
     return ""
 
 
 def list_role_types(raw: dict[str, Any]) -> list[str]:
-    """List what a message says of the kind of its speaker beside ``role``, which may be a name then."""
-    return [called for key in _ROLE_TYPES if (called := first_field(raw, key))]
+    """List what a message says of the kind of its speaker beside ``role``.
+
+    The role may be a name then.
+    """
+    role_types = [first_field(raw, path) for path in _ROLE_TYPES]
+    return list(filter(None, role_types))
 
 
 def has_words(value: Any) -> bool:
     """Say whether a value may hold what somebody said."""
     if isinstance(value, str):
         return bool(value.strip())
-    return isinstance(value, (list, dict)) and bool(value)
+    if not isinstance(value, (list, dict)):
+        return False
+    return bool(value)
 
 
 def find_content(raw: dict[str, Any]) -> tuple[str, Any]:
@@ -70,28 +82,33 @@ def find_content(raw: dict[str, Any]) -> tuple[str, Any]:
 
     :returns: the key, and what stands there; empty and ``None`` without.
     """
-    for key in _CONTENT:
-        if has_words(raw.get(key)):
-            return key, raw[key]
+    for known_key in _CONTENT:
+        if has_words(raw.get(known_key)):
+            return known_key, raw[known_key]
     transcript = get_nested(raw, "audio.transcript")
     if has_words(transcript):
         return "audio", transcript
     for key, value in raw.items():
-        if not _CALLED.search(key) or _NO_CONTENT.search(key) or key in THOUGHTS:
+        if isinstance(value, dict) or not has_words(value):
             continue
-        if has_words(value) and not isinstance(value, dict):
+        if _CALLED.search(key) and not _is_no_content(key):
             return key, value
     return "", None
 
 
+def _is_no_content(key: str) -> bool:
+    return key in THOUGHTS or _NO_CONTENT.search(key) is not None
+
+
 def holds_unknown_words(raw: dict[str, Any]) -> bool:
     """Say whether a message without content has three words or more under some key."""
-    return any(isinstance(value, str) and holds_words(value) for value in raw.values())
+    texts = [value for value in raw.values() if isinstance(value, str)]
+    return any(map(holds_words, texts))
 
 
 def has_thoughts(raw: dict[str, Any]) -> bool:
     """Say whether a message brings thoughts under a key of their own."""
-    return any(has_words(raw.get(key)) for key in THOUGHTS)
+    return any(map(has_words, map(raw.get, THOUGHTS)))
 
 
 def read_message_id(raw: Any) -> str:
@@ -101,7 +118,9 @@ def read_message_id(raw: Any) -> str:
 
 def read_time_value(raw: Any) -> Any:
     """Give the time of a message as it is written; ``None`` without one."""
-    return first_time(*(get_nested(raw, key) for key in TIMES))
+    if not isinstance(raw, dict):
+        return None
+    return first_time(*map(raw.get, TIMES))
 
 
 def has_unreadable_time(raw: dict[str, Any]) -> bool:
@@ -110,23 +129,38 @@ def has_unreadable_time(raw: dict[str, Any]) -> bool:
     >>> has_unreadable_time({"date": [2026, 2, 1]}), has_unreadable_time({"date": None})
     (True, False)
     """
-    return any(raw.get(key) for key in TIMES) and read_time_value(raw) is None
+    return any(map(raw.get, TIMES)) and read_time_value(raw) is None
 
 
 def describe_version(raw: Any) -> str:
-    """Give a text by which versions of one message are compared: its version, and when it was edited.
+    """Give a text by which versions of one message are compared.
+
+    It holds the number of its version, and when it was edited; of neither it is empty.
 
     >>> describe_version({"version": 2}) > describe_version({"version": 1}) > describe_version({})
     True
     """
-    when = first_time(*(get_nested(raw, key) for key in _EDITED))
-    number = next((raw[key] for key in _VERSIONS if get_nested(raw, key) is not None), 0)
+    if not isinstance(raw, dict):
+        return ""
+    version = _read_version_number(raw)
     edited = 0.0
     with suppress(BadField, ValueError, OverflowError, OSError):
-        changed = fields.parse_time(when, "edited")
+        changed = fields.parse_time(first_time(*map(raw.get, _EDITED)), "edited")
         edited = fields.place_in_zone(changed, UTC, None).timestamp()
-    if isinstance(number, str) and number.isdecimal() and len(number) < 20:
-        number = int(number)  # as tables have it
-    if not isinstance(number, int) or isinstance(number, bool):
-        number = 0
-    return first_text(f"{number:020d} {edited:020.6f}" if number or edited else "")
+    if version or edited:
+        return f"{version:020d} {edited:020.6f}"
+    return ""
+
+
+def _read_version_number(raw: dict[str, Any]) -> int:
+    """Give the number of a message's version; 0 where it has none, or something else there."""
+    for key in _VERSIONS:
+        number = raw.get(key)
+        if number is None:
+            continue
+        if isinstance(number, str) and number.isdecimal() and len(number) < 20:
+            return int(number)  # as tables have it
+        if type(number) is int:
+            return number
+        return 0
+    return 0

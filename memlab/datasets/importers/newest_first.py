@@ -83,6 +83,10 @@ def find_order(listed: list[Item], time_of: Callable[[Item], Any]) -> Order:
     half = len(times) // 2
     if half:
         fall = median_low(times[:half]) - median_low(times[-half:])
-    back = sum(later < earlier for earlier, later in pairwise(times))
-    forth = sum(later > earlier for earlier, later in pairwise(times))
-    return Order(len(times), back, forth, fall)
+    steps_back = steps_forth = 0
+    for earlier, later in pairwise(times):
+        if later < earlier:
+            steps_back += 1
+        elif later > earlier:
+            steps_forth += 1
+    return Order(len(times), steps_back, steps_forth, fall)

@@ -1,4 +1,6 @@
-"""Open WebUI's export of chats: a tree of messages a chat, of which the branch that is shown is kept.
+"""Open WebUI's export of chats: a tree of messages a chat.
+
+Of it the branch that is shown is kept.
 
 Layout: open-webui's ``backend/open_webui/models/chats.py`` and its page of chats: a list of rows
 with a ``chat``, or such a ``chat`` alone. ``history.messages`` is the tree, ``messages`` the branch
@@ -40,7 +42,10 @@ _DETAILS = re.compile(
     rf"|\s*{_OPENING.format('kind')}.*?</details>\s*"
     rf"|^\s*{_OPENING.format('cut_off')}.*"
 )
-"""Blocks beside what an answer says, one that is cut off at the beginning of a line; in code they are text."""
+"""Blocks beside what an answer says, one that is cut off at the beginning of a line.
+
+In code they are text.
+"""
 _BLOCKS = {"reasoning": "thoughts"}
 _TREES = {"chat.history", "history.currentId", "history.current_id"}
 
@@ -68,7 +73,10 @@ def read_open_webui_export(source: Source) -> Iterator[Message]:
 def _read_chat(
     source: Source, record: Record, users: dict[str, str], titles: dict[str, str]
 ) -> Iterator[Message]:
-    """Read a chat; of those without an id, which have their titles, two of one title are two sessions."""
+    """Read a chat.
+
+    Of those without an id, which have their titles, two of one title are two sessions.
+    """
     chat: dict[str, Any] = record
     if isinstance(record.get("chat"), dict):
         chat = record["chat"]
@@ -80,40 +88,43 @@ def _read_chat(
     instruction = first_field(chat, "system", "params.system")
     source.drop("system messages", scope, bool(instruction))
     count_unread_texts(source, scope, {**chat, **record}, _READ_OF_CHATS, "", around=True)
-    for each in _shown_messages(source, scope, chat):
-        yield from _read_message(source, scope, session, each)
+    for message in _shown_messages(source, scope, chat):
+        yield from _read_message(source, scope, session, message)
 
 
 def _shown_messages(source: Source, scope: str, chat: dict[str, Any]) -> list[dict[str, Any]]:
     """Give the messages of the branch that is shown."""
-    tree = get_nested(chat, "history.messages")
-    if not isinstance(tree, dict):
-        tree = {}
-    if not tree:
-        return [each for _, each in _readable(source, scope, enumerate(get_list(chat, "messages")))]
-    nodes = dict(_readable(source, scope, tree.items()))
-    parents = {key: node.get("parentId") for key, node in nodes.items()}
-    ages = {key: _age(node) for key, node in nodes.items()}
+    messages = get_nested(chat, "history.messages")
+    if not isinstance(messages, dict):
+        messages = {}
+    if not messages:
+        return [
+            message
+            for _, message in _readable(source, scope, enumerate(get_list(chat, "messages")))
+        ]
+    nodes = dict(_readable(source, scope, messages.items()))
+    parents = {node_id: message.get("parentId") for node_id, message in nodes.items()}
+    ages = {node_id: _age(message) for node_id, message in nodes.items()}
     current = first_field(chat, "history.currentId", "history.current_id")
     branch = newest_branch(parents, current, ages.__getitem__)
     source.drop("messages of other branches", scope, len(nodes) - len(branch))
-    return [nodes[key] for key in branch]
+    return [nodes[node_id] for node_id in branch]
 
 
 def _readable(
     source: Source, scope: str, keyed: Iterable[tuple[Any, Any]]
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
-    for key, each in keyed:
-        if isinstance(each, dict):
-            yield key, each
+    for message_id, message in keyed:
+        if isinstance(message, dict):
+            yield message_id, message
         else:
             source.drop("unreadable messages", scope)
 
 
 def _age(node: dict[str, Any]) -> float:
-    when = node.get("timestamp")
-    if isinstance(when, (int, float)):
-        return when
+    written = node.get("timestamp")
+    if isinstance(written, (int, float)):
+        return written
     return 0.0
 
 
@@ -123,27 +134,29 @@ def _read_message(
     role = normalise_role(each.get("role"))
     if not is_spoken_role(source, scope, role):
         return
-    said = each.get("content") or _spoken_output(each)
-    text, caption = text_and_caption(source, scope, said)
+    content = each.get("content") or _spoken_output(each)
+    shown_text, caption = text_and_caption(source, scope, content)
     counted = 0
     if role == "assistant":
-        text, counted = _cut_details(source, scope, text)
+        shown_text, counted = _cut_details(source, scope, shown_text)
     if each.get("error"):
         source.drop("error messages", scope)
         counted += 1
     source.drop("merged answers", scope, bool(first_field(each, "merged.content")))
     caption = join_names(caption, *map(_name_file, get_list(each, "files")))
-    count_unread_texts(source, scope, each, _READ, f"{first_text(said)}\n{text}\n{caption}\n{said}")
-    if counted and not f"{text}{caption}".strip():
+    count_unread_texts(
+        source, scope, each, _READ, f"{first_text(content)}\n{shown_text}\n{caption}\n{content}"
+    )
+    if counted and not f"{shown_text}{caption}".strip():
         return
-    more = {
+    columns = {
         "session": session,
         "id": first_field(each, "id"),
         "caption": caption,
         "timestamp": each.get("timestamp"),
         "role": role,
     }
-    yield from make_message(source, scope, str(role), text, **more)
+    yield from make_message(source, scope, str(role), shown_text, **columns)
 
 
 def _cut_details(source: Source, scope: str, text: str) -> tuple[str, int]:
@@ -164,10 +177,10 @@ def _cut_details(source: Source, scope: str, text: str) -> tuple[str, int]:
 
 def _name_file(file: Any) -> str:
     """Describe a file; an image may stand there with all its bytes, which name nothing."""
-    named = describe_file(file, "name", "file.filename", "url")
-    if "data:" in named:
+    described = describe_file(file, "name", "file.filename", "url")
+    if "data:" in described:
         return "image"
-    return named
+    return described
 
 
 def _spoken_output(each: dict[str, Any]) -> list[Any]:

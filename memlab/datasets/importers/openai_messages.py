@@ -1,11 +1,13 @@
-"""Messages with roles and contents, as the OpenAI API takes and gives them: conversations, logged calls, rows."""
+"""Messages with roles and contents, as the OpenAI API takes and gives them.
+
+They stand in conversations, logged calls and rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 from memlab.datasets.fields import place_in_zone
@@ -71,6 +73,9 @@ _MADE = (
 _SESSION = ("id", "conv.id", "uuid")
 _REQUESTS = ("body", "request", "request.body", "params", "input", "inputs", "kwargs")
 _LISTS = frozenset(("messages", "input", "contents"))
+_OF_MESSAGES = frozenset(("role", "sender", "messages"))
+_KINDS = frozenset(("role", "type"))
+_DAY = timedelta(days=1)
 _CURRENT = ("currNode", "conv.currNode", "currentId", "current_node", "currentNode", "head")
 
 
@@ -78,24 +83,27 @@ def is_openai_list(file: Source) -> bool:
     keys = file.keys or file.columns
     if keys & {"agents", "run_type", "scope"}:
         return False
-    if keys & _CALLS or "messages" in file.columns or {"input", "output"} <= file.first_keys:
+    if "messages" in file.columns or {"input", "output"} <= file.first_keys:
         return True
-    return any(pair <= keys for pair in _PAIRS)
+    if not keys.isdisjoint(_CALLS):
+        return True
+    return any(map(keys.issuperset, _PAIRS))
 
 
 def read_openai_messages(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; single messages are one, or those that they name."""
     reader = ConversationReader(source)
-    for _, values in groupby(source.member_values(), lambda value: value[0].name):
-        rows, about = list[Any](), dict[str, Any]()
-        for file, number, raw in values:
-            message = _unpack_message(raw)
+    for file in source.members:
+        rows = list[Any]()
+        about = dict[str, Any]()
+        for number, record in file.values():
+            message = _unpack_message(record)
             if message is not None:
                 rows.append(message)
-            elif first_field(raw, "type") == "session":
-                about = raw
+            elif first_field(record, "type") == "session":
+                about = record
             else:
-                yield from reader.read(file, number, raw)
+                yield from reader.read(file, number, record)
         if rows:
             yield from reader.read_rows(file, about, rows)
     yield from reader.read_waiting()
@@ -104,15 +112,22 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
 def _unpack_message(raw: Any) -> Any:
     """Give a record that is one message, out of the line around it; ``None`` for any other."""
     inner = decode_json(get_nested(raw, "message"))
-    is_around = isinstance(inner, dict) and not {"role", "sender", "messages"} & raw.keys()
-    if is_around and {"role", "type"} & inner.keys():
-        return {key: value for key, value in raw.items() if key != "message"} | inner
-    listed = isinstance(raw, list) or first_field(raw, "type") == "session"
-    return None if listed or find_call(raw) is not None else raw
+    is_around = isinstance(inner, dict) and _OF_MESSAGES.isdisjoint(raw)
+    if is_around and not _KINDS.isdisjoint(inner):
+        about = dict(raw)
+        del about["message"]
+        return about | inner
+    if isinstance(raw, list) or first_field(raw, "type") == "session":
+        return None
+    if find_call(raw) is not None:
+        return None
+    return raw
 
 
 class ConversationReader:
-    """What is known of the files read so far: whose the messages are, and which conversations stand in them.
+    """What is known of the files read so far.
+
+    That is whose the messages are, and which conversations stand in them.
 
     :param spoken: the sessions that several records name.
     :param waiting: answers that a file holds without their requests, which another file may hold.
@@ -127,7 +142,9 @@ class ConversationReader:
 
     def read(self, file: Source, number: int, raw: Any) -> Iterator[Message]:
         """Read a record: a list of messages, a conversation, or a logged call."""
-        call = Call(raw, [], 0, 0) if isinstance(raw, list) else find_call(raw)
+        call = find_call(raw)
+        if isinstance(raw, list):
+            call = Call(raw, [], 0, 0)
         custom_id = read_custom_id(raw)
         if call is None:
             self.source.drop("unreadable messages", OWNER_SCOPE)
@@ -139,7 +156,7 @@ class ConversationReader:
         else:
             self.source.drop("system messages", self.find_scope(raw), call.system)
             session = self.name_session(file, number, raw)
-            place = yield from self.read_list(file, raw, call.asked or [], session)
+            place = yield from self.read_list(file, raw, call.history, session)
             if custom_id:
                 self.batches.add_request(file.name, custom_id, place)
             self.count_unread(raw, call)
@@ -153,57 +170,72 @@ class ConversationReader:
 
     def read_waiting(self) -> Iterator[Message]:
         """Read the answers whose requests stand in another file, or nowhere."""
-        for file, number, raw, call, answers in self.waiting:
-            place = self.batches.take_request(read_custom_id(raw), answers)
-            yield from self.read_call(file, number, raw, call, place=place)
+        for file, number, record, call, answers in self.waiting:
+            session_place = self.batches.take_request(read_custom_id(record), answers)
+            yield from self.read_call(file, number, record, call, place=session_place)
 
     def find_scope(self, raw: Any, listed: Iterable[Any] = ()) -> str:
-        """Give the scope of the user that a conversation names, or of the answer that it goes on from.
+        """Give the scope of the user that a conversation names.
+
+        Else it is that of the answer that the conversation goes on from.
 
         :param listed: its messages, the first of which that names a user says whose it is else.
         """
-        for each in (raw, *(get_nested(raw, path) for path in _REQUESTS)):
-            if any(read_user(each)):
-                return self.places.place(each, asks=True)[0]
-        before = self.histories.find_scope(raw)
-        users = (self.places.place(each, asks=True)[0] for each in listed if any(read_user(each)))
-        return before or next(users, OWNER_SCOPE)
+        scope = self.find_named_scope([raw, *_list_requests(raw)])
+        if not scope:
+            scope = self.histories.find_scope(raw)
+        if not scope:
+            scope = self.find_named_scope(listed)
+        if not scope:
+            scope = OWNER_SCOPE
+        return scope
+
+    def find_named_scope(self, records: Iterable[Any]) -> str:
+        """Give the scope of the user that one of some records names; empty where none does."""
+        for record in records:
+            if any(read_user(record)):
+                return self.places.place(record, asks=True)[0]
+        return ""
 
     def name_session(self, file: Source, number: int, raw: Any) -> str:
         """Name a conversation as it does itself, else by its place."""
-        if not isinstance(raw, dict):
-            return name_conversation(self.source, file, number)
-        called = _find_thread(raw)[0] or _name_itself(raw)
-        return called or name_conversation(self.source, file, number)
+        session, _ = _find_thread(raw)
+        if not session:
+            session = _name_itself(raw)
+        if not session:
+            session = name_conversation(self.source, file, number)
+        return session
 
     def read_list(
         self, file: Source, raw: Any, listed: list[Any], session: str
     ) -> Generator[Message, None, Place]:
-        """Read the messages of a conversation; those that name conversations of their own are several.
+        """Read the messages of a conversation.
+
+        Those that name conversations of their own are several.
 
         :returns: the scope and the session of the conversation.
         """
         threads = dict[tuple[str, str], Any]()
-        for each in listed:
-            if any(read_thread(each)):
-                threads.setdefault(read_thread(each), each)
+        for message in listed:
+            if any(read_thread(message)):
+                threads.setdefault(read_thread(message), message)
         if len(threads) > 1:
             yield from self.read_rows(file, raw, listed, session)
             return self.find_scope(raw), session
         if not self.is_named(raw):
-            for each in threads.values():
-                session = self.places.place(each, asks=True)[1]
+            for message in threads.values():
+                session = self.places.place(message, asks=True)[1]
         scope = self.find_scope(raw, listed)
-        turns = self.sort(scope, file, raw, listed)
+        messages = self.sort(scope, file, raw, listed)
         repeated = 0
         if _name_itself(raw) == session and not any(_find_thread(raw)):
-            session, repeated = self.find_own_session(scope, raw, session, turns)
-        yield from self.give(scope, session, raw, turns[repeated:])
+            session, repeated = self.find_own_session(scope, raw, session, messages)
+        yield from self.give(scope, session, raw, messages[repeated:])
         return scope, session
 
     def is_named(self, raw: Any) -> bool:
         """Say whether a conversation has a name of its own."""
-        return any(_find_thread(raw)) or _name_itself(raw) != ""
+        return any([*_find_thread(raw), _name_itself(raw)])
 
     def find_own_session(
         self, scope: str, raw: Any, session: str, turns: list[Message]
@@ -220,31 +252,42 @@ class ConversationReader:
         return self.own_sessions.find(scope, session, turns)
 
     def read_rows(
-        self, file: Source, raw: Any, listed: list[Any], session: str = ""
+        self, file: Source, record: Any, listed: list[Any], session: str = ""
     ) -> Iterator[Message]:
-        """Read messages that each may name their user and their conversation; else the file is one."""
+        """Read messages that each may name their user and their conversation.
+
+        Those of a file that name none are one conversation.
+        """
         # What is counted here is counted again when they are read.
         quiet = Source(self.source.path, people=self.source.people)
         self.places.begin_file()
-        for each in listed:
-            if isinstance(each, dict) and read_role(quiet, "", each, each)[0] != "assistant":
-                self.places.learn(each)
+        for message in listed:
+            if (
+                isinstance(message, dict)
+                and read_role(quiet, "", message, message)[0] != "assistant"
+            ):
+                self.places.learn(message)
         for (user, named), rows in self.group_rows(listed).items():
-            scope = user or self.find_scope(raw)
-            name = named or session or _name_itself(raw) or self.files[file.name]
-            turns = self.sort(scope, file, raw, rows)
+            scope = user
+            if not scope:
+                scope = self.find_scope(record)
+            names = (named, session, _name_itself(record), self.files[file.name])
+            name = next(filter(None, names))
+            turns = self.sort(scope, file, record, rows)
             yield from make_session_messages(self.source, scope, name, turns)
 
     def group_rows(self, listed: list[Any]) -> dict[tuple[str, str], list[Any]]:
         """Group messages by scope and session, in the order in which these appear."""
         groups: dict[tuple[str, str], list[Any]] = {}
-        for raw in listed:
-            groups.setdefault(self.places.place(raw, asks=self.places.asks(raw)), []).append(raw)
+        for message in listed:
+            groups.setdefault(
+                self.places.place(message, asks=self.places.asks(message)), []
+            ).append(message)
         return groups
 
-    def sort(self, scope: str, file: Source, raw: Any, listed: list[Any]) -> list[Message]:
+    def sort(self, scope: str, file: Source, record: Any, listed: list[Any]) -> list[Message]:
         """Give the messages of the branch that is shown, the oldest first."""
-        current = first_field(raw, *_CURRENT)
+        current = first_field(record, *_CURRENT)
         kept = find_branch(listed, current)
         if kept is not None:
             left = list(read_turns(Source(file.path), scope, kept.left))
@@ -257,16 +300,17 @@ class ConversationReader:
 
     def give(self, scope: str, session: str, raw: Any, turns: list[Message]) -> Iterator[Message]:
         """Give the messages of a session, but for those of a record before that named it too."""
-        when = first_time(*(get_nested(raw, path) for path in _MADE))
+        created = first_time(*map(partial(get_nested, raw), _MADE))
         thread = _find_thread(raw)
         if any(thread):
-            own = _name_itself(raw)
-            mark = when if own in ("", thread[0]) else own
-            known = self.spoken.setdefault((scope, session), NamedSession())
-            repeated, counted = known.add(turns, mark)
+            marker: Any = _name_itself(raw)
+            if marker in ("", thread[0]):
+                marker = created
+            earlier = self.spoken.setdefault((scope, session), NamedSession())
+            repeated, counted = earlier.add(turns, marker)
             self.source.drop("repeated messages", scope, counted)
             turns = turns[repeated:]
-        yield from make_session_messages(self.source, scope, session, turns, when)
+        yield from make_session_messages(self.source, scope, session, turns, created)
 
     def read_call(
         self, file: Source, number: int, raw: Any, call: Call, *, place: Place | None = None
@@ -275,39 +319,51 @@ class ConversationReader:
 
         :param place: the scope and the session of the request of an answer that stands apart.
         """
-        scope = self.find_scope(raw, call.asked or [])
+        scope = self.find_scope(raw, call.history)
         if place is not None:
             scope = place[0]
         self.count_unread(raw, call)
         self.source.drop("system messages", scope, call.system)
         self.source.drop("other answers", scope, call.others)
-        turns = self.sort(scope, file, raw, call.asked or [])
-        asked = len(turns)
+        messages = self.sort(scope, file, raw, call.history)
+        asked = len(messages)
         for answer in call.answers:
-            heard = list(read_turns(self.source, scope, answer))
-            heard = heard[count_overlap(turns, heard) :]
-            known = {turn["text"].strip() for turn in turns[asked:]}
-            turns += [turn for turn in heard if turn["text"].strip() not in known]
-        session, repeated = self.histories.find_session(scope, raw, turns[:asked])
+            answered = list(read_turns(self.source, scope, answer))
+            answered = answered[count_overlap(messages, answered) :]
+            earlier = {message["text"].strip() for message in messages[asked:]}
+            for message in answered:
+                if message["text"].strip() not in earlier:
+                    messages.append(message)
+        session, repeated = self.histories.find_session(scope, raw, messages[:asked])
         if place is not None:
             session = place[1]
         elif any(_find_thread(raw)) or not session:
             session, repeated = self.name_session(file, number, raw), 0
             if not any(_find_thread(raw)):
-                session, repeated = self.find_own_session(scope, raw, session, turns)
-        self.histories.add(scope, raw, session, turns)
-        yield from self.give(scope, session, raw, turns[repeated:])
+                session, repeated = self.find_own_session(scope, raw, session, messages)
+        self.histories.add(scope, raw, session, messages)
+        yield from self.give(scope, session, raw, messages[repeated:])
 
 
 def _find_thread(raw: Any) -> tuple[str, str]:
     """Give the conversation that a record names, or the request in it, and what that is part of."""
-    asked = (get_nested(raw, path) for path in _REQUESTS)
-    requests = (each for each in asked if isinstance(each, dict) and not _LISTS.isdisjoint(each))
-    for each in (raw, *requests):
-        thread = read_thread(each)
+    thread = read_thread(raw)
+    if any(thread):
+        return thread
+    for request in _list_requests(raw):
+        if not isinstance(request, dict) or _LISTS.isdisjoint(request):
+            continue
+        thread = read_thread(request)
         if any(thread):
             return thread
     return "", ""
+
+
+def _list_requests(raw: Any) -> list[Any]:
+    """List what may hold the request of a record."""
+    if not isinstance(raw, dict):
+        return []
+    return list(map(partial(get_nested, raw), _REQUESTS))
 
 
 def _name_itself(raw: Any) -> str:
@@ -317,22 +373,25 @@ def _name_itself(raw: Any) -> str:
 
 def _put_oldest_first(source: Source, file: Source, listed: list[Any]) -> list[Any]:
     """Give messages in the order in which they were said, where the newest stands first."""
-    roles = [
-        read_role(Source(file.path), "", raw, raw)[0] for raw in listed if isinstance(raw, dict)
-    ]
     order = find_order(listed, partial(_parse_time, source))
     falls = order.fall > timedelta()
+    if not falls and not file.is_api_list:
+        return listed
+    quiet = Source(file.path)
+    messages = [message for message in listed if isinstance(message, dict)]
+    roles = [read_role(quiet, "", message, message)[0] for message in messages]
     if falls and (file.is_api_list or _is_clear(order, roles)):
         return listed[::-1]
-    if order.fall or not file.is_api_list or len(roles) < 2:
+    if order.fall or len(roles) < 2:
         return listed
-    reads_forwards = roles[0] != "assistant" and roles[-1] == "assistant"
-    way = "the oldest first" if reads_forwards else "the newest first"
-    why = "without times"
+    what = "a list of an API without times"
     if order.known:
-        why = "whose times do not say in which order"
-    source.note("export", f"a list of an API {why}", f"read as one with {way}")
-    return listed if reads_forwards else listed[::-1]
+        what = "a list of an API whose times do not say in which order"
+    if roles[0] != "assistant" and roles[-1] == "assistant":
+        source.note("export", what, "read as one with the oldest first")
+        return listed
+    source.note("export", what, "read as one with the newest first")
+    return listed[::-1]
 
 
 def _parse_time(source: Source, raw: Any) -> datetime | None:
@@ -349,7 +408,7 @@ def _is_clear(order: Order, roles: list[str | None]) -> bool:
     Each has a time that is no later than the one before it, or they fall by a day. Of two messages
     the second may be an answer that has another clock.
     """
-    reads_backwards = bool(roles) and roles[0] == "assistant" and roles[-1] != "assistant"
-    if order.known == len(roles) and not order.forth:
-        return len(roles) > 2 or reads_backwards
-    return order.is_newest_first and len(roles) > 2 and order.fall >= timedelta(days=1)
+    always_falls = order.known == len(roles) and not order.forth
+    if len(roles) > 2:
+        return always_falls or (order.is_newest_first and order.fall >= _DAY)
+    return always_falls and roles[:1] == ["assistant"] and roles[-1:] != ["assistant"]

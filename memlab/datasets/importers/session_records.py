@@ -31,12 +31,12 @@ class NamedSession:
         :param mark: the id of the record or, without one, its time; ``None`` without both.
         :returns: how many of its first messages are repeated, and how many of them count.
         """
-        size = self._count_repeated(turns, mark)
-        is_history = size == len(self.said) < len(turns)
-        self.said += [dict(turn) for turn in turns[size:]]
+        repeated = self._count_repeated(turns, mark)
+        is_history = repeated == len(self.said) < len(turns)
+        self.said.extend(map(dict, turns[repeated:]))
         if is_history:
-            return size, 0
-        return size, size
+            return repeated, 0
+        return repeated, repeated
 
     def _count_repeated(self, turns: list[Message], mark: Any) -> int:
         if mark is not None:
@@ -44,15 +44,16 @@ class NamedSession:
             if records[-1] in self.records:
                 return len(turns)
             self.records.update(records)
-        size = count_overlap(self.said, turns)
-        if not size:
+        overlap = count_overlap(self.said, turns)
+        if not overlap:
             return 0
-        pairs = zip(self.said[-size:], turns[:size], strict=True)
-        marks = {_compare_marks(old, new) for old, new in pairs}
-        if "same" in marks:
-            return size
+        compared = set(map(_compare_marks, self.said[-overlap:], turns[:overlap]))
+        if "same" in compared:
+            return overlap
         # Without the ids or times of what was said a record repeats it only on its way to more.
-        return 0 if "other" in marks or size == len(turns) else size
+        if "other" in compared or overlap == len(turns):
+            return 0
+        return overlap
 
 
 def _compare_marks(old: Message, new: Message) -> str:
@@ -61,8 +62,12 @@ def _compare_marks(old: Message, new: Message) -> str:
     :returns: nothing for messages without them.
     """
     for key in ("id", "timestamp"):
-        if old.get(key) and new.get(key):
-            return "same" if str(old[key]) == str(new[key]) else "other"
+        old_mark, new_mark = old.get(key), new.get(key)
+        if not old_mark or not new_mark:
+            continue
+        if str(old_mark) == str(new_mark):
+            return "same"
+        return "other"
     return ""
 
 

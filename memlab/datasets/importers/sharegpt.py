@@ -6,7 +6,7 @@ Layout: axolotl's page on conversation data sets.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, groupby
+from itertools import chain, product
 from typing import Any
 
 from memlab.datasets.importers.conversation_rows import read_thread
@@ -26,10 +26,10 @@ _TURN = ("from", "value", "role", *_PAIR["user"], *_PAIR["assistant"])
 
 
 def is_sharegpt_list(file: Source) -> bool:
-    turns = {f"{key}.{part}" for key in _LISTS for part in _TURN}
+    dotted_keys = map(".".join, product(_LISTS, _TURN))
     if "evidence_items" in file.keys:
         return False
-    if not file.keys.isdisjoint(turns):
+    if not file.keys.isdisjoint(dotted_keys):
         return True
     return "conversations" in file.columns or {"from", "value"} <= file.keys
 
@@ -41,46 +41,46 @@ def read_sharegpt(source: Source) -> Iterator[Message]:
     """
     reader = ConversationReader(source)
     sessions = set[str]()
-    for _, values in groupby(source.member_values(), lambda value: value[0].name):
+    for file in source.members:
         rows = list[Any]()
-        for file, number, raw in values:
-            listed = _find_list(raw)
+        for number, record in file.values():
+            listed = _find_list(record)
             if listed is None:
-                rows.append(raw)
+                rows.append(record)
                 continue
-            if first_field(raw, "system", "system_prompt"):
+            if first_field(record, "system", "system_prompt"):
                 source.drop("system messages", OWNER_SCOPE)
-            turns = list(chain.from_iterable(map(_split_pair, listed)))
+            messages = list(chain.from_iterable(map(_split_pair, listed)))
             place = name_conversation(source, file, number)
-            session = first_text(get_nested(raw, "id"), read_thread(raw)[0])
+            session = first_text(get_nested(record, "id"), read_thread(record)[0])
             if session in sessions:  # an id that two have names neither
                 session = f"{session} ({place})"
             if session:
                 sessions.add(session)
-            yield from reader.read_list(file, raw, turns, session or place)
-            spoken = join_texts(turns)
-            count_unread_texts(source, OWNER_SCOPE, raw, _LISTS, spoken, around=True)
+            yield from reader.read_list(file, record, messages, session or place)
+            spoken = join_texts(messages)
+            count_unread_texts(source, OWNER_SCOPE, record, _LISTS, spoken, around=True)
         if rows:
             yield from reader.read_rows(file, {}, rows)
 
 
 def _find_list(raw: Any) -> list[Any] | None:
     """Give the messages of a conversation; ``None`` where it is a row."""
-    for key in _LISTS:
-        found = decode_json(get_nested(raw, key))
+    for list_key in _LISTS:
+        found = decode_json(get_nested(raw, list_key))
         if isinstance(found, list):
             return found
     return None
 
 
-def _split_pair(raw: Any) -> Iterator[Any]:
+def _split_pair(record: Any) -> Iterator[Any]:
     """Give a question and its answer as two messages; any other is one as it is."""
-    if not isinstance(raw, dict) or {"from", "role", "value", "content"} & raw.keys():
-        yield raw
+    if not isinstance(record, dict) or {"from", "role", "value", "content"} & record.keys():
+        yield record
         return
-    beside = {key: value for key, value in raw.items() if key not in _TURN}
-    for role, keys in _PAIR.items():
-        contents = [raw[key] for key in keys if has_words(raw.get(key))]
+    beside = {key: value for key, value in record.items() if key not in _TURN}
+    for role, known_keys in _PAIR.items():
+        contents = [record[key] for key in known_keys if has_words(record.get(key))]
         if contents:
             yield {"role": role, "content": contents[0]} | beside
             beside = {}

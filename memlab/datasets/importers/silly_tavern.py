@@ -49,18 +49,18 @@ def is_silly_tavern_chat(file: Source) -> bool:
 
 def read_silly_tavern_chat(source: Source) -> Iterator[Message]:
     """Read every chat as a session of one scope; the character is the assistant."""
-    names = name_files(source)
+    session_names = name_files(source)
     for file in source.members:
-        session = names[file.name]
-        for _, raw in file.values():
-            if not isinstance(raw, dict):
+        session = session_names[file.name]
+        for _, record in file.values():
+            if not isinstance(record, dict):
                 source.drop("unreadable messages", OWNER_SCOPE)
-            elif "chat_metadata" in raw and "mes" not in raw:
-                note = first_field(raw, "chat_metadata.note_prompt")
-                source.drop("system messages", OWNER_SCOPE, bool(note))
-                count_unread_texts(source, OWNER_SCOPE, raw, _READ_OF_HEADERS, "", around=True)
+            elif "chat_metadata" in record and "mes" not in record:
+                instruction = first_field(record, "chat_metadata.note_prompt")
+                source.drop("system messages", OWNER_SCOPE, bool(instruction))
+                count_unread_texts(source, OWNER_SCOPE, record, _READ_OF_HEADERS, "", around=True)
             else:
-                yield from _read_message(source, session, raw)
+                yield from _read_message(source, session, record)
 
 
 def _read_message(source: Source, session: str, each: dict[str, Any]) -> Iterator[Message]:
@@ -76,15 +76,15 @@ def _read_message(source: Source, session: str, each: dict[str, Any]) -> Iterato
     if each.get("is_user") is True:
         role = "user"
     sender = first_text(each.get("name"), role)
-    more = {
+    columns = {
         "session": session,
         "role": role,
         "caption": _describe_media(each),
         "timestamp": _read_time(each.get("send_date")),
     }
-    text = first_text(each.get("mes"), _shown_swipe(each, swipes))
-    count_unread_texts(source, OWNER_SCOPE, each, _READ, f"{text}\n{more['caption']}")
-    yield from make_message(source, OWNER_SCOPE, sender, text, **more)
+    spoken = first_text(each.get("mes"), _shown_swipe(each, swipes))
+    count_unread_texts(source, OWNER_SCOPE, each, _READ, f"{spoken}\n{columns['caption']}")
+    yield from make_message(source, OWNER_SCOPE, sender, spoken, **columns)
 
 
 def _is_of_program(each: dict[str, Any]) -> bool:
@@ -95,23 +95,23 @@ def _is_of_program(each: dict[str, Any]) -> bool:
 
 
 def _shown_swipe(each: dict[str, Any], swipes: list[Any]) -> Any:
-    place = each.get("swipe_id")
-    if isinstance(place, int) and place in range(len(swipes)):
-        return swipes[place]
+    selected = each.get("swipe_id")
+    if isinstance(selected, int) and selected in range(len(swipes)):
+        return swipes[selected]
     return ""
 
 
 def _describe_media(each: dict[str, Any]) -> str:
     """Describe the image or the files of a message."""
     extra = get_nested(each, "extra")
-    named = []
-    for key in ("image", "image_swipes", "media"):
-        if get_nested(extra, key):
+    described = []
+    for media_key in ("image", "image_swipes", "media"):
+        if get_nested(extra, media_key):
             title = first_field(extra, "title")
-            named.append(f"image: {title}".removesuffix(": "))
+            described.append(f"image: {title}".removesuffix(": "))
             break
     files = [get_nested(extra, "file"), *get_list(extra, "files")]
-    return join_names(*named, *(describe_file(file, "name") for file in files))
+    return join_names(*described, *(describe_file(attached, "name") for attached in files))
 
 
 def _read_time(written: Any) -> Any:
@@ -122,6 +122,6 @@ def _read_time(written: Any) -> Any:
     if stamp:
         year, month, day, hour, minute, second, thousandths = map(int, stamp.groups("0"))
         with suppress(ValueError):
-            when = datetime(year, month, day, hour, minute, second, thousandths * 1000)
-            return when.isoformat()
+            moment = datetime(year, month, day, hour, minute, second, thousandths * 1000)
+            return moment.isoformat()
     return written

@@ -52,17 +52,17 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
     Those that name no scope, user or tenant are of one, named by the file.
     """
     places = RowPlaces()
-    stems = Counter(file.path.stem for file in source.members)
+    stem_counts = Counter(file.path.stem for file in source.members)
     for file, number, raw in source.member_values():
         if number == 1:
             places.begin_file()
-        scope = file.path.stem
-        if stems[scope] > 1:
-            scope = file.stem
+        file_scope = file.path.stem
+        if stem_counts[file_scope] > 1:
+            file_scope = file.stem
         with file.record(f"row {number}", raw):
-            row = _read_row(source, scope, Record(raw, f"row {number}"), places)
-            if row is not None:
-                yield row
+            message = _read_row(source, file_scope, Record(raw, f"row {number}"), places)
+            if message is not None:
+                yield message
 
 
 def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> Message | None:
@@ -71,40 +71,44 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
 
     :param scope: of a row that names none.
     """
-    row = {key: record[key] for key in _FIELDS if key in record}
-    if row.get("text") is None:
-        row["text"] = ""
+    message = {column: record[column] for column in _FIELDS if column in record}
+    if message.get("text") is None:
+        message["text"] = ""
     quiet = Source(source.path, people=source.people)
-    role, name = read_role(quiet, "", record, record)
+    role, speaker = read_role(quiet, "", record, record)
     if role == "assistant":
-        row["text"], thoughts = cut_thoughts(str(row["text"]))
+        message["text"], thoughts = cut_thoughts(str(message["text"]))
         source.drop("thoughts", "", thoughts)
     user, session = places.place(record, asks=role != "assistant")
-    found = {"scope": user or scope, "session": session, "id": read_message_id(record)}
+    if not user:
+        user = scope
+    replaced = {"scope": user, "session": session, "id": read_message_id(record)}
     if first_field(record, *NAMES):
-        found["sender"] = name
-        row.pop("sender", None)
+        replaced["sender"] = speaker
+        message.pop("sender", None)
     elif quiet.report.guessed:
         role = None  # a name alone says it, of which the chat log tells
     if turn_role(record.get("role")) is None:
         # A role that is none is the name of a person.
-        found["role"] = role
+        replaced["role"] = role
         if first_field(record, "role"):
             source.keep("messages of other roles", "", "kept as those of persons")
-            row["role"] = None
-            found |= {"role": role or "user", "sender": name}
-    for key, value in found.items():
-        if value and row.get(key) is None:
-            row[key] = value
-    if row.get("timestamp") is None:
-        row["timestamp"] = read_time_value(record)
-    spoken = f"{row['text']}\n{row.get('caption') or ''}"
-    read = {*_FIELDS, *TIMES}
-    count_unread_texts(source, "", record, read, spoken)
-    if row.get("id") is None:
-        return row
-    row["id"] = keep_newest_version(source, row, describe_version(record))
-    if row["id"] is None:
+            message["role"] = None
+            if role is None:
+                role = "user"
+            replaced |= {"role": role, "sender": speaker}
+    for column, written in replaced.items():
+        if written and message.get(column) is None:
+            message[column] = written
+    if message.get("timestamp") is None:
+        message["timestamp"] = read_time_value(record)
+    spoken = f"{message['text']}\n{message.get('caption') or ''}"
+    read_keys = {*_FIELDS, *TIMES}
+    count_unread_texts(source, "", record, read_keys, spoken)
+    if message.get("id") is None:
+        return message
+    message["id"] = keep_newest_version(source, message, describe_version(record))
+    if message["id"] is None:
         source.drop("repeated messages")
         return None
-    return row
+    return message

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice, pairwise
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from memlab.datasets.chatlog import messenger_role
@@ -134,6 +134,9 @@ class _Line:
         return "\n".join([first, *self.more]).rstrip()
 
 
+_key_of = attrgetter("key")
+
+
 @dataclass
 class _People:
     """Who writes in a chat.
@@ -187,7 +190,9 @@ def is_whatsapp_export(file: Source) -> bool:
 
 def _is_message(line: _Line) -> bool:
     """Say whether a line is of a chat, and not of the log of a program."""
-    if _LOGGED.fullmatch(line.sender) or _LOGGED.fullmatch(line.beside):
+    if _LOGGED.fullmatch(line.sender):
+        return False
+    if _LOGGED.fullmatch(line.beside):
         return False
     if line.sender[:1] not in ("", "<"):
         return True
@@ -213,12 +218,14 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
         if without_copy in people.names and called not in people.names:
             called = without_copy
         same_name = chats.setdefault(without_copy, {})
-        scope = _find_chat(same_name, lines, people) or name_chat(names, file.stem, called)
+        scope = _find_chat(same_name, lines, people)
+        if not scope:
+            scope = name_chat(names, file.stem, called)
         source.keep("pasted lines", scope, "kept in the messages around them", pasted)
         if scope in same_name:
             lines = deque(_drop_repeated(source, scope, lines, same_name[scope]))
         if len(source.members) > 1:
-            same_name.setdefault(scope, Counter()).update(line.key for line in lines)
+            same_name.setdefault(scope, Counter()).update(map(_key_of, lines))
         if UNREADABLE.search(scope):
             readable = False
         while lines:  # each is let go of when it is read: a chat may have a million
@@ -254,7 +261,7 @@ def _drop_repeated(
     source: Source, scope: str, lines: Iterable[_Line], there: Counter[tuple[datetime | None, str]]
 ) -> Iterator[_Line]:
     """Give the lines that are not there yet."""
-    repeated = Counter(line.key for line in lines) & there
+    repeated = Counter(map(_key_of, lines)) & there
     for line in lines:
         if repeated[line.key]:
             repeated[line.key] -= 1
@@ -266,20 +273,22 @@ def _drop_repeated(
 def _parse_lines(text: str) -> Iterator[_Line | str]:
     """Give each line: as one that begins a message, or as it is."""
     for ended in text.split("\n"):
-        raw = ended.rstrip("\r")
-        found = _START.match(_begin_with_date(raw[:_LONGEST_HEADER]))
+        raw_line = ended.rstrip("\r")
+        found = _START.match(_begin_with_date(raw_line[:_LONGEST_HEADER]))
         if found is None:
-            yield raw
+            yield raw_line
             continue
         bracket, first, separator, middle, second_separator, last, *others = found.groups()
         before, hour, minute, second, after, end = others
         date = _read_date(first, middle, last)
         lengths = date[0] > 99, date[2] > 99, second is None
-        form = _same_form(bracket, separator, second_separator, *lengths, _strip_end(end))
+        line_form = _same_form(bracket, separator, second_separator, *lengths, _strip_end(end))
         clock = _read_clock(hour, minute, second)
-        half, beside = _read_beside(before, after)
-        sender, sender_end = _find_sender(raw, found.end())
-        yield _Line(date, clock, half, beside, form, raw, found.end(), sender, sender_end)
+        day_half, beside = _read_beside(before, after)
+        sender, sender_end = _find_sender(raw_line, found.end())
+        yield _Line(
+            date, clock, day_half, beside, line_form, raw_line, found.end(), sender, sender_end
+        )
 
 
 def _begin_with_date(start: str) -> str:
@@ -318,10 +327,10 @@ def _read_clock(hour: str, minute: str, second: str | None) -> tuple[int, int, i
 @lru_cache(1024)
 def _read_beside(before: str, after: str) -> tuple[str, str]:
     """Give the half of the day, and the words beside a time."""
-    half = words.day_period(before)
-    if not half:
-        half = words.day_period(after)
-    return half, f"{before} {after}".strip(" ,،.\u200f")
+    day_half = words.day_period(before)
+    if not day_half:
+        day_half = words.day_period(after)
+    return day_half, f"{before} {after}".strip(" ,،.\u200f")
 
 
 def _find_sender(raw: str, header_end: int) -> tuple[str, int]:
@@ -358,11 +367,15 @@ def _join_continuations(lines: list[_Line | str]) -> list[_Line]:
     usual_form = max(forms, key=forms.__getitem__, default=None)
     messages = list[_Line]()
     for line in lines:
-        if isinstance(line, _Line) and line.form == usual_form:
+        if not isinstance(line, _Line):
+            raw_line = line
+        elif line.form == usual_form:
             messages.append(line)
-        elif messages:
-            raw = line.raw if isinstance(line, _Line) else line
-            messages[-1].go_on([raw])
+            continue
+        else:
+            raw_line = line.raw
+        if messages:
+            messages[-1].go_on([raw_line])
     return messages
 
 
@@ -371,11 +384,11 @@ def _assign_times(file: Source, lines: list[_Line]) -> None:
 
     Where two fit equally, say which was taken.
     """
-    order = _choose_order(file, lines)
+    date_order = _choose_order(file, lines)
     _note_unknown_words(file, lines)
     undated = list[int]()
     for number, line in enumerate(lines, 1):
-        line.time = _line_time(line, order)
+        line.time = _line_time(line, date_order)
         if line.time is None:
             undated.append(number)
     if len(undated) * 10 > len(lines):
@@ -384,34 +397,38 @@ def _assign_times(file: Source, lines: list[_Line]) -> None:
         # The Persian or the Islamic calendar.
         if any(1380 < part < 1500 for part in first_undated.date):
             remedy = "set the phone to the Gregorian calendar"
-        what = f"message {undated[0]} and {len(undated) - 1} more: {first_undated.raw[:30]!r} is no date as {order}"
-        file.fail(f"{what}; {remedy}")
+        which = f"message {undated[0]} and {len(undated) - 1} more"
+        file.fail(f"{which}: {first_undated.raw[:30]!r} is no date as {date_order}; {remedy}")
 
 
 def _choose_order(file: Source, lines: list[_Line]) -> str:
     """Choose the order of day, month and year."""
-    orders = list(ORDERS)
+    known_orders = list(ORDERS)
     if file.date_order:
-        orders = [file.date_order]
+        known_orders = [file.date_order]
     changes = lines[:1]
     for line, following in pairwise(lines):
         if following.date != line.date:
             changes.append(following)
-    misfits = {order: _count_misfits(changes, order) for order in orders}
+    misfits = {date_order: _count_misfits(changes, date_order) for date_order in known_orders}
     fewest = min(misfits.values())
-    fitting = [order for order in orders if misfits[order] == fewest]
-    order = fitting[0]
+    fitting = [date_order for date_order in known_orders if misfits[date_order] == fewest]
+    date_order = fitting[0]
     if "mdy" in fitting and ("dmy" not in fitting or all(map(_is_american, lines))):
-        order = "mdy"
+        date_order = "mdy"
     if len(fitting) > 1 and len({part for line in changes for part in line.date[:2]}) > 1:
-        what = f"every date can be {' or '.join(fitting)}"
-        file.note(f"{file.name}: dates", what, f"read as {order}; --date-order names another")
-    return order
+        finding = f"every date can be {' or '.join(fitting)}"
+        file.note(
+            f"{file.name}: dates", finding, f"read as {date_order}; --date-order names another"
+        )
+    return date_order
 
 
 def _is_american(line: _Line) -> bool:
     """Say whether a date is written as in the United States: 1/2/26, 9:41 PM."""
-    if line.form.first_separator != "/" or line.form.has_year_last:
+    if line.form.first_separator != "/":
+        return False
+    if line.form.has_year_last:
         return False
     return line.beside.endswith(("AM", "PM"))
 
@@ -423,8 +440,8 @@ def _note_unknown_words(file: Source, lines: list[_Line]) -> None:
     if not unknown or len(beside) < 2:
         return
     if all(0 < line.clock[0] < 13 for line in lines):
-        what = f"words beside them: {', '.join(sorted(unknown))}"
-        file.note(f"{file.name}: times", what, "taken as no half of the day")
+        finding = f"words beside them: {', '.join(sorted(unknown))}"
+        file.note(f"{file.name}: times", finding, "taken as no half of the day")
 
 
 def _count_misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
@@ -436,10 +453,12 @@ def _count_misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
     """
     known_times = list[datetime]()
     for line in lines:
-        time = _line_time(line, order)
-        if time is not None:
-            known_times.append(time)
-    steps_back = sum(time - following > _DAY for time, following in pairwise(known_times))
+        known_time = _line_time(line, order)
+        if known_time is not None:
+            known_times.append(known_time)
+    steps_back = sum(
+        known_time - following > _DAY for known_time, following in pairwise(known_times)
+    )
     form = lines[0].form
     unlikely = False
     if order == "mdy":
@@ -537,7 +556,9 @@ def _was_sent_late(
     for line in lines:
         if not _is_days_before(line, last):
             break
-        if line.sender not in senders or counts[line.time, line.rest] > 1:
+        if line.sender not in senders:
+            return False
+        if counts[line.time, line.rest] > 1:
             return False
     return True
 
@@ -574,13 +595,16 @@ def _find_second(lines: list[_Line]) -> str:
     second, _ = _split_at_colon(lines[0].said)
     if len(lines) < 3 or second.count(" ") > 2 or len(second) >= 25:
         return ""
+    is_name = False
     for line in lines:
         called, _ = _split_at_colon(line.said)
         if called != second:
             return ""
-    if all(_NO_NAME.match(line.said) for line in lines):
-        return ""
-    return second
+        if not _NO_NAME.match(line.said):
+            is_name = True
+    if is_name:
+        return second
+    return ""
 
 
 def _name_chat(file: Source, lines: Iterable[_Line], people: _People) -> str:
@@ -588,10 +612,10 @@ def _name_chat(file: Source, lines: Iterable[_Line], people: _People) -> str:
     its folder.
     """
     file_stem = file.path.stem
-    for called in (file_stem, *(folder.stem for folder in list(file.path.parents)[:2])):
-        chat = _read_title(called)
-        if chat:
-            return chat
+    for path in (file.path, *file.path.parents[:2]):
+        title = _read_title(path.stem)
+        if title:
+            return title
     for line in islice(lines, 3):
         sender, text = people.split_sender(line)
         if sender and words.patterns().encrypted.search(text):
