@@ -17,6 +17,7 @@ from memlab.store.index_tables import Knowledge
 from memlab.store.opening import open_database, read_store_note, write_store_note
 from memlab.store.saved_runs import Grids, Runs
 from memlab.store.search import Search
+from memlab.store.tree_nodes import TreeNodes
 from memlab.store.vectors import Vectors, encode_through_cache
 from memlab.store.versions import Versions
 
@@ -26,9 +27,9 @@ class MemoryStore(Conversations, Versions):
 
     Several datasets live side by side. Writing is idempotent: what is already there is left as it
     is. Every write makes a new version of its table; :meth:`versions` gives the present ones, and
-    :meth:`at` reads them again later. Vectors, tokens, indexes, runs, comparisons and facts are in
-    ``vectors``, ``tokens``, ``search``, ``runs``, ``grids`` and ``knowledge``, each the class of
-    that name.
+    :meth:`at` reads them again later. Vectors, tokens, indexes, runs, comparisons, facts and trees
+    of summaries are in ``vectors``, ``tokens``, ``search``, ``runs``, ``grids``, ``knowledge`` and
+    ``nodes``.
 
     >>> import tempfile
     >>> from memlab import embed, sample
@@ -55,6 +56,7 @@ class MemoryStore(Conversations, Versions):
             Search(database),
         )
         self.runs, self.grids, self.knowledge = Runs(database), Grids(database), Knowledge(database)
+        self.nodes = TreeNodes(database)
 
     @classmethod
     def open(cls, uri: str | os.PathLike[str], *, create: bool = True) -> MemoryStore:
