@@ -36,6 +36,7 @@ class TreeNodes(TableGroup):
         *,
         scopes: Sequence[str] | None = None,
         tree: str | None = None,
+        emptied: bool = False,
     ) -> pl.DataFrame:
         """Read nodes by level, scope and time, without what stands on a turn that is gone or says something else.
 
@@ -43,11 +44,14 @@ class TreeNodes(TableGroup):
         nothing, its topics and its vector, is not. One without a sentence left is not read.
 
         :param tree: only the nodes of this tree.
+        :param emptied: read also those without a sentence left, which say what stood together.
         :returns: the columns of :class:`memlab.records.Node`, with ``tree``, ``digest``,
             ``encoder`` and ``vector`` (null where none was made), ``written_at``, and ``stale``:
             whether a turn below is gone or changed.
         """
         rows = self._clean(dataset, self._read(dataset, scopes, tree))
+        if not emptied:
+            rows = rows.filter(pl.col("sentences").list.len() > 0)
         order = {name: place for place, name in enumerate(self._scopes(dataset))}
         place = pl.col("scope").replace_strict(order, default=len(order), return_dtype=pl.Int64)
         ordered = rows.sort("tree", "level", place, "position", maintain_order=True)
@@ -112,7 +116,7 @@ class TreeNodes(TableGroup):
     def _write(self, rows: pl.DataFrame, *, gone: pl.Series) -> None:
         """Upsert rows and delete those of keys that are gone, in one commit."""
         table = self.database.table("nodes")
-        source = rows.select(_COLUMNS).to_arrow().cast(TABLES["nodes"].arrow())
+        source = rows.select(*_COLUMNS).to_arrow().cast(TABLES["nodes"].arrow())
         builder = table.merge_insert("key").use_index(False).when_matched_update_all()
         builder = builder.when_not_matched_insert_all()
         if len(gone):
@@ -145,7 +149,7 @@ class TreeNodes(TableGroup):
         # A row that was cleared before has no topics to lose: it is stale until it is made again.
         marked = rows.with_columns(stale=is_stale | (pl.col("digest") == _CLEARED))
         clean = [_without_turns(row, set(lost[row["key"]])) for row in rows.filter(is_stale).to_dicts()]
-        left = [row for row in clean if row["sentences"]]
+        left = [row for row in clean if row["turns"]]
         changed = pl.DataFrame(left, schema=_COLUMNS).with_columns(stale=pl.lit(True))
         fresh = marked.filter(~is_stale)
         return pl.concat([fresh, changed.select(fresh.columns)])

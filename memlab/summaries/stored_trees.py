@@ -108,7 +108,8 @@ class StoredTree:
         summaries = frame(Summary)
         if design.over == "weeks":
             summaries = _indexed_summaries(store, bench.name, scopes, design)
-        rows = store.nodes.rows(bench.name, scopes=scopes, tree=design.name(bench))
+        name = design.name(bench)
+        rows = store.nodes.rows(bench.name, scopes=scopes, tree=name, emptied=True)
         return cls(bench, store, design, turns, summaries, rows)
 
     @property
