@@ -159,7 +159,9 @@ TABLES: dict[str, Table] = {
     "nodes": _data_table(
         records.Node,
         "node_id",
-        **_string_columns("tree", "digest", "encoder"),
+        **_string_columns("tree", "over", "asked", "tz", "digest", "encoder"),
+        seed=_INT,
+        indexed=pl.Boolean(),
         turn_hashes=pl.List(pl.String()),
         vector=pl.List(pl.Float32()),
         written_at=TIMESTAMP,

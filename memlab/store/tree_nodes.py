@@ -7,7 +7,7 @@ below it, so that a sentence is never read once a turn that it stands on was del
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -45,9 +45,10 @@ class TreeNodes(TableGroup):
 
         :param tree: only the nodes of this tree.
         :param emptied: read also those without a sentence left, which say what stood together.
-        :returns: the columns of :class:`memlab.records.Node`, with ``tree``, ``digest``,
-            ``encoder`` and ``vector`` (null where none was made), ``written_at``, and ``stale``:
-            whether a turn below is gone or changed.
+        :returns: the columns of :class:`memlab.records.Node`, with those that :meth:`keep` says of
+            the tree, ``digest`` (empty where the tree was written in part), ``encoder`` and
+            ``vector`` (null where none was made), ``written_at``, and ``stale``: whether a turn
+            below is gone or changed.
         """
         rows = self._clean(dataset, self._read(dataset, scopes, tree))
         if not emptied:
@@ -60,7 +61,7 @@ class TreeNodes(TableGroup):
     def keep(
         self,
         dataset: str,
-        tree: str,
+        tree: Mapping[str, Any],
         nodes: pl.DataFrame,
         *,
         turns: pl.DataFrame,
@@ -69,6 +70,9 @@ class TreeNodes(TableGroup):
     ) -> None:
         """Write nodes of a tree, and take away what they replace, as one version of the table.
 
+        :param tree: ``tree``, its name, and what makes it up: ``over``, ``asked`` (who writes it),
+            ``tz``, ``seed`` and ``indexed``; see
+            :class:`memlab.summaries.stored_trees.TreeDesign`.
         :param nodes: rows of :class:`memlab.records.Node`, with ``encoder`` and ``vector`` where
             these are known.
         :param turns: ``turn_id`` and ``content_hash`` of the turns that they were made of.
@@ -78,8 +82,8 @@ class TreeNodes(TableGroup):
             have are replaced, and the tree does not count as whole.
         """
         placed = nodes.with_columns(
+            **{name: pl.lit(value) for name, value in tree.items()},
             position=_places(nodes, whole=whole),
-            tree=pl.lit(tree),
             digest=pl.lit("", pl.String),
             written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP),
         )
@@ -91,7 +95,7 @@ class TreeNodes(TableGroup):
         placed = placed.with_columns(turn_hashes=_hashes_of(placed["turns"], turns))
         rows = _keyed(dataset, placed)
         with self.database.alone(dataset):
-            there = self._read(dataset, list(digests), tree)
+            there = self._read(dataset, list(digests), tree["tree"])
             if not whole:
                 there = _replaced_rows(there, placed)
             self._write(rows, gone=there["key"])
@@ -148,7 +152,9 @@ class TreeNodes(TableGroup):
         is_stale = pl.col("key").is_in(list(lost))
         # A row that was cleared before has no topics to lose: it is stale until it is made again.
         marked = rows.with_columns(stale=is_stale | (pl.col("digest") == _CLEARED))
-        clean = [_without_turns(row, set(lost[row["key"]])) for row in rows.filter(is_stale).to_dicts()]
+        clean = [
+            _without_turns(row, set(lost[row["key"]])) for row in rows.filter(is_stale).to_dicts()
+        ]
         left = [row for row in clean if row["turns"]]
         changed = pl.DataFrame(left, schema=_COLUMNS).with_columns(stale=pl.lit(True))
         fresh = marked.filter(~is_stale)

@@ -72,7 +72,7 @@ def build_raptor_tree(
     >>> tree.nodes["kind"].unique().to_list(), len(tree.vectors) == tree.nodes.height
     (['cluster'], True)
     """
-    turns, vectors = turns_in_order(bench)
+    turns, vectors = _turns_and_vectors(bench)
     below, place = turn_rows(turns), {turn: n for n, turn in enumerate(turns["turn_id"])}
     before = None if known is None else known.nodes
     earlier = _earlier_layers(before, service)
@@ -104,7 +104,7 @@ def build_raptor_tree(
     return Tree(pl.concat(nodes), np.concatenate(of_layers))
 
 
-def turns_in_order(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
+def _turns_and_vectors(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
     """Give the turns of a bench in order of scope, session and place, and their vectors.
 
     :raises DataError: for a bench without an encoder, or when there is not one vector a turn.
@@ -113,10 +113,14 @@ def turns_in_order(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
     if bench.vectors is not None and len(bench.vectors) != bench.turns.height:
         given = f"{len(bench.vectors):,} vectors for {bench.turns.height:,} turns"
         raise DataError(f"there are {given}; give one for each")
-    documents = bench.documents("turn")
-    at = documents.at(bench.turns["turn_id"])
-    order = np.argsort(at, kind="stable")
-    return bench.turns[order], documents.vectors()[at[order]]
+    turns, documents = ordered_turns(bench), bench.documents("turn")
+    return turns, documents.vectors()[documents.at(turns["turn_id"])]
+
+
+def ordered_turns(bench: Bench) -> pl.DataFrame:
+    """Give the turns of a bench in order of scope, session and place."""
+    at = bench.documents("turn").at(bench.turns["turn_id"])
+    return bench.turns[np.argsort(at, kind="stable")]
 
 
 def encode_texts(bench: Bench, texts: list[str], known: Tree | None) -> np.ndarray:
@@ -183,9 +187,7 @@ def _group_scopes(
     return found
 
 
-def _extend_groups(
-    entries: list[Row], vectors: np.ndarray, earlier: list[Row]
-) -> list[_Group]:
+def _extend_groups(entries: list[Row], vectors: np.ndarray, earlier: list[Row]) -> list[_Group]:
     """Give the earlier groups with the entries that are there, each new entry in the group most similar to it.
 
     None where the groups are to be formed anew: too many entries joined since they were.

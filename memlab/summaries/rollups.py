@@ -39,7 +39,7 @@ from memlab.summaries.summary_rows import (
 )
 from memlab.terminal import count_noun, escape_markdown
 
-_HEADINGS = {
+HEADINGS = {
     "sentences": "", "carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open",
 }  # fmt: skip
 
@@ -59,15 +59,9 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     <BLANKLINE>
     - Mel: I moved to \\*Oslo\\*. (u/s/1)
     """
-    below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
-    counted = (
-        f"{count_noun(len(node['turns']), 'turns')} in {count_noun(len(node['children']), below)}"
-    )
-    counted += f"; written by: {node['service']}"
-    if topics := escape_markdown(", ".join(node["topics"])):
-        counted += f"; topics: {topics}"
+    counted = escape_markdown(describe_node(node))
     lines = [f"# {escape_markdown(node['scope'])}: {period_name(node, tz=tz)}", "", counted]
-    for name, head in _HEADINGS.items():
+    for name, head in HEADINGS.items():
         if node[name]:
             cited = zip(node[name], node[evidence_column(name)], strict=True)
             lines += ["", f"## {head}", ""] if head else [""]
@@ -76,6 +70,18 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
                 for text, ids in cited
             ]
     return "\n".join(lines)
+
+
+def describe_node(node: Mapping[str, Any]) -> str:
+    """Say in a line what a node stands on, who wrote it, and its topics."""
+    counted = count_noun(len(node["turns"]), "turns")
+    if node["children"]:
+        below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
+        counted += f" in {count_noun(len(node['children']), below)}"
+    counted += f"; written by: {node['service']}"
+    if node["topics"]:
+        counted += f"; topics: {', '.join(node['topics'])}"
+    return counted
 
 
 def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
@@ -284,9 +290,7 @@ class PeriodWriter:
         }
         due = new.filter(~pl.col("session_id").is_in(list(before)))
         unsummarised = self.turns.join(due, on="session_id", how="semi", maintain_order="left")
-        written = summarize_sessions(
-            unsummarised, service=self.service, language=self.language
-        )
+        written = summarize_sessions(unsummarised, service=self.service, language=self.language)
         made = pl.concat([indexed, written], how="diagonal")
         rows = dated.join(made, on="session_id", how="left", maintain_order="left").with_columns(
             pl.col("dropped").fill_null(0), pl.col("reason").fill_null(""), level=pl.lit(0), kind=pl.lit("session"),

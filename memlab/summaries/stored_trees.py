@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import date
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,7 @@ from memlab.summaries.raptor import (
     Tree,
     build_raptor_tree,
     encode_texts,
-    turns_in_order,
+    ordered_turns,
 )
 from memlab.summaries.rollups import PeriodWriter, rollup
 from memlab.summaries.summary_prompts import CLUSTER, PERIOD, SESSION
@@ -70,13 +70,24 @@ class TreeDesign:
             detail += ", sessions of the index"
         return f"{self.over} ({detail}) by {writer_name(self.service) or EXTRACTIVE}"
 
+    def columns(self, bench: Bench) -> dict[str, Any]:
+        """Give what the store notes of the tree."""
+        return {
+            "tree": self.name(bench),
+            "over": self.over,
+            "asked": writer_name(self.service) or EXTRACTIVE,
+            "tz": self.tz,
+            "seed": self.seed,
+            "indexed": self.indexed,
+        }
+
     def resolved(self) -> TreeDesign:
         """Give it with the service of the settings; with its name alone where there is none."""
         service = self.service
         if isinstance(service, str) and service != llm.RECORDED:
             with suppress(ModelError):
                 service = llm.configured_service(service)
-        return TreeDesign(self.over, service, self.tz, self.seed, self.indexed)
+        return replace(self, service=service)
 
 
 @dataclass(frozen=True)
@@ -101,8 +112,7 @@ class StoredTree:
         store = bench.store
         if store is None or bench.name not in store.datasets()["name"]:
             return None
-        at = bench.documents("turn").at(bench.turns["turn_id"])
-        turns = bench.turns[np.argsort(at, kind="stable")]
+        turns = ordered_turns(bench)
         scopes = turns["scope"].unique(maintain_order=True).to_list()
         design = design.resolved()
         summaries = frame(Summary)
@@ -205,7 +215,7 @@ class StoredTree:
             model = writer_model(self.design.service)
             self.store.nodes.keep(
                 self.bench.name,
-                self.design.name(self.bench),
+                self.design.columns(self.bench),
                 nodes,
                 turns=hashed,
                 digests=self.digests(model),
@@ -241,9 +251,8 @@ def _write_tree(
     """Write a tree of a bench; what a model wrote of the same before, and its vector, is taken from a known one."""
     if design.over == "clusters":
         return build_raptor_tree(bench, service=design.service, seed=design.seed, known=known)
-    turns, _ = turns_in_order(bench)
     nodes = rollup(
-        turns,
+        ordered_turns(bench),
         summaries=summaries,
         tz=design.tz,
         service=design.service,
@@ -280,6 +289,64 @@ def read_or_write_period(bench: Bench, design: TreeDesign, kind: str, day: date)
         stored.keep(nodes, whole=False)
     sessions = writer.dated.filter(pl.col(kind) == first_day)["session_id"]
     return part_of_period(nodes, kind, sessions.to_list())
+
+
+def choose_design(
+    bench: Bench, design: TreeDesign, service: str | None, default: str
+) -> TreeDesign:
+    """Say who writes a tree: the service that is named, else whose whole tree the store has, else the default.
+
+    A tree that a model wrote is preferred, then that of the default, then the latest. Where the
+    index has sessions of another model than the one that was not named, weeks are made of those.
+
+    :param bench: with a store that has it.
+    :param service: a name, ``recorded``, ``extractive``, or ``None`` where none was named.
+    :param default: as ``service``.
+    """
+    asked = service or default
+    own = None if asked == EXTRACTIVE else asked
+    store, scopes = bench.store, bench.turns["scope"].unique().to_list()
+    assert store is not None
+    if service is None:
+        stored = store.nodes.rows(bench.name, scopes=scopes)["service"].unique().sort()
+        names = dict.fromkeys([own, *stored.filter(stored != EXTRACTIVE), None])
+        designs = [
+            replace(design, service=name, indexed=indexed)
+            for name in names
+            for indexed in {False, design.over == "weeks"}
+        ]
+        ranked = [(_rank_stored(bench, each, own), each) for each in designs]
+        there = [(rank, each) for rank, each in ranked if rank is not None]
+        if there:
+            return max(there, key=lambda pair: pair[0])[1]
+    indexed = False
+    if design.over == "weeks" and (service is None or own is None):
+        sessions = store.knowledge.rows("summaries", bench.name, scopes=scopes)
+        indexed = not set(sessions["service"]) <= {EXTRACTIVE, asked}
+    return replace(design, service=own, indexed=indexed)
+
+
+def preferred_tree(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give the rows of one tree of several: one that a model wrote, else the one that was written last.
+
+    :param rows: of :meth:`memlab.store.tree_nodes.TreeNodes.rows`, of one scope.
+    """
+    by_model = (pl.col("service") != EXTRACTIVE).any()
+    trees = rows.group_by("tree").agg(by_model=by_model, at=pl.col("written_at").max())
+    best = trees.sort("by_model", "at", "tree", descending=True).head(1)
+    return rows.join(best, on="tree", how="semi", maintain_order="left")
+
+
+def _rank_stored(
+    bench: Bench, design: TreeDesign, own: str | None
+) -> tuple[bool, bool, datetime] | None:
+    """Rank a whole tree of the store: whether a model wrote of it, whether it is the default's, and when."""
+    stored = StoredTree.of(bench, design)
+    if stored is None or stored.rows.is_empty() or not stored.whole_scopes():
+        return None
+    by_model = bool((stored.rows["service"] != EXTRACTIVE).any())
+    written: Any = stored.rows["written_at"].max()
+    return by_model, design.service == own, written
 
 
 def part_of_period(nodes: pl.DataFrame, kind: str, sessions: Sequence[str]) -> pl.DataFrame:

@@ -69,9 +69,7 @@ def write_summaries(
     pairs = zip_longest(parts, before, fillvalue=())
     groups = [Group(summary_items(part), summary_items(last)) for part, last in pairs]
     requests = [summary_prompts.summary_request(task, group) for group in groups]
-    made_of = [
-        summary_prompts.source_digest(*pair) for pair in zip(requests, groups, strict=True)
-    ]
+    made_of = [summary_prompts.source_digest(*pair) for pair in zip(requests, groups, strict=True)]
     taken = reusable_rows(known, service)
     missing = [at for at, source in enumerate(made_of) if source not in taken]
     asked = [requests[at] for at in missing]
@@ -79,10 +77,9 @@ def write_summaries(
     answered = dict(zip(missing, answers, strict=True))
     rows = []
     for at, (part, request, group) in enumerate(zip(parts, requests, groups, strict=True)):
+        row = dict(taken.get(made_of[at], {}))
         if at in answered:
             row = _written_row(task, group, answered[at], service)
-        else:
-            row = dict(taken[made_of[at]])
         row |= {"node_id": request.key, "made_of": made_of[at]}
         row |= {"version": f"{task.name} {task.version}"}
         rows.append(row | _parent_fields(part) | {"text": " ".join(row["sentences"])})
@@ -205,7 +202,10 @@ def node_frame(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.Da
     """Give rows as a frame of nodes, with topics."""
     lists = pl.col(pl.List(pl.String), pl.List(pl.List(pl.String)))
     nodes = fill_missing_topics(pl.DataFrame(rows, schema=NODES), turns, language)
-    filled = {"made_of": pl.col("made_of").fill_null(""), "version": pl.col("version").fill_null("")}
+    filled = {
+        "made_of": pl.col("made_of").fill_null(""),
+        "version": pl.col("version").fill_null(""),
+    }
     return nodes.with_columns(lists.fill_null([]), pl.col("added").fill_null(0), **filled)
 
 
