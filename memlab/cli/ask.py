@@ -253,7 +253,7 @@ def recall(
 def list_(
     kind: Annotated[
         str, typer.Argument(
-            help="summaries, topics, decisions, actions, questions, entities, timeline; weeks, months, clusters: rollups."
+            help="summaries, topics, decisions, actions, questions, entities, timeline, weeks, months or clusters."
         )
     ],
     session: Session = None, since: Since = None, evidence: Evidence = False, json: Json = False, k: opt.K = 50,
@@ -340,7 +340,7 @@ def rollup(
     ] = False,
     over: Annotated[str, typer.Option(help="Of a whole tree: weeks, or clusters of messages on one theme.")] = "weeks",
     out: Annotated[
-        Path | None, typer.Option(help="A file for the tree: .html opens and closes, .md is Markdown.", show_default=False)
+        Path | None, typer.Option(help="A file for it: .html opens and closes, .md is Markdown.", show_default=False)
     ] = None,
     tz: Annotated[str, typer.Option(help="Time zone in which weeks begin, as Europe/Oslo.")] = "UTC",
     service: Annotated[
