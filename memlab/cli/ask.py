@@ -319,12 +319,12 @@ def _listed_nodes(place: OpenMemory, kind: str) -> pl.DataFrame | None:
         if kind == "clusters":
             over = " --over clusters"
         raise place.nothing(kind, f"has no {kind} yet; memlab rollup --tree{over} writes them")
-    n_stale = nodes["stale"].sum()
+    n_stale = int(nodes["stale"].sum())
     if n_stale:
         cut = f"{count_noun(n_stale, kind)} lost sentences: messages of theirs are gone or changed"
         echo(f"{cut}; memlab rollup --tree writes them again", err=True)
     turns = place.store.turns(place.dataset, scopes=[place.scope], columns=["turn_id"])
-    n_missing = (~turns["turn_id"].is_in(nodes["turns"].explode().implode())).sum()
+    n_missing = int((~turns["turn_id"].is_in(nodes["turns"].explode().implode())).sum())
     if n_missing:
         missing = f"{count_noun(n_missing, 'messages')} of {escape_line(place.scope)}"
         echo(f"{missing} stand in none of them; memlab rollup --tree writes what is new", err=True)

@@ -68,8 +68,9 @@ def index(
             events = memlab.indexing.index(memory, name, encoder=model, engine=engine, **options)
             for line in memlab.indexing.report_lines(memory, name, events):
                 echo(line)
-            for line in refresh_trees(memory, name, service=options["service"], encoder=model):
-                echo(line)
+            if model is not None:
+                for line in refresh_trees(memory, name, service=options["service"], encoder=model):
+                    echo(line)
             failed = events.filter(kind="failed")
             if failed.height and failed.height == events.height:
                 faults.append(f"{name}: nothing was made: {failed['reason'][0]}")

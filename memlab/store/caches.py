@@ -46,10 +46,13 @@ class Cache:
         *,
         step: int,
         progress: bool,
+        elsewhere: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
     ) -> tuple[pl.DataFrame, int]:
         """Give the rows of keys, in their order; what is not there yet is made, some rows at a time, and remembered.
 
         :param make: makes the other columns for some of the keys, given by their places.
+        :param elsewhere: gives rows that are kept elsewhere, for ``place`` and ``key`` of those that
+            are not here; they are not remembered.
         :returns: the rows, and how many were made.
         """
         from tqdm.auto import tqdm
@@ -59,6 +62,9 @@ class Cache:
         parts = list(self._read(unique["key"]))
         found = pl.concat([asked.clear(), *(part.select("key") for part in parts)])
         missing = unique.join(found, on="key", how="anti", maintain_order="left")
+        if elsewhere is not None and missing.height:
+            parts.append(elsewhere(missing))
+            missing = missing.join(parts[-1], on="key", how="anti", maintain_order="left")
         new, began, few = (
             list[pl.DataFrame](),
             time.monotonic(),

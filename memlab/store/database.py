@@ -263,6 +263,14 @@ class Database:
             return False
         return name in self._tables or name in self.names()
 
+    def has_column(self, name: str, column: str, *, at: int | None = None) -> bool:
+        """Say whether a table has a column, at a version or at that of this view."""
+        table = self.table(name)
+        if at is not None:
+            table = self.connection.open_table(name)
+            table.checkout(at)
+        return column in table.schema.names
+
     def datasets(self) -> pl.DataFrame:
         """Read the table of datasets, once for each of its versions: to ask for that takes a tenth of the time."""
         with self.guarded("reading datasets"):

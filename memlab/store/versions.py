@@ -14,6 +14,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.store.database import Database, TableGroup
 from memlab.store.schemas import LATER_TABLES, VERSIONED
+from memlab.store.vectors import drop_copies
 
 _MARGIN = timedelta(seconds=5)
 """How much later than asked LanceDB may look at the age of a version: it refuses to remove one that is tagged."""
@@ -88,6 +89,10 @@ class Versions(TableGroup):
                 json.loads(at)
                 for at in listed.filter(~pl.col("complete"))["finished"].drop_nulls().unique()
             ]
+            for column in database.table("turns").schema.names:
+                if column.startswith("vector_"):
+                    # Stores of before have these vectors twice.
+                    drop_copies(database, column.removeprefix("vector_"))
             for name in sorted(database.names()):
                 table = database.connection.open_table(name)
                 before = _version_times(table)

@@ -134,8 +134,7 @@ class StoredTree:
         unset = isinstance(asked, str) and asked != llm.RECORDED
         if unset and self.rows.height:
             # No such service is set: who wrote the rows can still be read.
-            model = self.rows["model"].drop_nulls().head(1).to_list()
-            model = model[0] if model else None
+            model = next(iter(self.rows["model"].drop_nulls()), None)
         digests = self.digests(model)
         made_of = pl.col("scope").replace_strict(digests, return_dtype=pl.String)
         is_whole = (pl.col("digest") == made_of).all() & ~pl.col("stale").any()

@@ -96,7 +96,7 @@ def tree_html(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> s
 
 
 def _title(nodes: pl.DataFrame) -> str:
-    scope = nodes["scope"].first() if nodes.height else "no summaries"
+    scope = next(iter(nodes["scope"]), "no summaries")
     kinds = nodes["kind"].value_counts(sort=True, name="n").sort("kind").iter_rows()
     counted = [count_noun(n, f"{kind}s") for kind, n in kinds]
     return escape_line(f"{scope}: {', '.join(counted)}")
@@ -117,7 +117,7 @@ def _places(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str) -> Iterator[_Plac
     """Give the nodes from the top down, in order of time, each behind the one above it."""
     zone, rows = ZoneInfo(tz), nodes.to_dicts()
     messages = {row["turn_id"]: _message(row, zone) for row in turns.to_dicts()}
-    below = dict[str | None, list[Node]]()
+    below = dict[str | None, list[dict[str, Any]]]()
     known = {row["node_id"] for row in rows}
     for row in sorted(rows, key=lambda row: (row["start"] is None, row["start"] or 0)):
         parent = row["parent"] if row["parent"] in known else None
