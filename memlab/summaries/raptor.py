@@ -14,6 +14,7 @@ from memlab import llm
 from memlab.cluster.clusterers import mixture_memberships
 from memlab.errors import DataError
 from memlab.retrieve import Bench
+from memlab.store.vectors import CACHE_CHUNK
 from memlab.summaries.summary_prompts import CLUSTER
 from memlab.summaries.summary_rows import Row, Writer, node_frame, turn_rows, write_summaries
 
@@ -128,16 +129,23 @@ def encode_texts(bench: Bench, texts: list[str], known: Tree | None) -> np.ndarr
 
     :returns: (n, d) float32 unit rows.
     """
-    made = dict[str, np.ndarray]()
+    encoder, made = bench.embedder(), dict[str, np.ndarray]()
+    if bench.store is None and known is None:
+        return np.asarray(encoder.encode(texts))
     if known is not None:
         texts_and_vectors = zip(known.nodes["text"], known.vectors, strict=True)
         made = {text: vector for text, vector in texts_and_vectors if vector.any()}
     new = [text for text in dict.fromkeys(texts) if text not in made]
-    if len(new) == len(texts):
-        return np.asarray(bench.embedder().encode(texts))
-    if new:
-        made |= dict(zip(new, np.asarray(bench.embedder().encode(new)), strict=True))
-    return np.stack([made[text] for text in texts])
+    # As the cache of a store asks for them: the last bits of a vector depend on what is encoded
+    # together.
+    step = getattr(encoder, "together", None) or CACHE_CHUNK
+    for start in range(0, len(new), step):
+        chunk = new[start : start + step]
+        made |= dict(zip(chunk, np.asarray(encoder.encode(chunk)), strict=True))
+    vectors = np.zeros((len(texts), encoder.dim), np.float32)
+    for row, text in enumerate(texts):
+        vectors[row] = made[text]
+    return vectors
 
 
 class _Group(NamedTuple):
