@@ -100,12 +100,16 @@ class MemoryStore(Conversations, Versions):
         *,
         kind: str = "document",
         progress: bool = True,
+        remember: bool = True,
     ) -> np.ndarray:
         """Encode texts; vectors that this encoder gave before are read from the cache.
 
         New vectors are remembered every few seconds, so an interrupted run goes on where it
         stopped.
 
+        :param remember: ``False`` for texts whose vectors are kept by whoever asks.
         :returns: (n, dim) float32, rows of length 1.
         """
-        return encode_through_cache(self.database, encoder, texts, kind=kind, progress=progress)[0]
+        return encode_through_cache(
+            self.database, encoder, texts, kind=kind, progress=progress, remember=remember
+        )[0]

@@ -7,7 +7,9 @@ gives it up. A text that some turn has is read from the column, whoever asks for
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 
 import numpy as np
 import polars as pl
@@ -64,10 +66,17 @@ def check_vectors(vectors: np.ndarray, *, dim: int, what: str, n: int | None = N
 
 
 def encode_through_cache(
-    database: Database, encoder: Encoder, texts: Iterable[str], *, kind: str, progress: bool
+    database: Database,
+    encoder: Encoder,
+    texts: Iterable[str],
+    *,
+    kind: str,
+    progress: bool,
+    remember: bool = True,
 ) -> tuple[np.ndarray, int]:
     """Encode texts through the cache.
 
+    :param remember: ``False`` reads the cache, and leaves it as it is.
     :returns: (n, dim) float32, and how many texts the encoder was asked for.
     """
     checked, what = check_texts(texts, kind), f"encoder {encoder.identity.key}"
@@ -101,7 +110,9 @@ def encode_through_cache(
     elsewhere = None
     if kind == "document" and not header_of(encoder):
         elsewhere = of_turns
-    rows, made = cache.fill(keys, make, step=step, progress=progress, elsewhere=elsewhere)
+    rows, made = cache.fill(
+        keys, make, step=step, progress=progress, elsewhere=elsewhere, remember=remember
+    )
     vectors = (
         rows["vector"].to_numpy(writable=True)
         if rows.height
@@ -169,6 +180,14 @@ def _drop_cached(database: Database, cache: str, texts: pl.Series) -> None:
         database.delete(cache, key=keys[start : start + LOOKUP])
 
 
+def _free_space(database: Database, cache: str) -> None:
+    """Remove the files of vectors that a cache gave up; one who is reading them reads again."""
+    if cache in database.names():
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
+            database.table(cache).optimize(cleanup_older_than=timedelta(0))
+
+
 class Vectors(TableGroup):
     """The vectors of a store's turns: ``store.vectors``."""
 
@@ -191,6 +210,7 @@ class Vectors(TableGroup):
         :returns: how many texts the encoder had to encode; the others came from the cache.
         """
         database, column, asked = self.database, column_name(encoder), 0
+        cache = f"embeddings_{encoder.identity.key}"
         read_dataset_entry(database, dataset)
         with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
             if header_of(encoder):
@@ -211,8 +231,9 @@ class Vectors(TableGroup):
                 asked += new
                 if len(vectors):
                     _write_column(database, column, chunk, vectors)
-                    cache = f"embeddings_{encoder.identity.key}"
                     _drop_cached(database, cache, chunk["content"])
+            if missing.height:
+                _free_space(database, cache)
         return asked
 
     def read(

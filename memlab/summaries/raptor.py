@@ -14,7 +14,6 @@ from memlab import llm
 from memlab.cluster.clusterers import mixture_memberships
 from memlab.errors import DataError
 from memlab.retrieve import Bench
-from memlab.store.vectors import CACHE_CHUNK
 from memlab.summaries.summary_prompts import CLUSTER
 from memlab.summaries.summary_rows import Row, Writer, node_frame, turn_rows, write_summaries
 
@@ -125,27 +124,20 @@ def ordered_turns(bench: Bench) -> pl.DataFrame:
 
 
 def encode_texts(bench: Bench, texts: list[str], known: Tree | None) -> np.ndarray:
-    """Encode summaries; the vectors of texts of a known tree are taken from it, where they are not zeros.
+    """Encode summaries; with a known tree, which the store keeps, what it has is taken from it, but for zeros.
 
     :returns: (n, d) float32 unit rows.
     """
-    encoder, made = bench.embedder(), dict[str, np.ndarray]()
-    if bench.store is None and known is None:
+    encoder = bench.embedder()
+    if bench.store is None or known is None:
         return np.asarray(encoder.encode(texts))
-    if known is not None:
-        texts_and_vectors = zip(known.nodes["text"], known.vectors, strict=True)
-        made = {text: vector for text, vector in texts_and_vectors if vector.any()}
+    pairs = zip(known.nodes["text"], known.vectors, strict=True)
+    made = {text: vector for text, vector in pairs if vector.any()}
     new = [text for text in dict.fromkeys(texts) if text not in made]
-    # As the cache of a store asks for them: the last bits of a vector depend on what is encoded
-    # together.
-    step = getattr(encoder, "together", None) or CACHE_CHUNK
-    for start in range(0, len(new), step):
-        chunk = new[start : start + step]
-        made |= dict(zip(chunk, np.asarray(encoder.encode(chunk)), strict=True))
-    vectors = np.zeros((len(texts), encoder.dim), np.float32)
-    for row, text in enumerate(texts):
-        vectors[row] = made[text]
-    return vectors
+    # The nodes have their vectors, and not the cache too.
+    vectors = bench.store.encode(encoder, new, progress=bench.progress, remember=False)
+    made |= dict(zip(new, vectors, strict=True))
+    return np.stack([made[text] for text in texts])
 
 
 class _Group(NamedTuple):

@@ -14,7 +14,6 @@ import polars as pl
 
 from memlab import llm
 from memlab.embed.turn_texts import turn_text_expr
-from memlab.embed.wrapper import without_cache
 from memlab.errors import DataError, ModelError
 from memlab.llm import recording
 from memlab.llm.spending import is_estimating
@@ -176,7 +175,7 @@ class StoredTree:
         if rows.height == 0 or rows["encoder"].drop_nulls().len():
             # Those of another encoder stay; these are in the cache.
             return Tree(nodes, np.asarray(encoder.encode(nodes["text"].to_list())))
-        vectors = np.asarray(without_cache(encoder).encode(nodes["text"].to_list()))
+        vectors = self.store.encode(encoder, nodes["text"], remember=False)
         self.keep(nodes, vectors)
         return Tree(nodes, vectors)
 
@@ -237,9 +236,7 @@ def read_or_write_tree(bench: Bench, design: TreeDesign) -> Tree:
         return _write_tree(bench, design, frame(Summary), None)
     if len(stored.whole_scopes()) == len(stored.turns["scope"].unique()):
         return stored.tree()
-    # The column of the nodes has their vectors, and not the cache too.
-    plain = bench.but(encoder=without_cache(bench.encoder))
-    made = _write_tree(plain, stored.design, stored.summaries, stored.known_tree())
+    made = _write_tree(bench, stored.design, stored.summaries, stored.known_tree())
     stored.keep(made.nodes, made.vectors)
     return made
 
