@@ -344,11 +344,13 @@ def tree(data: Dataset, store: MemoryStore) -> Rows:
         bench.turns,
         bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])],
     )
+    encoder = embed.load("hashing:384")
 
     def ours(first: int) -> None:
-        summaries.build_raptor_tree(
-            turns.head(first), encoder="hashing:384", vectors=vectors[:first]
+        part = bench.but(
+            turns=turns.head(first), vectors=vectors[:first], encoder=encoder, store=None
         )
+        summaries.build_raptor_tree(part)
 
     theirs = patch("memlab.summaries.raptor.mixture_memberships", published)(ours)
     times = medians([(60,), (turns.height,)], ours, theirs)

@@ -216,6 +216,11 @@ def test_a_dry_run_of_the_index_prints_what_it_would_cost(folder: Path, memlab_c
             "has no session 's9'; it has home/s1, home/s2",
         ),
         (("rollup", "--scope", "home"), "name one period"),
+        (("rollup", "--scope", "home", "--tree", "--out", "a.pdf"), "end it in .html or .md"),
+        (("rollup", "--scope", "home", "--tree", "--over", "days"), "choose weeks or clusters"),
+        (("rollup", "--scope", "home", "--month", "2023-05", "--over", "clusters"), "leave --week"),
+        (("rollup", "--scope", "work", "--tree", "--over", "clusters"), "too few messages"),
+        (("list", "weeks", "--scope", "work"), "memlab rollup --tree writes them"),
         (
             ("recall", "a\udcffb", "--scope", "home"),
             "the question is not valid text: '\\udcff' at 1",
@@ -225,8 +230,47 @@ def test_a_dry_run_of_the_index_prints_what_it_would_cost(folder: Path, memlab_c
 def test_refusals_are_one_line(
     folder: Path, memlab_cli: Any, arguments: tuple[str, ...], message: str
 ) -> None:
-    options = HASHING if arguments[0] != "rollup" else HASHING[2:]
-    done = memlab_cli(*arguments, *options, cwd=folder)
+    done = memlab_cli(*arguments, *HASHING, cwd=folder)
     assert done.code == 2, (done.out, done.err)
     assert len(done.messages) == 1
     assert message in done.messages[0]
+
+
+def test_a_rollup_is_printed_kept_and_written_as_a_page(
+    memlab_cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    said = [f"== home {day:%Y-%m-%d}\nAnn: I saw {day:%B}\nBo: Hello" for day in DAYS]
+    write(tmp_path / "talk.jsonl", dialogue("\n".join(said)))
+
+    def run(*arguments: object) -> Any:
+        done = memlab_cli(*arguments, *HASHING, cwd=tmp_path)
+        assert done.code == 0, done.err
+        return done
+
+    run("ingest", "talk.jsonl")
+    month = run("rollup", "--month", "2023-05")
+    assert month.out.splitlines()[0] == "# home: May 2023"
+    part = run("list", "months")
+    assert "1 month of home" in part.out
+    assert "4 messages of home stand in none of them" in part.err
+    for name in ("home.html", "home.md"):
+        assert run("rollup", "--tree", "--out", name).out.strip() == f"9 summaries: {name}"
+    assert (tmp_path / "home.html").read_text().count('<details class="node">') == 9
+    printed = run("rollup", "--tree").out.strip()
+    assert printed == (tmp_path / "home.md").read_text().strip()
+    lines = printed.splitlines()
+    assert lines[0] == "# home: 3 months, 3 sessions, 3 weeks"
+    at = lines.index("- Ann: I saw June")
+    assert lines[at + 1].endswith("(2023-06-10 09:01, Ann): I saw June")
+    whole = run("list", "months", "--evidence")
+    assert "3 months of home" in whole.out
+    assert "(Ann): I saw June" in whole.out
+    assert "none of them" not in whole.err
+    assert run("rollup", "--month", "2023-05").out == month.out
+    assert "May" in run("rollup", "--month", "2023-05", "--tree").out
+    # A later message, and the index brings the whole tree up to date.
+    said.append("== home 2023-08-29\nAnn: I saw August\nBo: Hello")
+    write(tmp_path / "talk.jsonl", dialogue("\n".join(said)))
+    run("ingest", "talk.jsonl")
+    assert "1 rollup brought up to date" in run("index").out
+    assert "4 months of home" in run("list", "months").out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -252,7 +252,9 @@ def recall(
 @register_command(GROUP, "list decisions --scope owen --evidence", name="list")
 def list_(
     kind: Annotated[
-        str, typer.Argument(help="summaries, topics, decisions, actions, questions, entities or timeline.")
+        str, typer.Argument(
+            help="summaries, topics, decisions, actions, questions, entities, timeline, weeks, months or clusters."
+        )
     ],
     session: Session = None, since: Since = None, evidence: Evidence = False, json: Json = False, k: opt.K = 50,
     dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
@@ -267,8 +269,13 @@ def list_(
     entities = place.rows("entities")
     if kind == "entities":  # of a session all that it names, also what a later one names too
         entities = filter_rows(entities, place, session=session, since=None, at="at")
+    nodes = _listed_nodes(place, kind)
     every = list_records(
-        kind, summaries=place.rows("summaries"), entities=entities, resolved=resolved
+        kind,
+        summaries=place.rows("summaries"),
+        entities=entities,
+        resolved=resolved,
+        nodes=nodes,
     )
     if every.is_empty() and (session is None or kind != "entities"):
         raise place.nothing(kind)
@@ -295,40 +302,126 @@ def list_(
         echo(f"… and {rows.height - k:,} more; --k prints them")
 
 
+def _listed_nodes(place: OpenMemory, kind: str) -> pl.DataFrame | None:
+    """Give the rollups of a kind, and say what they lack; ``None`` for another kind.
+
+    :raises DataError: when there are none.
+    """
+    from memlab.knowledge.index_lists import NODE_KINDS
+    from memlab.summaries.stored_trees import preferred_tree
+
+    if kind not in NODE_KINDS:
+        return None
+    stored = place.store.nodes.rows(place.dataset, scopes=[place.scope])
+    nodes = preferred_tree(stored.filter(kind=NODE_KINDS[kind]))
+    if nodes.is_empty():
+        over = ""
+        if kind == "clusters":
+            over = " --over clusters"
+        raise place.nothing(kind, f"has no {kind} yet; memlab rollup --tree{over} writes them")
+    n_stale = int(nodes["stale"].sum())
+    if n_stale:
+        cut = f"{count_noun(n_stale, kind)} lost sentences: messages of theirs are gone or changed"
+        echo(f"{cut}; memlab rollup --tree writes them again", err=True)
+    turns = place.store.turns(place.dataset, scopes=[place.scope], columns=["turn_id"])
+    n_missing = int((~turns["turn_id"].is_in(nodes["turns"].explode().implode())).sum())
+    if n_missing:
+        missing = f"{count_noun(n_missing, 'messages')} of {escape_line(place.scope)}"
+        echo(f"{missing} stand in none of them; memlab rollup --tree writes what is new", err=True)
+    return nodes
+
+
 @register_command(GROUP, "rollup --scope owen --month 2026-03")
 def rollup(
     week: Annotated[str | None, typer.Option(help="A day of the week, as 2026-03-02.")] = None,
     month: Annotated[str | None, typer.Option(help="As 2026-03.")] = None,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="All there is, or all of the week or month, each sentence with its messages.")
+    ] = False,
+    over: Annotated[str, typer.Option(help="Of a whole tree: weeks, or clusters of messages on one theme.")] = "weeks",
+    out: Annotated[
+        Path | None, typer.Option(help="A file for it: .html opens and closes, .md is Markdown.", show_default=False)
+    ] = None,
     tz: Annotated[str, typer.Option(help="Time zone in which weeks begin, as Europe/Oslo.")] = "UTC",
     service: Annotated[
-        str | None, typer.Option(help="extractive, recorded, or a service of the settings; the setting index.service.")
+        str | None,
+        typer.Option(help="extractive, recorded, or a service of the settings; by default what the store has, else the "
+                          "setting index.service."),
     ] = None,
-    dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None,
+    dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
-    """Print what happened in a week or a month, and what was carried on into it, as Markdown."""
-    from memlab import summaries
+    """Write what happened in a week, a month or all of a memory, and keep it: a model is asked only for what is new.
 
-    if (week is None) == (month is None):
-        raise DataError("name one period: --week 2026-03-02 or --month 2026-03")
-    kind, start = (
-        ("week", read_date(week)) if month is None else ("month", read_date(f"{month}-01"))
-    )
-    assert start is not None  # one of the two was given
-    place = open_memory(dataset, scope, store)
-    rows = place.rows("summaries")
-    wanted = service or place.chosen.index.service
-    by = None if wanted == summaries.EXTRACTIVE else wanted
-    turns = place.store.turns(place.dataset, scopes=[place.scope])
-    language = place.store.datasets().filter(name=place.dataset)["language"].item() or "en"
-    node = summaries.summarize_period(
-        turns, kind, start.date(), summaries=rows, tz=tz, service=by, language=language
-    )
-    echo(summaries.to_markdown(node.row(0, named=True), tz=tz))
-    no_model = (
-        "no model was asked: these are sentences of the conversation; --service NAME asks one"
-    )
-    if line := summaries.fallback_note(node, "summaries") if by else no_model:
+    A week or month is printed as Markdown. With --tree or --out it is written with all that stands below it.
+    """
+    from memlab import summaries
+    from memlab.summaries import stored_trees
+    from memlab.summaries.summary_rows import writer_name
+
+    if out is not None and out.suffix not in (".html", ".md"):
+        raise DataError(f"--out is {str(out)!r}; end it in .html or .md")
+    kind, day = _asked_period(week, month, tree or out is not None, over)
+    place = open_memory(dataset, scope, store, encoder)
+    whole = kind == ""
+    data = place.store.dataset(place.dataset, scopes=[place.scope])
+    model = place.encoder if whole else None
+    bench = memlab.Bench.of(data, encoder=model, store=place.store, ingest=False)
+    design = stored_trees.TreeDesign("weeks", tz=tz)
+    if over == "clusters":
+        design = stored_trees.TreeDesign("clusters", seed=place.chosen.seed)
+    design = stored_trees.choose_design(bench, design, service, place.chosen.index.service)
+    if whole:
+        nodes = stored_trees.read_or_write_tree(bench, design).nodes
+    else:
+        nodes = stored_trees.read_or_write_period(bench, design, kind, day)
+    if nodes.is_empty():
+        raise DataError(
+            f"{place.scope!r} has too few messages for {over}: there is no summary to write"
+        )
+    if tree or out is not None:
+        _write_tree(nodes, data.turns, tz, out)
+    else:
+        echo(summaries.to_markdown(nodes.filter(kind=kind).row(0, named=True), tz=tz))
+    by = writer_name(design.service)
+    line = "no model was asked: these are sentences of the conversation; --service NAME asks one"
+    if by:
+        line = summaries.fallback_note(nodes, "summaries")
+    if line:
         echo(line, err=True)
+
+
+def _asked_period(week: str | None, month: str | None, tree: bool, over: str) -> tuple[str, date]:
+    """Give the kind of period that was asked for and a day of it; of a whole tree an empty kind.
+
+    :raises DataError: where none or several are named.
+    """
+    if over not in ("weeks", "clusters"):
+        raise DataError(f"over is {over!r}; choose weeks or clusters")
+    named = [text for text in (week, month) if text is not None]
+    if len(named) > 1 or (not named and not tree):
+        raise DataError("name one period: --week 2026-03-02, --month 2026-03, or --tree for all")
+    if not named:
+        return "", date.min
+    if over != "weeks":
+        raise DataError("clusters lie across weeks and months: leave --week and --month out")
+    start = read_date(week) if month is None else read_date(f"{month}-01")
+    assert start is not None  # one of the two was given
+    return ("week" if month is None else "month"), start.date()
+
+
+def _write_tree(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str, out: Path | None) -> None:
+    """Write a tree to a file, as its ending says, or print it as Markdown."""
+    from memlab.files import open_atomically
+    from memlab.summaries.tree_pages import tree_html, tree_markdown
+
+    if out is None:
+        echo(tree_markdown(nodes, turns, tz=tz))
+        return
+    write = tree_html if out.suffix == ".html" else tree_markdown
+    page = write(nodes, turns, tz=tz).encode("utf-8", "replace")
+    with open_atomically(out) as file:
+        file.write(page)
+    echo(f"{count_noun(nodes.height, 'summaries')}: {out}")
 
 
 def _write_undo(

@@ -29,9 +29,13 @@ def index(
     dry_run: opt.DryRun = False, engine: opt.Engine = "local", store: opt.Store = None,
     encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
-    """Summarise finished sessions and extract their entities and facts; what failed is tried again."""
+    """Summarise finished sessions and extract their entities and facts; what failed is tried again.
+
+    Weeks, months and clusters that `memlab rollup --tree` wrote with this service are brought up to date.
+    """
     from memlab.evaluate import Table
     from memlab.experiments.costs import estimated_row
+    from memlab.indexing.tree_refreshing import has_trees, refresh_trees
 
     chosen, present = opt.settings_in_force(store=store, encoder=encoder), read_date(now)
     wanted = chosen.index.model_copy(update={"service": service} if service else {})
@@ -53,6 +57,9 @@ def index(
             for name in names:
                 with memlab.llm.track_spending(estimate=True) as spent:
                     memlab.indexing.index(memory, name, **options)
+                    if has_trees(memory, name, options["service"]):
+                        planned = opt.load_encoder(chosen)
+                        refresh_trees(memory, name, service=options["service"], encoder=planned)
                 rows.append({"dataset": name} | estimated_row(spent.describe()["tasks"]))
             echo(Table(rows))
             return
@@ -61,6 +68,9 @@ def index(
             events = memlab.indexing.index(memory, name, encoder=model, engine=engine, **options)
             for line in memlab.indexing.report_lines(memory, name, events):
                 echo(line)
+            if model is not None:
+                for line in refresh_trees(memory, name, service=options["service"], encoder=model):
+                    echo(line)
             failed = events.filter(kind="failed")
             if failed.height and failed.height == events.height:
                 faults.append(f"{name}: nothing was made: {failed['reason'][0]}")

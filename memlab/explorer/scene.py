@@ -23,6 +23,8 @@ from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.retrieve.cosine import scale_to_unit
+from memlab.store.schemas import row_columns
+from memlab.summaries.stored_trees import preferred_tree
 from memlab.text.analysis import snippets, tokenize
 
 NEIGHBOURS = 15
@@ -117,6 +119,26 @@ def build_scene(
         label=pl.Series(labels),
     )
     return Scene(scope, turns, vectors, compared, origin, cluster_names(turns, bench.language))
+
+
+def summaries_above(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.DataFrame:
+    """Give the summaries in the store of a bench that stand on some turns, those of the fewest turns first.
+
+    :returns: ``kind``, ``start``, ``text``, ``topics``, ``turns`` (ids) and ``picked``, how many of
+        the turns are below; no rows without a store, or where no rollup was written.
+    """
+    columns = ["kind", "start", "text", "topics", "turns"]
+    store = bench.store
+    if store is None or bench.name not in store.datasets()["name"]:
+        empty = {name: row_columns("nodes")[name] for name in columns}
+        return pl.DataFrame(schema={**empty, "picked": pl.UInt32()})
+    rows = store.nodes.rows(bench.name, scopes=[scope])
+    picked = pl.col("turns").list.set_intersection(list(turn_ids)).list.len()
+    above = rows.with_columns(picked=picked).filter(pl.col("picked") > 0)
+    kinds = above.partition_by("kind", maintain_order=True)
+    chosen = pl.concat([above.clear(), *map(preferred_tree, kinds)])
+    nearest = chosen.sort(pl.col("turns").list.len(), maintain_order=True)
+    return nearest.select(*columns, "picked")
 
 
 def both_maps(

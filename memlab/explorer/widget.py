@@ -27,6 +27,7 @@ from memlab.explorer.scene import (
     build_scene,
     cluster_names,
     single_question_bench,
+    summaries_above,
 )
 from memlab.records import Run, decode_id_part, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench
@@ -59,6 +60,8 @@ def explore(
     - ``selection``: the turns of the last lasso or click as a frame (``turn_id``, ``session_id``,
       ``speaker``, ``timestamp``, ``text``, ``x``, ``y``, ``label``), empty where nothing is picked;
       ``select(turn_ids)`` sets it;
+    - ``summaries``: the weeks, months and clusters of the store that stand on the selection, as a
+      frame (``kind``, ``start``, ``text``, ``topics``, ``picked``: how many of the turns);
     - ``answer``: what :func:`memlab.explorer.answer_payload` gives for the question;
     - ``cluster_again()``: new clusters within the selection;
     - ``save(question, answer)``: appends a question with the selection as its evidence to
@@ -168,6 +171,11 @@ def _widget_class() -> Any:
         def selection(self) -> pl.DataFrame:
             """The turns that were picked last."""
             return self.scene.turns[self._rows]
+
+        @property
+        def summaries(self) -> pl.DataFrame:
+            """The stored summaries that stand on the picked turns, of the fewest turns first."""
+            return summaries_above(self._bench, self.scope, self.selection["turn_id"].to_list())
 
         def select(self, turn_ids: Sequence[str]) -> None:
             """Pick turns, as a lasso would."""

@@ -12,12 +12,21 @@ KINDS = {
     "summaries": ("summary", "evidence"), "topics": ("topics", None), "decisions": ("decisions", "decision_evidence"),
     "actions": ("action_items", "action_item_evidence"), "questions": ("open_questions", "open_question_evidence"),
     "entities": ("name", "evidence"), "timeline": ("", None),
+    "weeks": ("text", "evidence"), "months": ("text", "evidence"), "clusters": ("text", "evidence"),
 }  # fmt: skip
-"""Kinds, and the columns of summaries (entities: of entities) with their texts and the turns of each."""
+"""Kinds, and the columns of summaries (entities: of entities; weeks, months and clusters: of the nodes of trees) with
+their texts and the turns of each."""
+NODE_KINDS = {"weeks": "week", "months": "month", "clusters": "cluster"}
+"""The kinds that are listed of the nodes of trees, and how nodes name them."""
 
 
 def list_records(
-    kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, resolved: Resolved | None
+    kind: str,
+    *,
+    summaries: pl.DataFrame,
+    entities: pl.DataFrame,
+    resolved: Resolved | None,
+    nodes: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """List the records of one of :data:`KINDS`, the latest first.
 
@@ -25,6 +34,8 @@ def list_records(
         :class:`memlab.records.Entity`.
     :param resolved: the facts; read for the timeline alone, which has summaries, facts and
         supersessions.
+    :param nodes: rows of :class:`memlab.records.Node`; read for weeks, months and clusters alone,
+        which have no session.
     :returns: ``at``, ``session_id``, ``type``, ``text`` and ``evidence`` (ids of turns).
     """
     if kind == "timeline" and resolved is not None:
@@ -40,6 +51,9 @@ def list_records(
         log = log.with_columns(text=pl.format("{} → {} ({})", "before", "after", "rule"))
         other = [_listing_rows(facts, "fact", "said_at"), _listing_rows(log, "supersession")]
         rows = pl.concat([_summary_rows("summaries", summaries), *other])
+    elif kind in NODE_KINDS and nodes is not None:
+        own = nodes.filter(kind=NODE_KINDS[kind]).with_columns(session_id=pl.lit(None, pl.String))
+        rows = _summary_rows(kind, own)
     elif kind == "entities":
         started = summaries.select("session_id", at="start")
         rows = _entity_rows(
@@ -57,7 +71,7 @@ def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
     )
     if kind == "topics":
         rows = rows.with_columns(pl.col("text").list.join(", "))
-    elif kind == "summaries":
+    elif kind == "summaries" or kind in NODE_KINDS:
         rows = rows.with_columns(pl.col("evidence").list.eval(pl.element().explode()))
     else:
         rows = rows.explode("text", "evidence")

@@ -168,6 +168,10 @@ class Node:
         not of clusters.
     :param dropped: sentences of the model that were left out: they name entries that are not there.
     :param reason: why it is extractive though a model was asked; empty otherwise.
+    :param model: the model at that service; ``None`` for ``extractive``.
+    :param version: the task and version of the prompt, as ``rollup 1``.
+    :param made_of: digest of the entries that it was written of: their ids, texts and turns.
+    :param added: of a cluster, how many entries joined it after the clusters were formed.
     """
 
     node_id: str
@@ -193,3 +197,7 @@ class Node:
     open_question_evidence: list[list[str]]
     dropped: int = 0
     reason: str = ""
+    model: str | None = None
+    version: str = ""
+    made_of: str = ""
+    added: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -46,19 +46,27 @@ class Cache:
         *,
         step: int,
         progress: bool,
+        elsewhere: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
+        remember: bool = True,
     ) -> tuple[pl.DataFrame, int]:
         """Give the rows of keys, in their order; what is not there yet is made, some rows at a time, and remembered.
 
         :param make: makes the other columns for some of the keys, given by their places.
+        :param elsewhere: gives rows that are kept elsewhere, for ``place`` and ``key`` of those that
+            are not here; they are not remembered.
+        :param remember: ``False`` for what the caller keeps itself.
         :returns: the rows, and how many were made.
         """
         from tqdm.auto import tqdm
 
         asked = pl.DataFrame({"key": keys}, schema={"key": pl.String})
         unique = asked.with_row_index("place").unique("key", keep="first", maintain_order=True)
-        parts = list(self._read(unique["key"]))
+        parts = self._read(unique["key"])
         found = pl.concat([asked.clear(), *(part.select("key") for part in parts)])
         missing = unique.join(found, on="key", how="anti", maintain_order="left")
+        if elsewhere is not None and missing.height:
+            parts.append(elsewhere(missing))
+            missing = missing.join(parts[-1], on="key", how="anti", maintain_order="left")
         new, began, few = (
             list[pl.DataFrame](),
             time.monotonic(),
@@ -73,24 +81,33 @@ class Cache:
                         new.append(chunk.select("key").hstack(make(chunk["place"].to_list())))
                         parts.append(new[-1])
                     bar.update(chunk.height)
-                    if sum(map(len, new)) >= KEEP_TEXTS or time.monotonic() - began >= KEEP_SECONDS:
+                    is_due = (
+                        sum(map(len, new)) >= KEEP_TEXTS or time.monotonic() - began >= KEEP_SECONDS
+                    )
+                    if remember and is_due:
                         self._remember(new)
                         new, began = [], time.monotonic()
             finally:
-                self._remember(new)
+                if remember:
+                    self._remember(new)
         # Two writers may have written the same key.
         rows = pl.concat(parts).unique("key", keep="any") if parts else asked
         return asked.join(rows, on="key", how="left", maintain_order="left"), missing.height
 
-    def _read(self, keys: pl.Series) -> Iterator[pl.DataFrame]:
+    def _read(self, keys: pl.Series) -> list[pl.DataFrame]:
         if self.table is None or keys.is_empty():
-            return
-        with self.database.guarded(f"reading the cache {self.name}"):
+            return []
+
+        def read() -> list[pl.DataFrame]:
             query = self.table.search()
             if len(keys) <= LOOKUP:
                 query = query.where(build_row_filter(key=keys))
-            for batch in query.to_batches():
-                yield pl.DataFrame(batch).filter(pl.col("key").is_in(keys.implode()))
+            batches = (pl.DataFrame(batch) for batch in query.to_batches())
+            return [batch.filter(pl.col("key").is_in(keys.implode())) for batch in batches]
+
+        with self.database.guarded(f"reading the cache {self.name}"):
+            # Again where another process removed the files that were being read.
+            return self.database.retried(read)
 
     def _remember(self, parts: list[pl.DataFrame]) -> None:
         if parts and self.table is not None and not self.database.read_only:

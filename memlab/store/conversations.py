@@ -20,6 +20,7 @@ from memlab.store.dataset_rows import (
     read_rows,
 )
 from memlab.store.ingestion import DatasetWriter, join_small_parts
+from memlab.store.tree_nodes import TreeNodes
 
 Names = Iterable[str] | None
 
@@ -41,8 +42,8 @@ class Conversations(TableGroup):
         Readers see its last finished state; until there is one, :meth:`dataset` refuses it. One
         that was interrupted, run again, ends in the same tables; one that comes before, with other
         scopes, takes back what it wrote. Turns, sessions and annotations that a scope no longer has
-        are removed; scopes that do not come, and questions, stay: the questions follow their
-        evidence into other sessions.
+        are removed, and with removed turns what summaries say of them; scopes that do not come, and
+        questions, stay: the questions follow their evidence into other sessions.
 
         :param now: what is noted as the time of the ingest; the clock where none is given.
         :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``,
@@ -70,6 +71,9 @@ class Conversations(TableGroup):
             for name, writing in writings.items():
                 with database.guarded(f"ingesting {name!r}"):
                     writing.finish(now or datetime.now(UTC))
+                _, updated, _, removed = writing.counts["turns"]
+                if updated or removed:
+                    TreeNodes(database).clear_deleted(name)
         report = [
             (name, table, *n.tolist())
             for name, w in writings.items()

@@ -16,6 +16,7 @@ from memlab.errors import MemlabError, StoreError
 from memlab.files import lock_path
 from memlab.store.schemas import (
     DATASET_TABLES,
+    LATER_TABLES,
     TABLES,
     build_row_filter,
     text_hashes,
@@ -230,7 +231,7 @@ class Database:
         """
         where = {c: v if v is None or isinstance(v, str) else list(v) for c, v in where.items()}
         with self.guarded(f"reading {name}"):
-            if [] in where.values() or (name not in self._tables and name not in self.names()):
+            if [] in where.values() or not self.holds(name):
                 family = name if name in TABLES else name.partition("_")[0]
                 types = TABLES[family].columns
                 return pl.DataFrame(
@@ -255,6 +256,20 @@ class Database:
         types = TABLES[name].columns
         nulls = [pl.lit(None, types[column]).alias(column) for column in absent]
         return rows.with_columns(nulls).select(columns)
+
+    def holds(self, name: str) -> bool:
+        """Say whether there is a table of a name; in a view, whether there was one."""
+        if self.pinned is not None and name in LATER_TABLES and name not in self.pinned:
+            return False
+        return name in self._tables or name in self.names()
+
+    def has_column(self, name: str, column: str, *, at: int | None = None) -> bool:
+        """Say whether a table has a column, at a version or at that of this view."""
+        table = self.table(name)
+        if at is not None:
+            table = self.connection.open_table(name)
+            table.checkout(at)
+        return column in table.schema.names
 
     def datasets(self) -> pl.DataFrame:
         """Read the table of datasets, once for each of its versions: to ask for that takes a tenth of the time."""

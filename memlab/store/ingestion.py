@@ -121,7 +121,13 @@ class DatasetWriter:
             )
         if written.height or len(gone):
             self._begin()
-            self.database.write(table, written, clear_vectors=clear_vectors and table == "turns")
+            if clear_vectors and table == "turns":
+                # What has another place alone keeps its vectors.
+                says_same = written.join(there, on=["key", "content_hash"], how="semi")
+                changed = written.join(says_same, on="key", how="anti", maintain_order="left")
+                self.database.write(table, changed, clear_vectors=True)
+                written = says_same
+            self.database.write(table, written)
             self.database.delete(table, dataset=self.name, key=gone)
 
     def finish(self, now: datetime) -> None:

@@ -17,6 +17,7 @@ from memlab.store.index_tables import Knowledge
 from memlab.store.opening import open_database, read_store_note, write_store_note
 from memlab.store.saved_runs import Grids, Runs
 from memlab.store.search import Search
+from memlab.store.tree_nodes import TreeNodes
 from memlab.store.vectors import Vectors, encode_through_cache
 from memlab.store.versions import Versions
 
@@ -26,9 +27,9 @@ class MemoryStore(Conversations, Versions):
 
     Several datasets live side by side. Writing is idempotent: what is already there is left as it
     is. Every write makes a new version of its table; :meth:`versions` gives the present ones, and
-    :meth:`at` reads them again later. Vectors, tokens, indexes, runs, comparisons and facts are in
-    ``vectors``, ``tokens``, ``search``, ``runs``, ``grids`` and ``knowledge``, each the class of
-    that name.
+    :meth:`at` reads them again later. Vectors, tokens, indexes, runs, comparisons, facts and trees
+    of summaries are in ``vectors``, ``tokens``, ``search``, ``runs``, ``grids``, ``knowledge`` and
+    ``nodes``.
 
     >>> import tempfile
     >>> from memlab import embed, sample
@@ -55,6 +56,7 @@ class MemoryStore(Conversations, Versions):
             Search(database),
         )
         self.runs, self.grids, self.knowledge = Runs(database), Grids(database), Knowledge(database)
+        self.nodes = TreeNodes(database)
 
     @classmethod
     def open(cls, uri: str | os.PathLike[str], *, create: bool = True) -> MemoryStore:
@@ -98,12 +100,16 @@ class MemoryStore(Conversations, Versions):
         *,
         kind: str = "document",
         progress: bool = True,
+        remember: bool = True,
     ) -> np.ndarray:
         """Encode texts; vectors that this encoder gave before are read from the cache.
 
         New vectors are remembered every few seconds, so an interrupted run goes on where it
         stopped.
 
+        :param remember: ``False`` for texts whose vectors are kept by whoever asks.
         :returns: (n, dim) float32, rows of length 1.
         """
-        return encode_through_cache(self.database, encoder, texts, kind=kind, progress=progress)[0]
+        return encode_through_cache(
+            self.database, encoder, texts, kind=kind, progress=progress, remember=remember
+        )[0]

@@ -156,6 +156,16 @@ TABLES: dict[str, Table] = {
             "why": pl.String(),
         }
     ),
+    "nodes": _data_table(
+        records.Node,
+        "node_id",
+        **_string_columns("tree", "over", "asked", "tz", "digest", "encoder"),
+        seed=_INT,
+        indexed=pl.Boolean(),
+        turn_hashes=pl.List(pl.String()),
+        vector=pl.List(pl.Float32()),
+        written_at=TIMESTAMP,
+    ),
     # What is searched, and what is counted of large scopes.
     "words": Table(
         {
@@ -185,6 +195,9 @@ DATASET_TABLES = ("turns", "sessions", "questions", "annotations", "issues")
 
 INDEX_TABLES = ("summaries", "facts", "entities")
 """The tables that an index fills."""
+
+LATER_TABLES = ("nodes",)
+"""Tables that stores of this schema version may lack; they have no rows there."""
 
 VERSIONED = tuple(name for name, table in TABLES.items() if table.role == "data")
 

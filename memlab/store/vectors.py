@@ -1,8 +1,15 @@
-"""Vectors: the cache of what was encoded, and a column of the turns for each encoder, in which LanceDB searches."""
+"""Vectors: a column of the turns for each encoder, in which LanceDB searches, and the cache of all other texts.
+
+A vector is kept once. What is encoded goes into the cache, a few seconds at a time, so that an
+interrupted command goes on where it stopped; once a turn has its vector in the column, the cache
+gives it up. A text that some turn has is read from the column, whoever asks for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
 
 import numpy as np
 import polars as pl
@@ -12,10 +19,15 @@ from memlab.embed.headers import header_of
 from memlab.embed.turn_texts import turn_texts
 from memlab.embed.wrapper import without_cache
 from memlab.errors import StoreError
-from memlab.store.caches import Cache
+from memlab.store.caches import LOOKUP, Cache
 from memlab.store.database import Database, TableGroup, split_arrow_table
-from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_rows
-from memlab.store.schemas import text_hashes
+from memlab.store.dataset_rows import (
+    CURRENT_VERSIONS,
+    read_dataset_entry,
+    read_finished_state,
+    read_rows,
+)
+from memlab.store.schemas import build_row_filter, text_hashes
 
 CACHE_CHUNK = 1024
 """Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
@@ -54,10 +66,17 @@ def check_vectors(vectors: np.ndarray, *, dim: int, what: str, n: int | None = N
 
 
 def encode_through_cache(
-    database: Database, encoder: Encoder, texts: Iterable[str], *, kind: str, progress: bool
+    database: Database,
+    encoder: Encoder,
+    texts: Iterable[str],
+    *,
+    kind: str,
+    progress: bool,
+    remember: bool = True,
 ) -> tuple[np.ndarray, int]:
     """Encode texts through the cache.
 
+    :param remember: ``False`` reads the cache, and leaves it as it is.
     :returns: (n, dim) float32, and how many texts the encoder was asked for.
     """
     checked, what = check_texts(texts, kind), f"encoder {encoder.identity.key}"
@@ -79,15 +98,94 @@ def encode_through_cache(
         raise StoreError(
             f"{what}: vectors of {width} dimensions are in the store, the encoder gives {encoder.dim}"
         )
-    keys = text_hashes(f"{kind}:{text}" for text in checked)
+    keys = cache_keys(checked, kind)
+
+    def of_turns(missing: pl.DataFrame) -> pl.DataFrame:
+        texts = [checked[place] for place in missing["place"]]
+        hashed = missing.select("key", hash=pl.Series(text_hashes(texts), dtype=pl.String))
+        there = _read_by_text(database, encoder, hashed["hash"])
+        return hashed.join(there, on="hash").select("key", "vector")
+
     step = getattr(encoder, "together", None) or CACHE_CHUNK
-    rows, made = cache.fill(keys, make, step=step, progress=progress)
+    elsewhere = None
+    if kind == "document" and not header_of(encoder):
+        elsewhere = of_turns
+    rows, made = cache.fill(
+        keys, make, step=step, progress=progress, elsewhere=elsewhere, remember=remember
+    )
     vectors = (
         rows["vector"].to_numpy(writable=True)
         if rows.height
         else np.empty((0, encoder.dim), np.float32)
     )
     return np.ascontiguousarray(vectors), made
+
+
+def cache_keys(texts: Iterable[str], kind: str) -> list[str]:
+    """Give the keys of texts in a cache of vectors."""
+    return text_hashes(f"{kind}:{text}" for text in texts)
+
+
+def _read_by_text(database: Database, encoder: Encoder, hashes: pl.Series) -> pl.DataFrame:
+    """Give the vectors of texts that some turn has now, of whatever dataset: ``hash`` and ``vector``.
+
+    Now, also in a view on earlier versions: a text has one vector.
+    """
+    column, of_text = column_name(encoder), _text_hash_column(column_name(encoder))
+    found = pl.DataFrame(schema={"hash": pl.String, "vector": pl.Array(pl.Float32, encoder.dim)})
+    if "turns" not in database.names():
+        return found
+    with database.guarded("reading turns"):
+        table = database.connection.open_table("turns")
+        if column not in table.schema.names:
+            return found
+        query = table.search().select([of_text, column])
+        if len(hashes) <= LOOKUP:
+            query = query.where(build_row_filter(**{of_text: hashes}))
+        batches = [pl.DataFrame(batch) for batch in query.to_batches()]
+    own = [batch.filter(pl.col(of_text).is_in(hashes.implode())) for batch in batches]
+    rows = [part.select(hash=of_text, vector=column).drop_nulls() for part in own]
+    return pl.concat([found, *rows]).unique("hash", keep="any")
+
+
+def drop_copies(database: Database, key: str) -> int:
+    """Take the vectors from a cache that the column of the turns has too; say how many.
+
+    :param key: of the encoder's identity.
+    """
+    column, cache = f"vector_{key}", f"embeddings_{key}"
+    if cache not in database.names() or column not in database.table("turns").schema.names:
+        return 0
+    of_text = _text_hash_column(column)
+    turns = database.read("turns", ["content", "content_hash", of_text])
+    current = turns.filter(pl.col("content_hash") == pl.col(of_text))
+    before = int(database.table(cache).count_rows())
+    _drop_cached(database, cache, current["content"])
+    return before - int(database.table(cache).count_rows())
+
+
+def _drop_cached(database: Database, cache: str, texts: pl.Series) -> None:
+    """Take the vectors of texts from a cache."""
+    if cache not in database.names():
+        return
+    keys = pl.Series(cache_keys(texts.unique(), "document"), dtype=pl.String)
+    there = database.table(cache).search().select(["key"]).to_polars()["key"].unique()
+    keys = keys.filter(keys.is_in(there.implode()))
+    if len(keys) and len(keys) == len(there):
+        # All of them, since the list of each would stand in the table's log. What another process
+        # remembers at this moment may go too: it is encoded again when it is next asked for.
+        database.retried(lambda: database.table(cache).delete("true"))
+        return
+    for start in range(0, len(keys), LOOKUP):
+        database.delete(cache, key=keys[start : start + LOOKUP])
+
+
+def _free_space(database: Database, cache: str) -> None:
+    """Remove the files of vectors that a cache gave up; one who is reading them reads again."""
+    if cache in database.names():
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
+            database.table(cache).optimize(cleanup_older_than=timedelta(0))
 
 
 class Vectors(TableGroup):
@@ -112,6 +210,7 @@ class Vectors(TableGroup):
         :returns: how many texts the encoder had to encode; the others came from the cache.
         """
         database, column, asked = self.database, column_name(encoder), 0
+        cache = f"embeddings_{encoder.identity.key}"
         read_dataset_entry(database, dataset)
         with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
             if header_of(encoder):
@@ -132,6 +231,9 @@ class Vectors(TableGroup):
                 asked += new
                 if len(vectors):
                     _write_column(database, column, chunk, vectors)
+                    _drop_cached(database, cache, chunk["content"])
+            if missing.height:
+                _free_space(database, cache)
         return asked
 
     def read(
@@ -143,12 +245,42 @@ class Vectors(TableGroup):
     ) -> np.ndarray:
         """Give the vectors of a dataset's turns, in the order of :meth:`memlab.store.MemoryStore.turns`.
 
-        They come from the cache; what it has not is encoded.
+        They come from the column of the turns, with a header from the cache; what is in neither is
+        encoded.
 
         :param scopes: only of the turns of these.
         :returns: (n, dim) float32, contiguous.
         """
-        return self._through_cache(encoder, dataset, scopes, progress=False)[0]
+        if header_of(encoder):
+            return self._through_cache(encoder, dataset, scopes, progress=False)[0]
+        database, column = self.database, column_name(encoder)
+        of_text = _text_hash_column(column)
+        only = None if scopes is None else list(scopes)
+
+        def read(at: Mapping[str, int]) -> pl.DataFrame:
+            names = ["content", "content_hash", "position", "key"]
+            if database.has_column("turns", column, at=at.get("turns")):
+                names += [of_text, column]
+            return database.read("turns", names, at=at.get("turns"), dataset=dataset, scope=only)
+
+        rows = read_finished_state(database, dataset, read)
+        # Not the vectors: they are slow to sort.
+        order = rows.select("position", "key").with_row_index("row").sort("position", "key")["row"]
+        vectors = np.empty((rows.height, encoder.dim), np.float32)
+        is_there = pl.repeat(False, rows.height, eager=True)
+        if column in rows.columns:
+            is_there = rows.select(
+                (pl.col(of_text) == pl.col("content_hash")).fill_null(False)
+                & pl.col(column).is_not_null()
+            ).to_series()
+            vectors[is_there.to_numpy()] = rows[column].filter(is_there).to_numpy()
+        missing = rows["content"].filter(~is_there)
+        if len(missing):
+            made, _ = encode_through_cache(
+                database, encoder, missing, kind="document", progress=False
+            )
+            vectors[~is_there.to_numpy()] = made
+        return np.ascontiguousarray(vectors[order.to_numpy()])
 
     def _through_cache(
         self,

@@ -13,7 +13,8 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.store.database import Database, TableGroup
-from memlab.store.schemas import VERSIONED
+from memlab.store.schemas import LATER_TABLES, VERSIONED
+from memlab.store.vectors import drop_copies
 
 _MARGIN = timedelta(seconds=5)
 """How much later than asked LanceDB may look at the age of a version: it refuses to remove one that is tagged."""
@@ -43,16 +44,20 @@ class Versions(TableGroup):
     def versions(self) -> dict[str, int]:
         """Give the version of each table that a result can depend on; for :meth:`at` and for provenance."""
         with self.database.guarded("reading"):
-            return {name: int(self.database.table(name).version) for name in VERSIONED}
+            # An older store that cannot be written may lack a table that came later.
+            there = [name for name in VERSIONED if self.database.holds(name)]
+            return {name: int(self.database.table(name).version) for name in there}
 
     def at(self, versions: Mapping[str, int]) -> Self:
         """Look at earlier versions: a read-only store on exactly those.
 
-        :param versions: as :meth:`versions` gave them; a run's provenance holds them.
+        :param versions: as :meth:`versions` gave them; a run's provenance holds them. A table that
+            came later than they were noted has no rows.
         :raises StoreError: when a version was cleaned up.
         """
         database, uri = self.database, self.database.uri
-        for table in VERSIONED:
+        asked = [name for name in VERSIONED if name not in LATER_TABLES or name in versions]
+        for table in asked:
             with database.guarded("reading"):
                 there = sorted(_version_times(database.table(table)))
             if versions.get(table) not in there:
@@ -60,7 +65,7 @@ class Versions(TableGroup):
                     f"table {table} of store {uri} has no version {versions.get(table)}; it has {there[0]} to "
                     f"{there[-1]}: it was cleaned up, or belongs to another store"
                 )
-        pinned = {table: int(versions[table]) for table in VERSIONED}
+        pinned = {table: int(versions[table]) for table in asked}
         return type(self)(Database(database.connection, uri, pinned=pinned))
 
     def optimize(self) -> pl.DataFrame:
@@ -84,6 +89,10 @@ class Versions(TableGroup):
                 json.loads(at)
                 for at in listed.filter(~pl.col("complete"))["finished"].drop_nulls().unique()
             ]
+            for column in database.table("turns").schema.names:
+                if column.startswith("vector_"):
+                    # Stores of before have these vectors twice.
+                    drop_copies(database, column.removeprefix("vector_"))
             for name in sorted(database.names()):
                 table = database.connection.open_table(name)
                 before = _version_times(table)

@@ -1,6 +1,7 @@
 """Summaries of sessions, weeks, months and clusters of turns, and retrieval through them.
 
 ``rollups`` summarises sessions, weeks and months, ``raptor`` clusters of turns, layer by layer.
+``stored_trees`` keeps them in a store and makes anew what changed, ``tree_pages`` writes them as pages.
 ``summary_prompts`` has the requests and the check of citations, ``summary_rows`` asks a model and makes the
 rows, and ``extractive`` picks sentences where it does not answer. ``tree`` searches through them,
 and ``second_keys`` finds turns by them.

@@ -7,7 +7,9 @@ of its weeks, with what goes on from the period before.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,18 +18,28 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Summary, frame, schema
-from memlab.summaries.summary_prompts import PERIOD, SESSION, deduplicate_texts, evidence_column
+from memlab.summaries.summary_prompts import (
+    PERIOD,
+    SESSION,
+    Group,
+    deduplicate_texts,
+    evidence_column,
+    source_digest,
+    summary_request,
+)
 from memlab.summaries.summary_rows import (
     Row,
     Writer,
     fill_missing_topics,
     node_frame,
+    reusable_rows,
+    summary_items,
     turn_rows,
     write_summaries,
 )
 from memlab.terminal import count_noun, escape_markdown
 
-_HEADINGS = {
+HEADINGS = {
     "sentences": "", "carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open",
 }  # fmt: skip
 
@@ -47,15 +59,9 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     <BLANKLINE>
     - Mel: I moved to \\*Oslo\\*. (u/s/1)
     """
-    below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
-    counted = (
-        f"{count_noun(len(node['turns']), 'turns')} in {count_noun(len(node['children']), below)}"
-    )
-    counted += f"; written by: {node['service']}"
-    if topics := escape_markdown(", ".join(node["topics"])):
-        counted += f"; topics: {topics}"
+    counted = escape_markdown(describe_node(node))
     lines = [f"# {escape_markdown(node['scope'])}: {period_name(node, tz=tz)}", "", counted]
-    for name, head in _HEADINGS.items():
+    for name, head in HEADINGS.items():
         if node[name]:
             cited = zip(node[name], node[evidence_column(name)], strict=True)
             lines += ["", f"## {head}", ""] if head else [""]
@@ -64,6 +70,18 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
                 for text, ids in cited
             ]
     return "\n".join(lines)
+
+
+def describe_node(node: Mapping[str, Any]) -> str:
+    """Say in a line what a node stands on, who wrote it, and its topics."""
+    counted = count_noun(len(node["turns"]), "turns")
+    if node["children"]:
+        below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
+        counted += f" in {count_noun(len(node['children']), below)}"
+    counted += f"; written by: {node['service']}"
+    if node["topics"]:
+        counted += f"; topics: {', '.join(node['topics'])}"
+    return counted
 
 
 def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
@@ -122,20 +140,23 @@ def rollup(
     tz: str = "UTC",
     service: Writer = None,
     language: str = "en",
+    known: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Summarise sessions, weeks of them, and months of these.
 
     A session belongs to the week in which it starts where the memory's owner lives, a week (from
     Monday) to the month of its Thursday. A session without a date goes with the one in front of it,
     the first ones with the one behind; a scope without any date is one week and one month, whose
-    ``method`` is ``undated``. With a service that has ``record``, a period is asked for again only
-    when its summaries or those of the period before have changed.
+    ``method`` is ``undated``. With ``known``, or a service that has ``record``, a period is asked
+    for again only when its summaries or those of the period before have changed.
 
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
     :param summaries: rows of :class:`memlab.records.Summary`; sessions that have none are
         summarised.
     :param tz: name of the time zone in which days begin, as ``Europe/Oslo``.
     :param service: see :func:`memlab.summaries.summarize_sessions`, as ``language``.
+    :param known: rows of :class:`memlab.records.Node` of an earlier rollup: what the same model
+        wrote of the same turns or summaries is taken from them.
     :returns: rows of :class:`memlab.records.Node`: sessions, then weeks, then months, each by scope
         and time.
     :raises DataError: for an unknown time zone.
@@ -150,10 +171,11 @@ def rollup(
     >>> nodes["kind"].to_list()
     ['session', 'session', 'week', 'week', 'month', 'month']
     """
-    sessions = _session_rows(_sessions_with_periods(turns, tz), turns, summaries, service, language)
-    weeks = _period_rows("week", sessions, tz, service)
-    months = _period_rows("month", weeks, tz, service)
-    return pl.concat([node_frame(rows, turns, language) for rows in (sessions, weeks, months)])
+    writer = PeriodWriter(turns, summaries, tz, service, language, known)
+    sessions = writer.session_rows(writer.dated)
+    weeks = writer.period_rows("week", sessions)
+    months = writer.period_rows("month", weeks)
+    return writer.node_frame(sessions, weeks, months)
 
 
 def summarize_period(
@@ -175,28 +197,8 @@ def summarize_period(
     :returns: a row of :class:`memlab.records.Node`.
     :raises DataError: when the scope has no session in it.
     """
-    dated = _sessions_with_periods(turns, tz)
-    first_day = day.replace(day=1) if kind == "month" else day - timedelta(days=day.weekday())
-    first_days = dated[kind].unique(maintain_order=True).to_list()
-    if first_day not in first_days:
-        span = f"its {kind}s go from {first_days[0]} to {first_days[-1]}"
-        span = "its sessions have no dates" if first_days == [None] else span
-        weeks = ", where a week belongs to the month of its Thursday" * (kind == "month")
-        raise DataError(f"there is no session in the {kind} of {day}{weeks}; {span}")
-    below = _session_rows(
-        dated.filter(pl.col(kind) <= first_day), turns, summaries, service, language
-    )
-    if kind == "month":
-        # The month before, too: something may be carried on of it.
-        both = first_days[: first_days.index(first_day) + 1][-2:]
-        below = _period_rows(
-            "week",
-            below,
-            tz,
-            service,
-            only=dated.filter(pl.col(kind).is_in(both))["week"].to_list(),
-        )
-    return node_frame(_period_rows(kind, below, tz, service, only=[first_day]), turns, language)
+    writer = PeriodWriter(turns, summaries, tz, service, language)
+    return writer.write_period(kind, day).filter(kind=kind).tail(1)
 
 
 def _sessions_with_periods(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
@@ -220,52 +222,154 @@ def _sessions_with_periods(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
     )
 
 
-def _session_rows(
-    dated: pl.DataFrame,
-    turns: pl.DataFrame,
-    summaries: pl.DataFrame | None,
-    service: Writer,
-    language: str,
-) -> list[Row]:
-    """Give the sessions' summaries as rows of nodes with ``week`` and ``month``; missing ones are written."""
-    known = frame(Summary) if summaries is None else summaries
-    new = dated.join(known, on="session_id", how="anti")
-    unsummarised = turns.join(new, on="session_id", how="semi", maintain_order="left")
-    made = pl.concat(
-        [known, summarize_sessions(unsummarised, service=service, language=language)],
-        how="diagonal",
-    )
-    rows = dated.join(made, on="session_id", maintain_order="left").with_columns(
-        pl.col("dropped").fill_null(0), pl.col("reason").fill_null(""), level=pl.lit(0), kind=pl.lit("session"),
-        method=pl.lit("session"), node_id="session_id", text="summary",
-    )  # fmt: skip
-    return rows.to_dicts()
+@dataclass(frozen=True)
+class PeriodWriter:
+    """What the summaries of sessions, weeks and months of some turns are written with; see :func:`rollup`."""
+
+    turns: pl.DataFrame
+    summaries: pl.DataFrame | None
+    tz: str
+    service: Writer
+    language: str
+    known: pl.DataFrame | None = None
+
+    @cached_property
+    def dated(self) -> pl.DataFrame:
+        """The sessions with their periods, see :func:`_sessions_with_periods`."""
+        return _sessions_with_periods(self.turns, self.tz)
+
+    def node_frame(self, *layers: list[Row]) -> pl.DataFrame:
+        """Give rows as nodes, layer by layer."""
+        return pl.concat([node_frame(rows, self.turns, self.language) for rows in layers])
+
+    def write_period(self, kind: str, day: date) -> pl.DataFrame:
+        """Write the week or month that a day lies in, with what stands below it and in the period before.
+
+        :raises DataError: when the scope has no session in it.
+        """
+        dated, first_day = self.dated, self.first_day(kind, day)
+        first_days = dated[kind].unique(maintain_order=True).to_list()
+        place = first_days.index(first_day)
+        # The period before, too: something may be carried on of it.
+        periods = first_days[max(0, place - 1) : place + 1]
+        near = dated.filter(pl.col(kind).is_in(periods))
+        if kind == "week":
+            sessions = self.session_rows(near)
+            return self.node_frame(sessions, self.period_rows("week", sessions, only=[first_day]))
+        weeks = dated["week"].unique(maintain_order=True).to_list()
+        first_week = max(0, weeks.index(near["week"][0]) - 1)
+        wanted = near["week"].unique(maintain_order=True).to_list()
+        sessions = self.session_rows(
+            dated.filter(pl.col("week").is_in([weeks[first_week], *wanted]))
+        )
+        below = self.period_rows("week", sessions, only=wanted)
+        months = self.period_rows("month", below, only=[first_day])
+        return self.node_frame(sessions, below, months)
+
+    def first_day(self, kind: str, day: date) -> date:
+        """Give the first day of the week or month that a day lies in.
+
+        :raises DataError: when the scope has no session in it.
+        """
+        first_day = _first_day(kind, day)
+        first_days = self.dated[kind].unique(maintain_order=True).to_list()
+        if first_day not in first_days:
+            raise DataError(_nothing_in(kind, day, first_days))
+        return first_day
+
+    def session_rows(self, dated: pl.DataFrame) -> list[Row]:
+        """Give the summaries of sessions as rows of nodes with ``week`` and ``month``; missing ones are written."""
+        indexed = frame(Summary) if self.summaries is None else self.summaries
+        new = dated.join(indexed, on="session_id", how="anti")
+        sources = self._session_sources(dated)
+        taken = reusable_rows(self.known, self.service)
+        before = {
+            session: taken[sources[session]]
+            for session in new["session_id"]
+            if sources[session] in taken
+        }
+        due = new.filter(~pl.col("session_id").is_in(list(before)))
+        unsummarised = self.turns.join(due, on="session_id", how="semi", maintain_order="left")
+        written = summarize_sessions(unsummarised, service=self.service, language=self.language)
+        made = pl.concat([indexed, written], how="diagonal")
+        rows = dated.join(made, on="session_id", how="left", maintain_order="left").with_columns(
+            pl.col("dropped").fill_null(0), pl.col("reason").fill_null(""), level=pl.lit(0), kind=pl.lit("session"),
+            method=pl.lit("session"), node_id="session_id", text="summary",
+        )  # fmt: skip
+        spans = {row["session_id"]: row for row in self._session_spans(before).to_dicts()}
+        finished = []
+        for row in rows.to_dicts():
+            session = row["session_id"]
+            if session in before:
+                row |= before[session] | spans[session]
+                row["text"] = " ".join(row["sentences"])
+            row |= {"made_of": sources[session], "version": f"{SESSION.name} {SESSION.version}"}
+            finished.append(row)
+        return finished
+
+    def _session_sources(self, dated: pl.DataFrame) -> dict[str, str]:
+        """Give for each session the digest of what its summary is made of."""
+        own = self.turns.join(dated, on="session_id", how="semi", maintain_order="left")
+        parts = dict[str, list[Row]]()
+        for session, row in zip(own["session_id"], turn_rows(own), strict=True):
+            parts.setdefault(session, []).append(row)
+        groups = {session: Group(summary_items(part)) for session, part in parts.items()}
+        return {
+            session: source_digest(summary_request(SESSION, group), group)
+            for session, group in groups.items()
+        }
+
+    def _session_spans(self, sessions: Collection[str]) -> pl.DataFrame:
+        """Give the scope of sessions, and the first and last time in them."""
+        own = self.turns.filter(pl.col("session_id").is_in(list(sessions)))
+        time = pl.col("timestamp")
+        return own.group_by("session_id").agg(
+            pl.col("scope").first(), start=time.min(), end=time.max()
+        )
+
+    def period_rows(
+        self, kind: str, below: list[Row], *, only: Collection[date | None] | None = None
+    ) -> list[Row]:
+        """Write the weeks or months above some nodes, in order; ``only``: those of these dates."""
+        parts = [
+            list(rows) for _, rows in groupby(below, key=lambda row: (row["scope"], row[kind]))
+        ]
+        pairs = [
+            (part, before if before and before[0]["scope"] == part[0]["scope"] else [])
+            for part, before in zip(parts, [[], *parts], strict=False)
+            if only is None or part[0][kind] in only
+        ]
+        nodes = write_summaries(
+            PERIOD,
+            [part for part, _ in pairs],
+            self.service,
+            before=[before for _, before in pairs],
+            known=self.known,
+        )
+        for (part, _), node in zip(pairs, nodes, strict=True):
+            method = f"{kind}s ({self.tz})" if part[0][kind] else "undated"
+            node |= {"kind": kind, "method": method, "month": part[0]["month"]}
+            for row in part:
+                row["parent"] = node["node_id"]
+        return nodes
 
 
-def _period_rows(
-    kind: str,
-    below: list[Row],
-    tz: str,
-    service: Writer,
-    *,
-    only: Collection[date | None] | None = None,
-) -> list[Row]:
-    """Write the weeks or months above some nodes, in order; ``only``: those of these dates."""
-    parts = [list(rows) for _, rows in groupby(below, key=lambda row: (row["scope"], row[kind]))]
-    pairs = [
-        (part, before if before and before[0]["scope"] == part[0]["scope"] else [])
-        for part, before in zip(parts, [[], *parts], strict=False)
-        if only is None or part[0][kind] in only
-    ]
-    nodes = write_summaries(
-        PERIOD, [part for part, _ in pairs], service, before=[before for _, before in pairs]
-    )
-    for (part, _), node in zip(pairs, nodes, strict=True):
-        method = f"{kind}s ({tz})" if part[0][kind] else "undated"
-        node |= {"kind": kind, "method": method, "month": part[0]["month"]}
-        for row in part:
-            row["parent"] = node["node_id"]
-    return nodes
+def _first_day(kind: str, day: date) -> date:
+    """Give the first day of the week or month of a day."""
+    if kind == "month":
+        return day.replace(day=1)
+    return day - timedelta(days=day.weekday())
+
+
+def _nothing_in(kind: str, day: date, first_days: list[date | None]) -> str:
+    """Say that a period has no session, and which have."""
+    span = f"its {kind}s go from {first_days[0]} to {first_days[-1]}"
+    if first_days == [None]:
+        span = "its sessions have no dates"
+    weeks = ""
+    if kind == "month":
+        weeks = ", where a week belongs to the month of its Thursday"
+    return f"there is no session in the {kind} of {day}{weeks}; {span}"
 
 
 def period_boxes(nodes: pl.DataFrame) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -147,6 +148,13 @@ def summary_request(task: Task, group: Group) -> Request:
         task.shape,
         task.system,
     )
+
+
+def source_digest(request: Request, group: Group) -> str:
+    """Name what a summary is made of: the ids and texts of its entries, and the turns that each stands on."""
+    turns = [item.turns for item in (*group.before, *group.items)]
+    text = json.dumps([request.key, turns], separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:24]
 
 
 def _prompt_entry(place: int, item: Item) -> dict[str, Any]:

@@ -50,53 +50,102 @@ def write_summaries(
     service: Writer,
     *,
     before: Sequence[Sequence[Row]] = (),
+    known: pl.DataFrame | None = None,
 ) -> list[Row]:
     """Write a summary of each group of rows; where the model gives none, pick sentences of the group.
 
     :param before: of each group the rows of the period before, where there are periods.
+    :param known: rows of :class:`memlab.records.Node`; what the same model wrote of the same entries
+        is taken from there, and not asked for.
     :returns: for each group ``node_id`` (the key of the request), ``text``, ``sentences`` and
         ``evidence``, the other lists of the task with theirs, ``topics`` (``None`` where no model
-        gave them), ``entities``, ``service``, ``model``, ``dropped`` and ``reason``; and what it
-        stands on: ``scope``, ``level``, ``children``, ``turns``, ``start`` and ``end``.
+        gave them), ``entities``, ``service``, ``model``, ``version``, ``made_of``, ``dropped`` and
+        ``reason``; and what it stands on: ``scope``, ``level``, ``children``, ``turns``, ``start``
+        and ``end``.
     :raises ModelError: when the service cannot be asked at all.
     """
     if isinstance(service, str) and service != llm.RECORDED:
         service = llm.configured_service(service)
     pairs = zip_longest(parts, before, fillvalue=())
-    groups = [Group(_summary_items(part), _summary_items(last)) for part, last in pairs]
+    groups = [Group(summary_items(part), summary_items(last)) for part, last in pairs]
     requests = [summary_prompts.summary_request(task, group) for group in groups]
-    answers = service(requests) if callable(service) else llm.ask(requests, service)
-    by = getattr(service, "name", None) or getattr(service, "__name__", service)
+    made_of = [summary_prompts.source_digest(*pair) for pair in zip(requests, groups, strict=True)]
+    taken = reusable_rows(known, service)
+    missing = [at for at, source in enumerate(made_of) if source not in taken]
+    asked = [requests[at] for at in missing]
+    answers = service(asked) if callable(service) else llm.ask(asked, service)
+    answered = dict(zip(missing, answers, strict=True))
     rows = []
-    for part, request, group, answer in zip(parts, requests, groups, answers, strict=True):
-        value: Any = answer.value
-        points, dropped = summary_prompts.supported_points(value, group) if value else ({}, 0)
-        reason = (
-            answer.error
-            if not points
-            else ""
-            if points["sentences"]
-            else "no sentence stands on what it names"
-        )
-        row: Row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
-        if points and not reason:
-            row = {"service": by, "model": getattr(service, "model", None)}
-            row |= {
-                name: deduplicate_texts(getattr(value, name, ())) for name in ("topics", "entities")
-            }
-        else:
-            points = _extractive_points(task, group)
-        for name, each in points.items():
-            row |= {
-                name: [text for text, _ in each],
-                evidence_column(name): [turns for _, turns in each],
-            }
-        row |= {"node_id": request.key, "dropped": dropped, "reason": reason if service else ""}
+    for at, (part, request, group) in enumerate(zip(parts, requests, groups, strict=True)):
+        row = dict(taken.get(made_of[at], {}))
+        if at in answered:
+            row = _written_row(task, group, answered[at], service)
+        row |= {"node_id": request.key, "made_of": made_of[at]}
+        row |= {"version": f"{task.name} {task.version}"}
         rows.append(row | _parent_fields(part) | {"text": " ".join(row["sentences"])})
     return rows
 
 
-def _summary_items(rows: Sequence[Row]) -> list[Item]:
+def writer_name(service: Writer) -> str | None:
+    """Give the name that summaries of a service stand under; ``None`` for no model."""
+    if service is None or isinstance(service, str):
+        return service
+    named = getattr(service, "name", None) or getattr(service, "__name__", None)
+    return str(named or service)
+
+
+def writer_model(service: Writer) -> str | None:
+    """Give the model of a service; ``None`` where it names none."""
+    return getattr(service, "model", None)
+
+
+def reusable_rows(known: pl.DataFrame | None, service: Writer) -> dict[str, Row]:
+    """Give what a model wrote before, by what it was made of; what is recorded is read from the recordings."""
+    if known is None or service is None or service == llm.RECORDED:
+        return {}
+    own = known.filter(
+        pl.col("service") == writer_name(service),
+        pl.col("model").eq_missing(pl.lit(writer_model(service), pl.String)),
+        pl.col("made_of") != "",
+    )
+    rows = own.select(*_WRITTEN).unique("made_of", maintain_order=True).to_dicts()
+    return {row["made_of"]: row for row in rows}
+
+
+_WRITTEN = (
+    "sentences", "evidence", "carried_on", "carried_on_evidence", "decisions", "decision_evidence",
+    "open_questions", "open_question_evidence", "topics", "service", "model", "dropped", "reason",
+    "made_of",
+)  # fmt: skip
+"""The columns of a node that its writer gave."""
+
+
+def _written_row(task: Task, group: Group, answer: llm.Answer, service: Writer) -> Row:
+    """Give what a model wrote of a group, or picked sentences where it gave no sentence that counts."""
+    value: Any = answer.value
+    points, dropped = summary_prompts.supported_points(value, group) if value else ({}, 0)
+    reason = ""
+    if not points:
+        reason = answer.error
+    elif not points["sentences"]:
+        reason = "no sentence stands on what it names"
+    row: Row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
+    if points and not reason:
+        row = {"service": writer_name(service), "model": writer_model(service)}
+        row |= {
+            name: deduplicate_texts(getattr(value, name, ())) for name in ("topics", "entities")
+        }
+    else:
+        points = _extractive_points(task, group)
+    for name, each in points.items():
+        row |= {
+            name: [text for text, _ in each],
+            evidence_column(name): [turns for _, turns in each],
+        }
+    return row | {"dropped": dropped, "reason": reason if service else ""}
+
+
+def summary_items(rows: Sequence[Row]) -> list[Item]:
     """Give the items that a summary of some rows may cite."""
     return [
         Item(
@@ -153,7 +202,11 @@ def node_frame(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.Da
     """Give rows as a frame of nodes, with topics."""
     lists = pl.col(pl.List(pl.String), pl.List(pl.List(pl.String)))
     nodes = fill_missing_topics(pl.DataFrame(rows, schema=NODES), turns, language)
-    return nodes.with_columns(lists.fill_null([]))
+    filled = {
+        "made_of": pl.col("made_of").fill_null(""),
+        "version": pl.col("version").fill_null(""),
+    }
+    return nodes.with_columns(lists.fill_null([]), pl.col("added").fill_null(0), **filled)
 
 
 def fill_missing_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.DataFrame:

@@ -18,8 +18,8 @@ from memlab.retrieve.bench import cache_per_bench_by
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.documents import group_starts
 from memlab.retrieve.ranking import rank_scored_pairs
-from memlab.summaries.raptor import Tree, build_raptor_tree
-from memlab.summaries.rollups import rollup
+from memlab.summaries.raptor import Tree
+from memlab.summaries.stored_trees import TreeDesign, read_or_write_tree
 from memlab.summaries.summary_rows import NODES, fallback_note
 
 TREE_KINDS = ("weeks", "clusters", "both")
@@ -40,8 +40,8 @@ def tree(
     """Rank turns by themselves and by the summaries above them: the collapsed tree of RAPTOR.
 
     Turns and summaries are one pool in order of their cosine with the question; a summary gives its
-    turns that are nearest to the question, each turn once. Summaries are written once for a bench;
-    one question is ranked at a time.
+    turns that are nearest to the question, each turn once. Summaries are written once for a bench,
+    and kept in its store; one question is ranked at a time.
 
     :param over: ``weeks`` (sessions, weeks and months, see :func:`memlab.summaries.rollup`),
         ``clusters`` (:func:`memlab.summaries.build_raptor_tree`), or ``both``.
@@ -125,6 +125,9 @@ def summary_tree(
 ) -> Tree:
     """Give the summaries of a bench's conversations with their vectors, made once for the bench.
 
+    With a store they are read from it where nothing changed below them, and else made and kept
+    there; a model is asked only for what changed.
+
     :raises DataError: for another ``over``, an unknown time zone, or without an encoder.
     """
     if over not in TREE_KINDS:
@@ -143,18 +146,7 @@ def summary_tree(
 
 @cache_per_bench_by(keep_with_spending)
 def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> Tree:
-    documents = bench.documents("turn")
-    at = documents.at(bench.turns["turn_id"])
-    order = np.argsort(at, kind="stable")
-    turns, embedder = bench.turns[order], bench.embedder()
-    written: dict[str, Any] = {"service": service, "language": bench.language}
-    if over == "clusters":
-        built = build_raptor_tree(
-            turns, encoder=embedder, vectors=documents.vectors()[at[order]], seed=seed, **written
-        )
-    else:
-        nodes = rollup(turns, tz=tz, **written)
-        built = Tree(nodes, np.asarray(embedder.encode(nodes["text"].to_list())))
+    built = read_or_write_tree(bench, TreeDesign(over, service, tz, seed))
     if service and (line := fallback_note(built.nodes, "summaries")):
         warnings.warn(line, stacklevel=5)
     return built

@@ -18,7 +18,9 @@ from memlab.conversation import Message, RollingBuffer, answer, extend_buffer, j
 from memlab.knowledge import extract
 from memlab.llm import Request, Service
 from memlab.llm.completions import read_completion
-from memlab.records import Question, Turn, frame
+from memlab.records import Dataset, Question, Turn, frame
+from memlab.retrieve import Bench
+from memlab.sessions import sessions_of
 from memlab.summaries import EXTRACTIVE, build_raptor_tree, rollup
 
 DAY = datetime(2026, 5, 1, 9, tzinfo=UTC)
@@ -105,7 +107,9 @@ def test_every_prompt_is_served(address: str) -> None:
     )
     contexts = pl.DataFrame({"query_id": ["q"], "text": ["Ann: The oak desk was $210."]})
     nodes = rollup(TURNS.head(3), service=service)
-    clusters = build_raptor_tree(TURNS, encoder="hashing:64", service=service).nodes
+    data = Dataset("made", "made", TURNS, sessions_of(TURNS))
+    bench = Bench.of(data, encoder="hashing:64", progress=False)
+    clusters = build_raptor_tree(bench, service=service).nodes
     answered = answer(contexts, asked, service)
     verdicts = judge(asked, answered.with_columns(answer=pl.lit("$210")), service)
     stated = extract(TURNS.head(1), service=service).outcomes

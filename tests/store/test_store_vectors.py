@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -74,6 +76,79 @@ def test_a_changed_turn_loses_its_vectors_and_so_do_those_whose_header_it_change
     for each, fields in ((one, ()), (headed, header)):
         expected = FakeEncoder().encode(turn_texts(changed.turns, header=fields))
         np.testing.assert_array_equal(store.vectors.read(each, "small"), expected)
+
+
+def cached(store: MemoryStore, encoder: FakeEncoder) -> int:
+    return int(store.table(f"embeddings_{encoder.identity.key}").count_rows())
+
+
+def test_a_vector_is_kept_once(store: MemoryStore) -> None:
+    data, encoder = build(), FakeEncoder()
+    store.ingest(data)
+    texts = turn_texts(data.turns)
+    store.encode(encoder, ["no turn says this", texts[3]])
+    assert cached(store, encoder) == 2
+    assert store.vectors.backfill(encoder, "small", progress=False) == 23
+    assert cached(store, encoder) == 1, "what the column has, the cache has not"
+    # Whoever asks for a text of a turn has it from the column: another dataset, a view, a sentence.
+    asked = len(encoder.asked)
+    view = store.at(store.versions())
+    expected = FakeEncoder().encode(texts)
+    np.testing.assert_array_equal(store.vectors.read(encoder, "small"), expected)
+    np.testing.assert_array_equal(view.vectors.read(encoder, "small"), expected)
+    np.testing.assert_array_equal(store.encode(encoder, texts[::-1]), expected[::-1])
+    store.ingest(build(name="again"))
+    np.testing.assert_array_equal(store.vectors.read(encoder, "again"), expected)
+    assert store.vectors.backfill(encoder, "again", progress=False) == 0
+    assert len(encoder.asked) == asked
+    assert cached(store, encoder) == 1
+    # A question is another kind of text.
+    store.encode(encoder, texts[:1], kind="query")
+    assert cached(store, encoder) == 2
+    scopes = ["scope-2", "scope-0"]
+    own = data.turns["scope"].is_in(scopes).to_numpy()
+    np.testing.assert_array_equal(
+        store.vectors.read(encoder, "small", scopes=scopes), expected[own]
+    )
+
+
+def test_a_turn_that_only_moves_keeps_its_vector(store: MemoryStore) -> None:
+    data, encoder = build(), FakeEncoder()
+    store.ingest(data)
+    store.vectors.backfill(encoder, "small", progress=False)
+    changed = edited(data, "scope-1/session_0/2", text="now it says this")
+    first = changed.turns.row(0, named=True) | {
+        "turn_id": "scope-0/session_0/0", "n": 0, "text": "before all",
+    }  # fmt: skip
+    longer = pl.concat([pl.DataFrame([first], schema=changed.turns.schema), changed.turns])
+    store.ingest(replace(changed, turns=longer))
+    asked = len(encoder.asked)
+    assert store.vectors.backfill(encoder, "small", progress=False) == 2
+    new = [text for _, text in encoder.asked[asked:]]
+    assert new == ["Ann: before all", "Ann: now it says this"]
+    np.testing.assert_array_equal(
+        store.vectors.read(encoder, "small"), FakeEncoder().encode(turn_texts(longer))
+    )
+
+
+def test_a_store_that_has_its_vectors_twice_is_read_and_optimized(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, encoder = build(), FakeEncoder()
+    store.ingest(data)
+    with monkeypatch.context() as before:
+        before.setattr(vectors, "_drop_cached", lambda *_: None)
+        store.vectors.backfill(encoder, "small", progress=False)
+        store.encode(encoder, ["no turn says this"])
+    assert cached(store, encoder) == 25
+    expected = FakeEncoder().encode(turn_texts(data.turns))
+    asked = len(encoder.asked)
+    for _ in range(2):
+        np.testing.assert_array_equal(store.vectors.read(encoder, "small"), expected)
+        store.encode(encoder, ["no turn says this"])
+        store.optimize()
+    assert cached(store, encoder) == 1
+    assert len(encoder.asked) == asked
 
 
 def test_a_vector_that_is_no_number_is_named_and_not_kept(store: MemoryStore) -> None:

@@ -71,23 +71,24 @@ def test_every_input_ends_in_a_tree(n: int, seed: int, equal: bool) -> None:
     vectors = (
         np.random.default_rng(seed).normal(scale=not equal, size=(n, 64)).astype(np.float32) + equal
     )
-    made = build_raptor_tree(
-        turns, encoder="hashing:64", vectors=vectors / np.linalg.norm(vectors, axis=1)[:, None]
-    )
+    unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+    made = build_raptor_tree(bench_of(talked(n)).but(vectors=unit))
     assert made.nodes.is_empty() == (n <= MAX_TOP_NODES)
     assert made.nodes["level"].max() in (None, *range(1, MAX_LAYERS + 1))
     assert len(made.vectors) == made.nodes.height
     check(made.nodes, turns)
     with pytest.raises(DataError, match="one for each"):
-        build_raptor_tree(turns, encoder="hashing:64", vectors=vectors[1:])
+        build_raptor_tree(bench_of(talked(n)).but(vectors=vectors[1:]))
+    with pytest.raises(DataError, match="no encoder"):
+        build_raptor_tree(bench_of(talked(n), encoder=None))
 
 
 def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, turns, lab = tmp_path / "recorded.jsonl", frame(Turn, talked(60)), Model()
-    nodes = build_raptor_tree(turns, encoder="hashing:64", service=lab).nodes
-    check(nodes, turns)
+    path, bench, lab = tmp_path / "recorded.jsonl", bench_of(talked(60)), Model()
+    nodes = build_raptor_tree(bench, service=lab).nodes
+    check(nodes, bench.turns)
     assert {asked.task for asked in lab.asked} == {"cluster", GROUPS}
     for each in lab.asked:
         row = {"key": each.key, "answer": lab.answer(each).value.model_dump()}
@@ -98,9 +99,7 @@ def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_eve
     # all are recorded.
     monkeypatch.setattr("memlab.summaries.raptor.mixture_memberships", None)
     other = np.random.default_rng(0).normal(size=(60, 64)).astype(np.float32)
-    again = build_raptor_tree(
-        turns, encoder="hashing:64", vectors=other, service=llm.RECORDED
-    ).nodes
+    again = build_raptor_tree(bench.but(vectors=other), service=llm.RECORDED).nodes
     assert again.drop("service").equals(nodes.drop("service"))
     assert again["service"].unique().to_list() == ["recorded"]
 

@@ -171,7 +171,8 @@ def keep_newest_version(
 
 
 def _hash_words(record: Message) -> int:
-    return hash((record["text"], record.get("caption") or None))
+    # A text that is none, an object say, is refused when the record is checked.
+    return hash((str(record["text"]), str(record.get("caption") or "")))
 
 
 def find_same_messages(source: Source, scope: str, turns: list[Message]) -> str:

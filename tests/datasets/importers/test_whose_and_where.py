@@ -790,3 +790,20 @@ def test_who_speaks_in_one_file_says_nothing_of_another(tmp_path: Path, key: str
     lists.append({"id": "2", "messages": [said("user", "two")]})
     data = load(tmp_path / "lists", "x.jsonl", lists)
     assert told(data) == [("ida", "1", "one"), ("me", "2", "two")]
+
+
+def test_a_text_of_a_row_that_is_an_object_is_refused_by_its_place(tmp_path: Path) -> None:
+    rows = [
+        {"id": str(i), "sender": "User", "session_id": "s0", "text": f"level {i}", "timestamp": WHEN}
+        for i in range(3)
+    ]
+    rows[1]["text"] = {"value": "level four"}
+    path = tmp_path / "messages.json"
+    path.write_text(json.dumps(rows), "utf-8")
+    with pytest.raises(memlab.DataError, match=r"record 2: text: found an object"):
+        memlab.load(path)
+    data = memlab.load(path, on_error="quarantine")
+    assert data.turns["text"].to_list() == ["level 0", "level 2"]
+
+
+WHEN = "2026-02-01 10:00:00 UTC"

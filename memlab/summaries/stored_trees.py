@@ -1,0 +1,387 @@
+"""Trees of summaries in the store: read where nothing below them changed, made and kept where something did."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from memlab import llm
+from memlab.embed.turn_texts import turn_text_expr
+from memlab.errors import DataError, ModelError
+from memlab.llm import recording
+from memlab.llm.spending import is_estimating
+from memlab.records import Summary, frame
+from memlab.retrieve import Bench
+from memlab.store.schemas import text_hashes
+from memlab.summaries.raptor import (
+    MAX_TOP_NODES,
+    Tree,
+    build_raptor_tree,
+    encode_texts,
+    ordered_turns,
+)
+from memlab.summaries.rollups import PeriodWriter, rollup
+from memlab.summaries.summary_prompts import CLUSTER, PERIOD, SESSION
+from memlab.summaries.summary_rows import (
+    EXTRACTIVE,
+    NODES,
+    Writer,
+    writer_model,
+    writer_name,
+)
+
+if TYPE_CHECKING:
+    from memlab.store import MemoryStore
+
+CODE_VERSION = 1  # raised with a change of code that gives other trees for the same turns
+_TURN_COLUMNS = ("turn_id", "session_id", "speaker", "role", "text", "caption", "timestamp")
+
+
+@dataclass(frozen=True)
+class TreeDesign:
+    """What a tree is over, and who writes it; with the turns it says what the tree is.
+
+    :param over: ``weeks`` or ``clusters``.
+    :param tz: name of the time zone in which weeks begin; of clusters empty.
+    :param seed: of the grouping into clusters; of weeks 0.
+    :param indexed: whether the sessions are those of the index, whoever wrote them.
+    """
+
+    over: str
+    service: Writer = None
+    tz: str = ""
+    seed: int = 0
+    indexed: bool = False
+
+    def name(self, bench: Bench) -> str:
+        """Give the name under which the store has the tree: ``weeks (UTC) by lab``."""
+        detail = self.tz
+        if self.over == "clusters":
+            detail = f"{bench.embedder().identity.key}, seed {self.seed}"
+        if self.indexed:
+            detail += ", sessions of the index"
+        return f"{self.over} ({detail}) by {writer_name(self.service) or EXTRACTIVE}"
+
+    def columns(self, bench: Bench) -> dict[str, Any]:
+        """Give what the store notes of the tree."""
+        return {
+            "tree": self.name(bench),
+            "over": self.over,
+            "asked": writer_name(self.service) or EXTRACTIVE,
+            "tz": self.tz,
+            "seed": self.seed,
+            "indexed": self.indexed,
+        }
+
+    def resolved(self) -> TreeDesign:
+        """Give it with the service of the settings; with its name alone where there is none."""
+        service = self.service
+        if isinstance(service, str) and service != llm.RECORDED:
+            with suppress(ModelError):
+                service = llm.configured_service(service)
+        return replace(self, service=service)
+
+
+@dataclass(frozen=True)
+class StoredTree:
+    """The tree of a bench in its store.
+
+    :param turns: of the bench, in order of scope, session and place.
+    :param summaries: of sessions, of the index; see :func:`memlab.summaries.rollup`.
+    :param rows: what the store has of the tree, see :meth:`memlab.store.tree_nodes.TreeNodes.rows`.
+    """
+
+    bench: Bench
+    store: MemoryStore
+    design: TreeDesign
+    turns: pl.DataFrame
+    summaries: pl.DataFrame
+    rows: pl.DataFrame
+
+    @classmethod
+    def of(cls, bench: Bench, design: TreeDesign) -> StoredTree | None:
+        """Give the tree of a bench; ``None`` where no store has the bench's dataset."""
+        store = bench.store
+        if store is None or bench.name not in store.datasets()["name"]:
+            return None
+        turns = ordered_turns(bench)
+        scopes = turns["scope"].unique(maintain_order=True).to_list()
+        design = design.resolved()
+        summaries = frame(Summary)
+        if design.over == "weeks":
+            summaries = _indexed_summaries(store, bench.name, scopes, design)
+        name = design.name(bench)
+        rows = store.nodes.rows(bench.name, scopes=scopes, tree=name, emptied=True)
+        return cls(bench, store, design, turns, summaries, rows)
+
+    @property
+    def known(self) -> pl.DataFrame:
+        """The rows of the store as nodes, for those who write the tree again."""
+        return self.rows.select(NODES.names())
+
+    def whole_scopes(self) -> set[str]:
+        """Give the scopes whose stored tree is whole, and made of the turns as they are now."""
+        model = writer_model(self.design.service)
+        asked = self.design.service
+        unset = isinstance(asked, str) and asked != llm.RECORDED
+        if unset and self.rows.height:
+            # No such service is set: who wrote the rows can still be read.
+            model = next(iter(self.rows["model"].drop_nulls()), None)
+        digests = self.digests(model)
+        made_of = pl.col("scope").replace_strict(digests, return_dtype=pl.String)
+        is_whole = (pl.col("digest") == made_of).all() & ~pl.col("stale").any()
+        if asked != llm.RECORDED:
+            # What a model left unanswered is asked again.
+            is_whole &= (pl.col("reason") == "").all()
+        checked = self.rows.group_by("scope").agg(whole=is_whole)
+        whole = set(checked.filter("whole")["scope"])
+        if self.design.over == "clusters":
+            sizes = self.turns.group_by("scope").len()
+            whole |= set(sizes.filter(pl.col("len") <= MAX_TOP_NODES)["scope"])
+        return whole
+
+    def digests(self, model: str | None) -> dict[str, str]:
+        """Name what the tree of each scope is made of: turns, sessions of the index, prompts, model, code."""
+        about = [str(CODE_VERSION), model or ""]
+        about += [f"{task.name} {task.version}" for task in (SESSION, PERIOD, CLUSTER)]
+        if self.design.service == llm.RECORDED:
+            about.append(recording.recordings_digest())
+        sessions = self.summaries.select("scope", "session_id", "summary", "service")
+        summarised = sessions.partition_by("scope", as_dict=True)
+        digests = dict[str, str]()
+        for (scope,), own in self.turns.partition_by("scope", as_dict=True).items():
+            lines = own.select(_TURN_COLUMNS).write_ndjson()
+            made = summarised.get((scope,), sessions.clear()).write_ndjson()
+            digests[str(scope)] = _digest(*about, lines, made)
+        return digests
+
+    def tree(self) -> Tree:
+        """Give the stored tree as it was made, with the vectors of the bench's encoder."""
+        scopes = self.turns["scope"].unique(maintain_order=True).to_list()
+        place = pl.col("scope").replace_strict({name: n for n, name in enumerate(scopes)})
+        rows = self.rows.with_row_index("row").sort("level", place, "row")
+        encoder = self.bench.embedder()
+        if rows.height and (rows["encoder"] == encoder.identity.key).fill_null(False).all():
+            vectors = np.asarray(rows["vector"].list.to_array(encoder.dim).to_numpy())
+            return Tree(rows.select(NODES.names()), vectors.astype(np.float32, copy=False))
+        nodes = rows.select(NODES.names())
+        if rows.height == 0 or rows["encoder"].drop_nulls().len():
+            # Those of another encoder stay; these are in the cache.
+            return Tree(nodes, np.asarray(encoder.encode(nodes["text"].to_list())))
+        vectors = self.store.encode(encoder, nodes["text"], remember=False)
+        self.keep(nodes, vectors)
+        return Tree(nodes, vectors)
+
+    def known_tree(self) -> Tree:
+        """Give the stored nodes; those without a vector of the bench's encoder have zeros."""
+        encoder = self.bench.embedder()
+        vectors = np.zeros((self.rows.height, encoder.dim), np.float32)
+        has_own = self.rows["encoder"].eq_missing(encoder.identity.key)
+        own = self.rows.filter(has_own)["vector"]
+        if len(own):
+            vectors[has_own.to_numpy()] = own.list.to_array(encoder.dim).to_numpy()
+        return Tree(self.known, vectors)
+
+    def keep(
+        self, nodes: pl.DataFrame, vectors: np.ndarray | None = None, *, whole: bool = True
+    ) -> bool:
+        """Write nodes of the tree where the store holds the bench's turns; whether it does.
+
+        A bench of other turns, as that of some candidates of a large scope, leaves the store as it
+        is, as a store that cannot be written does, with a warning.
+        """
+        if self.store.read_only or is_estimating():
+            return False
+        hashed = _hashed_turns(self.turns)
+        scopes = self.turns["scope"].unique(maintain_order=True).to_list()
+        if vectors is not None and len(vectors):
+            column = pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, vectors.shape[1]))
+            key = self.bench.embedder().identity.key
+            nodes = nodes.with_columns(column.cast(pl.List(pl.Float32)), encoder=pl.lit(key))
+        with self.store.database.remembering("summaries"), self.store.alone(self.bench.name):
+            columns = ["turn_id", "content_hash"]
+            there = self.store.turns(self.bench.name, scopes=scopes, columns=columns)
+            if not there.sort(columns).equals(hashed.sort(columns)):
+                return False
+            model = writer_model(self.design.service)
+            self.store.nodes.keep(
+                self.bench.name,
+                self.design.columns(self.bench),
+                nodes,
+                turns=hashed,
+                digests=self.digests(model),
+                whole=whole,
+            )
+            self.bench.provenance["versions"] = self.store.versions()
+            return True
+        return False
+
+
+def read_or_write_tree(bench: Bench, design: TreeDesign) -> Tree:
+    """Give the summaries of a bench's conversations with their vectors: of its store, or made now, and kept there.
+
+    :raises DataError: for an unknown time zone, or without an encoder.
+    :raises ModelError: when the service cannot be asked at all.
+    """
+    bench.embedder()
+    stored = StoredTree.of(bench, design)
+    if stored is None:
+        return _write_tree(bench, design, frame(Summary), None)
+    if len(stored.whole_scopes()) == len(stored.turns["scope"].unique()):
+        return stored.tree()
+    made = _write_tree(bench, stored.design, stored.summaries, stored.known_tree())
+    stored.keep(made.nodes, made.vectors)
+    return made
+
+
+def _write_tree(
+    bench: Bench, design: TreeDesign, summaries: pl.DataFrame, known: Tree | None
+) -> Tree:
+    """Write a tree of a bench; what a model wrote of the same before, and its vector, is taken from a known one."""
+    if design.over == "clusters":
+        return build_raptor_tree(bench, service=design.service, seed=design.seed, known=known)
+    nodes = rollup(
+        ordered_turns(bench),
+        summaries=summaries,
+        tz=design.tz,
+        service=design.service,
+        language=bench.language,
+        known=None if known is None else known.nodes,
+    )
+    return Tree(nodes, encode_texts(bench, nodes["text"].to_list(), known))
+
+
+def read_or_write_period(bench: Bench, design: TreeDesign, kind: str, day: date) -> pl.DataFrame:
+    """Give the week or month that a day lies in, with what stands below it: of the store, or written now and kept.
+
+    :param bench: of one scope, with a store that has it; an encoder is not needed.
+    :param kind: ``week`` or ``month``.
+    :returns: rows of :class:`memlab.records.Node`, among them those asked for.
+    :raises DataError: when the scope has no session in it.
+    """
+    stored = StoredTree.of(bench, design)
+    if stored is None:
+        raise DataError(f"the store of the bench has no dataset {bench.name!r}")
+    writer = PeriodWriter(
+        stored.turns,
+        stored.summaries,
+        design.tz,
+        stored.design.service,
+        bench.language,
+        stored.known,
+    )
+    first_day = writer.first_day(kind, day)
+    if stored.whole_scopes():
+        nodes = stored.known
+    else:
+        nodes = writer.write_period(kind, day)
+        stored.keep(nodes, whole=False)
+    sessions = writer.dated.filter(pl.col(kind) == first_day)["session_id"]
+    return part_of_period(nodes, kind, sessions.to_list())
+
+
+def choose_design(
+    bench: Bench, design: TreeDesign, service: str | None, default: str
+) -> TreeDesign:
+    """Say who writes a tree: the service that is named, else whose whole tree the store has, else the default.
+
+    A tree that a model wrote is preferred, then that of the default, then the latest. Where the
+    index has sessions of another model than the one that was not named, weeks are made of those.
+
+    :param bench: with a store that has it.
+    :param service: a name, ``recorded``, ``extractive``, or ``None`` where none was named.
+    :param default: as ``service``.
+    """
+    asked = service or default
+    own = None if asked == EXTRACTIVE else asked
+    store, scopes = bench.store, bench.turns["scope"].unique().to_list()
+    assert store is not None
+    if service is None:
+        stored = store.nodes.rows(bench.name, scopes=scopes)["service"].unique().sort()
+        names = dict.fromkeys([own, *stored.filter(stored != EXTRACTIVE), None])
+        designs = [
+            replace(design, service=name, indexed=indexed)
+            for name in names
+            for indexed in {False, design.over == "weeks"}
+        ]
+        ranked = [(_rank_stored(bench, each, own), each) for each in designs]
+        there = [(rank, each) for rank, each in ranked if rank is not None]
+        if there:
+            return max(there, key=lambda pair: pair[0])[1]
+    indexed = False
+    if design.over == "weeks" and (service is None or own is None):
+        sessions = store.knowledge.rows("summaries", bench.name, scopes=scopes)
+        indexed = not set(sessions["service"]) <= {EXTRACTIVE, asked}
+    return replace(design, service=own, indexed=indexed)
+
+
+def preferred_tree(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give the rows of one tree of several: one that a model wrote, else the one that was written last.
+
+    :param rows: of :meth:`memlab.store.tree_nodes.TreeNodes.rows`, of one scope.
+    """
+    by_model = (pl.col("service") != EXTRACTIVE).any()
+    trees = rows.group_by("tree").agg(by_model=by_model, at=pl.col("written_at").max())
+    best = trees.sort("by_model", "at", "tree", descending=True).head(1)
+    return rows.join(best, on="tree", how="semi", maintain_order="left")
+
+
+def _rank_stored(
+    bench: Bench, design: TreeDesign, own: str | None
+) -> tuple[bool, bool, datetime] | None:
+    """Rank a whole tree of the store: whether a model wrote of it, whether it is the default's, and when."""
+    stored = StoredTree.of(bench, design)
+    if stored is None or stored.rows.is_empty() or not stored.whole_scopes():
+        return None
+    by_model = bool((stored.rows["service"] != EXTRACTIVE).any())
+    written: Any = stored.rows["written_at"].max()
+    return by_model, design.service == own, written
+
+
+def part_of_period(nodes: pl.DataFrame, kind: str, sessions: Sequence[str]) -> pl.DataFrame:
+    """Give the nodes of a week or month, with those below it.
+
+    :param sessions: ids of the sessions in it.
+    """
+    weeks = nodes.filter(pl.col("kind") == "week", _shares(sessions))
+    kept = [nodes.filter(pl.col("node_id").is_in(list(sessions))), weeks]
+    if kind == "month":
+        kept.append(nodes.filter(pl.col("kind") == "month", _shares(weeks["node_id"].to_list())))
+    return pl.concat(kept)
+
+
+def _shares(children: Sequence[str]) -> pl.Expr:
+    return pl.col("children").list.set_intersection(list(children)).list.len() > 0
+
+
+def _indexed_summaries(
+    store: MemoryStore, dataset: str, scopes: Sequence[str], design: TreeDesign
+) -> pl.DataFrame:
+    """Give the summaries of sessions that the index has and the tree takes: a model's, by default those of its own."""
+    if design.service is None and not design.indexed:
+        return frame(Summary)
+    rows = store.knowledge.rows("summaries", dataset, scopes=scopes)
+    if design.indexed:
+        return rows.filter(pl.col("service") != EXTRACTIVE)
+    return rows.filter(
+        pl.col("service") == writer_name(design.service),
+        pl.col("model").eq_missing(pl.lit(writer_model(design.service), pl.String)),
+    )
+
+
+def _hashed_turns(turns: pl.DataFrame) -> pl.DataFrame:
+    """Give ``turn_id`` and ``content_hash`` of turns, as the store has them."""
+    texts = turns.select(turn_text_expr().alias("content")).to_series()
+    hashes = pl.Series("content_hash", text_hashes(texts), dtype=pl.String)
+    return turns.select("turn_id", hashes)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x1e".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -1,0 +1,150 @@
+"""A whole tree of summaries as a page, each sentence with its messages: Markdown, or HTML that opens and closes."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from memlab.summaries.rollups import HEADINGS, describe_node, period_name
+from memlab.summaries.summary_prompts import evidence_column
+from memlab.terminal import count_noun, escape_line, escape_markdown
+
+Node = Mapping[str, Any]
+_MAX_HEADING = 6
+_STYLE = """
+body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222}
+body{max-width:54rem;margin:2rem auto;padding:0 1rem}
+details{margin:.3rem 0 .3rem 1rem}summary{cursor:pointer}.node>summary{font-weight:600}
+.about,.message{color:#555;font-size:.9rem}.message{margin:.2rem 0 .2rem 1.2rem;white-space:pre-wrap}
+h4{margin:.6rem 0 .2rem 1rem;font-size:.95rem}
+"""
+
+
+class _Sentence(NamedTuple):
+    """A sentence with its messages, and the heading of its list, empty for what happened."""
+
+    heading: str
+    text: str
+    messages: list[str]
+
+
+class _Place(NamedTuple):
+    """A node of a tree, how many nodes are above it, and its sentences."""
+
+    node: Node
+    depth: int
+    sentences: list[_Sentence]
+
+
+def tree_markdown(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> str:
+    """Write a tree of summaries of one scope as Markdown, from the top down, in order of time.
+
+    :param nodes: rows of :class:`memlab.records.Node` of one scope.
+    :param turns: rows of :class:`memlab.records.Turn`, whose messages stand under the sentences.
+    :param tz: name of the time zone of the days.
+
+    >>> import memlab
+    >>> from memlab.summaries.tree_pages import tree_markdown
+    >>> turn = memlab.Turn("u/s/1", "u", "u/s", 1, "Mel", "user", "I moved to Oslo.")
+    >>> turns = memlab.records.frame(memlab.Turn, [turn])
+    >>> print(tree_markdown(memlab.summaries.rollup(turns), turns).splitlines()[6])
+    - Mel: I moved to Oslo.
+    """
+    lines = [f"# {escape_markdown(_title(nodes))}"]
+    for node, depth, sentences in _places(nodes, turns, tz):
+        marks = "#" * min(depth + 2, _MAX_HEADING)
+        lines += ["", f"{marks} {_heading(node, tz)}", "", escape_markdown(describe_node(node)), ""]
+        above = ""
+        for heading, text, messages in sentences:
+            if heading != above:
+                lines += ["", f"**{heading}**", ""]
+            above = heading
+            lines.append(f"- {escape_markdown(text)}")
+            lines += [f"    - {escape_markdown(message)}" for message in messages]
+    return "\n".join(lines)
+
+
+def tree_html(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> str:
+    """Write a tree of summaries of one scope as one HTML page, whose nodes and sentences open and close.
+
+    It has no script and loads nothing; parameters as for :func:`tree_markdown`.
+    """
+    title, body, is_open = html.escape(_title(nodes)), list[str](), list[int]()
+    for node, depth, sentences in _places(nodes, turns, tz):
+        while is_open and is_open[-1] >= depth:
+            body.append("</details>")
+            is_open.pop()
+        is_open.append(depth)
+        body.append(f'<details class="node"><summary>{html.escape(_heading(node, tz))}</summary>')
+        body.append(f'<p class="about">{html.escape(describe_node(node))}</p>')
+        above = ""
+        for heading, text, messages in sentences:
+            if heading != above:
+                body.append(f"<h4>{heading}</h4>")
+            above = heading
+            body.append(f"<details><summary>{_safe(text)}</summary>")
+            body += [f'<p class="message">{_safe(message)}</p>' for message in messages]
+            body.append("</details>")
+    body += ["</details>"] * len(is_open)
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+    page = [f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body><h1>{title}</h1>']
+    return "\n".join([*page, *body, "</body></html>", ""])
+
+
+def _title(nodes: pl.DataFrame) -> str:
+    scope = next(iter(nodes["scope"]), "no summaries")
+    kinds = nodes["kind"].value_counts(sort=True, name="n").sort("kind").iter_rows()
+    counted = [count_noun(n, f"{kind}s") for kind, n in kinds]
+    return escape_line(f"{scope}: {', '.join(counted)}")
+
+
+def _heading(node: Node, tz: str) -> str:
+    name = period_name(node, tz=tz)
+    if node["kind"] == "cluster":
+        name += f", layer {node['level']}"
+    return name
+
+
+def _safe(text: str) -> str:
+    return html.escape(escape_line(" ".join(text.split())))
+
+
+def _places(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str) -> Iterator[_Place]:
+    """Give the nodes from the top down, in order of time, each behind the one above it."""
+    zone, rows = ZoneInfo(tz), nodes.to_dicts()
+    messages = {row["turn_id"]: _message(row, zone) for row in turns.to_dicts()}
+    below = dict[str | None, list[dict[str, Any]]]()
+    known = {row["node_id"] for row in rows}
+    for row in sorted(rows, key=lambda row: (row["start"] is None, row["start"] or 0)):
+        parent = row["parent"] if row["parent"] in known else None
+        below.setdefault(parent, []).append(row)
+    waiting = [(row, 0) for row in reversed(below.get(None, []))]
+    while waiting:
+        row, depth = waiting.pop()
+        yield _Place(row, depth, _sentences(row, messages))
+        waiting += [(child, depth + 1) for child in reversed(below.get(row["node_id"], []))]
+
+
+def _sentences(node: Node, messages: Mapping[str, str]) -> list[_Sentence]:
+    """Give the sentences of a node with the messages that they stand on."""
+    found = list[_Sentence]()
+    for name, heading in HEADINGS.items():
+        for text, ids in zip(node[name], node[evidence_column(name)], strict=True):
+            cited = [messages.get(turn, f"{turn}: no such message") for turn in ids]
+            found.append(_Sentence(heading, text, cited))
+    return found
+
+
+def _message(turn: Mapping[str, Any], zone: ZoneInfo) -> str:
+    """Write a message with its id, time and speaker."""
+    about = turn["speaker"]
+    if turn["timestamp"] is not None:
+        about = f"{turn['timestamp'].astimezone(zone):%Y-%m-%d %H:%M}, {about}"
+    said = [turn["text"]]
+    if turn["caption"]:
+        said.append(f"[image: {turn['caption']}]")
+    return f"{turn['turn_id']} ({about}): {' '.join(said).strip()}"
