@@ -794,7 +794,13 @@ def test_who_speaks_in_one_file_says_nothing_of_another(tmp_path: Path, key: str
 
 def test_a_text_of_a_row_that_is_an_object_is_refused_by_its_place(tmp_path: Path) -> None:
     rows = [
-        {"id": str(i), "sender": "User", "session_id": "s0", "text": f"level {i}", "timestamp": WHEN}
+        {
+            "id": str(i),
+            "sender": "User",
+            "session_id": "s0",
+            "text": f"level {i}",
+            "timestamp": NOON,
+        }
         for i in range(3)
     ]
     rows[1]["text"] = {"value": "level four"}
@@ -804,6 +810,3 @@ def test_a_text_of_a_row_that_is_an_object_is_refused_by_its_place(tmp_path: Pat
         memlab.load(path)
     data = memlab.load(path, on_error="quarantine")
     assert data.turns["text"].to_list() == ["level 0", "level 2"]
-
-
-WHEN = "2026-02-01 10:00:00 UTC"
