@@ -259,7 +259,7 @@ def test_a_rollup_is_printed_kept_and_written_as_a_page(
     printed = run("rollup", "--tree").out.strip()
     assert printed == (tmp_path / "home.md").read_text().strip()
     lines = printed.splitlines()
-    assert lines[0] == "# home: 3 months, 3 sessions, 3 weeks"
+    assert lines[0] == "# home: 3 months, 3 weeks, 3 sessions"
     at = lines.index("- Ann: I saw June")
     assert lines[at + 1].endswith("(2023-06-10 09:01, Ann): I saw June")
     whole = run("list", "months", "--evidence")

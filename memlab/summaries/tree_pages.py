@@ -97,8 +97,9 @@ def tree_html(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> s
 
 def _title(nodes: pl.DataFrame) -> str:
     scope = next(iter(nodes["scope"]), "no summaries")
-    kinds = nodes["kind"].value_counts(sort=True, name="n").sort("kind").iter_rows()
-    counted = [count_noun(n, f"{kind}s") for kind, n in kinds]
+    kinds = nodes.group_by("kind").agg(n=pl.len(), level=pl.max("level"))
+    ordered = kinds.sort("level", "kind", descending=True).select("kind", "n").iter_rows()
+    counted = [count_noun(n, f"{kind}s") for kind, n in ordered]
     return escape_line(f"{scope}: {', '.join(counted)}")
 
 

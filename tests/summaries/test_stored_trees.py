@@ -302,7 +302,7 @@ def test_pages_hold_every_sentence_with_its_messages_and_no_markup_of_them() -> 
             for turn in ids:
                 assert f"{turn} (2026-" in texts
                 assert f"{turn} (2026-" in page
-    assert texts.splitlines()[0] == "# u: 1 month, 5 sessions, 2 weeks"
+    assert texts.splitlines()[0] == "# u: 1 month, 2 weeks, 5 sessions"
     headings = [line for line in texts.splitlines() if line.startswith("## ")]
     assert headings == ["## January 2026"]
 
