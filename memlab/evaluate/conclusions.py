@@ -31,7 +31,7 @@ from memlab.evaluate.significance import ALPHA, fewest_units
 from memlab.interval_labels import format_level
 
 _PHRASES = {
-    ALL_QUESTIONS: "all {n:,} questions",
+    ALL_QUESTIONS: "all {n:,} questions with evidence",
     SEVERAL_SESSIONS: "the {n:,} questions with evidence in two or more sessions",
 }
 _BUDGET = re.compile(r"recall_all@\d+ tokens")
@@ -657,7 +657,7 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
         f"{_code(row['system'])} ({difference_text(row)} of {row['n']:,} questions)"
         for row in better
     ]
-    head = f"Yes: {listed(texts)}" if better else f"No: of {tests} rankings none"
+    head = f"Yes: {listed(texts)}" if better else f"Not shown: of {tests} rankings none"
     many = "find" if len(better) > 1 else "finds"
     said = [f"{head} {many} {_found(measure)} for significantly more questions than `best`."]
     worse = tested.filter(verdict="worse").to_dicts()

@@ -35,8 +35,8 @@ def test_a_better_system_is_a_yes_with_both_shares_the_difference_and_p() -> Non
     table = judged(compared(100, {"bm25": 20, "best": 60}))
     said = conclusions.recall(table, measure=MEASURE)
     assert said[0] == (
-        "Yes: `best` finds all evidence among the first 10 for 60 % [95 %: 50 to 69] of all 100 questions, "
-        "`bm25` for 20 % [95 %: 13 to 29]: +40 points [95 %: +30 to +49], p < .001."
+        "Yes: `best` finds all evidence among the first 10 for 60 % [95 %: 50 to 69] of all "
+        "100 questions with evidence, `bm25` for 20 % [95 %: 13 to 29]: +40 points [95 %: +30 to +49], p < .001."
     )
     assert said[1].startswith("No question has evidence in two or more sessions")
 
@@ -44,9 +44,11 @@ def test_a_better_system_is_a_yes_with_both_shares_the_difference_and_p() -> Non
 def test_no_better_system_is_a_no_and_a_harmful_one_is_named() -> None:
     table = judged(compared(100, {"bm25": 60, "other": 61, "worse": 30}))
     said = conclusions.recall(table, measure=MEASURE)
-    assert said[0].startswith("No: of all 100 questions, `bm25` finds")
+    assert said[0].startswith("No: of all 100 questions with evidence, `bm25` finds")
     assert "the highest, `other`: +1 point [97.5 %:" in said[0]
-    assert said[1].startswith("Significantly less over all 100 questions: `worse` (−30 points [")
+    assert said[1].startswith(
+        "Significantly less over all 100 questions with evidence: `worse` (−30 points ["
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_selection_answers_in_one_sentence_and_names_what_does_harm() -> None:
     counts = table["verdict"].drop_nulls()
     assert f"{(counts == 'equivalent').sum()} are equivalent" in said[0]
     assert said[1].startswith(
-        "Largest loss: `by_cluster` on `combsum` over all 200 questions, −20 points [98.8 %:"
+        "Largest loss: `by_cluster` on `combsum` over all 200 questions with evidence, −20 points [98.8 %:"
     )
     assert said[2].startswith(
         "Largest gain, not significant: `mmr` on `best` over the 100 questions with evidence in two"
@@ -179,7 +181,7 @@ def test_a_fused_search_says_in_three_lines_what_changed_however_many_there_were
     found = {"best": 100, "best + weeks": 102, "best + days": 99, "weeks": 20, "months": 10}
     said = conclusions.fused(judged(compared(200, found)), measure="recall_all@10")
     assert len(said) == 3
-    assert said[0].startswith("No: of 4 rankings none")
+    assert said[0].startswith("Not shown: of 4 rankings none")
     assert said[1].startswith("Significantly fewer: `weeks` −40 points [")
     assert "; `months` −45 points" in said[1]
     assert said[2].startswith("No significant change: `best + weeks` +1 point [")
