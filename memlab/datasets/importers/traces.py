@@ -96,7 +96,7 @@ def _make_step(
     for value, messages in ((put_in, asked), (came_out, answered)):
         if messages:
             given.append(value)
-        elif value:
+        elif join_texts(value).strip():
             lost += 1
     if not ended:
         ended = begun
@@ -285,6 +285,9 @@ def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Messag
             for listed, moment in ((run.asked, run.begun), (run.answered, run.ended)):
                 heard = list(read_turns(source, scope, listed))
                 unheard = heard[count_overlap(messages, heard) :]
+                if not unheard:
+                    # A run that goes on from nothing new was asked, or answered, once more.
+                    source.drop("repeated messages", scope, len(heard))
                 for turn in unheard:
                     turn["timestamp"] = turn["timestamp"] or moment
                 messages += unheard

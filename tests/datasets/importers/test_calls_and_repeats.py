@@ -581,3 +581,37 @@ def test_times_of_silly_tavern(tmp_path: Path) -> None:
     data = load(tmp_path, {"chat.jsonl": lines})
     assert data.turns["timestamp"].dt.hour().to_list() == [9, 10, 11, 12, 13]
     assert left_out(data) == []
+
+
+def test_a_run_that_is_asked_once_more_without_anything_new_is_counted(tmp_path: Path) -> None:
+    asked = [{"role": "user", "content": "Call her back"}]
+    answered = {"role": "assistant", "content": "I will"}
+    runs = [
+        {"id": "a", "run_type": "llm", "inputs": {"messages": asked}, "outputs": answered},
+        {"id": "b", "run_type": "llm", "inputs": {"messages": [*asked, answered]}, "outputs": {}},
+    ]
+    for hour, run in enumerate(runs):
+        run |= {
+            "start_time": f"2026-02-01T0{hour}:00:00Z",
+            "extra": {"metadata": {"session_id": "s"}},
+        }
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps(runs), "utf-8")
+    data = memlab.load(path, format="langsmith")
+    assert data.turns["text"].to_list() == ["Call her back", "I will"]
+    assert data.issues["found"].to_list() == ["2 repeated messages"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [({}, []), ({"value": {}}, []), ({"value": "So be it"}, ["1 value of runs without messages"])],
+)
+def test_of_the_values_of_a_run_those_with_a_text_are_counted(
+    tmp_path: Path, answer: Any, found: list[str]
+) -> None:
+    run = {"id": "r", "run_type": "chain", "inputs": {"question": "May I?"}}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps([run | {"outputs": {"answer": answer}}]), "utf-8")
+    data = memlab.load(path, format="langsmith")
+    assert data.turns["text"].to_list() == ["May I?"]
+    assert data.issues["found"].to_list() == found
