@@ -19,7 +19,6 @@ from memlab.llm import recording
 from memlab.llm.spending import is_estimating
 from memlab.records import Summary, frame
 from memlab.retrieve import Bench
-from memlab.store.schemas import text_hashes
 from memlab.summaries.raptor import (
     MAX_TOP_NODES,
     Tree,
@@ -378,6 +377,9 @@ def _indexed_summaries(
 
 def _hashed_turns(turns: pl.DataFrame) -> pl.DataFrame:
     """Give ``turn_id`` and ``content_hash`` of turns, as the store has them."""
+    # Imported here: whoever reads a stored tree has the store loaded, others need not.
+    from memlab.store.schemas import text_hashes
+
     texts = turns.select(turn_text_expr().alias("content")).to_series()
     hashes = pl.Series("content_hash", text_hashes(texts), dtype=pl.String)
     return turns.select("turn_id", hashes)
