@@ -156,7 +156,7 @@ def _read_vectors(body: bytes, n: int) -> np.ndarray:
     try:
         rows = _Vectors.model_validate_json(body).data
     except ValidationError as error:
-        raise ValueError(describe_first_fault(error)) from None
+        raise ValueError(describe_first_fault(error, _Vectors)) from None
     order = [i if row.index is None else row.index for i, row in enumerate(rows)]
     if sorted(order) != list(range(n)) or len({len(row.embedding) for row in rows}) > 1:
         raise ValueError(f"{len(rows)} vectors with indexes {order[:8]}; expected {n} of one width")

@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from memlab.errors import ModelError
 from memlab.llm.bodies import as_object, first_object, parse_json
@@ -70,10 +71,40 @@ class RefusedError(ModelError):
         self.fault = fault
 
 
-def describe_first_fault(error: ValidationError) -> str:
-    """Say what the first fault is and where, never the input itself: it may echo the request with its key."""
+def describe_first_fault(error: ValidationError, shape: type[BaseModel]) -> str:
+    """Say what the first fault is and where, never the input itself: it may echo the request with its key.
+
+    Keys that the shape does not name are input too, and left out.
+    """
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+    known = _all_keys(shape)
+    place = [str(step) for step in first["loc"] if isinstance(step, int) or step in known]
+    return ": ".join(filter(None, (".".join(place), first["msg"])))
+
+
+@lru_cache(maxsize=64)
+def _all_keys(shape: type[BaseModel]) -> frozenset[str]:
+    """Give the keys of a shape and of all shapes within it."""
+    schema = shape.model_json_schema()
+    names = set(schema.get("properties", ()))
+    for inner in schema.get("$defs", {}).values():
+        names.update(inner.get("properties", ()))
+    return frozenset(names)
+
+
+def one_line(text: str, length: int, *, key: str = "") -> str:
+    """Write a text in one line of at most so many characters, a key taken out first.
+
+    >>> from memlab.llm.faults import one_line
+    >>> one_line("sk-1 is\\nno key of ours", 12, key="sk-1")
+    '*** is no k…'
+    """
+    for written in {key, json.dumps(key)[1:-1]} - {""}:
+        text = text.replace(written, "***")
+    shown = " ".join(text.split())
+    if len(shown) > length:
+        return shown[: length - 1] + "…"
+    return shown
 
 
 def read_fault(status: int, body: bytes) -> Fault | None:
