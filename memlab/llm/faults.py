@@ -14,14 +14,24 @@ from pydantic import BaseModel, ValidationError
 from memlab.errors import ModelError
 from memlab.llm.bodies import as_object, first_object, parse_json
 
-RATE_LIMITED, UNAVAILABLE, BAD_REQUEST = 429, 503, 400
+RATE_LIMITED, UNAVAILABLE, FAILED, BAD_REQUEST, NOT_FOUND = 429, 503, 500, 400, 404
 PASSING = (408, 409, RATE_LIMITED)
 ADAPTABLE = frozenset(range(400, 500)) - {401, 402, 403, *PASSING}
 """Statuses of 4xx after which the same request may help later; and, at once, another one."""
+FAILURES = (FAILED, 501)
+"""Statuses with which a server fails, or refuses a schema."""
 
-_LIMITED = re.compile(r"rate.?limit|too many requests|quota", re.IGNORECASE)
+_LIMITED = re.compile(r"rate.?limit|too many requests|quota|resource.?exhausted", re.IGNORECASE)
 _LATER = re.compile(
-    r"overload|unavailable|try again|capacity|timed? ?out|temporar",
+    r"overload|unavailable|try again|capacity|timed? ?out|temporar|deadline.?exceeded",
+    re.IGNORECASE,
+)
+_FAILED = re.compile(
+    r"(?:internal|server)[ _]?(?:server[ _]?)?error|server had an error|api error|internal$",
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(
+    r"content.?(?:filter|management|policy)|(?:was|were|been) (?:filtered|flagged)|moderation",
     re.IGNORECASE,
 )
 _UNKNOWN = re.compile(
@@ -56,19 +66,26 @@ class Fault:
         """Whether the same request may be answered later."""
         return self.status >= 500 or self.status in PASSING
 
-    def is_refusal_of(self, body: Mapping[str, Any]) -> bool:
-        """Whether another request in its place may be answered; 500 is how some refuse a schema."""
-        if self.status in (500, 501):
-            return "response_format" in body
-        return self.status in ADAPTABLE
+    @property
+    def is_refusal(self) -> bool:
+        """Whether another request in its place may be answered; not where a filter withholds what was asked."""
+        return self.status in ADAPTABLE and not _FILTERED.search(self.message)
 
 
 class RefusedError(ModelError):
-    """A server refused a request as it stands."""
+    """A server refused a request as it stands.
 
-    def __init__(self, message: str, fault: Fault) -> None:
+    :param replaced: what it names as not taken; see :func:`memlab.llm.habits.find_replacements`.
+    :param pause: seconds after which the same request may be answered; 0 where it may be at once.
+    """
+
+    def __init__(
+        self, message: str, fault: Fault, replaced: Mapping[str, str], pause: float
+    ) -> None:
         super().__init__(message)
         self.fault = fault
+        self.replaced = replaced
+        self.pause = pause
 
 
 def describe_first_fault(error: ValidationError, shape: type[BaseModel]) -> str:
@@ -118,6 +135,8 @@ def read_fault(status: int, body: bytes) -> Fault | None:
     answered = 200 <= status < 300
     if answered and _looks_like_answer(body):
         return None
+    if answered and not body.strip():
+        return Fault(UNAVAILABLE, "the body is empty")
     try:
         said = parse_json(body)
     except ValueError:
@@ -171,11 +190,13 @@ def _inner_status(error: Any, message: str) -> int:
         code = str(as_object(error).get(name, ""))
         if re.fullmatch("[45][0-9]{2}", code):
             return int(code)
-        said += " " + code.replace("_", " ")
+        said = f"{said} {code.replace('_', ' ')}".rstrip()
     if _LIMITED.search(said):
         return RATE_LIMITED
     if _LATER.search(said):
         return UNAVAILABLE
+    if _FAILED.search(said):
+        return FAILED
     return BAD_REQUEST
 
 

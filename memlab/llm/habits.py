@@ -70,16 +70,19 @@ def adapt_body(body: Mapping[str, Any], replaced: Mapping[str, str]) -> dict[str
 
 
 def find_replacements(fault: Fault, body: Mapping[str, Any]) -> dict[str, str]:
-    """Give what to leave out of a request that was refused, or to replace.
+    """Give what a server names, in a refusal, as what to leave out of the request, or to replace.
 
-    It is nothing where nothing would help. Where the server names no parameter, the schema is left out.
+    >>> from memlab.llm.faults import Fault
+    >>> from memlab.llm.habits import find_replacements
+    >>> find_replacements(Fault(400, "Unknown name 'seed'"), {"seed": 0})
+    {'seed': ''}
+    >>> find_replacements(Fault(500, "Internal Server Error"), {"seed": 0})
+    {}
     """
     roles = {message["role"] for message in body.get("messages", ())}
     if "system" in roles and _SYSTEM_REFUSED.search(fault.message):
         return {SYSTEM: ""}
     names = refused_parameters(fault, body, (*PARAMETERS, LONGEST_NOW))
-    if not names and SCHEMA in body:
-        names = [SCHEMA]
     found = dict.fromkeys(names, "")
     if LONGEST in found and LONGEST_NOW in fault.message:
         found[LONGEST] = LONGEST_NOW
