@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -431,7 +432,7 @@ def _without_extras(value: Any, error: ValidationError) -> Any:
     faults = error.errors(include_input=False, include_url=False, include_context=False)
     if {each["type"] for each in faults} != {"extra_forbidden"}:
         return None
-    reduced = json.loads(json.dumps(value))
+    reduced = deepcopy(value)
     for each in faults:
         _remove(reduced, each["loc"])
     return reduced

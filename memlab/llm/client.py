@@ -22,7 +22,15 @@ from anyio.from_thread import start_blocking_portal
 
 from memlab.errors import ModelError
 from memlab.llm.bodies import DamagedError, decompress, join_stream
-from memlab.llm.faults import FAILURES, NOT_FOUND, Fault, RefusedError, one_line, read_fault
+from memlab.llm.faults import (
+    FAILURES,
+    LASTING,
+    SCHEMA_REFUSED,
+    Fault,
+    RefusedError,
+    one_line,
+    read_fault,
+)
 from memlab.llm.habits import (
     SCHEMA,
     adapt_body,
@@ -111,15 +119,17 @@ class Client:
             try:
                 answer, n_attempts = await self._post(path, body, until)
             except RefusedError as refused:
-                more = refused.replaced
-                if not more and SCHEMA in body and not is_repeated:
+                more, status = refused.replaced, refused.fault.status
+                is_guess = not more and SCHEMA in body and status in SCHEMA_REFUSED
+                if is_guess and not is_repeated and refused.pause < until - time.monotonic():
                     is_repeated = True
                     await asyncio.sleep(refused.pause)
                     continue
-                if not more and SCHEMA in body:
+                if is_guess:
                     more, is_guessed = {SCHEMA: ""}, True
                 if not more:
-                    self._is_down = self._is_down or is_guessed
+                    if is_guessed and status in LASTING:
+                        self._is_down = True  # what was left out is not why it fails
                     raise
                 is_repeated = False
                 found |= more
@@ -188,9 +198,8 @@ class Client:
         is_refusal = fault.is_refusal
         if fault.status in FAILURES:
             is_refusal = bool(named) or SCHEMA in body
-        is_lasting = fault.status == NOT_FOUND or fault.status in FAILURES
-        if self._is_down and is_lasting and not named:
-            return  # what was left out is not why it fails
+        if self._is_down and fault.status in LASTING and not named:
+            return
         if is_refusal:
             if not fault.is_passing:
                 pause = 0.0
@@ -198,7 +207,9 @@ class Client:
 
     async def _attempt(self, path: str, content: bytes) -> tuple[httpx.Response, bytes]:
         """Read one answer whole, without compression, and as one where it came as a stream."""
-        url = self._url.copy_with(path=self._url.path.rstrip("/") + path)
+        place, mark, query = self._url.raw_path.partition(b"?")
+        raw_path = place.rstrip(b"/") + path.encode() + mark + query
+        url = self._url.copy_with(raw_path=raw_path)
         request = httpx.Request("POST", url, headers=self._headers, content=content)
         response = await self._transport.handle_async_request(request)
         try:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from memlab.llm.answer_reader import ONLY_THINKING, read_answer, strip_thinking
-from memlab.llm.bodies import as_object, first_object, parse_json
+from memlab.llm.bodies import as_list, as_object, first_object, parse_json
 from memlab.llm.faults import one_line
 from memlab.llm.spending import CHARS
 
@@ -160,14 +160,24 @@ def _ending(
         return BROKEN_OFF, False
     if text.strip():
         return "", False
-    if isinstance(message.get("refusal"), str):
-        return f"the model refused: {message['refusal'][:_SHOWN_REFUSAL]}", True
+    refusal = _refusal(message)
+    if refusal:
+        return f"the model refused: {refusal[:_SHOWN_REFUSAL]}", True
     called = message.get("tool_calls") or message.get("function_call")
     if called or finish in _CALLED:
         return TOOL_CALL, False
     if thought:
         return ONLY_THINKING, False
     return EMPTY, False
+
+
+def _refusal(message: Mapping[str, Any]) -> str:
+    """Give what a model says that refuses, in a field of its own or in a part; empty where it does not."""
+    for each in (message, *map(as_object, as_list(message.get("content")))):
+        refusal = each.get("refusal")
+        if isinstance(refusal, str) and refusal.strip():
+            return refusal
+    return ""
 
 
 def _answer_without_key(value: BaseModel, note: str, key: str) -> tuple[BaseModel | None, str]:

@@ -15,11 +15,14 @@ from memlab.errors import ModelError
 from memlab.llm.bodies import as_object, first_object, parse_json
 
 RATE_LIMITED, UNAVAILABLE, FAILED, BAD_REQUEST, NOT_FOUND = 429, 503, 500, 400, 404
+UNPROCESSABLE = 422
 PASSING = (408, 409, RATE_LIMITED)
 ADAPTABLE = frozenset(range(400, 500)) - {401, 402, 403, *PASSING}
 """Statuses of 4xx after which the same request may help later; and, at once, another one."""
 FAILURES = (FAILED, 501)
-"""Statuses with which a server fails, or refuses a schema."""
+LASTING = (NOT_FOUND, *FAILURES)
+SCHEMA_REFUSED = (BAD_REQUEST, UNPROCESSABLE, *LASTING)
+"""Statuses of a server that fails; that may fail whatever is asked; and with which some refuse a schema unnamed."""
 
 _LIMITED = re.compile(r"rate.?limit|too many requests|quota|resource.?exhausted", re.IGNORECASE)
 _LATER = re.compile(
@@ -28,6 +31,10 @@ _LATER = re.compile(
 )
 _FAILED = re.compile(
     r"(?:internal|server)[ _]?(?:server[ _]?)?error|server had an error|api error|internal$",
+    re.IGNORECASE,
+)
+_TOO_LARGE = re.compile(
+    r"too (?:large|long|many|high|big)|at most|exceed|maximum|context|greater than|less than",
     re.IGNORECASE,
 )
 _FILTERED = re.compile(
@@ -45,7 +52,7 @@ _UNKNOWN = re.compile(
 _ANSWERING = ("choices", "data")
 """What an answer has, of a question and of texts to embed."""
 
-_SHOWN_BYTES, _READ_CHARS = 4_000, 20_000
+_SHOWN_CHARS, _READ_CHARS = 4_000, 20_000
 
 
 @dataclass(frozen=True)
@@ -149,7 +156,7 @@ def read_fault(status: int, body: bytes) -> Fault | None:
         message = _message(error) or "no reason is given"
         return Fault(_inner_status(error, message), message, _named_fields(error))
     error = as_object(said).get("error", said)
-    message = _message(error) or body[:_SHOWN_BYTES].decode("utf-8", "replace")
+    message = _message(error) or _squeezed(body.decode("utf-8", "replace"))[:_SHOWN_CHARS]
     return Fault(status, message, _named_fields(said))
 
 
@@ -164,6 +171,8 @@ def _error_inside(said: Any) -> Any:
     """Give the error of an answer whose status says that all is well, or of its first choice."""
     answer = as_object(said)
     error = answer.get("error") or first_object(answer.get("choices")).get("error")
+    if isinstance(error, dict) and not any(error.values()):
+        error = None  # some write one without anything in it beside an answer
     if not error and answer.keys().isdisjoint(_ANSWERING):
         return _message(answer)
     return error
@@ -173,14 +182,19 @@ def _message(error: Any) -> str:
     """Give the words of an error, which stand in various places and depths."""
     for _ in range(4):
         if isinstance(error, str):
-            return error[:_READ_CHARS]
+            return _squeezed(error)[:_READ_CHARS]
         if isinstance(error, list):
-            return json.dumps(error, ensure_ascii=False)[:_SHOWN_BYTES]
+            return _squeezed(json.dumps(error, ensure_ascii=False))[:_SHOWN_CHARS]
         inner = as_object(error)
         error = ""
         for name in ("msg", "detail", "error", "message"):
             error = inner.get(name) or error
     return ""
+
+
+def _squeezed(text: str) -> str:
+    """Write a text in one line before it is cut, so that no cut falls within what is shown: it may be a key."""
+    return " ".join(text.split())
 
 
 def _inner_status(error: Any, message: str) -> int:
@@ -254,7 +268,7 @@ def refused_parameters(fault: Fault, body: Mapping[str, Any], names: Iterable[st
     found = in_fields or by_words
     if not found and len(echoed) == 1:
         found = echoed
-    if _UNKNOWN.search(message):
+    if _UNKNOWN.search(message) and not _TOO_LARGE.search(message):
         return found
     return [name for name in found if name not in ("max_tokens", "max_completion_tokens")]
 
@@ -266,5 +280,6 @@ def _is_named(name: str, message: str) -> bool:
 def _is_echoed(name: str, value: Any, message: str) -> bool:
     """Say whether a parameter stands in a message only with its value, as in a repeated request."""
     written = re.escape(json.dumps(value))
-    rest = re.sub(rf"(?<!\w){name}[\"']?\s*[:=]\s*{written}", "", message)
+    # An object may be written in many ways: how it begins is enough.
+    rest = re.sub(rf"(?<!\w){name}\\*[\"']?\s*[:=]\s*(?:{written}|[{{\[])", "", message)
     return rest != message and not _is_named(name, rest)

@@ -33,6 +33,8 @@ from memlab.llm.completions import (
     NO_CHOICE,
     TOOL_CALL,
 )
+from memlab.llm.faults import Fault
+from memlab.llm.habits import find_replacements
 from memlab.llm.pauses import requested_pause
 from memlab.llm.probing import describe_answering
 from memlab.llm.service import PARAMETERS
@@ -93,6 +95,9 @@ ANSWERS: dict[str, Mode] = {
         200, b": WAIT\n\n: WAIT\n\n" + json.dumps(completion(FOUR, usage=USAGE)).encode()
     ),
     "an error that is none": send(200, {**completion(FOUR, usage=USAGE), "error": None}),
+    "an error with nothing in it": send(
+        200, {**completion(FOUR, usage=USAGE), "error": {"message": "", "code": 0}}
+    ),
     "gzip": send(
         200,
         gzip.compress(json.dumps(completion(FOUR, usage=USAGE)).encode()),
@@ -131,6 +136,10 @@ NO_ANSWERS: dict[str, tuple[Mode, str, int]] = {
     "a filter": (message("content_filter", content=None), FILTERED, 1),
     "a filter, by another name": (message("SAFETY", content=""), FILTERED, 1),
     "a refusal": (message(content=None, refusal="I can't.\nSorry."), "the model refused: I can't. Sorry.", 1),
+    "a refusal as a part": (
+        message(content=[{"type": "refusal", "refusal": "No."}]), "the model refused: No.", 1
+    ),
+    "a refusal that is none": (message(content="", refusal=""), EMPTY, 2),
     "a refusal with the key": (message(content=None, refusal=KEY), "the model refused: ***", 1),
     "a tool": (
         message("tool_calls", content=None, tool_calls=[{"function": {"arguments": FOUR}}]),
@@ -167,6 +176,23 @@ def test_what_is_no_answer_is_counted_and_named(server: ModelServer, habit: str)
     assert answer.tokens == (70 * asked, 30 * asked)
     assert (spent.unanswered, len(server.requests)) == (1, asked)
     assert all(sent["content"] for each in server.requests for sent in each["messages"])
+
+
+def test_an_address_keeps_its_query(server: ModelServer) -> None:
+    paths = list[str]()
+
+    def mode(handler: Handler, sent: dict) -> None:
+        paths.append(handler.path)
+        say(FOUR, usage=USAGE)(handler, sent)
+
+    server.modes = [mode]
+    for end in ("", "/", "/a%2Fb/?version=1&x=%20"):
+        ask(server.service(base_url=server.url + end), end)
+    wanted = ["/v1/chat/completions"] * 2 + ["/v1/a%2Fb/chat/completions?version=1&x=%20"]
+    assert paths == wanted
+    for wrong in ("http://", "http://h:port/v1", "ftp://h/v1", "http://h\n/v1", "h/v1"):
+        with pytest.raises(ModelError, match="base_url is no address"):
+            ask(server.service(base_url=wrong))
 
 
 def test_a_page_for_people_is_no_answer_of_a_model(server: ModelServer) -> None:
@@ -336,6 +362,7 @@ def test_the_longest_answer_goes_by_the_name_that_the_server_asks_for(server: Mo
     [
         "max_tokens is too large: 1024. This model supports at most 512 completion tokens.",
         "This model's maximum context length is 512 tokens; reduce max_tokens or the messages.",
+        "The context has 512 tokens: shorten the messages, or lower max_tokens instead.",
     ],
 )
 def test_a_longest_answer_that_is_too_long_is_no_unknown_parameter(
@@ -358,6 +385,16 @@ def test_a_request_that_is_repeated_in_the_error_names_nothing(server: ModelServ
     server.modes = [mode]
     assert ask(server.service())[0].value == Length(n=4)
     assert {"temperature", "max_tokens", "response_format"} <= server.requests[-1].keys()
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" , ", " : ")])
+def test_a_request_is_known_again_however_it_is_written(separators: tuple[str, str]) -> None:
+    body = {"seed": 0, "temperature": 0, "response_format": {"type": "json_schema", "n": [1]}}
+    written = json.dumps(body, separators=separators)
+    for echo in (written, json.dumps(written)):
+        fault = Fault(400, f"Extra fields not allowed: seed. The request was {echo}")
+        assert find_replacements(fault, body) == {"seed": ""}
+        assert find_replacements(Fault(500, f"Failed at {echo}"), body) == {}
 
 
 @pytest.mark.parametrize(
@@ -499,6 +536,26 @@ def test_what_is_refused_without_a_schema_too_is_refused(
         assert answer.error.endswith(f"HTTP {status}: Out of credit?")
         sent = ["response_format" in each for each in server.requests]
         assert sent == [True, True, False, False][:asked]
+
+
+@pytest.mark.parametrize("status", [405, 410, 413, 415])
+def test_what_no_schema_explains_is_asked_once(server: ModelServer, status: int) -> None:
+    server.modes = [send(status, b"no")]
+    assert f"HTTP {status}: no" in ask(server.service())[0].error
+    assert len(server.requests) == 1
+
+
+def test_a_question_that_is_refused_does_not_keep_the_next_from_going_without_a_schema(
+    server: ModelServer,
+) -> None:
+    def mode(handler: Handler, sent: dict) -> None:
+        if "long" in sent["messages"][0]["content"]:
+            return send(400, error("too long"))(handler, sent)
+        return refusing(send(500, b""), "response_format")(handler, sent)
+
+    server.modes = [mode]
+    answers = ask(server.service(concurrency=1), "long", "abc")
+    assert [answer.value for answer in answers] == [None, Length(n=4)]
 
 
 @pytest.mark.parametrize("status", [404, 500])
