@@ -538,6 +538,23 @@ def test_what_is_refused_without_a_schema_too_is_refused(
         assert sent == [True, True, False, False][:asked]
 
 
+@pytest.mark.parametrize("status", [400, 500])
+def test_words_of_a_question_name_no_parameter(server: ModelServer, status: int) -> None:
+    text = 'Which "seed" needs\n what temperature? Größe?'
+
+    def mode(handler: Handler, sent: dict) -> None:
+        if len(server.requests) > 1:
+            return say(FOUR, usage=USAGE)(handler, sent)
+        return send(status, error(f"Failed at: {text}"))(handler, sent)
+
+    server.modes = [mode]
+    assert ask(server.service(), text)[0].value == Length(n=4)
+    assert all({"seed", "temperature"} <= sent.keys() for sent in server.requests)
+    echoed = Fault(400, f"Unknown name seed in {json.dumps(text)}")
+    body = {"seed": 0, "temperature": 0, "messages": [{"role": "user", "content": text}]}
+    assert find_replacements(echoed, body) == {"seed": ""}
+
+
 @pytest.mark.parametrize("status", [405, 410, 413, 415])
 def test_what_no_schema_explains_is_asked_once(server: ModelServer, status: int) -> None:
     server.modes = [send(status, b"no")]
