@@ -246,6 +246,8 @@ def _read_from_prose(text: str, shape: type[BaseModel]) -> tuple[BaseModel | Non
         found = [*_complete_values(answer, cut_is_error=True)]
     except _UnreadableError as error:
         return None, str(error)
+    # An empty object may fit where all fields have defaults, and is mostly one of prose.
+    found = [each for each in found if each.value] or found
     first_fault = NO_OBJECT
     for each in found[: -MOST_OBJECTS - 1 : -1]:  # the last ones, the last of them first
         value, fault = _fit_one(each.value, shape)
@@ -346,12 +348,13 @@ def _wrapped_values(value: Any) -> Iterator[Any]:
     """Give the objects and lists inside a value; those written as a string are read.
 
     Of a list, only the one that is alone in it: of several, none is the answer. What a key calls
-    thinking or a draft is none.
+    thinking or a draft is none, nor is what is empty.
     """
     if isinstance(value, dict) and len(value) <= MOST_WRAPPED:
         for name, inner in value.items():
-            if not _is_thinking_name(name):
-                yield _object_in_string(inner)
+            read = _object_in_string(inner)
+            if read and not _is_thinking_name(name):
+                yield read
     elif isinstance(value, list) and len(value) == 1:
         yield value[0]
 

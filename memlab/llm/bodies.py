@@ -11,6 +11,7 @@ from typing import Any
 
 _GZIP, _STEP = b"\x1f\x8b", 16_384
 """How a member begins; and bytes that are inflated at once."""
+_STREAM = (b":", b"data:", b"event:", b"id:", b"retry:")
 _PLAIN = ("", "identity", "utf-8")
 _ZLIB = ("gzip", "x-gzip", "deflate")
 
@@ -64,7 +65,7 @@ def decompress(body: bytes, encoding: str, limit: int) -> bytes:
     """
     encoding = encoding.strip().lower()
     if not body.startswith(_GZIP):
-        if not body or encoding in _PLAIN or body.lstrip().startswith((b"{", b"[")):
+        if not body or encoding in _PLAIN or body.lstrip().startswith((b"{", b"[", *_STREAM)):
             return body
         if encoding not in _ZLIB:
             raise ValueError(
@@ -105,7 +106,7 @@ def join_stream(body: bytes) -> bytes:
     b'{"choices": [{"message": {"content": "a"}, "finish_reason": null}]}'
     """
     begun = body[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not begun.startswith((b":", b"data:", b"event:", b"id:", b"retry:")):
+    if not begun.startswith(_STREAM):
         return body
     # Not at other line separators, which may stand within a JSON string.
     lines = re.split("\r\n|\n|\r", body.decode("utf-8", "replace"))

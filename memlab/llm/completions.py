@@ -19,6 +19,7 @@ TOOL_CALL = "it called a tool instead of giving an answer"
 BROKEN_OFF = "the server broke it off"
 EMPTY = "the answer is empty"
 NO_CHOICE = "no choice is in it"
+KEY_MASKED = "the key that its answers repeat stands as *** in them"
 KEY_REPEATED = "it repeats the key of the service, and does not fit without it"
 NO_COMPLETION = "the server sent no JSON: is base_url the address up to and including /v1?"
 
@@ -190,7 +191,7 @@ def _answer_without_key(value: BaseModel, note: str, key: str) -> tuple[BaseMode
     without, _ = read_answer(written.replace(secret, "***"), type(value))
     if without is None:
         return None, KEY_REPEATED
-    return without, note
+    return without, "; ".join(filter(None, (note, KEY_MASKED)))
 
 
 def _count_tokens(

@@ -172,6 +172,9 @@ def test_where_all_has_defaults_not_anything_is_the_answer() -> None:
     assert read_answer('{"n": 3} and {"confidence": 1}', Relaxed) == (Relaxed(n=3), "")
     assert read_answer('{"confidence": 1}', Relaxed) == (None, NO_FIELD)
     assert read_answer("{}", Relaxed) == (Relaxed(), "")
+    assert read_answer("None: {}", Relaxed) == (Relaxed(), "")
+    assert read_answer('{"n": 3}. Had there been none: {}', Relaxed) == (Relaxed(n=3), "")
+    assert read_answer('{"result": {"n": 3}, "meta": {}}', Relaxed) == (Relaxed(n=3), "")
 
 
 def test_half_a_character_and_a_tag_within_a_string_are_text() -> None:

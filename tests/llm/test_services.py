@@ -658,6 +658,12 @@ def test_a_stream_that_nobody_asked_for_is_joined(server: ModelServer, habit: st
     assert (answer.value, answer.tokens, len(server.requests)) == (Length(n=4), (70, 30), 1)
 
 
+def test_a_stream_that_is_compressed_only_by_name_is_joined(server: ModelServer) -> None:
+    server.modes = [send(200, STREAMS["plain"], Content_Encoding="gzip")]
+    (answer,) = ask(server.service())
+    assert (answer.value, len(server.requests)) == (Length(n=4), 1)
+
+
 def test_a_line_separator_within_a_string_ends_no_event(server: ModelServer) -> None:
     class Words(BaseModel):
         words: str
