@@ -20,9 +20,11 @@ PASSING = (408, 409, RATE_LIMITED)
 ADAPTABLE = frozenset(range(400, 500)) - {401, 402, 403, *PASSING}
 """Statuses of 4xx after which the same request may help later; and, at once, another one."""
 FAILURES = (FAILED, 501)
+"""Statuses of a server that fails, or refuses something so."""
 LASTING = (NOT_FOUND, *FAILURES)
+"""Statuses of a server that may fail whatever it is asked."""
 SCHEMA_REFUSED = (BAD_REQUEST, UNPROCESSABLE, *LASTING)
-"""Statuses of a server that fails; that may fail whatever is asked; and with which some refuse a schema unnamed."""
+"""Statuses with which some servers refuse a schema without naming it."""
 
 _LIMITED = re.compile(r"rate.?limit|too many requests|quota|resource.?exhausted", re.IGNORECASE)
 _LATER = re.compile(
