@@ -222,6 +222,10 @@ def test_a_dry_run_of_the_index_prints_what_it_would_cost(folder: Path, memlab_c
         (("rollup", "--scope", "work", "--tree", "--over", "clusters"), "too few messages"),
         (("list", "weeks", "--scope", "work"), "memlab rollup --tree writes them"),
         (
+            ("list", "clusters", "--scope", "work"),
+            "memlab rollup --tree --over clusters writes them",
+        ),
+        (
             ("recall", "a\udcffb", "--scope", "home"),
             "the question is not valid text: '\\udcff' at 1",
         ),
@@ -252,7 +256,7 @@ def test_a_rollup_is_printed_kept_and_written_as_a_page(
     assert month.out.splitlines()[0] == "# home: May 2023"
     part = run("list", "months")
     assert "1 month of home" in part.out
-    assert "4 messages of home stand in none of them" in part.err
+    assert "4 messages of home stand in none of them; memlab rollup --tree writes what" in part.err
     for name in ("home.html", "home.md"):
         assert run("rollup", "--tree", "--out", name).out.strip() == f"9 summaries: {name}"
     assert (tmp_path / "home.html").read_text().count('<details class="node">') == 9
@@ -274,3 +278,61 @@ def test_a_rollup_is_printed_kept_and_written_as_a_page(
     run("ingest", "talk.jsonl")
     assert "1 rollup brought up to date" in run("index").out
     assert "4 months of home" in run("list", "months").out
+
+
+def test_a_list_names_the_command_that_wrote_its_tree(
+    memlab_cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    texts = [f"I saw {n} seals by the pier and {n + 3} gulls" for n in range(15)]
+    texts += [f"The oven needs {n} bricks for its {n + 2} walls" for n in range(15)]
+    said = [f"== home {DAYS[0]:%Y-%m-%d}", *(f"Ann: {text}" for text in texts)]
+    write(tmp_path / "talk.jsonl", dialogue("\n".join(said)))
+
+    def run(*arguments: object) -> Any:
+        done = memlab_cli(*arguments, *HASHING, cwd=tmp_path)
+        assert done.code == 0, done.err
+        return done
+
+    run("ingest", "talk.jsonl")
+    run("rollup", "--tree", "--tz", "Asia/Tokyo")
+    run("rollup", "--tree", "--over", "clusters")
+    said += [f"== home {DAYS[2]:%Y-%m-%d}", "Ann: A kayak it is"]
+    write(tmp_path / "talk.jsonl", dialogue("\n".join(said)))
+    run("ingest", "talk.jsonl")
+    missing = "1 message of home stand in none of them"
+    weeks = run("list", "weeks").err
+    assert f"{missing}; memlab rollup --tree --tz Asia/Tokyo writes what is new" in weeks
+    clusters = run("list", "clusters").err
+    assert f"{missing}; memlab rollup --tree --over clusters writes what is new" in clusters
+
+
+def test_a_dry_run_asks_no_service_for_vectors_and_loads_an_encoder_once(
+    memlab_cli: Callable[..., Any], tmp_path: Path, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memlab.cli import _options
+
+    table = f'[llm.services.lab]\nbase_url = "{server.url}"\nmodel = "m"\n'
+    (tmp_path / "memlab.toml").write_text(table)
+    for name in ("first", "second"):
+        said = [f"== {name} {day:%Y-%m-%d}\nAnn: I saw {day:%B}\nBo: Hello" for day in DAYS]
+        write(tmp_path / f"{name}.jsonl", dialogue("\n".join(said)))
+        for arguments in (("ingest", f"{name}.jsonl"), ("rollup", "--tree", "--dataset", name)):
+            assert memlab_cli(*arguments, *HASHING, cwd=tmp_path).code == 0
+
+    loaded = list[str]()
+    load_encoder = _options.load_encoder
+
+    def counted(chosen: Any, *arguments: Any) -> Any:
+        loaded.append(chosen.encoder)
+        return load_encoder(chosen, *arguments)
+
+    monkeypatch.setattr(_options, "load_encoder", counted)
+    dry_run = ("index", "--dry-run", "--store", "store")
+    done = memlab_cli(*dry_run, "--encoder", "hashing:64", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert loaded == ["hashing:64"]
+    done = memlab_cli(*dry_run, "--encoder", "endpoint:lab", cwd=tmp_path)
+    assert done.code == 0
+    assert "weeks, months and clusters of 2 datasets are not counted" in done.err
+    assert loaded == ["hashing:64"]
+    assert server.requests == []

@@ -315,20 +315,30 @@ def _listed_nodes(place: OpenMemory, kind: str) -> pl.DataFrame | None:
     stored = place.store.nodes.rows(place.dataset, scopes=[place.scope])
     nodes = preferred_tree(stored.filter(kind=NODE_KINDS[kind]))
     if nodes.is_empty():
-        over = ""
-        if kind == "clusters":
-            over = " --over clusters"
-        raise place.nothing(kind, f"has no {kind} yet; memlab rollup --tree{over} writes them")
+        over = "clusters" if kind == "clusters" else "weeks"
+        command = _rollup_command(over, "UTC")
+        raise place.nothing(kind, f"has no {kind} yet; {command} writes them")
+    command = _rollup_command(nodes["over"][0], nodes["tz"][0])
     n_stale = int(nodes["stale"].sum())
     if n_stale:
         cut = f"{count_noun(n_stale, kind)} lost sentences: messages of theirs are gone or changed"
-        echo(f"{cut}; memlab rollup --tree writes them again", err=True)
+        echo(f"{cut}; {command} writes them again", err=True)
     turns = place.store.turns(place.dataset, scopes=[place.scope], columns=["turn_id"])
     n_missing = int((~turns["turn_id"].is_in(nodes["turns"].explode().implode())).sum())
     if n_missing:
         missing = f"{count_noun(n_missing, 'messages')} of {escape_line(place.scope)}"
-        echo(f"{missing} stand in none of them; memlab rollup --tree writes what is new", err=True)
+        echo(f"{missing} stand in none of them; {command} writes what is new", err=True)
     return nodes
+
+
+def _rollup_command(over: str, tz: str) -> str:
+    """Give the command that writes a tree like one that is stored."""
+    command = "memlab rollup --tree"
+    if over == "clusters":
+        return f"{command} --over clusters"
+    if tz != "UTC":
+        command += f" --tz {tz}"
+    return command
 
 
 @register_command(GROUP, "rollup --scope owen --month 2026-03")

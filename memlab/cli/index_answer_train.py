@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,12 @@ from memlab.cli import _options as opt
 from memlab.cli._memory import read_date
 from memlab.cli._options import echo, register_command
 from memlab.errors import ModelError
-from memlab.terminal import choose_one, shorten_line
+from memlab.terminal import choose_one, count_noun, shorten_line
+
+if TYPE_CHECKING:
+    from memlab.config import Settings
+    from memlab.evaluate import Table
+    from memlab.store import MemoryStore
 
 GROUP = "Models"
 
@@ -33,9 +38,7 @@ def index(
 
     Weeks, months and clusters that `memlab rollup --tree` wrote with this service are brought up to date.
     """
-    from memlab.evaluate import Table
-    from memlab.experiments.costs import estimated_row
-    from memlab.indexing.tree_refreshing import has_trees, refresh_trees
+    from memlab.indexing.tree_refreshing import refresh_trees
 
     chosen, present = opt.settings_in_force(store=store, encoder=encoder), read_date(now)
     wanted = chosen.index.model_copy(update={"service": service} if service else {})
@@ -44,33 +47,18 @@ def index(
         "now": present, "gap": timedelta(minutes=chosen.gap_minutes), "progress": True,
     }  # fmt: skip
     memory = memlab.MemoryStore.open(chosen.store, create=False)
-    model = None if dry_run else opt.load_encoder(chosen, engine)
+    if dry_run:
+        echo(_estimate_costs(memory, _index_names(memory, dataset), chosen, options))
+        return
+    model = opt.load_encoder(chosen, engine)
     while True:
-        there = memory.datasets()["name"].to_list()
-        names = (
-            [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")]
-            if dataset
-            else there
-        )
-        if dry_run:
-            rows = []
-            for name in names:
-                with memlab.llm.track_spending(estimate=True) as spent:
-                    memlab.indexing.index(memory, name, **options)
-                    if has_trees(memory, name, options["service"]):
-                        planned = opt.load_encoder(chosen)
-                        refresh_trees(memory, name, service=options["service"], encoder=planned)
-                rows.append({"dataset": name} | estimated_row(spent.describe()["tasks"]))
-            echo(Table(rows))
-            return
         faults: list[str] = []
-        for name in names:
+        for name in _index_names(memory, dataset):
             events = memlab.indexing.index(memory, name, encoder=model, engine=engine, **options)
             for line in memlab.indexing.report_lines(memory, name, events):
                 echo(line)
-            if model is not None:
-                for line in refresh_trees(memory, name, service=options["service"], encoder=model):
-                    echo(line)
+            for line in refresh_trees(memory, name, service=options["service"], encoder=model):
+                echo(line)
             failed = events.filter(kind="failed")
             if failed.height and failed.height == events.height:
                 faults.append(f"{name}: nothing was made: {failed['reason'][0]}")
@@ -79,6 +67,41 @@ def index(
         if watch is None:
             return
         time.sleep(watch)
+
+
+def _index_names(memory: MemoryStore, dataset: str | None) -> list[str]:
+    """Give the dataset that is named, or all that the store has now."""
+    there = memory.datasets()["name"].to_list()
+    if not dataset:
+        return there
+    return [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")]
+
+
+def _estimate_costs(
+    memory: MemoryStore, names: list[str], chosen: Settings, options: dict[str, Any]
+) -> Table:
+    """Say what an index would cost; no service is asked, for vectors neither."""
+    from memlab.evaluate import Table
+    from memlab.experiments.costs import estimated_row
+    from memlab.indexing.tree_refreshing import has_trees, refresh_trees
+
+    is_remote, model = chosen.encoder.startswith("endpoint:"), None
+    rows, uncounted = list[dict[str, Any]](), list[str]()
+    for name in names:
+        with memlab.llm.track_spending(estimate=True) as spent:
+            memlab.indexing.index(memory, name, **options)
+            has_own_trees = has_trees(memory, name, options["service"])
+            if has_own_trees and is_remote:
+                uncounted.append(name)
+            elif has_own_trees:
+                if model is None:
+                    model = opt.load_encoder(chosen)
+                refresh_trees(memory, name, service=options["service"], encoder=model)
+        rows.append({"dataset": name} | estimated_row(spent.describe()["tasks"]))
+    if uncounted:
+        what = f"weeks, months and clusters of {count_noun(len(uncounted), 'datasets')}"
+        echo(f"{what} are not counted: {chosen.encoder} would be asked for vectors", err=True)
+    return Table(rows)
 
 
 @register_command(GROUP, "answer my-chats.jsonl --system best --service recorded")

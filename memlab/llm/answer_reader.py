@@ -10,9 +10,11 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import deepcopy
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError, WrapValidator
+from pydantic import BaseModel, ValidationError, ValidationInfo, WrapValidator
 
 from memlab.llm.bodies import as_list
 from memlab.llm.faults import describe_first_fault
@@ -22,32 +24,46 @@ NO_OBJECT = "Invalid JSON: no object is in it"
 UNFINISHED = "Invalid JSON: it ends within an object"
 TOO_DEEP = "Invalid JSON: it is nested too deeply, or broken too often"
 EXTRA_KEYS = "keys that were not asked for are left out of its answers"
+MISFITTING_ITEMS = "items that do not fit are left out of its answers"
+FURTHER_ITEMS = "items beyond the number that was asked for are left out of its answers"
 NO_FIELD = "none of the keys that were asked for is in it"
 
-_NAME = (
-    r"(?:[\w:-]*(?:think|thought|reason|reflect|scratch_?pad|analysis|monologue|deliberat|draft"
-    r"|brainstorm|planning|rationale)[\w:-]*|cot)"
-)
-_THINKING_KEY = re.compile(_NAME, re.IGNORECASE)
-_TAG = re.compile(
-    # <think>, </thinking>, <|START_THINKING|>, <seed:think>, ◁/think▷, with attributes or without;
-    # [THINK] without; and of MedGemma, whose template has no words for them.
-    r"(?P<mark>[<◁][|/]{0,2}|\[/?(?=(?:think|thinking|thoughts?|reasoning)\]))"
-    rf"(?P<name>{_NAME})(?:\s[^<>]*)?\|?[>▷\]]|<unused9(?P<number>[45])>",
+_THINKING = re.compile(
+    "think|thought|reason|reflect|scratch_?pad|analysis|monologue|deliberat|draft|brainstorm"
+    "|planning|rationale",
     re.IGNORECASE,
 )
-_CHANNEL = re.compile(r"<\|?channel\|?>", re.IGNORECASE)
-_FINAL = re.compile(
-    r"<\|?channel\|?>\s*final\b(?:[^{}<]|<\|constrain)*(?:<\|message\|>)?", re.IGNORECASE
+"""Within the names of tags and keys that hold thinking."""
+_BRACKETED = ("think", "thinking", "thought", "thoughts", "reasoning")
+"""Names in brackets; what stands there is more often prose."""
+_PAIRS = {"<": ">", "◁": "▷", "[": "]"}
+_TAG = re.compile(
+    # <think>, </thinking>, <|START_THINKING|>, <seed:think>, ◁/think▷, with attributes or without.
+    # Any name: to look for some within it takes the square of its length.
+    r"(?:(?P<angle><)|[◁\[])(?P<slash>[|/]{0,2}+)(?P<name>[\w:-]++)"
+    r"(?(angle)(?:\s[^<>]*+)?\|?>|[▷\]])"
 )
-_CHANNEL_ENDS = re.compile(r"<\|(?:end|return|call|start)\|>|<\|?channel\|?>", re.IGNORECASE)
+_WITHOUT_NAMES = {"unused94": False, "unused95": True}
+"""Tags of MedGemma, whose template has no words for them, and whether each closes."""
+_CHANNEL = re.compile(r"<\|channel\|?>|<channel\|>", re.IGNORECASE)
+_FINAL = re.compile(
+    rf"(?:{_CHANNEL.pattern})\s*final\b(?:[^{{}}<]|<\|constrain)*(?:<\|message\|>)?",
+    re.IGNORECASE,
+)
+_CHANNEL_ENDS = re.compile(rf"<\|(?:end|return|call|start)\|>|{_CHANNEL.pattern}", re.IGNORECASE)
 _THINKING_ENDS = re.compile(r"<\|end\|>(?:\s*<\|start\|>\w*)?|<channel\|>", re.IGNORECASE)
 _BARE_THINKING = re.compile(r"\s*analysis(?=[A-Z])")
 _BARE_FINAL = re.compile(r"assistant\s*final")
 """Channels where the server has left out what stands around their names."""
+_CALLED = ("name", "type", "function", "tool")
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "properties")
+"""Keys of a call, and of what it is called with."""
 
 MOST_RETRIED = 10_000_000
 """Characters that are read again after beginnings of objects that are none."""
+
+MOST_OBJECTS, MOST_WRAPPED = 1_000, 50
+"""Objects of a text that are tried, the last ones; and values of what may be a wrapper around one."""
 
 _BEGINNING = re.compile(r"[{\[]")
 _OBJECT_BEGINNING = re.compile(r'\{\s*"|\[\s*[{\[]')
@@ -75,8 +91,8 @@ def read_answer(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, st
     ``{"name": …, "arguments": …}``. Keys that the shape forbids are left out. A text that ends
     within an object has no answer: what stands before may be a draft.
 
-    :returns: the value, with :data:`EXTRA_KEYS` where some were left out; or ``None`` and the
-        reason in one line, which quotes nothing of the text.
+    :returns: the value, with what was left out of it, such as :data:`EXTRA_KEYS`; or ``None`` and
+        the reason in one line, which quotes nothing of the text.
 
     >>> from pydantic import BaseModel
     >>> from memlab.llm.answer_reader import read_answer
@@ -87,9 +103,8 @@ def read_answer(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, st
     >>> read_answer('<think>{"name": "red"}', Colour)
     (None, 'only thinking, and no answer after it')
     """
-    try:
-        whole = _DECODER.decode(text.strip().removeprefix("\ufeff"))
-    except (ValueError, RecursionError):
+    whole = _whole_value(text)
+    if whole is None:
         return _read_from_prose(text, shape)
     if isinstance(whole, str):  # the object as a JSON string
         return _read_from_prose(whole, shape)
@@ -97,14 +112,32 @@ def read_answer(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, st
 
 
 def fitting_items(most: int) -> WrapValidator:
-    """Read of a list what fits, up to a bound that not every model keeps; one without any is refused."""
+    """Read of a list what fits, up to a bound that not every model keeps; one without any is refused.
 
-    def read_items(items: Any, read: Callable[[Any], Any]) -> Any:
-        good: list[Any] = []
+    Of an item that has more keys than its shape allows, the others are read. What is left out is
+    noted in the set that is the context of the validation.
+    """
+
+    def read_items(items: Any, read: Callable[[Any], Any], info: ValidationInfo) -> Any:
+        good, notes = list[Any](), set[str]()
         for item in as_list(items):
-            with suppress(ValidationError):
+            try:
                 good += read([item])
-        return good[:most] or read(items)
+            except ValidationError as error:
+                reduced = _without_extras([item], error)
+                with suppress(ValidationError):
+                    if reduced is not None and reduced != [{}]:
+                        good += read(reduced)
+                        notes.add(EXTRA_KEYS)
+                        continue
+                notes.add(MISFITTING_ITEMS)
+        if not good:
+            return read(items)
+        if len(good) > most:
+            notes.add(FURTHER_ITEMS)
+        if isinstance(info.context, set):
+            info.context.update(notes)
+        return good[:most]
 
     return WrapValidator(read_items)
 
@@ -123,9 +156,13 @@ def strip_thinking(text: str) -> str:
     >>> strip_thinking("b <think>or a")
     'b '
     """
+    if isinstance(_whole_value(text), dict | list):
+        return text
     text = _final_channel(text)
     kept, begun, opened = list[str](), 0, False
-    for tag in _tags_outside_strings(text):
+    for tag in _outside_values(_TAG, text):
+        if not _is_thinking_tag(tag):
+            continue
         if not _closes(tag):
             if not opened:
                 kept.append(text[begun : tag.start()])
@@ -140,44 +177,65 @@ def strip_thinking(text: str) -> str:
     return "".join(kept)
 
 
-def _tags_outside_strings(text: str) -> Iterator[re.Match[str]]:
-    """Find the tags around thinking; inside a complete object they can only stand in a string."""
+def _whole_value(text: str) -> Any:
+    """Give the value of a text that is JSON and nothing else; ``None`` for any other."""
+    with suppress(ValueError, RecursionError):
+        return _DECODER.decode(text.strip().removeprefix("\ufeff"))
+    return None
+
+
+def _outside_values(mark: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Find a mark where it is one; inside a complete object it can only stand in a string."""
     inside, last = _complete_values(text, cut_is_error=False), _Found(None, 0, 0)
-    for tag in _TAG.finditer(text):
-        while last.end <= tag.start():
+    for found in mark.finditer(text):
+        while last.end <= found.start():
             last = next(inside, _Found(None, len(text), len(text) + 1))
-        if tag.start() < last.start:
-            yield tag
+        if found.start() < last.start:
+            yield found
+
+
+def _is_thinking_tag(tag: re.Match[str]) -> bool:
+    """Say whether a tag stands around thinking, by its name and its form."""
+    name = tag["name"].lower()
+    if tag[0][-1] != _PAIRS[tag[0][0]]:
+        return False
+    if tag[0][0] == "[":
+        return name in _BRACKETED and "|" not in tag["slash"]
+    return name in _WITHOUT_NAMES or _is_thinking_name(name)
+
+
+def _is_thinking_name(name: str) -> bool:
+    return name.lower() == "cot" or _THINKING.search(name) is not None
 
 
 def _closes(tag: re.Match[str]) -> bool:
-    if tag["number"]:
-        return tag["number"] == "5"
     name = tag["name"].lower()
+    if name in _WITHOUT_NAMES:
+        return _WITHOUT_NAMES[name]
     if name.startswith(("end_", "end-")):
         return True
-    return "/" in tag["mark"] or name.endswith(("_end", "-end"))
+    return "/" in tag["slash"] or name.endswith(("_end", "-end"))
 
 
 def _final_channel(text: str) -> str:
     """Give the text of the last channel called ``final``; all of it where there are no channels."""
     if _BARE_THINKING.match(text):
-        return _after_last(text, [*_BARE_FINAL.finditer(text)])
-    if not _CHANNEL.search(text):
+        return _after_last(text, [*_outside_values(_BARE_FINAL, text)])
+    if next(_outside_values(_CHANNEL, text), None) is None:
         return text
-    final = [*_FINAL.finditer(text)]
-    return _after_last(text, final or [*_THINKING_ENDS.finditer(text)])
+    final = [*_outside_values(_FINAL, text)]
+    return _after_last(text, final or [*_outside_values(_THINKING_ENDS, text)])
 
 
 def _after_last(text: str, marks: list[re.Match[str]]) -> str:
     """Give what follows the last of some marks, up to the end of its channel; nothing without one."""
     if not marks:
         return ""
-    begun = marks[-1].end()
-    end = _CHANNEL_ENDS.search(text, begun)
+    rest = text[marks[-1].end() :]
+    end = next(_outside_values(_CHANNEL_ENDS, rest), None)
     if end is None:
-        return text[begun:]
-    return text[begun : end.start()]
+        return rest
+    return rest[: end.start()]
 
 
 def _read_from_prose(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
@@ -188,8 +246,10 @@ def _read_from_prose(text: str, shape: type[BaseModel]) -> tuple[BaseModel | Non
         found = [*_complete_values(answer, cut_is_error=True)]
     except _UnreadableError as error:
         return None, str(error)
+    # An empty object may fit where all fields have defaults, and is mostly one of prose.
+    found = [each for each in found if each.value] or found
     first_fault = NO_OBJECT
-    for each in reversed(found):
+    for each in found[: -MOST_OBJECTS - 1 : -1]:  # the last ones, the last of them first
         value, fault = _fit_one(each.value, shape)
         if value is not None:
             return value, fault
@@ -231,33 +291,70 @@ def _complete_values(text: str, *, cut_is_error: bool) -> Iterator[_Found]:
 
 
 def _fit_one(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
-    """Fit a value, or the one that a wrapper around it holds."""
+    """Fit a value as it stands, else the one that a wrapper around it holds, else without extra keys.
+
+    What a call is called with comes first. Where a value without its extra keys fits, and another
+    one inside it too, neither is the answer.
+    """
+    for inner in _call_arguments(value, shape):
+        within, note = _fit_with_or_without_extras(inner, shape)
+        if within is not None:
+            return within, note
     fitting, fault = _fit(value, shape)
     if fitting is not None:
         return fitting, fault
-    opened, note = None, ""
-    for inner in _wrapped_values(value):
-        within, extra = _fit(inner, shape)
-        if within is None or within == opened:
-            continue
-        if opened is not None:
-            return None, fault  # which of them is the answer?
-        opened, note = within, extra
-    if opened is None:
+    wrapped = [*_wrapped_values(value)]
+    candidates = [_fit(inner, shape) for inner in wrapped]
+    opened = _only_fitting(candidates)
+    if opened is None and not _any_fitting(candidates):
+        candidates = [_fit_without_extras(inner, shape) for inner in wrapped]
+        opened = _only_fitting(candidates)
+    reduced = _fit_without_extras(value, shape)
+    if reduced[0] is None:
+        return opened or (None, fault)
+    if _any_fitting(candidates) and (opened is None or opened[0] != reduced[0]):
         return None, fault
-    return opened, note
+    return reduced
+
+
+def _any_fitting(candidates: list[tuple[BaseModel | None, str]]) -> bool:
+    return any(fitting is not None for fitting, _ in candidates)
+
+
+def _only_fitting(
+    candidates: list[tuple[BaseModel | None, str]],
+) -> tuple[BaseModel, str] | None:
+    """Give what fits, where it is one value: of several, which is the answer?"""
+    only: tuple[BaseModel, str] | None = None
+    for fitting, note in candidates:
+        if fitting is None:
+            continue
+        if only is not None and only[0] != fitting:
+            return None
+        only = only or (fitting, note)
+    return only
+
+
+def _call_arguments(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
+    """Give what a call is called with, where the shape has no such key itself."""
+    if not isinstance(value, dict) or value.keys().isdisjoint(_CALLED):
+        return
+    for name in _ARGUMENTS:
+        if name in value and name not in (_field_names(shape) or ()):
+            yield _object_in_string(value[name])
 
 
 def _wrapped_values(value: Any) -> Iterator[Any]:
     """Give the objects and lists inside a value; those written as a string are read.
 
     Of a list, only the one that is alone in it: of several, none is the answer. What a key calls
-    thinking or a draft is none.
+    thinking or a draft is none, nor is what is empty.
     """
-    if isinstance(value, dict):
+    if isinstance(value, dict) and len(value) <= MOST_WRAPPED:
         for name, inner in value.items():
-            if not _THINKING_KEY.fullmatch(name):
-                yield _object_in_string(inner)
+            read = _object_in_string(inner)
+            if read and not _is_thinking_name(name):
+                yield read
     elif isinstance(value, list) and len(value) == 1:
         yield value[0]
 
@@ -271,42 +368,77 @@ def _object_in_string(value: Any) -> Any:
 
 
 def _fit(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
-    """Fit a value as it stands, or without the keys that the shape forbids."""
+    """Fit a value as it stands."""
+    notes = set[str]()
     try:
-        fitting = _validate(value, shape)
+        fitting = _validate(value, shape, notes)
     except RecursionError:
         return None, TOO_DEEP
     except ValidationError as error:
-        fault = describe_first_fault(error)
-        faults = error.errors(include_input=False, include_url=False, include_context=False)
-    else:
-        # Where all fields have defaults, anything would fit.
-        if value and not _has_field(value, shape):
-            return None, NO_FIELD
-        return fitting, ""
-    kinds = {each["type"] for each in faults}
-    if kinds != {"extra_forbidden"} or not _has_field(value, shape):
-        return None, fault
-    for each in faults:
-        _remove(value, each["loc"])
-    with suppress(ValidationError):
-        return _validate(value, shape), EXTRA_KEYS
-    return None, fault
+        return None, describe_first_fault(error, shape)
+    # Where all fields have defaults, anything would fit.
+    if value and not _has_field(value, shape):
+        return None, NO_FIELD
+    return fitting, "; ".join(sorted(notes))
 
 
-def _validate(value: Any, shape: type[BaseModel]) -> BaseModel:
+def _fit_without_extras(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
+    """Fit a value without the keys that the shape forbids; one that has none of them does not fit so."""
+    reduced, notes = None, {EXTRA_KEYS}
+    try:
+        _validate(value, shape, set())
+    except RecursionError:
+        return None, TOO_DEEP
+    except ValidationError as error:
+        if _has_field(value, shape):
+            reduced = _without_extras(value, error)
+    if reduced is not None:
+        with suppress(ValidationError):
+            return _validate(reduced, shape, notes), "; ".join(sorted(notes))
+    return None, ""
+
+
+def _fit_with_or_without_extras(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
+    fitting, note = _fit(value, shape)
+    if fitting is None:
+        return _fit_without_extras(value, shape)
+    return fitting, note
+
+
+def _validate(value: Any, shape: type[BaseModel], notes: set[str]) -> BaseModel:
+    """Fit a value; what is left out of its lists is noted."""
     # As JSON, whose rules differ from those for Python's values; half of a character pair becomes
     # a question mark, as in what is sent.
     written = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-    return shape.model_validate_json(written)
+    return shape.model_validate_json(written, context=notes)
 
 
 def _has_field(value: Any, shape: type[BaseModel]) -> bool:
     """Say whether an object has a key of the shape; where the shape is no object, any value has."""
-    fields = shape.model_json_schema().get("properties")
+    fields = _field_names(shape)
     if fields is None:
         return True
-    return isinstance(value, dict) and not fields.keys().isdisjoint(value)
+    return isinstance(value, dict) and not fields.isdisjoint(value)
+
+
+@lru_cache(maxsize=64)
+def _field_names(shape: type[BaseModel]) -> frozenset[str] | None:
+    """Give the keys of a shape; ``None`` where it is no object."""
+    fields = shape.model_json_schema().get("properties")
+    if fields is None:
+        return None
+    return frozenset(fields)
+
+
+def _without_extras(value: Any, error: ValidationError) -> Any:
+    """Give a value without the keys that a shape forbids; ``None`` where that is not all that is wrong."""
+    faults = error.errors(include_input=False, include_url=False, include_context=False)
+    if {each["type"] for each in faults} != {"extra_forbidden"}:
+        return None
+    reduced = deepcopy(value)
+    for each in faults:
+        _remove(reduced, each["loc"])
+    return reduced
 
 
 def _remove(value: Any, place: tuple[int | str, ...]) -> None:

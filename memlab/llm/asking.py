@@ -222,23 +222,17 @@ def _ask_service(
 
 async def _ask_with_repair(client: Client, request: Request) -> Answer:
     """Ask once, and once more where the answer does not fit; whatever comes back, this raises nothing."""
-    service, begun, reply = client.service, time.monotonic(), Reply()
+    begun, reply, failure = time.monotonic(), Reply(), ""
     tokens, is_estimated = (0, 0), False
     try:
-        async with asyncio.timeout(client.longest_wait):
-            for _ in range(ATTEMPTS):
-                reply = await ask_attempt(client, request, reply, begun + client.longest_wait)
-                tokens = tokens[0] + reply.tokens[0], tokens[1] + reply.tokens[1]
-                is_estimated = is_estimated or reply.is_estimated
-                if reply.value is not None or reply.is_final:
-                    break
-        failure = f"{service}: {MISFIT} {request.shape.__name__} ({reply.fault})"
-        if reply.fault == NO_COMPLETION:
-            failure = str(client.error(reply.fault))
-        if reply.value is not None:
-            failure = ""
-    except TimeoutError:
-        failure = f"{service}: no answer within {client.longest_wait:g} s"
+        for _ in range(ATTEMPTS):
+            reply = await ask_attempt(client, request, reply, begun + client.longest_wait)
+            tokens = tokens[0] + reply.tokens[0], tokens[1] + reply.tokens[1]
+            is_estimated = is_estimated or reply.is_estimated
+            if reply.value is not None or reply.is_final:
+                break
+        if reply.value is None:
+            failure = str(client.error(_describe_misfit(reply, request)))
     except ModelError as error:
         failure = str(error)
     value = None if failure else reply.value
@@ -247,6 +241,12 @@ async def _ask_with_repair(client: Client, request: Request) -> Answer:
     if is_estimated:
         client.state_once("it does not count tokens; they are estimated by characters")
     return Answer(value, failure, tokens, time.monotonic() - begun, is_estimated)
+
+
+def _describe_misfit(reply: Reply, request: Request) -> str:
+    if reply.fault == NO_COMPLETION:
+        return reply.fault
+    return f"{MISFIT} {request.shape.__name__} ({reply.fault})"
 
 
 async def ask_attempt(client: Client, request: Request, before: Reply, until: float) -> Reply:

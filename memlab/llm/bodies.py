@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-_GZIP = b"\x1f\x8b"
+_GZIP, _STEP = b"\x1f\x8b", 16_384
+"""How a member begins; and bytes that are inflated at once."""
+_STREAM = (b":", b"data:", b"event:", b"id:", b"retry:")
 _PLAIN = ("", "identity", "utf-8")
 _ZLIB = ("gzip", "x-gzip", "deflate")
 
@@ -44,12 +46,17 @@ def first_object(value: Any) -> dict[str, Any]:
     return as_object(next(iter(as_list(value)), None))
 
 
+class DamagedError(ValueError):
+    """A compressed body arrived damaged or cut off; another attempt may bring it whole."""
+
+
 def decompress(body: bytes, encoding: str, limit: int) -> bytes:
     """Give a body as it was before it was compressed, up to a limit.
 
     :param encoding: the header ``Content-Encoding``; what begins like gzip is read as such without
         it.
-    :raises ValueError: for a body that is longer, is damaged, or is compressed otherwise.
+    :raises DamagedError: for a body that is damaged or cut off.
+    :raises ValueError: for a body that is longer, or is compressed otherwise.
 
     >>> import gzip
     >>> from memlab.llm.bodies import decompress
@@ -58,24 +65,35 @@ def decompress(body: bytes, encoding: str, limit: int) -> bytes:
     """
     encoding = encoding.strip().lower()
     if not body.startswith(_GZIP):
-        if encoding in _PLAIN or body.lstrip().startswith((b"{", b"[")):
+        if not body or encoding in _PLAIN or body.lstrip().startswith((b"{", b"[", *_STREAM)):
             return body
         if encoding not in _ZLIB:
             raise ValueError(
                 f"the answer is compressed as {encoding[:20]!r}, which was not asked for"
             )
     for bits in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):  # with a header, and deflate without one
-        inflating = zlib.decompressobj(bits)
-        try:
-            plain = inflating.decompress(body, limit + 1)
-        except zlib.error:
-            continue
-        if len(plain) > limit:
-            raise ValueError(f"the answer has more than {limit:,} bytes")
-        if not inflating.eof:
-            raise ValueError("the answer is compressed and cut off")
-        return plain
-    raise ValueError("the answer is compressed and damaged")
+        with suppress(zlib.error):
+            return _inflate(body, bits, limit)
+    raise DamagedError("the answer is compressed and damaged")
+
+
+def _inflate(body: bytes, bits: int, limit: int) -> bytes:
+    """Inflate a body and all members that follow the first; other bytes after one are padding."""
+    plain, member = bytearray(), zlib.decompressobj(bits)
+    for begun in range(0, len(body), _STEP):  # what a member leaves over is copied
+        rest = body[begun : begun + _STEP]
+        while rest:
+            if member.eof and not rest.startswith(_GZIP[:1]):
+                return bytes(plain)
+            if member.eof:
+                member = zlib.decompressobj(bits)
+            plain += member.decompress(rest, limit + 1 - len(plain))
+            if len(plain) > limit:
+                raise ValueError(f"the answer has more than {limit:,} bytes")
+            rest = member.unused_data
+    if not member.eof:
+        raise DamagedError("the answer is compressed and cut off")
+    return bytes(plain)
 
 
 def join_stream(body: bytes) -> bytes:
@@ -88,7 +106,7 @@ def join_stream(body: bytes) -> bytes:
     b'{"choices": [{"message": {"content": "a"}, "finish_reason": null}]}'
     """
     begun = body[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not begun.startswith((b":", b"data:", b"event:", b"id:", b"retry:")):
+    if not begun.startswith(_STREAM):
         return body
     # Not at other line separators, which may stand within a JSON string.
     lines = re.split("\r\n|\n|\r", body.decode("utf-8", "replace"))

@@ -13,6 +13,7 @@ import ssl
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -20,9 +21,23 @@ import httpx
 from anyio.from_thread import start_blocking_portal
 
 from memlab.errors import ModelError
-from memlab.llm.bodies import decompress, join_stream
-from memlab.llm.faults import Fault, RefusedError, read_fault
-from memlab.llm.habits import adapt_body, describe_replacements, find_replacements, habits_of
+from memlab.llm.bodies import DamagedError, decompress, join_stream
+from memlab.llm.faults import (
+    FAILURES,
+    LASTING,
+    SCHEMA_REFUSED,
+    Fault,
+    RefusedError,
+    one_line,
+    read_fault,
+)
+from memlab.llm.habits import (
+    SCHEMA,
+    adapt_body,
+    describe_replacements,
+    find_replacements,
+    habits_of,
+)
 from memlab.llm.pauses import requested_pause
 from memlab.llm.service import Service
 
@@ -47,8 +62,7 @@ class Client:
     """
 
     def __init__(self, service: Service, *, limit: int) -> None:
-        if not service.base_url.lower().startswith(("http://", "https://")):
-            raise ModelError(f"{service}: base_url is no address; expected http://… or https://…")
+        self._url = _read_address(service)
         self.service, self._limit, self.key = service, limit, _read_key(service)
         self.habits = habits_of(service)
         self.longest_wait = service.timeout * (service.max_retries + ATTEMPTS)
@@ -73,82 +87,129 @@ class Client:
         path: str,
         make_body: Callable[[Mapping[str, str]], dict[str, Any]],
         *,
-        until: float | None = None,
+        until: float,
     ) -> bytes:
         """Post a request without what the service does not take; what helped once is remembered.
 
         :param make_body: given :attr:`replaced`, gives the request.
-        :raises ModelError: see :meth:`post`.
+        :param until: the end of all attempts, as of :func:`time.monotonic`.
+        :raises RefusedError: when another request in its place may be answered.
+        :raises ModelError: when there is no answer after the retries of the service; says why, and
+            may quote the server.
+        """
+        try:
+            async with asyncio.timeout(max(0.0, until - time.monotonic())):
+                return await self._post_adapted(path, make_body, until)
+        except TimeoutError:
+            raise self.error(f"no answer within {self.longest_wait:g} s") from None
+
+    async def _post_adapted(
+        self, path: str, make_body: Callable[[Mapping[str, str]], dict[str, Any]], until: float
+    ) -> bytes:
+        """Post a request, and others in its place while the server names what it does not take.
+
+        A schema that is not named is guessed to be why a request is refused. As the server may have
+        failed for a moment, the same request goes once more before that.
         """
         found, faults = dict[str, str](), dict[str, str]()
+        is_repeated, is_guessed = False, False
         while True:
             replaced = self.replaced | found
             body = adapt_body(make_body(replaced), replaced)
             try:
-                answer = await self.post(path, body, until=until)
+                answer, n_attempts = await self._post(path, body, until)
             except RefusedError as refused:
-                more = find_replacements(refused.fault, body)
+                more, status = refused.replaced, refused.fault.status
+                is_guess = not more and SCHEMA in body and status in SCHEMA_REFUSED
+                if is_guess and not is_repeated and refused.pause < until - time.monotonic():
+                    is_repeated = True
+                    await asyncio.sleep(refused.pause)
+                    continue
+                if is_guess:
+                    more, is_guessed = {SCHEMA: ""}, True
                 if not more:
+                    if is_guessed and status in LASTING:
+                        self._is_down = True  # what was left out is not why it fails
                     raise
+                is_repeated = False
                 found |= more
                 reason = f"HTTP {refused.fault.status}: {refused.fault.message}"
-                faults |= dict.fromkeys(more, self._shorten(reason, 160))
+                faults |= dict.fromkeys(more, one_line(reason, 160, key=self.key))
             except ModelError:
-                if found:
-                    self._is_down = True  # what was left out is not why it fails
+                self._is_down = self._is_down or is_guessed
                 raise
             else:
-                if found.keys() - self.habits.replaced.keys():
-                    self.state_once(f"from here on {describe_replacements(found, faults)}")
-                self.habits.replaced |= found
-                self.habits.is_known = True
-                self._is_down = False
+                if is_guessed and n_attempts > 1:
+                    del found[SCHEMA]  # the server failed without it too
+                self._remember(found, faults)
                 return answer
 
-    async def post(self, path: str, body: dict[str, Any], *, until: float | None = None) -> bytes:
+    def _remember(self, found: Mapping[str, str], faults: Mapping[str, str]) -> None:
+        """Remember what a request that was answered went without."""
+        if found.keys() - self.habits.replaced.keys():
+            self.state_once(f"from here on {describe_replacements(found, faults)}")
+        self.habits.replaced |= found
+        self.habits.is_known = True
+        self._is_down = False
+
+    async def _post(self, path: str, body: dict[str, Any], until: float) -> tuple[bytes, int]:
         """Post JSON and give the bytes of the answer; what has no UTF-8 is sent as a question mark.
 
-        :param until: the end of all attempts, as of :func:`time.monotonic`.
-        :raises RefusedError: when another request in its place may be answered.
-        :raises ModelError: when there is none after the retries of the service; says why, and may
-            quote the server.
+        :returns: the answer, and which attempt brought it, counted from 1.
         """
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        if until is None:
-            until = time.monotonic() + self.longest_wait
         failure = ""
         for attempt in range(self.service.max_retries + 1):
-            pause = min(0.5 * 2**attempt, _LONGEST_PAUSE)
+            pause, asked = min(0.5 * 2**attempt, _LONGEST_PAUSE), None
             try:
                 async with asyncio.timeout(self.service.timeout):
                     response, answer = await self._attempt(path, content)
             except TimeoutError:
                 failure = f"no whole answer within {self.service.timeout:g} s"
-            except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            except DamagedError as error:
+                failure = str(error)
+            except (httpx.HTTPError, OSError, ValueError) as error:
                 failure = f"{type(error).__name__}: {error}"
             else:
                 fault = read_fault(response.status_code, answer)
                 if fault is None:
-                    return answer
+                    return answer, attempt + 1
                 failure = _describe_fault(response.status_code, fault)
-                is_outage = self._is_down and fault.status >= 500
-                if fault.is_refusal_of(body) and not is_outage:
-                    raise RefusedError(str(self.error(failure)), fault)
+                asked = requested_pause(response.headers, fault.message, status=fault.status)
+                pause = asked or pause
+                self._raise_refusal(failure, fault, body, pause)
                 if not fault.is_passing:
                     break
-                pause = requested_pause(response.headers, fault.message) or pause
-                if pause > until - time.monotonic():
+            if pause > until - time.monotonic():
+                if asked:
                     failure += (
-                        f" (to be asked again after {pause:.0f} s, which is past the deadline)"
+                        f" (to be asked again after {asked:.0f} s, which is past the deadline)"
                     )
-                    break
+                break
             if attempt < self.service.max_retries:
                 await asyncio.sleep(pause)
         raise self.error(failure)
 
+    def _raise_refusal(
+        self, failure: str, fault: Fault, body: Mapping[str, Any], pause: float
+    ) -> None:
+        """Raise where another request may be answered in place of this one."""
+        named = find_replacements(fault, body)
+        is_refusal = fault.is_refusal
+        if fault.status in FAILURES:
+            is_refusal = bool(named) or SCHEMA in body
+        if self._is_down and fault.status in LASTING and not named:
+            return
+        if is_refusal:
+            if not fault.is_passing:
+                pause = 0.0
+            raise RefusedError(str(self.error(failure)), fault, named, pause)
+
     async def _attempt(self, path: str, content: bytes) -> tuple[httpx.Response, bytes]:
         """Read one answer whole, without compression, and as one where it came as a stream."""
-        url = self.service.base_url.rstrip("/") + path
+        place, mark, query = self._url.raw_path.partition(b"?")
+        raw_path = place.rstrip(b"/") + path.encode() + mark + query
+        url = self._url.copy_with(raw_path=raw_path)
         request = httpx.Request("POST", url, headers=self._headers, content=content)
         response = await self._transport.handle_async_request(request)
         try:
@@ -160,34 +221,34 @@ class Client:
             async for part in response.aiter_raw():
                 body += part
                 if len(body) > self._limit:
-                    raise self.error(f"the answer has more than {self._limit:,} bytes")
+                    break
         finally:
             await response.aclose()
+        return response, self._plain_body(response, bytes(body))
+
+    def _plain_body(self, response: httpx.Response, body: bytes) -> bytes:
+        """Give a body as it was before it was compressed; of a failure, nothing where it cannot be read."""
         encoding = response.headers.get("content-encoding", "")
         try:
-            plain = decompress(bytes(body), encoding, self._limit)
+            if len(body) > self._limit:
+                raise ValueError(f"the answer has more than {self._limit:,} bytes")
+            return join_stream(decompress(body, encoding, self._limit))
         except ValueError as error:
+            if not response.is_success:
+                return b""  # its status says enough
+            if isinstance(error, DamagedError):
+                raise
             raise self.error(str(error)) from None
-        return response, join_stream(plain)
 
     def error(self, failure: str) -> ModelError:
         """Say in one line what failed; a server may echo anything."""
-        return ModelError(f"{self.service}: {self._shorten(failure, 400)}")
+        return ModelError(f"{self.service}: {one_line(failure, 400, key=self.key)}")
 
     def state_once(self, sentence: str) -> None:
         """Have a sentence about the service stated after :meth:`run`, once in the process."""
         if sentence not in self.habits.stated:
             self.habits.stated.add(sentence)
             self._notes.append(f"{self.service}: {sentence}")
-
-    def _shorten(self, text: str, length: int) -> str:
-        """Write a text in one line, the key taken out first."""
-        if self.key:
-            text = text.replace(self.key, "***")
-        shown = " ".join(text.split())
-        if len(shown) > length:
-            return shown[: length - 1] + "…"
-        return shown
 
     def run(self, function: Callable[[], Awaitable[Result]]) -> Result:
         """Run a coroutine function that posts to its end, and close the connection.
@@ -207,6 +268,14 @@ class Client:
             for note in self._notes:
                 warnings.warn(note, stacklevel=4)
             self._notes.clear()
+
+
+def _read_address(service: Service) -> httpx.URL:
+    with suppress(httpx.InvalidURL):
+        address = httpx.URL(service.base_url)
+        if address.scheme in ("http", "https") and address.host:
+            return address
+    raise ModelError(f"{service}: base_url is no address; expected http://… or https://…")
 
 
 def _read_key(service: Service) -> str:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from memlab.llm.answer_reader import ONLY_THINKING, read_answer, strip_thinking
-from memlab.llm.bodies import as_object, first_object, parse_json
+from memlab.llm.bodies import as_list, as_object, first_object, parse_json
+from memlab.llm.faults import one_line
 from memlab.llm.spending import CHARS
 
 CUT = "cut at the longest output: raise max_output"
@@ -18,6 +19,8 @@ TOOL_CALL = "it called a tool instead of giving an answer"
 BROKEN_OFF = "the server broke it off"
 EMPTY = "the answer is empty"
 NO_CHOICE = "no choice is in it"
+KEY_MASKED = "the key that its answers repeat stands as *** in them"
+KEY_REPEATED = "it repeats the key of the service, and does not fit without it"
 NO_COMPLETION = "the server sent no JSON: is base_url the address up to and including /v1?"
 
 _CUT = ("length", "max_tokens", "max_output_tokens", "model_length")
@@ -52,7 +55,7 @@ _WRITTEN = (
 _SHORTEST_SECRET = (
     12  # characters: what is shorter, such as "ollama", is a word that an answer may hold
 )
-_SHOWN_REFUSAL = 120
+_SHOWN_REFUSAL, _SHOWN_FAULT = 120, 300
 
 
 class Reply(NamedTuple):
@@ -81,7 +84,7 @@ def read_completion(
     """Read a completion.
 
     :param key: of the service. An answer that repeats it would carry it into recordings and stores:
-        it becomes ``***``.
+        it becomes ``***``, there and in what is wrong.
     :param sent_chars: of the messages that were sent, for an estimate where the server does not
         count.
 
@@ -106,12 +109,13 @@ def read_completion(
     if not message:
         return reply._replace(fault=NO_CHOICE)
     fault, is_final = _ending(choice, message, answer, thought)
-    if fault:
-        return reply._replace(fault=_without_key(fault, key), is_final=is_final)
-    value, fault = read_answer(text, shape)
+    value: BaseModel | None = None
+    if not fault:
+        value, fault = read_answer(text, shape)
     if value is not None:
-        value = _answer_without_key(value, key)
-    return reply._replace(value=value, fault=fault)
+        value, fault = _answer_without_key(value, fault, key)
+    shown = one_line(fault, _SHOWN_FAULT, key=key)
+    return reply._replace(value=value, fault=shown, is_final=is_final)
 
 
 def _message(choice: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,8 +161,9 @@ def _ending(
         return BROKEN_OFF, False
     if text.strip():
         return "", False
-    if isinstance(message.get("refusal"), str):
-        return f"the model refused: {message['refusal'][:_SHOWN_REFUSAL]}", True
+    refusal = _refusal(message)
+    if refusal:
+        return f"the model refused: {refusal[:_SHOWN_REFUSAL]}", True
     called = message.get("tool_calls") or message.get("function_call")
     if called or finish in _CALLED:
         return TOOL_CALL, False
@@ -167,22 +172,26 @@ def _ending(
     return EMPTY, False
 
 
-def _without_key(text: str, key: str) -> str:
-    shown = " ".join(text.split())
-    if key:
-        return shown.replace(key, "***")
-    return shown
+def _refusal(message: Mapping[str, Any]) -> str:
+    """Give what a model says that refuses, in a field of its own or in a part; empty where it does not."""
+    for each in (message, *map(as_object, as_list(message.get("content")))):
+        refusal = each.get("refusal")
+        if isinstance(refusal, str) and refusal.strip():
+            return refusal
+    return ""
 
 
-def _answer_without_key(value: BaseModel, key: str) -> BaseModel | None:
+def _answer_without_key(value: BaseModel, note: str, key: str) -> tuple[BaseModel | None, str]:
     """Take a key out of an answer; where it does not fit without, there is none."""
     if len(key) < _SHORTEST_SECRET:
-        return value
+        return value, note
     secret, written = json.dumps(key, ensure_ascii=False)[1:-1], value.model_dump_json()
     if secret not in written:
-        return value
+        return value, note
     without, _ = read_answer(written.replace(secret, "***"), type(value))
-    return without
+    if without is None:
+        return None, KEY_REPEATED
+    return without, "; ".join(filter(None, (note, KEY_MASKED)))
 
 
 def _count_tokens(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -96,6 +97,7 @@ def embed_texts(
 async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
     """Embed the first of at least one text, as many as the service takes at once."""
     service, refused = client.service, ""
+    until = time.monotonic() + client.longest_wait
     batch = min(client.habits.batch or service.batch, service.batch, len(texts))
     while True:
         sent = [*texts[:batch]]
@@ -105,7 +107,7 @@ async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
             return {"model": service.model, "input": sent, "encoding_format": "float"}
 
         try:
-            answer = await client.post_adapted("/embeddings", make_body)
+            answer = await client.post_adapted("/embeddings", make_body, until=until)
         except RefusedError as error:
             fewer = _smaller_batch(error.fault, batch)
             if fewer == batch:
@@ -156,7 +158,7 @@ def _read_vectors(body: bytes, n: int) -> np.ndarray:
     try:
         rows = _Vectors.model_validate_json(body).data
     except ValidationError as error:
-        raise ValueError(describe_first_fault(error)) from None
+        raise ValueError(describe_first_fault(error, _Vectors)) from None
     order = [i if row.index is None else row.index for i, row in enumerate(rows)]
     if sorted(order) != list(range(n)) or len({len(row.embedding) for row in rows}) > 1:
         raise ValueError(f"{len(rows)} vectors with indexes {order[:8]}; expected {n} of one width")

@@ -6,21 +6,41 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from memlab.errors import ModelError
 from memlab.llm.bodies import as_object, first_object, parse_json
 
-RATE_LIMITED, UNAVAILABLE, BAD_REQUEST = 429, 503, 400
+RATE_LIMITED, UNAVAILABLE, FAILED, BAD_REQUEST, NOT_FOUND = 429, 503, 500, 400, 404
+UNPROCESSABLE = 422
 PASSING = (408, 409, RATE_LIMITED)
 ADAPTABLE = frozenset(range(400, 500)) - {401, 402, 403, *PASSING}
 """Statuses of 4xx after which the same request may help later; and, at once, another one."""
+FAILURES = (FAILED, 501)
+"""Statuses of a server that fails, or refuses something so."""
+LASTING = (NOT_FOUND, *FAILURES)
+"""Statuses of a server that may fail whatever it is asked."""
+SCHEMA_REFUSED = (BAD_REQUEST, UNPROCESSABLE, *LASTING)
+"""Statuses with which some servers refuse a schema without naming it."""
 
-_LIMITED = re.compile(r"rate.?limit|too many requests|quota", re.IGNORECASE)
+_LIMITED = re.compile(r"rate.?limit|too many requests|quota|resource.?exhausted", re.IGNORECASE)
 _LATER = re.compile(
-    r"overload|unavailable|try again|capacity|timed? ?out|temporar",
+    r"overload|unavailable|try again|capacity|timed? ?out|temporar|deadline.?exceeded",
+    re.IGNORECASE,
+)
+_FAILED = re.compile(
+    r"(?:internal|server)[ _]?(?:server[ _]?)?error|server had an error|api error|internal$",
+    re.IGNORECASE,
+)
+_TOO_LARGE = re.compile(
+    r"too (?:large|long|many|high|big)|at most|exceed|maximum|context|greater than|less than",
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(
+    r"content.?(?:filter|management|policy)|(?:was|were|been) (?:filtered|flagged)|moderation",
     re.IGNORECASE,
 )
 _UNKNOWN = re.compile(
@@ -34,7 +54,7 @@ _UNKNOWN = re.compile(
 _ANSWERING = ("choices", "data")
 """What an answer has, of a question and of texts to embed."""
 
-_SHOWN_BYTES, _READ_CHARS = 4_000, 20_000
+_SHOWN_CHARS, _READ_CHARS = 4_000, 20_000
 
 
 @dataclass(frozen=True)
@@ -55,25 +75,62 @@ class Fault:
         """Whether the same request may be answered later."""
         return self.status >= 500 or self.status in PASSING
 
-    def is_refusal_of(self, body: Mapping[str, Any]) -> bool:
-        """Whether another request in its place may be answered; 500 is how some refuse a schema."""
-        if self.status in (500, 501):
-            return "response_format" in body
-        return self.status in ADAPTABLE
+    @property
+    def is_refusal(self) -> bool:
+        """Whether another request in its place may be answered; not where a filter withholds what was asked."""
+        return self.status in ADAPTABLE and not _FILTERED.search(self.message)
 
 
 class RefusedError(ModelError):
-    """A server refused a request as it stands."""
+    """A server refused a request as it stands.
 
-    def __init__(self, message: str, fault: Fault) -> None:
+    :param replaced: what it names as not taken; see :func:`memlab.llm.habits.find_replacements`.
+    :param pause: seconds after which the same request may be answered; 0 where it may be at once.
+    """
+
+    def __init__(
+        self, message: str, fault: Fault, replaced: Mapping[str, str], pause: float
+    ) -> None:
         super().__init__(message)
         self.fault = fault
+        self.replaced = replaced
+        self.pause = pause
 
 
-def describe_first_fault(error: ValidationError) -> str:
-    """Say what the first fault is and where, never the input itself: it may echo the request with its key."""
+def describe_first_fault(error: ValidationError, shape: type[BaseModel]) -> str:
+    """Say what the first fault is and where, never the input itself: it may echo the request with its key.
+
+    Keys that the shape does not name are input too, and left out.
+    """
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+    known = _all_keys(shape)
+    place = [str(step) for step in first["loc"] if isinstance(step, int) or step in known]
+    return ": ".join(filter(None, (".".join(place), first["msg"])))
+
+
+@lru_cache(maxsize=64)
+def _all_keys(shape: type[BaseModel]) -> frozenset[str]:
+    """Give the keys of a shape and of all shapes within it."""
+    schema = shape.model_json_schema()
+    names = set(schema.get("properties", ()))
+    for inner in schema.get("$defs", {}).values():
+        names.update(inner.get("properties", ()))
+    return frozenset(names)
+
+
+def one_line(text: str, length: int, *, key: str = "") -> str:
+    """Write a text in one line of at most so many characters, a key taken out first.
+
+    >>> from memlab.llm.faults import one_line
+    >>> one_line("sk-1 is\\nno key of ours", 12, key="sk-1")
+    '*** is no k…'
+    """
+    for written in {key, json.dumps(key)[1:-1]} - {""}:
+        text = text.replace(written, "***")
+    shown = " ".join(text.split())
+    if len(shown) > length:
+        return shown[: length - 1] + "…"
+    return shown
 
 
 def read_fault(status: int, body: bytes) -> Fault | None:
@@ -87,6 +144,8 @@ def read_fault(status: int, body: bytes) -> Fault | None:
     answered = 200 <= status < 300
     if answered and _looks_like_answer(body):
         return None
+    if answered and not body.strip():
+        return Fault(UNAVAILABLE, "the body is empty")
     try:
         said = parse_json(body)
     except ValueError:
@@ -99,7 +158,7 @@ def read_fault(status: int, body: bytes) -> Fault | None:
         message = _message(error) or "no reason is given"
         return Fault(_inner_status(error, message), message, _named_fields(error))
     error = as_object(said).get("error", said)
-    message = _message(error) or body[:_SHOWN_BYTES].decode("utf-8", "replace")
+    message = _message(error) or _squeezed(body.decode("utf-8", "replace"))[:_SHOWN_CHARS]
     return Fault(status, message, _named_fields(said))
 
 
@@ -114,6 +173,8 @@ def _error_inside(said: Any) -> Any:
     """Give the error of an answer whose status says that all is well, or of its first choice."""
     answer = as_object(said)
     error = answer.get("error") or first_object(answer.get("choices")).get("error")
+    if isinstance(error, dict) and not any(error.values()):
+        error = None  # some write one without anything in it beside an answer
     if not error and answer.keys().isdisjoint(_ANSWERING):
         return _message(answer)
     return error
@@ -123,14 +184,19 @@ def _message(error: Any) -> str:
     """Give the words of an error, which stand in various places and depths."""
     for _ in range(4):
         if isinstance(error, str):
-            return error[:_READ_CHARS]
+            return _squeezed(error)[:_READ_CHARS]
         if isinstance(error, list):
-            return json.dumps(error, ensure_ascii=False)[:_SHOWN_BYTES]
+            return _squeezed(json.dumps(error, ensure_ascii=False))[:_SHOWN_CHARS]
         inner = as_object(error)
         error = ""
         for name in ("msg", "detail", "error", "message"):
             error = inner.get(name) or error
     return ""
+
+
+def _squeezed(text: str) -> str:
+    """Write a text in one line before it is cut, so that no cut falls within what is shown: it may be a key."""
+    return " ".join(text.split())
 
 
 def _inner_status(error: Any, message: str) -> int:
@@ -140,11 +206,13 @@ def _inner_status(error: Any, message: str) -> int:
         code = str(as_object(error).get(name, ""))
         if re.fullmatch("[45][0-9]{2}", code):
             return int(code)
-        said += " " + code.replace("_", " ")
+        said = f"{said} {code.replace('_', ' ')}".rstrip()
     if _LIMITED.search(said):
         return RATE_LIMITED
     if _LATER.search(said):
         return UNAVAILABLE
+    if _FAILED.search(said):
+        return FAILED
     return BAD_REQUEST
 
 
@@ -202,7 +270,7 @@ def refused_parameters(fault: Fault, body: Mapping[str, Any], names: Iterable[st
     found = in_fields or by_words
     if not found and len(echoed) == 1:
         found = echoed
-    if _UNKNOWN.search(message):
+    if _UNKNOWN.search(message) and not _TOO_LARGE.search(message):
         return found
     return [name for name in found if name not in ("max_tokens", "max_completion_tokens")]
 
@@ -214,5 +282,6 @@ def _is_named(name: str, message: str) -> bool:
 def _is_echoed(name: str, value: Any, message: str) -> bool:
     """Say whether a parameter stands in a message only with its value, as in a repeated request."""
     written = re.escape(json.dumps(value))
-    rest = re.sub(rf"(?<!\w){name}[\"']?\s*[:=]\s*{written}", "", message)
+    # An object may be written in many ways: how it begins is enough.
+    rest = re.sub(rf"(?<!\w){name}\\*[\"']?\s*[:=]\s*(?:{written}|[{{\[])", "", message)
     return rest != message and not _is_named(name, rest)

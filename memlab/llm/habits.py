@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memlab.llm.faults import Fault, refused_parameters
@@ -18,6 +19,8 @@ _SYSTEM_REFUSED = re.compile(
     r"|(?:unsupported|unknown|invalid).{0,20}role\W{1,3}system",
     re.IGNORECASE | re.DOTALL,
 )
+_SHORTEST_ECHO = 20
+"""Characters of a question that are known again; fewer may be a word of the server's own."""
 SCHEMA, LONGEST, LONGEST_NOW = "response_format", "max_tokens", "max_completion_tokens"
 
 
@@ -70,20 +73,36 @@ def adapt_body(body: Mapping[str, Any], replaced: Mapping[str, str]) -> dict[str
 
 
 def find_replacements(fault: Fault, body: Mapping[str, Any]) -> dict[str, str]:
-    """Give what to leave out of a request that was refused, or to replace.
+    """Give what a server names, in a refusal, as what to leave out of the request, or to replace.
 
-    It is nothing where nothing would help. Where the server names no parameter, the schema is left out.
+    >>> from memlab.llm.faults import Fault
+    >>> from memlab.llm.habits import find_replacements
+    >>> find_replacements(Fault(400, "Unknown name 'seed'"), {"seed": 0})
+    {'seed': ''}
+    >>> find_replacements(Fault(500, "Internal Server Error"), {"seed": 0})
+    {}
     """
+    fault = replace(fault, message=_without_echo(fault.message, body))
     roles = {message["role"] for message in body.get("messages", ())}
     if "system" in roles and _SYSTEM_REFUSED.search(fault.message):
         return {SYSTEM: ""}
     names = refused_parameters(fault, body, (*PARAMETERS, LONGEST_NOW))
-    if not names and SCHEMA in body:
-        names = [SCHEMA]
     found = dict.fromkeys(names, "")
     if LONGEST in found and LONGEST_NOW in fault.message:
         found[LONGEST] = LONGEST_NOW
     return found
+
+
+def _without_echo(message: str, body: Mapping[str, Any]) -> str:
+    """Take what was asked out of what a server says: "seed" is a word of gardeners too."""
+    for asked in body.get("messages", ()):
+        content = asked["content"]
+        escaped = json.dumps(content)[1:-1], json.dumps(content, ensure_ascii=False)[1:-1]
+        for written in (content, *escaped):
+            echo = " ".join(written.split())  # as a fault's message is
+            if len(echo) >= _SHORTEST_ECHO:
+                message = message.replace(echo, "")
+    return message
 
 
 def describe_replacements(replaced: Mapping[str, str], faults: Mapping[str, str]) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import get_args
 
+from memlab.config import FILE, Parameter, settings
 from memlab.errors import ModelError
 
 RECORDED = "recorded"
 """What stands for a service where only recorded answers are read."""
 
-PARAMETERS = ("temperature", "seed", "max_tokens", "response_format", "encoding_format")
+PARAMETERS: tuple[str, ...] = get_args(Parameter)
 """What can be left out of a request; all that is sent beside the model and what is asked."""
 
 
@@ -73,8 +75,6 @@ def configured_service(name: str) -> Service:
 
     :raises ModelError: when there is none of that name; says what to write.
     """
-    from memlab.config import FILE, settings
-
     services = settings()[0].llm.services
     if name in services:
         return Service(name, **services[name].model_dump())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
@@ -14,6 +14,8 @@ from pydantic import BaseModel, Field
 from memlab.llm import fitting_items
 from memlab.llm.answer_reader import (
     EXTRA_KEYS,
+    FURTHER_ITEMS,
+    MISFITTING_ITEMS,
     NO_FIELD,
     NO_OBJECT,
     ONLY_THINKING,
@@ -170,6 +172,9 @@ def test_where_all_has_defaults_not_anything_is_the_answer() -> None:
     assert read_answer('{"n": 3} and {"confidence": 1}', Relaxed) == (Relaxed(n=3), "")
     assert read_answer('{"confidence": 1}', Relaxed) == (None, NO_FIELD)
     assert read_answer("{}", Relaxed) == (Relaxed(), "")
+    assert read_answer("None: {}", Relaxed) == (Relaxed(), "")
+    assert read_answer('{"n": 3}. Had there been none: {}', Relaxed) == (Relaxed(n=3), "")
+    assert read_answer('{"result": {"n": 3}, "meta": {}}', Relaxed) == (Relaxed(n=3), "")
 
 
 def test_half_a_character_and_a_tag_within_a_string_are_text() -> None:
@@ -180,12 +185,117 @@ def test_half_a_character_and_a_tag_within_a_string_are_text() -> None:
 
 
 def test_items_that_do_not_fit_are_left_out_up_to_a_bound() -> None:
-    from typing import Annotated
-
     class Few(BaseModel):
         points: Annotated[list[int], fitting_items(2)]
 
-    assert read_answer('{"points": [1, "x", 2, 3]}', Few) == (Few(points=[1, 2]), "")
+    assert read_answer('{"points": [1, 2]}', Few) == (Few(points=[1, 2]), "")
+    assert read_answer('{"points": [1, "x", 2]}', Few) == (Few(points=[1, 2]), MISFITTING_ITEMS)
+    value, note = read_answer('{"points": [1, "x", 2, 3]}', Few)
+    assert value == Few(points=[1, 2])
+    assert note == f"{FURTHER_ITEMS}; {MISFITTING_ITEMS}"
+    assert Few.model_validate_json('{"points": [1, "x", 2, 3]}') == value
+
+
+def test_items_with_keys_that_were_not_asked_for_are_kept_without_them() -> None:
+    class Verdicts(BaseModel, extra="forbid"):
+        verdicts: Annotated[list[Verdict], Field(max_length=5), fitting_items(5)]
+
+    right, more = json.loads(RIGHT), json.loads(RIGHT) | {"confidence": 0.9}
+    for listed in ([right, more, right], [more, more, more]):
+        value, note = read_answer(json.dumps({"verdicts": listed}), Verdicts)
+        assert value == Verdicts(verdicts=[VALUE] * 3)
+        assert note == EXTRA_KEYS
+    value, note = read_answer(json.dumps({"verdicts": [more, {"confidence": 1}]}), Verdicts)
+    assert value == Verdicts(verdicts=[VALUE])
+    assert note == f"{MISFITTING_ITEMS}; {EXTRA_KEYS}"
+
+    class Outer(BaseModel, extra="forbid"):
+        parts: Annotated[list[Verdicts], fitting_items(2)]
+
+    value, note = read_answer(json.dumps({"parts": [{"verdicts": [more], "n": 1}]}), Outer)
+    assert value == Outer(parts=[Verdicts(verdicts=[VALUE])])
+    assert note == EXTRA_KEYS
+
+
+class Named(BaseModel, extra="forbid"):
+    name: str
+
+
+class NamedLoosely(BaseModel):
+    name: str
+
+
+BLUE = {"name": "blue"}
+CALLS = {
+    "arguments": {"name": "Named", "arguments": BLUE},
+    "parameters": {"name": "Named", "parameters": BLUE},
+    "arguments as text": {"name": "Named", "arguments": json.dumps(BLUE)},
+    "input": {"type": "tool_use", "name": "Named", "input": BLUE},
+    "arguments first": {"arguments": BLUE, "name": "Named"},
+}
+"""Calls whose name would fit too."""
+
+
+@pytest.mark.parametrize("case", CALLS)
+@pytest.mark.parametrize("shape", [Named, NamedLoosely])
+def test_a_call_is_no_answer_of_its_own(case: str, shape: type[BaseModel]) -> None:
+    assert read_answer(json.dumps(CALLS[case]), shape) == (shape(**BLUE), "")
+
+
+def test_a_shape_with_the_keys_of_a_call_is_read_as_it_is() -> None:
+    class Call(BaseModel):
+        name: str
+        arguments: dict[str, str]
+
+    called = {"name": "f", "arguments": {"name": "g", "arguments": {}}}
+    wanted = Call(name="f", arguments={})
+    assert read_answer(json.dumps({**called, "arguments": {}}), Call) == (wanted, "")
+
+
+def test_extra_keys_are_left_out_after_all_else_and_of_one_value_only() -> None:
+    more = json.loads(RIGHT) | {"x": {"n": 1}}
+    assert read_answer(json.dumps(more), Verdict) == (VALUE, EXTRA_KEYS)
+    rival = json.loads(RIGHT) | {"alternative": json.loads(WRONG)}
+    assert read_answer(json.dumps(rival), Verdict) == (None, "Extra inputs are not permitted")
+    same = json.loads(RIGHT) | {"copy": json.loads(RIGHT)}
+    assert read_answer(json.dumps(same), Verdict) == (VALUE, EXTRA_KEYS)
+    draft = json.loads(RIGHT) | {"draft": json.loads(WRONG)}
+    assert read_answer(json.dumps(draft), Verdict) == (VALUE, EXTRA_KEYS)
+
+
+MARKS = ("<channel>", "<|channel|>", "<|channel|>final", "<|end|>", "<|return|>", "<channel|>",
+         "assistantfinal", "</think>", "<think>", "[THINK]", "<unused95>")  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_mark_within_a_string_is_text(mark: str) -> None:
+    written = json.dumps({"verdict": "right", "why": f"the {mark} of it"})
+    wanted = Verdict(verdict="right", why=f"the {mark} of it")
+    assert strip_thinking(written) == written
+    analysis = f"<|channel|>analysis<|message|>need {{x}} {WRONG}<|end|>"
+    for text in (
+        written,
+        f"\n {written}\n",
+        f"```json\n{written}\n```",
+        f"Here: {written} [1]",
+        f"<think>{WRONG}</think>{written}",
+        f"{analysis}<|start|>assistant<|channel|>final<|message|>{written}<|return|>",
+        f"<|channel>thought\n{WRONG}<channel|>{written}",
+        f"analysisWe need {WRONG}.assistantfinal{written}",
+    ):
+        assert read_answer(text, Verdict) == (wanted, "")
+
+
+def test_a_channel_needs_its_bars() -> None:
+    assert read_answer(f"The <channel> of it: {RIGHT}", Verdict) == (VALUE, "")
+    assert read_answer(f"<channel>final {RIGHT}", Verdict) == (VALUE, "")
+
+
+def test_a_fault_names_no_key_that_the_model_wrote() -> None:
+    class Counts(BaseModel):
+        counts: dict[str, int]
+
+    assert read_answer('{"counts": {"sk-secret": "many"}}', Counts)[1].startswith("counts: Input")
 
 
 PIECES = st.one_of(
@@ -276,8 +386,18 @@ def test_an_object_is_read_whatever_its_strings_hold(why: str, other: Any) -> No
         ("{" + " " * 900) * 1_000,
         ("<" + "a" * 900) * 1_000,
         "analysisW" + ("assistant" + " " * 900) * 1_000,
+        "<" + "think" * 180_000,
+        '{"' + "think" * 180_000 + '!": 1}',
+        "<think" * 160_000,
+        "[think" * 160_000,
+        "◁a " * 300_000,
+        "<a " * 300_000,
+        "{} " * 300_000,
+        '{"all": [{"verdict": "x"}]} ' * 35_000,
+        "{" + ", ".join(f'"{n}": {WRONG}' for n in range(17_000)) + "}",
+        '<|channel|>{"a": "<|end|>"}' * 35_000,
     ],
-    ids=range(14),
+    ids=range(24),
 )
 def test_a_long_text_takes_bounded_work(text: str) -> None:
     begun = time.process_time()

@@ -170,7 +170,8 @@ def test_a_key_inside_an_answer_is_taken_out(
     # A senseless usage is none: the tokens are estimated by characters.
     server.modes = [say(json.dumps({"points": [f"Bearer {key}"]}), usage={"prompt_tokens": 2**63})]
     file = tmp_path / "record.jsonl"
-    (answer,) = llm.ask([request(shape=Gist)], server.service(record=str(file)))
+    with pytest.warns(UserWarning, match=r"the key that its answers repeat stands as \*\*\*"):
+        (answer,) = llm.ask([request(shape=Gist)], server.service(record=str(file)))
     written = json.dumps({"points": [f"Bearer {key}"]})
     assert answer.value == Gist(points=["Bearer ***"])
     assert answer.tokens == (1, -(-len(written) // 4))

@@ -11,20 +11,30 @@ import zlib
 from collections.abc import Callable
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 import pytest
 from model_server import KEY, Handler, Mode, ModelServer, completion, say, send
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from memlab import ModelError, llm
 from memlab.config import Parameter
 from memlab.conversation import judge
 from memlab.llm import MISFIT, Answer, Request, Service, embed_texts
 from memlab.llm.answer_reader import ONLY_THINKING
-from memlab.llm.completions import BROKEN_OFF, CUT, EMPTY, FILTERED, NO_CHOICE, TOOL_CALL
+from memlab.llm.completions import (
+    BROKEN_OFF,
+    CUT,
+    EMPTY,
+    FILTERED,
+    KEY_REPEATED,
+    NO_CHOICE,
+    TOOL_CALL,
+)
+from memlab.llm.faults import Fault
+from memlab.llm.habits import find_replacements
 from memlab.llm.pauses import requested_pause
 from memlab.llm.probing import describe_answering
 from memlab.llm.service import PARAMETERS
@@ -85,6 +95,9 @@ ANSWERS: dict[str, Mode] = {
         200, b": WAIT\n\n: WAIT\n\n" + json.dumps(completion(FOUR, usage=USAGE)).encode()
     ),
     "an error that is none": send(200, {**completion(FOUR, usage=USAGE), "error": None}),
+    "an error with nothing in it": send(
+        200, {**completion(FOUR, usage=USAGE), "error": {"message": "", "code": 0}}
+    ),
     "gzip": send(
         200,
         gzip.compress(json.dumps(completion(FOUR, usage=USAGE)).encode()),
@@ -123,6 +136,10 @@ NO_ANSWERS: dict[str, tuple[Mode, str, int]] = {
     "a filter": (message("content_filter", content=None), FILTERED, 1),
     "a filter, by another name": (message("SAFETY", content=""), FILTERED, 1),
     "a refusal": (message(content=None, refusal="I can't.\nSorry."), "the model refused: I can't. Sorry.", 1),
+    "a refusal as a part": (
+        message(content=[{"type": "refusal", "refusal": "No."}]), "the model refused: No.", 1
+    ),
+    "a refusal that is none": (message(content="", refusal=""), EMPTY, 2),
     "a refusal with the key": (message(content=None, refusal=KEY), "the model refused: ***", 1),
     "a tool": (
         message("tool_calls", content=None, tool_calls=[{"function": {"arguments": FOUR}}]),
@@ -161,6 +178,23 @@ def test_what_is_no_answer_is_counted_and_named(server: ModelServer, habit: str)
     assert all(sent["content"] for each in server.requests for sent in each["messages"])
 
 
+def test_an_address_keeps_its_query(server: ModelServer) -> None:
+    paths = list[str]()
+
+    def mode(handler: Handler, sent: dict) -> None:
+        paths.append(handler.path)
+        say(FOUR, usage=USAGE)(handler, sent)
+
+    server.modes = [mode]
+    for end in ("", "/", "/a%2Fb/?version=1&x=%20"):
+        ask(server.service(base_url=server.url + end), end)
+    wanted = ["/v1/chat/completions"] * 2 + ["/v1/a%2Fb/chat/completions?version=1&x=%20"]
+    assert paths == wanted
+    for wrong in ("http://", "http://h:port/v1", "ftp://h/v1", "http://h\n/v1", "h/v1"):
+        with pytest.raises(ModelError, match="base_url is no address"):
+            ask(server.service(base_url=wrong))
+
+
 def test_a_page_for_people_is_no_answer_of_a_model(server: ModelServer) -> None:
     server.modes = [send(200, b"<html>Please sign in</html>")]
     (answer,) = ask(server.service())
@@ -169,6 +203,60 @@ def test_a_page_for_people_is_no_answer_of_a_model(server: ModelServer) -> None:
     )
     assert MISFIT not in answer.error
     assert (len(server.requests), answer.tokens) == (1, (0, 0))
+
+
+def refuse(value: Any) -> Any:
+    raise ValueError(f"{value!r} beside Bearer {KEY}\n" + "x" * 900)
+
+
+class Tagged(BaseModel):
+    """Its keys are those of the model; and what its faults say may quote the input."""
+
+    counts: dict[str, int]
+    kind: Annotated[Literal["a"] | None, AfterValidator(refuse)] = None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"n": 1, f"{KEY}\nz": 1, "x" * 900: 2, "m": {"n": "many"}}),
+        json.dumps({"n": "many", f"{KEY * 9}\nz": 1}),
+    ],
+)
+def test_keys_of_an_answer_do_not_stand_in_its_error(server: ModelServer, text: str) -> None:
+    class Lengths(BaseModel, extra="forbid"):
+        lengths: list[Length]
+
+    server.modes = [say(json.dumps({"lengths": [json.loads(text), {"other": 1}]}), usage=USAGE)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (answer,) = llm.ask([request(shape=Lengths)], server.service())
+    wanted = f"service 'lab' ({server.url}, model 'm'): {MISFIT} Lengths (lengths.0"
+    assert answer.error.startswith(wanted)
+    assert KEY[:12] not in answer.error
+    assert "xxx" not in answer.error
+    assert "\n" not in answer.error
+
+
+@pytest.mark.parametrize("text", [f'{{"counts": {{"{KEY}": "a"}}}}', '{"counts": {}, "kind": "a"}'])
+def test_an_error_is_one_bounded_line_without_the_key(server: ModelServer, text: str) -> None:
+    server.modes = [say(text, usage=USAGE)]
+    (answer,) = llm.ask([request(shape=Tagged)], server.service())
+    assert KEY[:12] not in answer.error
+    assert "\n" not in answer.error
+    assert len(answer.error) < 500
+    (described, *_) = describe_answering(server.service())
+    assert KEY[:12] not in described
+
+
+def test_an_answer_that_needs_the_key_says_why_it_is_none(server: ModelServer) -> None:
+    class Long(BaseModel):
+        text: Annotated[str, Field(min_length=10)]
+
+    server.modes = [say(json.dumps({"text": KEY}), usage=USAGE)]
+    (answer,) = llm.ask([request(shape=Long)], server.service())
+    assert KEY_REPEATED in answer.error
+    assert KEY_REPEATED in server.prompts[1]
 
 
 @pytest.mark.parametrize("thought", ["<think>{}</think>", "[THINK]{}[/THINK]", "<think>{}"])
@@ -274,6 +362,7 @@ def test_the_longest_answer_goes_by_the_name_that_the_server_asks_for(server: Mo
     [
         "max_tokens is too large: 1024. This model supports at most 512 completion tokens.",
         "This model's maximum context length is 512 tokens; reduce max_tokens or the messages.",
+        "The context has 512 tokens: shorten the messages, or lower max_tokens instead.",
     ],
 )
 def test_a_longest_answer_that_is_too_long_is_no_unknown_parameter(
@@ -282,8 +371,8 @@ def test_a_longest_answer_that_is_too_long_is_no_unknown_parameter(
     server.modes = [send(400, error(text))]
     (answer,) = ask(server.service())
     assert text[:50] in answer.error
-    assert [sent["max_tokens"] for sent in server.requests] == [1024, 1024]
-    assert [sent["seed"] for sent in server.requests] == [0, 0]
+    assert [sent["max_tokens"] for sent in server.requests] == [1024] * 3
+    assert [sent["seed"] for sent in server.requests] == [0] * 3
 
 
 def test_a_request_that_is_repeated_in_the_error_names_nothing(server: ModelServer) -> None:
@@ -296,6 +385,16 @@ def test_a_request_that_is_repeated_in_the_error_names_nothing(server: ModelServ
     server.modes = [mode]
     assert ask(server.service())[0].value == Length(n=4)
     assert {"temperature", "max_tokens", "response_format"} <= server.requests[-1].keys()
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" , ", " : ")])
+def test_a_request_is_known_again_however_it_is_written(separators: tuple[str, str]) -> None:
+    body = {"seed": 0, "temperature": 0, "response_format": {"type": "json_schema", "n": [1]}}
+    written = json.dumps(body, separators=separators)
+    for echo in (written, json.dumps(written)):
+        fault = Fault(400, f"Extra fields not allowed: seed. The request was {echo}")
+        assert find_replacements(fault, body) == {"seed": ""}
+        assert find_replacements(Fault(500, f"Failed at {echo}"), body) == {}
 
 
 @pytest.mark.parametrize(
@@ -362,12 +461,71 @@ def test_a_schema_that_is_refused_stands_in_the_prompt_from_then_on(
         assert llm.ask([request()], server.service())[0].value == Length(n=4)
     assert len(stated) == 1
     assert ask(server.service(timeout=50), "another")[0].value == Length(n=4)
-    assert ["response_format" in sent for sent in server.requests] == [True, False, False]
-    assert all("Answer with JSON of this schema" in prompt for prompt in server.prompts[1:])
+    # What is not named may be a fault that passes: it is asked once more before it counts.
+    is_named = habit in ("by name", "500")
+    refused = [True] if is_named else [True, True]
+    assert ["response_format" in sent for sent in server.requests] == [*refused, False, False]
+    assert all("Answer with JSON of this schema" in prompt for prompt in server.prompts[-2:])
     assert all(sent["seed"] == 0 for sent in server.requests)
 
 
-@pytest.mark.parametrize(("status", "asked"), [(400, 2), (422, 2), (500, 3), (401, 1), (403, 1)])
+FAILED: dict[str, Mode] = {
+    "500": send(500, error("Internal server error")),
+    "500, another page": send(500, b"<html>oops</html>"),
+    "501": send(501, b""),
+    "404": send(404, error("model 'm' not found")),
+    "400": send(400, error("Bad Request")),
+    "inside an answer": send(200, error("The server had an error", type="server_error")),
+    "inside an answer, by another name": send(200, error("Oh.", code="internal_server_error")),
+    "inside an answer, as a class": send(200, error("Oh.", type="InternalServerError")),
+    "inside an answer, in words": send(200, error("Internal error")),
+}
+"""What a server says that fails for a moment, and does not mean the schema."""
+
+
+@pytest.mark.parametrize("habit", FAILED)
+def test_a_fault_that_passes_costs_no_schema(server: ModelServer, habit: str) -> None:
+    server.modes = [FAILED[habit], say(FOUR, usage=USAGE)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answers = llm.ask([request(text) for text in "abc"], server.service())
+    assert [answer.value for answer in answers] == [Length(n=4)] * 3
+    assert ["response_format" in sent for sent in server.requests] == [True] * 4
+
+
+def test_a_schema_is_not_why_a_server_failed_without_it_too(server: ModelServer) -> None:
+    failing = FAILED["500"]
+    server.modes = [failing, failing, failing, say(FOUR, usage=USAGE)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answers = llm.ask([request(text) for text in "ab"], server.service())
+    assert [answer.value for answer in answers] == [Length(n=4)] * 2
+    sent = ["response_format" in each for each in server.requests]
+    assert sent == [True, True, False, False, True]
+
+
+def test_a_failure_is_asked_again_after_the_normal_pause(server: ModelServer) -> None:
+    server.modes = [send(500, b"", Retry_After="0.7"), say(FOUR, usage=USAGE)]
+    (answer,) = ask(server.service(max_retries=0))
+    assert answer.value == Length(n=4)
+    assert answer.seconds >= 0.7
+
+
+def test_what_a_failure_names_is_left_out_without_a_schema_too(server: ModelServer) -> None:
+    server.modes = [refusing(send(500, error("unknown field seed")), "seed")]
+    service = server.service(leave_out=("response_format",))
+    assert ask(service)[0].value == Length(n=4)
+    assert ["seed" in sent for sent in server.requests] == [True, False]
+
+
+def test_what_a_filter_withholds_is_asked_once(server: ModelServer) -> None:
+    text = "The response was filtered due to the content management policy."
+    server.modes = [send(400, error(text, code="content_filter"))]
+    assert text in ask(server.service())[0].error
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("status", "asked"), [(400, 3), (422, 3), (500, 4), (401, 1), (403, 1)])
 def test_what_is_refused_without_a_schema_too_is_refused(
     server: ModelServer, status: int, asked: int
 ) -> None:
@@ -376,16 +534,56 @@ def test_what_is_refused_without_a_schema_too_is_refused(
         server.requests.clear()
         (answer,) = ask(server.service(max_retries=1), text)
         assert answer.error.endswith(f"HTTP {status}: Out of credit?")
-        assert ["response_format" in sent for sent in server.requests] == [True, False, False][
-            :asked
-        ]
+        sent = ["response_format" in each for each in server.requests]
+        assert sent == [True, True, False, False][:asked]
 
 
-def test_a_server_that_is_down_is_not_asked_twice_as_often(server: ModelServer) -> None:
-    server.modes = [send(500, b"")]
+@pytest.mark.parametrize("status", [400, 500])
+def test_words_of_a_question_name_no_parameter(server: ModelServer, status: int) -> None:
+    text = 'Which "seed" needs\n what temperature? Größe?'
+
+    def mode(handler: Handler, sent: dict) -> None:
+        if len(server.requests) > 1:
+            return say(FOUR, usage=USAGE)(handler, sent)
+        return send(status, error(f"Failed at: {text}"))(handler, sent)
+
+    server.modes = [mode]
+    assert ask(server.service(), text)[0].value == Length(n=4)
+    assert all({"seed", "temperature"} <= sent.keys() for sent in server.requests)
+    echoed = Fault(400, f"Unknown name seed in {json.dumps(text)}")
+    body = {"seed": 0, "temperature": 0, "messages": [{"role": "user", "content": text}]}
+    assert find_replacements(echoed, body) == {"seed": ""}
+
+
+@pytest.mark.parametrize("status", [405, 410, 413, 415])
+def test_what_no_schema_explains_is_asked_once(server: ModelServer, status: int) -> None:
+    server.modes = [send(status, b"no")]
+    assert f"HTTP {status}: no" in ask(server.service())[0].error
+    assert len(server.requests) == 1
+
+
+def test_a_question_that_is_refused_does_not_keep_the_next_from_going_without_a_schema(
+    server: ModelServer,
+) -> None:
+    def mode(handler: Handler, sent: dict) -> None:
+        if "long" in sent["messages"][0]["content"]:
+            return send(400, error("too long"))(handler, sent)
+        return refusing(send(500, b""), "response_format")(handler, sent)
+
+    server.modes = [mode]
+    answers = ask(server.service(concurrency=1), "long", "abc")
+    assert [answer.value for answer in answers] == [None, Length(n=4)]
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_server_that_is_down_is_not_asked_twice_as_often(
+    server: ModelServer, status: int
+) -> None:
+    server.modes = [send(status, b"")]
     answers = ask(server.service(max_retries=0), *"abcde")
     assert [answer.value for answer in answers] == [None] * 5
-    assert ["response_format" in sent for sent in server.requests] == [True, False] + [True] * 4
+    sent = ["response_format" in each for each in server.requests]
+    assert sent == [True, True, False] + [True] * 4
 
 
 ERRORS_INSIDE: dict[str, tuple[Any, str]] = {
@@ -460,6 +658,12 @@ def test_a_stream_that_nobody_asked_for_is_joined(server: ModelServer, habit: st
     assert (answer.value, answer.tokens, len(server.requests)) == (Length(n=4), (70, 30), 1)
 
 
+def test_a_stream_that_is_compressed_only_by_name_is_joined(server: ModelServer) -> None:
+    server.modes = [send(200, STREAMS["plain"], Content_Encoding="gzip")]
+    (answer,) = ask(server.service())
+    assert (answer.value, len(server.requests)) == (Length(n=4), 1)
+
+
 def test_a_line_separator_within_a_string_ends_no_event(server: ModelServer) -> None:
     class Words(BaseModel):
         words: str
@@ -493,6 +697,55 @@ def test_a_compressed_answer_is_whole_and_within_bounds(
     server: ModelServer, body: bytes, encoding: str, fault: str
 ) -> None:
     server.modes = [send(200, body, **({"Content_Encoding": encoding} if encoding else {}))]
+    assert fault in ask(server.service())[0].error
+
+
+BODY = json.dumps(completion(FOUR, usage=USAGE)).encode()
+ARRIVED_BADLY: dict[str, Mode] = {
+    "nothing": send(200, b""),
+    "nothing, as gzip": send(200, b"", Content_Encoding="gzip"),
+    "cut off": send(200, gzip.compress(BODY)[:-9], Content_Encoding="gzip"),
+    "damaged": send(200, b"\x1f\x8b not gzip", Content_Encoding="gzip"),
+    "502 without a body": send(502, b"", Content_Encoding="gzip"),
+    "502 with a page": send(502, b"<html>bad gateway", Content_Encoding="gzip"),
+    "502 in another compression": send(502, b"\x8b\x05 some", Content_Encoding="br"),
+    "503 with a long page": send(503, b"<html>" + b" " * 2_000_000),
+    "a bomb of an error": send(503, gzip.compress(b"x" * 2_000_000), Content_Encoding="gzip"),
+}
+
+
+@pytest.mark.parametrize("habit", ARRIVED_BADLY)
+def test_what_arrived_badly_is_asked_for_again(server: ModelServer, habit: str) -> None:
+    server.modes = [ARRIVED_BADLY[habit], say(FOUR, usage=USAGE)]
+    assert ask(server.service())[0].value == Length(n=4)
+    assert ["response_format" in sent for sent in server.requests] == [True, True]
+
+
+MEMBERS = [gzip.compress(BODY[:30]), gzip.compress(b""), gzip.compress(BODY[30:])]
+
+
+@pytest.mark.parametrize("padding", [b"", b"\0" * 9, b"\0" * 20_000])
+@pytest.mark.parametrize("empty", [1, 2_000])
+def test_all_members_of_a_compressed_answer_are_read(
+    server: ModelServer, padding: bytes, empty: int
+) -> None:
+    body = MEMBERS[0] + MEMBERS[1] * empty + MEMBERS[2] + padding
+    server.modes = [send(200, body, Content_Encoding="gzip")]
+    (answer,) = ask(server.service())
+    assert (answer.value, answer.tokens) == (Length(n=4), (70, 30))
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (b"".join(MEMBERS)[:-9], "cut off"),
+        (MEMBERS[0] + gzip.compress(b"x" * 800_000) * 2, "more than 1,000,000 bytes"),
+    ],
+)
+def test_members_of_an_answer_are_whole_and_within_bounds(
+    server: ModelServer, body: bytes, fault: str
+) -> None:
+    server.modes = [send(200, body, Content_Encoding="gzip")]
     assert fault in ask(server.service())[0].error
 
 
@@ -551,6 +804,16 @@ PAUSES: dict[str, tuple[dict[str, str], float | None]] = {
     "a date that is past": ({"retry-after": formatdate(NOW - 9, usegmt=True), "date": DATE}, None),
     "milliseconds": ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
     "a reset": ({"x-ratelimit-reset-requests": "6s"}, 6.0),
+    "a reset of what is left": (
+        {"x-ratelimit-reset-requests": "2h0m0s", "x-ratelimit-remaining-requests": "14000"}, None
+    ),
+    "a reset of what is used up": (
+        {
+            "x-ratelimit-reset-requests": "2h0m0s", "x-ratelimit-remaining-requests": "14000",
+            "x-ratelimit-reset-tokens": "7.66s", "x-ratelimit-remaining-tokens": "0",
+        },
+        7.66,
+    ),
     "two resets": ({"x-ratelimit-reset-requests": "120ms", "x-ratelimit-reset-tokens": "1m2s"}, 62.0),
     "a word": ({"retry-after": "soon", "date": DATE}, None),
     "not finite": ({"retry-after": "inf"}, None),
@@ -572,6 +835,11 @@ def test_a_pause_is_read_as_the_server_writes_it(habit: str) -> None:
         ("Please retry after 20 seconds.", 20.0),
         ("Try again in 120ms", 0.12),
         ("try again in 1m2s", 62.0),
+        ("Please try again in 1 minute.", 60.0),
+        ("retry after 1h2m", 3720.0),
+        ("Wait 5 minutes 30 s", 330.0),
+        ("Please try again in 2 hours, 1 minute and 5.5 seconds", 7265.5),
+        ("try again in 3 months", None),
         ("Try again later; limit of 20 s", None),
         ("limit 30 requests", None),
     ],
@@ -579,6 +847,15 @@ def test_a_pause_is_read_as_the_server_writes_it(habit: str) -> None:
 def test_a_pause_that_is_only_said_is_read(message: str, seconds: float | None) -> None:
     assert requested_pause({}, message) == seconds
     assert requested_pause({"retry-after": "1"}, message) == 1
+
+
+def test_a_reset_is_a_pause_where_a_limit_is_why_it_failed(server: ModelServer) -> None:
+    reset = {"x-ratelimit-reset-requests": "10m0s"}
+    assert requested_pause(reset, status=503) is None
+    assert requested_pause({**reset, "retry-after": "3"}, status=503) == 3
+    headers = {"Retry_After": "", "x_ratelimit_reset_requests": "10m0s"}
+    server.modes = [send(503, error("overloaded"), **headers), say(FOUR, usage=USAGE)]
+    assert ask(server.service())[0].value == Length(n=4)
 
 
 def test_a_date_is_compared_with_the_clock_where_the_server_has_none() -> None:
@@ -678,6 +955,30 @@ def test_texts_are_embedded_as_many_at_once_as_the_server_takes(
     assert max(len(sent["input"]) for sent in server.requests) <= most
 
 
+def test_a_deadline_holds_for_all_attempts_to_embed(server: ModelServer) -> None:
+    def mode(handler: Handler, sent: dict) -> None:
+        if len(server.requests) % 4:
+            return send(429, {}, Retry_After="0.3")(handler, sent)
+        return send(413, b"Payload Too Large")(handler, sent)
+
+    server.modes = [mode]
+    begun = time.monotonic()
+    with pytest.raises(ModelError, match=r"HTTP 429|no answer within 2\.5 s"):
+        embed_texts(server.service(timeout=0.5, max_retries=3), ["a"] * 2_000)
+    assert time.monotonic() - begun < 10
+
+
+def test_a_deadline_ends_attempts_that_are_slow(server: ModelServer) -> None:
+    def mode(handler: Handler, sent: dict) -> None:
+        time.sleep(0.6)
+        send(413, b"Payload Too Large")(handler, sent)
+
+    server.modes = [mode]
+    with pytest.raises(ModelError, match=r"no answer within 2 s"):
+        embed_texts(server.service(timeout=1, max_retries=0), ["a"] * 2_000)
+    assert len(server.requests) <= 4
+
+
 def test_vectors_in_base64_are_read(server: ModelServer) -> None:
     written = base64.b64encode(np.array([1.5, -2], "<f4").tobytes()).decode()
     server.modes = [send(200, {"data": [{"embedding": written}]})]
@@ -760,7 +1061,7 @@ def test_a_service_is_described_in_five_lines(server: ModelServer, habit: str) -
     first, *rest = describe_answering(server.service())
     assert first.startswith(f"service 'lab' ({server.url}, model 'm'): {wanted[0]}, after ")
     assert rest == wanted[1:]
-    assert len(server.requests) == 1 + habit.startswith("no ")
+    assert len(server.requests) == {"no seed": 2, "no schema": 3}.get(habit, 1)
 
 
 def test_a_service_without_questions_is_described_by_its_vectors(server: ModelServer) -> None:
