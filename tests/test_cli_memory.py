@@ -56,9 +56,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
     done = memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=place)
     assert done.code == 0, done.err
     empty: list[Any] = []
+    said = {n: [f"They spoke in home/s{n}."] for n in (1, 2, 3)}
     summaries = [
         Summary(
-            f"home/s{n}", "home", f"They spoke in home/s{n}.", [], [[f"home/{n}.1"]], ["tea", "sails"],
+            f"home/s{n}", "home", f"They spoke in home/s{n}.", said[n], [[f"home/{n}.1"]], ["tea", "sails"],
             ["Ann: Oslo it is."] * (n == 1), [[f"home/{n}.1"]] * (n == 1), ["Bo: I'll call."], [[f"home/{n}.2"]],
             empty, empty, empty, day, DAYS[0], ["Ann"], 2, "x",
         )

@@ -30,6 +30,32 @@ _TURN = pl.concat_str("turn_id", "content_hash", separator=" ")
 """How a state names a turn that it was made of."""
 
 
+_EVIDENCE_OF = {
+    "sentences": "evidence",
+    "decisions": "decision_evidence",
+    "action_items": "action_item_evidence",
+    "open_questions": "open_question_evidence",
+}
+"""Lists of texts of a summary, and of the turns of each text."""
+
+
+def _refuse_uneven_lists(summaries: pl.DataFrame) -> None:
+    """Refuse summaries of which some text has no list of turns beside it, or the reverse.
+
+    :raises StoreError: with the first of them.
+    """
+    for texts, evidence in _EVIDENCE_OF.items():
+        n_texts, n_lists = (pl.col(name).list.len().fill_null(0) for name in (texts, evidence))
+        uneven = summaries.filter(n_texts != n_lists)
+        if uneven.height:
+            row = uneven.row(0, named=True)
+            counted = f"{len(row[texts] or ())} {texts} and {len(row[evidence] or ())} {evidence}"
+            raise StoreError(
+                f"the summary of session {row['session_id']!r} has {counted}; each text has the "
+                "list of its turns beside it"
+            )
+
+
 class Knowledge(TableGroup):
     """The index of finished sessions: ``store.knowledge``."""
 
@@ -124,6 +150,8 @@ class Knowledge(TableGroup):
         :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation``
             names these rows.
         """
+        if "summaries" in parts:
+            _refuse_uneven_lists(parts["summaries"])
         with (
             self.database.alone(dataset),
             self.database.guarded(f"indexing {dataset!r}", writes="index"),

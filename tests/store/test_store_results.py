@@ -222,3 +222,14 @@ def test_what_stands_on_a_changed_message_is_not_read(indexed: MemoryStore, chan
     assert indexed.knowledge.rows(
         "summaries", DATA.name
     ).is_empty()  # a decision of it stands on that message
+
+
+def test_a_summary_with_a_text_and_no_list_of_its_turns_is_refused(indexed: MemoryStore) -> None:
+    one = SESSIONS[0]
+    about = ("Tea.", ["Tea."], [["t"]], [], ["Tea.", "Milk."], [["t"]], [], [], [], [], [])
+    summary = Summary(one, SCOPES[one], *about, NOW, NOW, [], 2, "x")
+    state = IndexState(one, SCOPES[one], "indexed", "1", "d", "g", 1, None, "mine", NOW)
+    rows = {"states": frame(IndexState, [state]), "events": frame(IndexEvent)}
+    with pytest.raises(StoreError, match="has 2 decisions and 1 decision_evidence; each text"):
+        indexed.knowledge.commit(DATA.name, parts={"summaries": frame(Summary, [summary])}, **rows)
+    assert indexed.knowledge.states(DATA.name).is_empty()
