@@ -27,6 +27,7 @@ from memlab.datasets.importers.message_fields import (
     TIMES,
     describe_version,
     find_content,
+    is_flagged_thought,
     has_thoughts,
     has_unreadable_time,
     holds_unknown_words,
@@ -252,7 +253,7 @@ def _read_part(source: Source, scope: str, part: dict[str, Any]) -> tuple[str, s
         return text_and_caption(source, scope, part["parts"])
     part_type = first_field(part, "type", "content_type")
     stated = part.get("text", part.get("refusal"))
-    if part_type in _THOUGHTS:
+    if part_type in _THOUGHTS or is_flagged_thought(part):
         source.drop("thoughts", scope)
     elif _TOOL.search(part_type):
         source.drop("tool calls", scope)
@@ -382,6 +383,9 @@ def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Me
 def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Message]:
     inner = _unwrap_langchain(raw)
     role, name = read_role(source, scope, raw, inner)
+    if is_flagged_thought(raw):
+        source.drop("thoughts", scope)
+        return
     is_person = role is None and name != ""  # of another role
     if not is_person and not is_spoken_role(source, scope, role):
         return
@@ -405,7 +409,8 @@ def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Mess
         if holds_unknown_words(inner):
             source.drop("messages whose content has an unknown key", scope)
             return
-    spoken = f"{text}\n{caption}\n{content}"
+    when = read_time_value(inner)
+    spoken = f"{text}\n{caption}\n{content}\n{when}"
     count_unread_texts(source, scope, inner, {key, *_COUNTED}, spoken)
     if inner is not raw:
         count_unread_texts(source, scope, raw, _AROUND_MESSAGES, spoken)
@@ -416,7 +421,7 @@ def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Mess
         "text": text,
         "caption": caption,
         "id": read_message_id(inner) or None,
-        "timestamp": read_time_value(inner),
+        "timestamp": when,
         "edited": describe_version(inner),
     }
 

@@ -23,10 +23,16 @@ from memlab.datasets.importers.message_fields import (
     read_flagged_role,
 )
 
-_WITHIN = ("", "body.", "request.", "request.body.", "params.", "input.", "inputs.", "kwargs.")
-_ASKED = ("messages", "input", "contents", "prompt")
+_WITHIN = (
+    *("", "body.", "request.", "request.body.", "params.", "input.", "inputs.", "kwargs."),
+    *("request_body.", "requestBody.", "input.inputBodyJson."),  # of Helicone and Bedrock
+)
+_ASKED = ("messages", "input", "contents", "chunkedPrompt.chunks", "prompt", "query")
 _REQUEST_PATHS = list(map("".join, product(_WITHIN, _ASKED)))
-_ANSWERED_WITHIN = ("", "response", "response.body", "body", "result.message", "result")
+_ANSWERED_WITHIN = (
+    *("", "response", "response.body", "body", "result.message", "result", "response_body"),
+    "responseBody",
+)
 _OUTPUT = ("output", "completion", "content", "message", "output_text", "text")
 _BARE = {"content": "role", "message": "messages"}
 """Keys that answer a request only beside messages and another key.
@@ -36,13 +42,19 @@ Else they are what a message says.
 _ANSWERED = (
     *("response", "chosen", "answer", "reply", "generation", "prediction", "generated_text"),
     *("assistant_response", "model_response", "model_output", "outputs", "responses"),
-    *("completions", "generations", "answers", "predictions"),
+    *("completions", "generations", "answers", "predictions", "preferred_output"),
 )
 _CHOICES = {"choices": ("message", "text"), "candidates": ("content",)}
 """Where alternatives stand, and what says something in one; the candidates are of Gemini's API."""
 _UNTYPED = ("", "message", "text")
 _SPEAKERS = frozenset(("role", "from", "sender", "author", "speaker", "kwargs", "data"))
-_SYSTEM = ("system", "instructions", "system_prompt")
+_HISTORY = ("history", "chat_history", "chatHistory")
+_AROUND_OUTPUT = ("outputBodyJson", "output", "message")
+"""Keys of what Bedrock has around an answer, from the outside in."""
+_REJECTED = ("rejected", "non_preferred_output")
+_SYSTEM = (
+    *("system", "instructions", "system_prompt", "systemInstruction", "system_instruction"),
+)
 _SYSTEM_PATHS = list(map("".join, product(_WITHIN, _SYSTEM)))
 _ANSWER_IDS = ("id", "response.id", "response.body.id")
 _BEFORE = ("previous_response_id", "body.previous_response_id", "request.previous_response_id")
@@ -85,10 +97,10 @@ def find_call(raw: Any) -> Call | None:
     """
     if not isinstance(raw, dict) or _is_message(raw):
         return None
-    read = {"rejected"}
+    read = set(_REJECTED)
     asked = _find_request(raw, read)
     answers = list[list[Any]]()
-    others = int(has_words(raw.get("rejected")))
+    others = sum(map(has_words, map(raw.get, _REJECTED)))
     for path, answer, alternatives in _find_answers(raw):
         read.add(path)
         answers.append(answer)
@@ -105,7 +117,46 @@ def _is_message(raw: dict[str, Any]) -> bool:
 
 
 def _find_request(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
-    """Find what was asked; where it stands is added to ``read``."""
+    """Find what was asked; where it stands is added to ``read``.
+
+    What was said before a single text stands beside it, in pairs or messages.
+    """
+    asked = _find_asked(raw, read)
+    if asked is not None and len(asked) > 1:
+        return asked
+    for key in _HISTORY:
+        history = _read_history(decode_json(raw.get(key)))
+        if not history:
+            continue
+        if asked is None and _is_filled_text(raw.get("message")):
+            read.add("message")
+            asked = [{"role": "user", "content": raw["message"]}]
+        if asked is not None:
+            read.add(key)
+            return history + asked
+    return asked
+
+
+def _read_history(value: Any) -> list[Any]:
+    """Give the messages of a history, of which a pair is a question and its answer.
+
+    :returns: none of anything else.
+    """
+    messages = list[Any]()
+    for element in list_or_empty(value):
+        match element:
+            case dict() if _says_who(element):
+                messages.append(element)
+            case [str(question), str(answer)]:
+                messages.append({"role": "user", "content": question})
+                messages.append({"role": "assistant", "content": answer})
+            case _:
+                return []
+    return messages
+
+
+def _find_asked(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
+    """Find the messages, or the text, of a request; where they stand is added to ``read``."""
     instruction = raw.get("instruction")
     if isinstance(instruction, str):
         read |= {"instruction", "input"}
@@ -166,8 +217,9 @@ def _find_answers(raw: dict[str, Any]) -> Iterator[tuple[str, list[Any], int]]:
         for answer_key in _OUTPUT:
             output = decode_json(holder.get(answer_key))
             if has_words(output) and _is_answer(raw, path, answer_key, output):
+                within, output = _open_output(output)
                 answer, alternatives = _split_alternatives(_with_role(holder, answer_key, output))
-                yield around + answer_key, _as_messages(answer), alternatives
+                yield around + answer_key + within, _as_messages(answer), alternatives
     for answer_key in _ANSWERED:
         output = decode_json(raw.get(answer_key))
         if has_words(output) and not _is_around_answer(output):
@@ -187,6 +239,17 @@ def _is_answer(raw: dict[str, Any], around: str, key: str, output: Any) -> bool:
         return key != "text"
     has_messages = isinstance(decode_json(raw.get("messages")), list)
     return has_messages and bool(raw.get(_BARE[key]))
+
+
+def _open_output(value: Any) -> tuple[str, Any]:
+    """Give an answer out of the objects that Bedrock has around it, and its path in them."""
+    path = ""
+    for key in _AROUND_OUTPUT:
+        inner = get_nested(value, key)
+        if isinstance(inner, dict) and "role" not in value:
+            path = f"{path}.{key}"
+            value = inner
+    return path, value
 
 
 def _is_around_answer(value: Any) -> bool:

@@ -12,13 +12,21 @@ from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField
-from memlab.datasets.importers.loose_json import first_field, first_time, get_nested
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_time,
+    get_nested,
+    list_with_metadata,
+)
+from memlab.datasets.importers.time_keys import find_other_time
 from memlab.datasets.unread_texts import holds_words
 
-TIMES = (
+_WRITTEN = (
     *("timestamp", "created_at", "create_time", "createdAt", "created", "ts", "sent_at", "sentAt"),
-    *("date", "datetime", "time", "update_time", "updated_at", "updatedAt"),
+    *("date", "datetime", "time"),
 )
+_CHANGED = ("update_time", "updated_at", "updatedAt")
+TIMES = (*_WRITTEN, *_CHANGED)
 _CONTENT = (
     *("content", "value", "text", "parts", "refusal", "contentParts", "content_parts"),
     *("contentChunks", "contentBlocks", "content_blocks", "body", "message", "output_text"),
@@ -26,6 +34,7 @@ _CONTENT = (
 _CALLED = re.compile(r"(?i)text|content|message|body|utterance|parts|blocks|chunks")
 _NO_CONTENT = re.compile(r"(?i)id$|ids$|type$|count|parent|version|model|status|tokens|index")
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thoughts")
+_THOUGHT_FLAGS = ("thought", "isThought", "is_thought", "isThinking", "is_thinking")
 _IDS = ("id", "uuid", "messageId", "message_id", "msg_id")
 _EDITED = ("edited_at", "editedAt", "updated_at", "updatedAt", "update_time", "modified_at")
 _VERSIONS = ("version", "revision", "rev", "version_number", "versionNumber", "edit_count")
@@ -106,6 +115,15 @@ def holds_unknown_words(raw: dict[str, Any]) -> bool:
     return any(map(holds_words, texts))
 
 
+def is_flagged_thought(raw: dict[str, Any]) -> bool:
+    """Say whether a flag says that a part, or a message, is thought and not said, as Gemini's do.
+
+    >>> is_flagged_thought({"text": "Six, I guess.", "thought": True})
+    True
+    """
+    return any(raw.get(key) is True for key in _THOUGHT_FLAGS)
+
+
 def has_thoughts(raw: dict[str, Any]) -> bool:
     """Say whether a message brings thoughts under a key of their own."""
     return any(map(has_words, map(raw.get, THOUGHTS)))
@@ -117,10 +135,26 @@ def read_message_id(raw: Any) -> str:
 
 
 def read_time_value(raw: Any) -> Any:
-    """Give the time of a message as it is written; ``None`` without one."""
+    """Give the time of a message as it is written; ``None`` without one.
+
+    It stands in the message or in what it says about itself. When it was changed is its time only
+    where it says no other.
+
+    >>> read_time_value({"updated_at": "2026-02-02", "Created On": "2026-02-01"})
+    '2026-02-01'
+    """
     if not isinstance(raw, dict):
         return None
-    return first_time(*map(raw.get, TIMES))
+    written = first_time(*map(raw.get, _WRITTEN))
+    if written is not None:
+        return written
+    for about in list_with_metadata(raw):
+        written = first_time(*map(about.get, _WRITTEN))
+        if written is None:
+            written = find_other_time(about)
+        if written is not None:
+            return written
+    return first_time(*map(raw.get, _CHANGED))
 
 
 def has_unreadable_time(raw: dict[str, Any]) -> bool:

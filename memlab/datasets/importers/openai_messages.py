@@ -38,6 +38,7 @@ from memlab.datasets.importers.loose_json import decode_json, first_field, first
 from memlab.datasets.importers.message_fields import read_time_value
 from memlab.datasets.importers.newest_first import Order, find_order
 from memlab.datasets.importers.session_records import NamedSession, OwnSessions
+from memlab.datasets.importers.time_keys import find_other_time
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
@@ -53,6 +54,8 @@ _PAIRS += [
     {"prompt", "chosen"},
 ]
 _PAIRS += [{"prompt", "response"}, {"instruction", "output"}, {"chosen.role", "rejected.role"}]
+_PAIRS += [{"contents.role", "contents.parts"}, {"query", "answer"}, {"request_body"}]
+_PAIRS += [{"message", "chat_history"}, {"chunkedPrompt.chunks"}, {"requestBody"}]
 _PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
 _CALLS = {"body.messages.role", "request.messages.role", "response.body.choices", "body.input"}
 _CALLS |= {
@@ -61,6 +64,7 @@ _CALLS |= {
     "request.input",
     "request.contents",
     "response.body.content",
+    "input.inputBodyJson",
 }
 _CALLS |= {"result.message.content"}  # of Anthropic's batches
 _CALLS |= {"kwargs.messages.role", "input.messages.role", "params.messages.role"}
@@ -71,7 +75,10 @@ _MADE = (
     *("start_time", "startTime", "inserted_at", "request.created_at", "request.timestamp"),
 )
 _SESSION = ("id", "conv.id", "uuid")
-_REQUESTS = ("body", "request", "request.body", "params", "input", "inputs", "kwargs")
+_REQUESTS = (
+    *("body", "request", "request.body", "params", "input", "inputs", "kwargs"),
+    *("request_body", "requestBody", "input.inputBodyJson"),
+)
 _LISTS = frozenset(("messages", "input", "contents"))
 _OF_MESSAGES = frozenset(("role", "sender", "messages"))
 _KINDS = frozenset(("role", "type"))
@@ -301,6 +308,8 @@ class ConversationReader:
     def give(self, scope: str, session: str, raw: Any, turns: list[Message]) -> Iterator[Message]:
         """Give the messages of a session, but for those of a record before that named it too."""
         created = first_time(*map(partial(get_nested, raw), _MADE))
+        if created is None and isinstance(raw, dict):
+            created = find_other_time(raw)
         thread = _find_thread(raw)
         if any(thread):
             marker: Any = _name_itself(raw)

@@ -102,7 +102,7 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
             message[column] = written
     if message.get("timestamp") is None:
         message["timestamp"] = read_time_value(record)
-    spoken = f"{message['text']}\n{message.get('caption') or ''}"
+    spoken = f"{message['text']}\n{message.get('caption') or ''}\n{message['timestamp']}"
     read_keys = {*_FIELDS, *TIMES}
     count_unread_texts(source, "", record, read_keys, spoken)
     if message.get("id") is None:
