@@ -101,6 +101,8 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         if name not in self._functions:
+            self._import_own(until=name)
+        if name not in self._functions:
             self._read_packages()
         return self._functions[name]
 
@@ -137,8 +139,10 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         if not inspect.isfunction(function) or not is_own_code(function):
             self._import_own()
 
-    def _import_own(self) -> None:
+    def _import_own(self, *, until: str = "") -> None:
         """Import memlab's own modules; one that asks while it is imported sees what came before it.
+
+        :param until: a name; the modules after the one that registers it are not imported.
 
         Nothing is locked: two threads that ask at once both import, and one waits for the other at
         the lock of the module, which a lock of the registry could only bring into deadlock.
@@ -149,6 +153,8 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         try:
             for module in self._own:
                 importlib.import_module(module)
+                if until in self._functions:
+                    return
             self._own_imported = True
         finally:
             self._this_thread.imports_own = False

@@ -20,6 +20,8 @@ _KEYS = {"chats.turns", "turns.candidates", "turns.turn_key", "histories.histori
 _KEYS |= {"histories.msgs", "messages.src__is_human", "messages.src__name", "msgs.src"}
 _KEYS |= {"histories.messages.src__is_human", "histories.messages.src"}
 _TOOLS = {"histories.isHuman", "history.isHuman", "isHuman"}
+_TOOL_KEYS = {"isHuman", "message"}
+"""Of a message of CAI Tools, which may stand in no chat."""
 _LISTS = ("turns", "msgs", "messages", "history")
 _HUMAN = ("src.is_human", "src__is_human", "author.is_human", "isHuman", "is_human")
 _NAMES = ("src.name", "src__name", "author.name", "name")
@@ -36,11 +38,16 @@ def read_character_ai_export(source: Source) -> Iterator[Message]:
     """Read every chat as a session of one scope; the character is the assistant."""
     for file in source.members:
         number = 0
+        alone = list[Any]()
         for _, record in file.values():
+            if isinstance(record, dict) and record.keys() >= _TOOL_KEYS:
+                alone.append(record)
+                continue
             for chat in _list_chats(record):
                 number += 1
                 session = _chat_id(chat) or f"{file.stem}-{number}"
                 yield from _read_chat(source, session, chat)
+        yield from _read_chat(source, file.stem, alone)
 
 
 def _list_chats(raw: Any) -> list[Any]:

@@ -22,23 +22,23 @@ from memlab.datasets.importers.loose_json import (
     list_or_empty,
 )
 from memlab.datasets.importers.message_fields import (
-    NAMES,
     THOUGHTS,
     TIMES,
     describe_version,
     find_content,
-    is_flagged_thought,
     has_thoughts,
     has_unreadable_time,
     holds_unknown_words,
+    is_flagged_thought,
     list_role_types,
     read_flagged_role,
     read_message_id,
+    read_name,
     read_time_value,
 )
-from memlab.datasets.role_words import is_plain_role_word, normalise_role
+from memlab.datasets.role_words import ASSISTANTS, is_plain_role_word, normalise_role
 from memlab.datasets.source import Source
-from memlab.datasets.thoughts import cut_thoughts
+from memlab.datasets.thoughts import cut_thoughts, may_hold_thoughts
 from memlab.datasets.unread_texts import count_unread_texts
 
 __all__ = ["TIMES", "normalise_role"]
@@ -65,6 +65,7 @@ _NAMES_OF_MEDIA = (
 _AROUND_MESSAGES = ("kwargs", "data")
 """Keys under which LangChain has its messages."""
 _READ_OF_PARTS = frozenset(("text", "refusal", "annotations", "citations"))
+_DENIED = "messages of those named with --person"
 _UNSPOKEN = {
     "system": "system messages",
     "document": "documents",
@@ -91,7 +92,9 @@ def make_message(
     if edited != "":
         edited = first_text(edited)
     spoken, thoughts = text, 0
-    if more.get("role") == "assistant" and ("<" in text or not text.isascii()):
+    if source.people and more.get("role") == "assistant" and is_person(source, sender):
+        source.keep(_DENIED, scope, "kept as an assistant's, since the export says so")
+    if more.get("role") == "assistant" and may_hold_thoughts(text):
         spoken, thoughts = cut_thoughts(text)
         source.drop("thoughts", scope, thoughts)
     if not _is_count_of_seconds(more.get("timestamp")):
@@ -332,10 +335,10 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
         if not denied:
             roles = [*map(normalise_role, called), *map(_role_of_kind, kinds)]
         role = next(filter(None, roles), None)
-        is_of_sender = speaker in senders and role == role_of_speaker
-        if is_of_sender and _is_role_of_name(raw, speaker, role):
+        is_name = speaker in senders or _is_name_of_assistant(speaker)
+        if is_name and role == role_of_speaker and _is_role_of_name(raw, speaker, role):
             source.report.guessed[speaker] += 1
-    name = first_field(inner, *NAMES)
+    name = read_name(inner)
     is_denied = stated == "user" and role_of_speaker != "user"
     if speaker and (denied or is_denied or not role_of_speaker):
         if not name:
@@ -358,9 +361,14 @@ def _is_role_of_name(raw: dict[str, Any], own: str, role: str | None) -> bool:
 
     In ShareGPT's layout ``from`` stands for the role.
     """
-    if "value" in raw and raw.get("from") == own:
+    if "value" in raw and raw.get("from") == own and not _is_name_of_assistant(own):
         return False
     return role not in (None, "user") and not is_plain_role_word(own)
+
+
+def _is_name_of_assistant(called: str) -> bool:
+    """Say whether a role is written as the name of an assistant that people have too: Claude."""
+    return called.istitle() and called.lower() in ASSISTANTS and not is_plain_role_word(called)
 
 
 def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:

@@ -124,7 +124,10 @@ _KEYS = (
     ({"context.trace_id", "span_kind"}, "spans of OpenTelemetry"),
     ({"context.trace_id", "attributes"}, "spans of OpenTelemetry"),
     ({"message_tree_id", "tree_state"}, "a tree of Open Assistant"),
-    ({"conversation_a", "conversation_b"}, "a battle of Chatbot Arena, which has two conversations"),
+    (
+        {"conversation_a", "conversation_b"},
+        "a battle of Chatbot Arena, which has two conversations",
+    ),
     ({"sender_id", "events.event"}, "a tracker of Rasa"),
     ({"conversation_parts", "source"}, "a conversation of Intercom"),
     ({"nodes", "edges"}, "a graph"),

@@ -52,9 +52,7 @@ _HISTORY = ("history", "chat_history", "chatHistory")
 _AROUND_OUTPUT = ("outputBodyJson", "output", "message")
 """Keys of what Bedrock has around an answer, from the outside in."""
 _REJECTED = ("rejected", "non_preferred_output")
-_SYSTEM = (
-    *("system", "instructions", "system_prompt", "systemInstruction", "system_instruction"),
-)
+_SYSTEM = (*("system", "instructions", "system_prompt", "systemInstruction", "system_instruction"),)
 _SYSTEM_PATHS = list(map("".join, product(_WITHIN, _SYSTEM)))
 _ANSWER_IDS = ("id", "response.id", "response.body.id")
 _BEFORE = ("previous_response_id", "body.previous_response_id", "request.previous_response_id")
@@ -145,7 +143,7 @@ def _read_history(value: Any) -> list[Any]:
     messages = list[Any]()
     for element in list_or_empty(value):
         match element:
-            case dict() if _says_who(element):
+            case dict() if says_who(element):
                 messages.append(element)
             case [str(question), str(answer)]:
                 messages.append({"role": "user", "content": question})
@@ -182,14 +180,14 @@ def _as_message(value: Any, role: str) -> Any:
     """Give a text, or an object without a role, as a message of a role."""
     if isinstance(value, str):
         return {"role": role, "content": value}
-    if not isinstance(value, dict) or _says_who(value):
+    if not isinstance(value, dict) or says_who(value):
         return value
     if first_field(value, "type") in _UNTYPED:
         return {"role": role} | value
     return value
 
 
-def _says_who(message: dict[str, Any]) -> bool:
+def says_who(message: dict[str, Any]) -> bool:
     """Say whether a message says itself who speaks, by whatever key."""
     if not _SPEAKERS.isdisjoint(message):
         return True

@@ -6,8 +6,10 @@ That is its role, its name, its content, its time and its version.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC
+from functools import lru_cache
 from typing import Any
 
 from memlab.datasets import fields
@@ -38,34 +40,97 @@ _THOUGHT_FLAGS = ("thought", "isThought", "is_thought", "isThinking", "is_thinki
 _IDS = ("id", "uuid", "messageId", "message_id", "msg_id")
 _EDITED = ("edited_at", "editedAt", "updated_at", "updatedAt", "update_time", "modified_at")
 _VERSIONS = ("version", "revision", "rev", "version_number", "versionNumber", "edit_count")
-_ROLE_TYPES = ("role_type", "roleType", "sender_type", "senderType", "author_type", "author.role")
-_FLAGS = {
-    "isCreatedByUser": ("user", "assistant"),
-    "is_created_by_user": ("user", "assistant"),
-    "is_user": ("user", "assistant"),
-    "isUser": ("user", "assistant"),
-    "fromUser": ("user", "assistant"),
-    "is_human": ("user", "assistant"),
-    "is_bot": ("assistant", "user"),
-    "isBot": ("assistant", "user"),
-}
-"""What a flag says of the role: where it is true, and where it is false."""
-NAMES = ("name", "sender_name", "senderName", "author_name", "authorName", "author.name")
+_OBJECTS = ("sender", "author", "from", "speaker", "participant")
+"""Keys under which who speaks may be an object."""
+_ROLE_TYPES = (
+    *("role_type", "roleType", "sender_type", "senderType", "author_type", "authorType"),
+    *("user_type", "userType", "participant_type", "participantType", "speaker_type"),
+)
+_ROLES_OF_OBJECTS = ("role", "type")
+_IS_USER = frozenset(("createdbyuser", "user", "human", "fromuser", "fromhuman"))
+_IS_BOT = frozenset(("bot", "frombot", "ai", "fromai", "assistant", "senderbot", "authorbot"))
+_TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+"""What tables write for a flag."""
+SPEAKERS = frozenset(("role", "sender", "author", "from", "speaker"))
+_COLUMNS = SPEAKERS.union(
+    (*_CONTENT, *_IDS, "name", "sender_name", "role_type", "messages", "conversations"),
+    ("prompt", "completion", "response", "instruction", "input", "output", "question", "answer"),
+    ("system", "caption", "session", "scope"),
+)
+"""Keys that tables also write with capitals or spaces, as headings."""
+NAMES = ("name", "sender_name", "senderName", "author_name", "authorName", "speaker_name")
+_NAMES_OF_OBJECTS = (
+    *("name", "display_name", "displayName", "full_name", "username", "user_name", "nickname"),
+    *("email", "id"),
+)
+
+
+def list_plain_columns(columns: Iterable[str]) -> set[str]:
+    """Give the columns of a table, those with a known key written as it is: ``Content`` as ``content``."""
+    return set(map(_plain_column, columns))
+
+
+def with_plain_columns(row: dict[str, Any]) -> dict[str, Any]:
+    """Give a row with its known columns written as their keys are.
+
+    >>> with_plain_columns({"Role": "user", "Text": "Hi", "Session ID": "s1"})
+    {'role': 'user', 'text': 'Hi', 'Session ID': 's1'}
+    """
+    plain = dict[str, Any]()
+    for column, cell in row.items():
+        key = _plain_column(column)
+        if key in row:
+            key = column
+        plain[key] = cell
+    return plain
+
+
+@lru_cache(1 << 12)
+def _plain_column(column: str) -> str:
+    key = re.sub(r"[\s-]+", "_", column.strip()).lower()
+    if key in _COLUMNS:
+        return key
+    return column
 
 
 def read_flagged_role(raw: dict[str, Any]) -> str:
-    """Give the role that a flag of the message says; empty where none does.
+    """Give the role that a flag of the message, or of its sender, says; empty where none does.
 
     >>> read_flagged_role({"sender": "GPT-4o", "isCreatedByUser": False})
     'assistant'
+    >>> read_flagged_role({"author": {"name": "Claude", "bot": "false"}})
+    'user'
     """
-    for key, (if_true, if_false) in _FLAGS.items():
-        flagged = raw.get(key)
-        if flagged is True:
-            return if_true
-        if flagged is False:
-            return if_false
+    for about in (raw, *_list_senders(raw)):
+        for key, says_user in _find_flags(tuple(about)):
+            flag = _TRUTHS.get(str(about[key]).strip().lower())
+            if flag is None:
+                continue
+            if flag == says_user:
+                return "user"
+            return "assistant"
     return ""
+
+
+@lru_cache(1 << 12)
+def _find_flags(keys: tuple[str, ...]) -> list[tuple[str, bool]]:
+    """Give the keys of flags that say who speaks, and whether they say it of a user."""
+    flags = list[tuple[str, bool]]()
+    for key in keys:
+        plain = re.sub(r"[\s_-]", "", str(key)).lower()
+        asked = re.sub("^is|(?<=sender|author)is", "", plain)
+        # An object or a name stands under the bare word for a user.
+        if asked in _IS_USER and (asked != plain or asked.startswith("from")):
+            flags.append((key, True))
+        elif asked in _IS_BOT and (asked != plain or asked in ("bot", "frombot", "fromai")):
+            flags.append((key, False))
+    return flags
+
+
+def _list_senders(raw: dict[str, Any]) -> list[dict[str, Any]]:
+    """List the objects that say who speaks."""
+    senders = [raw.get(key) for key in _OBJECTS]
+    return [sender for sender in senders if isinstance(sender, dict)]
 
 
 def list_role_types(raw: dict[str, Any]) -> list[str]:
@@ -74,7 +139,22 @@ def list_role_types(raw: dict[str, Any]) -> list[str]:
     The role may be a name then.
     """
     role_types = [first_field(raw, path) for path in _ROLE_TYPES]
+    for sender in _list_senders(raw):
+        role_types += [first_field(sender, key) for key in _ROLES_OF_OBJECTS]
     return list(filter(None, role_types))
+
+
+def read_name(raw: dict[str, Any]) -> str:
+    """Give the name of who speaks; empty where none stands beside the role.
+
+    >>> read_name({"sender": {"display_name": "Ann"}, "role": "user"})
+    'Ann'
+    """
+    name = first_field(raw, *NAMES)
+    for sender in _list_senders(raw):
+        if not name:
+            name = first_field(sender, *_NAMES_OF_OBJECTS)
+    return name
 
 
 def has_words(value: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from memlab.datasets.fields import place_in_zone
 from memlab.datasets.importers.batches import Batch, Batches, Place, read_custom_id
-from memlab.datasets.importers.branches import find_branch
+from memlab.datasets.importers.branches import find_branch, holds_parent_key
 from memlab.datasets.importers.conversation_rows import (
     RowPlaces,
     read_thread,
@@ -35,7 +35,12 @@ from memlab.datasets.importers.logged_calls import (
     find_call,
 )
 from memlab.datasets.importers.loose_json import decode_json, first_field, first_time, get_nested
-from memlab.datasets.importers.message_fields import read_time_value
+from memlab.datasets.importers.message_fields import (
+    SPEAKERS,
+    list_plain_columns,
+    read_time_value,
+    with_plain_columns,
+)
 from memlab.datasets.importers.newest_first import Order, find_order
 from memlab.datasets.importers.session_records import NamedSession, OwnSessions
 from memlab.datasets.importers.time_keys import find_other_time
@@ -82,19 +87,36 @@ _REQUESTS = (
 _LISTS = frozenset(("messages", "input", "contents"))
 _OF_MESSAGES = frozenset(("role", "sender", "messages"))
 _KINDS = frozenset(("role", "type"))
+_TEXTS_OF_ROWS = frozenset(("content", "message", "body"))
 _DAY = timedelta(days=1)
 _CURRENT = ("currNode", "conv.currNode", "currentId", "current_node", "currentNode", "head")
 
 
 def is_openai_list(file: Source) -> bool:
-    keys = file.keys or file.columns
+    columns = list_plain_columns(file.columns)
+    keys = file.keys or columns
     if keys & {"agents", "run_type", "scope"}:
         return False
-    if "messages" in file.columns or {"input", "output"} <= file.first_keys:
+    first_keys = list_plain_columns(file.first_keys)
+    if "messages" in columns or _is_row(first_keys) or _is_node(first_keys):
+        return True
+    if {"input", "output"} <= file.first_keys:
         return True
     if not keys.isdisjoint(_CALLS):
         return True
     return any(map(keys.issuperset, _PAIRS))
+
+
+def _is_row(keys: set[str]) -> bool:
+    """Say whether a record with these keys, or a row of a table, says who wrote what."""
+    if "text" in keys and not keys.isdisjoint({"speaker", "author"}):
+        return True
+    return not keys.isdisjoint(SPEAKERS) and not keys.isdisjoint(_TEXTS_OF_ROWS)
+
+
+def _is_node(keys: set[str]) -> bool:
+    """Say whether a record is a message with a text that names the message before it."""
+    return "text" in keys and not keys.isdisjoint(SPEAKERS) and holds_parent_key(keys)
 
 
 def read_openai_messages(source: Source) -> Iterator[Message]:
@@ -104,6 +126,8 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
         rows = list[Any]()
         about = dict[str, Any]()
         for number, record in file.values():
+            if file.columns:
+                record = with_plain_columns(record)
             message = _unpack_message(record)
             if message is not None:
                 rows.append(message)
