@@ -73,7 +73,7 @@ def cut_thoughts(text: str) -> tuple[str, int]:
         rest.append(text[end:start])
         end = after
     spoken = "".join([*rest, text[end:]])
-    if "<|" in text:
+    if found or "<|channel|>" in text:
         spoken = _FINAL.sub("", spoken)
     return spoken.strip(), len(found)
 

@@ -19,8 +19,8 @@ from memlab.datasets.unread_texts import count_unread_texts
 _KEYS = {"chats.turns", "turns.candidates", "turns.turn_key", "histories.histories"}
 _KEYS |= {"histories.msgs", "messages.src__is_human", "messages.src__name", "msgs.src"}
 _KEYS |= {"histories.messages.src__is_human", "histories.messages.src"}
-_TOOLS = {"histories.isHuman", "history.isHuman", "isHuman"}
-_TOOL_KEYS = {"isHuman", "message"}
+_TOOLS = {"histories.isHuman", "history.isHuman"}
+_TOOL_KEYS = {"isHuman", "message", "name"}
 """Of a message of CAI Tools, which may stand in no chat."""
 _LISTS = ("turns", "msgs", "messages", "history")
 _HUMAN = ("src.is_human", "src__is_human", "author.is_human", "isHuman", "is_human")
@@ -31,7 +31,7 @@ _READ = {"candidates", "create_time", "created", "date", "src__name", "tgt", "im
 
 
 def is_character_ai_export(file: Source) -> bool:
-    return bool((_KEYS | _TOOLS) & file.keys)
+    return bool((_KEYS | _TOOLS) & file.keys) or file.keys >= _TOOL_KEYS
 
 
 def read_character_ai_export(source: Source) -> Iterator[Message]:

@@ -327,8 +327,9 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
     kinds = [inner.get("type"), *get_list(raw, "id")[-1:], raw.get("type")]
     speaker = first_text(*called)
     role_of_speaker = normalise_role(speaker)
-    denied = is_person(source, speaker)
     stated = next(filter(None, map(normalise_role, flags)), None)
+    is_of_other_kind = stated is None and any(flags) and speaker in senders
+    denied = is_of_other_kind or is_person(source, speaker)
     role = _ITEMS.get(first_field(raw, "type"), stated)
     if role is None:
         roles: list[str | None] = ["user"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
 from typing import Any
 
 from memlab.datasets.importers.export_messages import Message
@@ -24,11 +23,10 @@ from memlab.datasets.importers.message_fields import (
 )
 
 _WITHIN = (
-    *("", "body.", "request.", "request.body.", "params.", "input.", "inputs.", "kwargs."),
-    *("request_body.", "requestBody.", "input.inputBodyJson."),  # of Helicone and Bedrock
+    *("body", "request", "request.body", "params", "input", "inputs", "kwargs"),
+    *("request_body", "requestBody", "input.inputBodyJson"),  # of Helicone and Bedrock
 )
 _ASKED = ("messages", "input", "contents", "chunkedPrompt.chunks", "prompt", "query")
-_REQUEST_PATHS = list(map("".join, product(_WITHIN, _ASKED)))
 _ANSWERED_WITHIN = (
     *("", "response", "response.body", "body", "result.message", "result", "response_body"),
     "responseBody",
@@ -53,7 +51,6 @@ _AROUND_OUTPUT = ("outputBodyJson", "output", "message")
 """Keys of what Bedrock has around an answer, from the outside in."""
 _REJECTED = ("rejected", "non_preferred_output")
 _SYSTEM = (*("system", "instructions", "system_prompt", "systemInstruction", "system_instruction"),)
-_SYSTEM_PATHS = list(map("".join, product(_WITHIN, _SYSTEM)))
 _ANSWER_IDS = ("id", "response.id", "response.body.id")
 _BEFORE = ("previous_response_id", "body.previous_response_id", "request.previous_response_id")
 
@@ -105,8 +102,20 @@ def find_call(raw: Any) -> Call | None:
         others += alternatives
     if asked is None and not answers:
         return None
-    system = [path for path in _SYSTEM_PATHS if has_words(get_nested(raw, path))]
+    system = list[str]()
+    for around, holder in _list_holders(raw):
+        system += [around + key for key in _SYSTEM if has_words(holder.get(key))]
     return Call(asked, answers, others, len(system), read.union(system))
+
+
+def _list_holders(raw: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """List the record and the objects in it that may hold a request, each with its path and a dot."""
+    holders = [("", raw)]
+    for path in _WITHIN:
+        holder = get_nested(raw, path)
+        if isinstance(holder, dict):
+            holders.append((f"{path}.", holder))
+    return holders
 
 
 def _is_message(raw: dict[str, Any]) -> bool:
@@ -161,14 +170,15 @@ def _find_asked(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
         texts: list[Any] = [instruction, raw.get("input")]
         request = "\n".join(filter(_is_filled_text, texts))
         return [{"role": "user", "content": request}]
-    for path in _REQUEST_PATHS:
-        asked = decode_json(get_nested(raw, path))
-        if isinstance(asked, list):
-            read.add(path)
-            return [_as_message(message, "user") for message in asked]
-        if _is_filled_text(asked):
-            read.add(path)
-            return [{"role": "user", "content": asked}]
+    for around, holder in _list_holders(raw):
+        for key in _ASKED:
+            asked = decode_json(get_nested(holder, key))
+            if isinstance(asked, list):
+                read.add(around + key)
+                return [_as_message(message, "user") for message in asked]
+            if _is_filled_text(asked):
+                read.add(around + key)
+                return [{"role": "user", "content": asked}]
     return None
 
 

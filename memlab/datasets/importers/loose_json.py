@@ -17,6 +17,7 @@ _METADATA = (
     *("metadata", "meta", "additional_kwargs", "extra", "extra_info", "properties"),
     *("attributes", "info", "context"),
 )
+_METADATA_KEYS = frozenset(_METADATA)
 
 
 def get_nested(value: Any, path: str) -> Any:
@@ -140,6 +141,8 @@ def list_with_metadata(raw: Any) -> list[dict[str, Any]]:
     if not isinstance(raw, dict):
         return []
     listed = [raw]
+    if _METADATA_KEYS.isdisjoint(raw):
+        return listed
     for key in _METADATA:
         about = decode_json(raw.get(key))
         if not isinstance(about, dict):

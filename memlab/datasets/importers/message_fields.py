@@ -28,8 +28,9 @@ _WRITTEN = (
     *("date", "datetime", "time"),
 )
 _CHANGED = ("update_time", "updated_at", "updatedAt")
+_WRITTEN_KEYS, _CHANGED_KEYS = frozenset(_WRITTEN), frozenset(_CHANGED)
 TIMES = (*_WRITTEN, *_CHANGED)
-_CONTENT = (
+CONTENT = (
     *("content", "value", "text", "parts", "refusal", "contentParts", "content_parts"),
     *("contentChunks", "contentBlocks", "content_blocks", "body", "message", "output_text"),
 )
@@ -46,6 +47,7 @@ _ROLE_TYPES = (
     *("role_type", "roleType", "sender_type", "senderType", "author_type", "authorType"),
     *("user_type", "userType", "participant_type", "participantType", "speaker_type"),
 )
+_ROLE_TYPE_KEYS = frozenset(_ROLE_TYPES)
 _ROLES_OF_OBJECTS = ("role", "type")
 _IS_USER = frozenset(("createdbyuser", "user", "human", "fromuser", "fromhuman"))
 _IS_BOT = frozenset(("bot", "frombot", "ai", "fromai", "assistant", "senderbot", "authorbot"))
@@ -53,7 +55,7 @@ _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no
 """What tables write for a flag."""
 SPEAKERS = frozenset(("role", "sender", "author", "from", "speaker"))
 _COLUMNS = SPEAKERS.union(
-    (*_CONTENT, *_IDS, "name", "sender_name", "role_type", "messages", "conversations"),
+    (*CONTENT, *_IDS, "name", "sender_name", "role_type", "messages", "conversations"),
     ("prompt", "completion", "response", "instruction", "input", "output", "question", "answer"),
     ("system", "caption", "session", "scope"),
 )
@@ -138,7 +140,9 @@ def list_role_types(raw: dict[str, Any]) -> list[str]:
 
     The role may be a name then.
     """
-    role_types = [first_field(raw, path) for path in _ROLE_TYPES]
+    role_types = list[str]()
+    if not _ROLE_TYPE_KEYS.isdisjoint(raw):
+        role_types += [first_field(raw, key) for key in _ROLE_TYPES]
     for sender in _list_senders(raw):
         role_types += [first_field(sender, key) for key in _ROLES_OF_OBJECTS]
     return list(filter(None, role_types))
@@ -171,7 +175,7 @@ def find_content(raw: dict[str, Any]) -> tuple[str, Any]:
 
     :returns: the key, and what stands there; empty and ``None`` without.
     """
-    for known_key in _CONTENT:
+    for known_key in CONTENT:
         if has_words(raw.get(known_key)):
             return known_key, raw[known_key]
     transcript = get_nested(raw, "audio.transcript")
@@ -225,15 +229,16 @@ def read_time_value(raw: Any) -> Any:
     """
     if not isinstance(raw, dict):
         return None
-    written = first_time(*map(raw.get, _WRITTEN))
-    if written is not None:
-        return written
     for about in list_with_metadata(raw):
-        written = first_time(*map(about.get, _WRITTEN))
+        written = None
+        if not _WRITTEN_KEYS.isdisjoint(about):
+            written = first_time(*map(about.get, _WRITTEN))
         if written is None:
             written = find_other_time(about)
         if written is not None:
             return written
+    if _CHANGED_KEYS.isdisjoint(raw):
+        return None
     return first_time(*map(raw.get, _CHANGED))
 
 

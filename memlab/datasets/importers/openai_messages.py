@@ -5,6 +5,7 @@ They stand in conversations, logged calls and rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -44,8 +45,14 @@ from memlab.datasets.importers.message_fields import (
 from memlab.datasets.importers.newest_first import Order, find_order
 from memlab.datasets.importers.session_records import NamedSession, OwnSessions
 from memlab.datasets.importers.time_keys import find_other_time
+from memlab.datasets.importers.wrapped_conversations import (
+    Wrapped,
+    find_conversations,
+    holds_conversations,
+)
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
+from memlab.registry import formats
 
 _PAIRS = [{"object", "output.role"}, {"messages.role", "messages.content"}, {"role", "content"}]
 _PAIRS += [{"messages.role", "messages.parts"}, {"role", "parts"}]  # of the AI SDK
@@ -104,7 +111,15 @@ def is_openai_list(file: Source) -> bool:
         return True
     if not keys.isdisjoint(_CALLS):
         return True
-    return any(map(keys.issuperset, _PAIRS))
+    if any(map(keys.issuperset, _PAIRS)):
+        return True
+    return holds_conversations(file) and not _is_benchmark(first_keys)
+
+
+def _is_benchmark(keys: set[str]) -> bool:
+    """Say whether a record with these keys is of a benchmark, which has messages too."""
+    about = map(formats.describe, formats)
+    return any(each.kind == "benchmark" and not keys.isdisjoint(each.keys) for each in about)
 
 
 def _is_row(keys: set[str]) -> bool:
@@ -129,7 +144,12 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
             if file.columns:
                 record = with_plain_columns(record)
             message = _unpack_message(record)
-            if message is not None:
+            wrapped = list[Wrapped]()
+            if isinstance(message, dict) and SPEAKERS.isdisjoint(message):
+                wrapped = find_conversations(record)
+            if wrapped:
+                yield from reader.read_wrapped(file, record, wrapped)
+            elif message is not None:
                 rows.append(message)
             elif first_field(record, "type") == "session":
                 about = record
@@ -161,6 +181,7 @@ class ConversationReader:
     That is whose the messages are, and which conversations stand in them.
 
     :param spoken: the sessions that several records name.
+    :param numbers: how many conversations each file has had that stand within objects.
     :param waiting: answers that a file holds without their requests, which another file may hold.
     """
 
@@ -170,6 +191,7 @@ class ConversationReader:
         self.own_sessions, self.batches = OwnSessions(), Batches()
         self.waiting: list[tuple[Source, int, Any, Call, Batch]] = []
         self.files = name_files(source)
+        self.numbers = Counter[str]()
 
     def read(self, file: Source, number: int, raw: Any) -> Iterator[Message]:
         """Read a record: a list of messages, a conversation, or a logged call."""
@@ -191,6 +213,15 @@ class ConversationReader:
             if custom_id:
                 self.batches.add_request(file.name, custom_id, place)
             self.count_unread(raw, call)
+
+    def read_wrapped(self, file: Source, raw: Any, wrapped: list[Wrapped]) -> Iterator[Message]:
+        """Read the conversations within an object, and count the texts beside them."""
+        for conversation in wrapped:
+            self.numbers[file.name] += 1
+            yield from self.read(file, self.numbers[file.name], conversation.record)
+        read = {conversation.path for conversation in wrapped}
+        spoken = join_texts([conversation.record["messages"] for conversation in wrapped])
+        count_unread_texts(self.source, OWNER_SCOPE, raw, read, spoken, around=True)
 
     def count_unread(self, raw: Any, call: Call) -> None:
         """Count the texts that stand beside a request and its answer."""
