@@ -166,8 +166,8 @@ def _detect_file(file: Source) -> str:
         if "memlab" in file.first_keys:
             return "chatlog"
         detected = _first_that_fits(file, names[len(asked_first) :])
-        if detected == "chatlog" and file.head.lstrip()[:1] == "[":
-            detected = None  # its records are lines
+        if detected == "chatlog" and (file.columns or file.head.lstrip()[:1] == "["):
+            detected = None  # its records are lines of JSON
     if detected is not None:
         return detected
     if file.look_further():

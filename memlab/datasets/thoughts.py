@@ -35,7 +35,8 @@ _ENDS = {
     "channel": r"<\|end\|>",
 }
 _MAY_HOLD = re.compile(
-    rf"</?(?:{_TAG})\b|<details\b|◁think▷|\[THINK\]|<\|(?:channel|START_THINKING|begin_of_thought)\|>",
+    rf"</?(?:{_TAG})\b|<details\b|◁think▷|\[THINK\]"
+    r"|<\|(?:channel|START_THINKING|begin_of_thought)\|>",
     re.IGNORECASE,
 )
 _FINAL = re.compile(
@@ -52,7 +53,9 @@ _NEAR = 100
 
 def may_hold_thoughts(text: str) -> bool:
     """Say whether a mark of a thought is in a text; a mark in code is one too here."""
-    return ("<" in text or "[" in text or not text.isascii()) and bool(_MAY_HOLD.search(text))
+    if "<" not in text and "[" not in text and text.isascii():
+        return False  # as most are
+    return _MAY_HOLD.search(text) is not None
 
 
 def cut_thoughts(text: str) -> tuple[str, int]:

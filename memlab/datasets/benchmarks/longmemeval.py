@@ -16,7 +16,13 @@ from memlab.datasets.message_identity import question_record, turn_id, turn_reco
 from memlab.datasets.source import Source
 from memlab.records import encode_id_part
 
-KEYS = {"haystack_sessions", "haystack_session_ids", "haystack_dates"}
+KEYS = {
+    "question_id",
+    "question_type",
+    "haystack_sessions",
+    "haystack_session_ids",
+    "haystack_dates",
+}
 parse_date = fields.make_date_parser(
     "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", example="2023/05/20 (Sat) 02:21"
 )

@@ -109,7 +109,10 @@ def find_call(raw: Any) -> Call | None:
 
 
 def _list_holders(raw: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """List the record and the objects in it that may hold a request, each with its path and a dot."""
+    """List the record and the objects in it that may hold a request.
+
+    Each stands behind its path, which ends with a dot.
+    """
     holders = [("", raw)]
     for path in _WITHIN:
         holder = get_nested(raw, path)

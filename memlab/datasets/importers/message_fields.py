@@ -51,6 +51,7 @@ _ROLE_TYPE_KEYS = frozenset(_ROLE_TYPES)
 _ROLES_OF_OBJECTS = ("role", "type")
 _IS_USER = frozenset(("createdbyuser", "user", "human", "fromuser", "fromhuman"))
 _IS_BOT = frozenset(("bot", "frombot", "ai", "fromai", "assistant", "senderbot", "authorbot"))
+_BARE_FLAGS = frozenset(("fromuser", "fromhuman", "bot", "frombot", "fromai"))
 _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 """What tables write for a flag."""
 SPEAKERS = frozenset(("role", "sender", "author", "from", "speaker"))
@@ -68,7 +69,7 @@ _NAMES_OF_OBJECTS = (
 
 
 def list_plain_columns(columns: Iterable[str]) -> set[str]:
-    """Give the columns of a table, those with a known key written as it is: ``Content`` as ``content``."""
+    """Give the columns of a table, those that stand for a known key written as it is."""
     return set(map(_plain_column, columns))
 
 
@@ -121,10 +122,11 @@ def _find_flags(keys: tuple[str, ...]) -> list[tuple[str, bool]]:
     for key in keys:
         plain = re.sub(r"[\s_-]", "", str(key)).lower()
         asked = re.sub("^is|(?<=sender|author)is", "", plain)
-        # An object or a name stands under the bare word for a user.
-        if asked in _IS_USER and (asked != plain or asked.startswith("from")):
+        if asked == plain and plain not in _BARE_FLAGS:
+            continue  # an object or a name stands under the bare word for a user
+        if asked in _IS_USER:
             flags.append((key, True))
-        elif asked in _IS_BOT and (asked != plain or asked in ("bot", "frombot", "fromai")):
+        elif asked in _IS_BOT:
             flags.append((key, False))
     return flags
 

@@ -124,7 +124,7 @@ def _is_benchmark(keys: set[str]) -> bool:
 
 def _is_row(keys: set[str]) -> bool:
     """Say whether a record with these keys, or a row of a table, says who wrote what."""
-    if "text" in keys and not keys.isdisjoint({"speaker", "author"}):
+    if "text" in keys and not keys.isdisjoint({"speaker", "author", "from"}):
         return True
     return not keys.isdisjoint(SPEAKERS) and not keys.isdisjoint(_TEXTS_OF_ROWS)
 

@@ -1,4 +1,7 @@
-"""Conversations that stand deep within an object: an export with its version, users with their chats."""
+"""Conversations that stand deep within an object.
+
+So has an export its version beside them, and a user the chats.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,9 @@ _PLAIN = frozenset(
 )
 """Keys of messages that name no conversation."""
 _TEXTS = frozenset((*CONTENT, "utterance"))
+_OWN = ("id", "uuid", "title")
+"""Keys of an object that are not of those within it."""
+_METADATA = ("metadata", "meta")
 _MOST_DEEP = 8
 
 
@@ -38,15 +44,16 @@ class Wrapped:
 
 def holds_conversations(file: Source) -> bool:
     """Say whether messages stand within an object at the beginning of a JSON file."""
-    if file.head.lstrip()[:1] not in ("{", "["):
+    if not file.head.lstrip().startswith(("{", "[")):
         return False
     speaking, saying = set[str](), set[str]()
-    for key in key_paths(file.head, depth=_MOST_DEEP):
-        around, _, last = key.rpartition(".")
-        if around and last in SPEAKERS:
+    for path in key_paths(file.head, depth=_MOST_DEEP):
+        around, _, last = path.rpartition(".")
+        if last in SPEAKERS:
             speaking.add(around)
-        elif around and last in _TEXTS:
+        elif last in _TEXTS:
             saying.add(around)
+    speaking.discard("")
     return not speaking.isdisjoint(saying)
 
 
@@ -54,7 +61,7 @@ def find_conversations(raw: dict[str, Any]) -> list[Wrapped]:
     """Find the conversations within an object, in their order.
 
     >>> said = [{"role": "user", "content": "Hi"}]
-    >>> found = find_conversations({"version": 1, "users": [{"user": "ann", "chats": {"s1": said}}]})
+    >>> found = find_conversations({"users": [{"user": "ann", "chats": {"s1": said}}]})
     >>> found[0].path, found[0].record["user"], found[0].record["id"]
     ('users.chats.s1', 'ann', 's1')
     """
@@ -71,20 +78,28 @@ def _walk(value: Any, about: dict[str, Any], path: tuple[str, ...], key: str) ->
         return
     messages = _list_messages(value)
     if messages:
-        named: dict[str, Any] = {}
-        if key and key not in _PLAIN and "id" not in about:
-            named["id"] = key
-        yield Wrapped(".".join(path), {**about, **named, "messages": messages})
+        record = about | {"messages": messages}
+        if record.get("id", key) in path:  # the name of a key gives way to that of one within
+            record |= _name(key)
+        yield Wrapped(".".join(path), record)
     elif isinstance(value, dict):
-        own = _describe(value)
-        if key and key not in _PLAIN and not own.get("id"):
-            own = {"id": key} | own
-        inherited = {name: said for name, said in about.items() if name not in ("id", "title")}
+        around = about.copy()
+        for own_key in _OWN:
+            around.pop(own_key, None)
+        around |= _name(key) | _describe(value)
         for inner_key, inner in value.items():
-            yield from _walk(inner, inherited | own, (*path, str(inner_key)), str(inner_key))
+            inner_path = *path, str(inner_key)
+            yield from _walk(inner, around, inner_path, inner_path[-1])
     else:
         for inner in list_or_empty(value):
             yield from _walk(inner, about, path, "")
+
+
+def _name(key: str) -> dict[str, Any]:
+    """Give the id of a conversation that stands under a key, unless the key names none."""
+    if not key or key in _PLAIN:
+        return {}
+    return {"id": key}
 
 
 def _list_messages(value: Any) -> list[dict[str, Any]]:
@@ -92,23 +107,30 @@ def _list_messages(value: Any) -> list[dict[str, Any]]:
     listed = list_or_empty(value)
     if isinstance(value, dict):
         listed = list(value.values())
-    if any(map(_is_message, listed)) and all(isinstance(each, dict) for each in listed):
+    if not all(isinstance(each, dict) for each in listed):
+        return []
+    if any(map(_is_message, listed)):
         return listed
     return []
 
 
-def _is_message(value: Any) -> bool:
+def _is_message(value: dict[str, Any]) -> bool:
     """Say whether an object says who says what."""
-    if not isinstance(value, dict) or SPEAKERS.isdisjoint(value):
+    if SPEAKERS.isdisjoint(value):
         return False
     return find_content(value)[0] != ""
 
 
 def _describe(value: dict[str, Any]) -> dict[str, Any]:
-    """Give what an object says about its conversations, without texts, which are counted elsewhere."""
+    """Give what an object says about its conversations, without texts, which are counted
+    elsewhere.
+    """
     about: dict[str, Any] = {}
     for key, said in value.items():
-        is_text = isinstance(said, str) and holds_words(said)
-        if not is_text and (not isinstance(said, (dict, list)) or key in ("metadata", "meta")):
+        if isinstance(said, str):
+            is_kept = not holds_words(said)
+        else:
+            is_kept = key in _METADATA or not isinstance(said, (dict, list))
+        if is_kept:
             about[key] = said
     return about
