@@ -67,7 +67,7 @@ def _chat_id(chat: Any) -> str:
 
 
 def _read_chat(source: Source, session: str, chat: Any) -> Iterator[Message]:
-    for message in oldest_first(_list_turns(chat), _turn_time):
+    for message in oldest_first(_list_turns(chat), _turn_time, is_answer=_is_answer):
         yield from _read_turn(source, session, message)
 
 
@@ -78,6 +78,10 @@ def _list_turns(chat: Any) -> list[Any]:
         if get_list(chat, list_key):
             return get_list(chat, list_key)
     return []
+
+
+def _is_answer(each: Any) -> bool:
+    return isinstance(each, dict) and not _is_human(each)
 
 
 def _turn_time(each: Any) -> str:

@@ -16,6 +16,7 @@ from memlab.datasets.fields import BadField
 from memlab.datasets.importers.loose_json import (
     UNREADABLE,
     first_field,
+    first_filled,
     first_text,
     first_time,
     get_list,
@@ -30,8 +31,10 @@ from memlab.datasets.importers.message_fields import (
     has_unreadable_time,
     holds_unknown_words,
     is_flagged_thought,
+    list_quotations,
     list_role_types,
     read_flagged_role,
+    read_forwarder,
     read_message_id,
     read_name,
     read_time_value,
@@ -39,7 +42,7 @@ from memlab.datasets.importers.message_fields import (
 from memlab.datasets.role_words import ASSISTANTS, is_plain_role_word, normalise_role
 from memlab.datasets.source import Source
 from memlab.datasets.thoughts import cut_thoughts, may_hold_thoughts
-from memlab.datasets.unread_texts import count_unread_texts
+from memlab.datasets.unread_texts import count_unread_texts, holds_words, join_texts
 
 __all__ = ["TIMES", "normalise_role"]
 
@@ -53,11 +56,15 @@ _THOUGHTS = {
     "redacted_reasoning",
     "omitted_reasoning",
     "thoughts",
+    "reasoningContent",
 }
 _ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": "reasoning"}
 _COUNTED = frozenset(("tool_calls", "function_call", "children", *THOUGHTS, *TIMES))
 """Keys of a message that are read, or counted, beside its content."""
-_TOOL = re.compile("tool|function_call|execution|code_interpreter")
+_TOOL = re.compile(
+    "tool|function_call|execution|code_interpreter"
+    "|functionCall|functionResponse|executableCode|codeExecution"
+)
 _MEDIA = re.compile("image|video|audio|file|document|media")
 _NAMES_OF_MEDIA = (
     *("metadata.dalle.prompt", "alt", "title", "file_name", "filename", "name", "file.filename"),
@@ -243,19 +250,25 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
     for part in listed:
         if isinstance(part, str):
             texts.append(part)
-        elif isinstance(part, dict):
+        elif isinstance(part, (dict, list)):
             text, caption = _read_part(source, scope, part)
             texts.append(text)
             captions.append(caption)
     return "\n".join(filter(None, texts)), "; ".join(filter(None, captions))
 
 
-def _read_part(source: Source, scope: str, part: dict[str, Any]) -> tuple[str, str]:
+def _read_part(source: Source, scope: str, part: Any) -> tuple[str, str]:
     """Give the text and the caption of a part; one that has neither is counted."""
+    if isinstance(part, list):
+        return text_and_caption(source, scope, part)
     if isinstance(part.get("parts"), list):
         return text_and_caption(source, scope, part["parts"])
     part_type = first_field(part, "type", "content_type")
     stated = part.get("text", part.get("refusal"))
+    if stated is None and part_type == "text":
+        stated = first_filled(part, "value", "content")
+    if not part_type and len(part) == 1 and isinstance(next(iter(part.values())), dict):
+        part_type = next(iter(part))  # as Bedrock and Gemini write them
     if part_type in _THOUGHTS or is_flagged_thought(part):
         source.drop("thoughts", scope)
     elif _TOOL.search(part_type):
@@ -263,7 +276,7 @@ def _read_part(source: Source, scope: str, part: dict[str, Any]) -> tuple[str, s
     elif _MEDIA.search(part_type):
         return _read_media(source, scope, part, part_type)
     elif isinstance(stated, str):
-        count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
+        count_unread_texts(source, scope, part, _READ_OF_PARTS, stated)
         return stated, ""
     elif isinstance(stated, dict):
         count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
@@ -272,7 +285,7 @@ def _read_part(source: Source, scope: str, part: dict[str, Any]) -> tuple[str, s
         return text, ""
     elif part_type:
         source.drop(f"parts of the kind {part_type!r}", scope)
-    elif holds_unknown_words(part):
+    elif any(map(holds_words, join_texts(part).split("\n"))):
         source.drop("parts of the kind 'unknown'", scope)
     return "", ""
 
@@ -419,7 +432,8 @@ def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Mess
             source.drop("messages whose content has an unknown key", scope)
             return
     when = read_time_value(inner)
-    spoken = f"{text}\n{caption}\n{content}\n{when}"
+    forwarder = read_forwarder(inner)
+    spoken = f"{text}\n{caption}\n{content}\n{when}\n{forwarder}"
     count_unread_texts(source, scope, inner, {key, *_COUNTED}, spoken)
     if inner is not raw:
         count_unread_texts(source, scope, raw, _AROUND_MESSAGES, spoken)
@@ -431,6 +445,8 @@ def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Mess
         "caption": caption,
         "id": read_message_id(inner) or None,
         "timestamp": when,
+        "forwarded_from": forwarder,
+        "quoted": list_quotations(inner, text),
         "edited": describe_version(inner),
     }
 

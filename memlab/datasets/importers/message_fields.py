@@ -16,8 +16,10 @@ from memlab.datasets import fields
 from memlab.datasets.fields import BadField
 from memlab.datasets.importers.loose_json import (
     first_field,
+    first_text,
     first_time,
     get_nested,
+    list_or_empty,
     list_with_metadata,
 )
 from memlab.datasets.importers.time_keys import find_other_time
@@ -37,6 +39,11 @@ CONTENT = (
 _CALLED = re.compile(r"(?i)text|content|message|body|utterance|parts|blocks|chunks")
 _NO_CONTENT = re.compile(r"(?i)id$|ids$|type$|count|parent|version|model|status|tokens|index")
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thoughts")
+_FORWARDERS = (
+    *("forwarded_from", "forwardedFrom", "forward_from", "fwd_from", "forward_sender_name"),
+    *("original_sender", "originalSender"),
+)
+_FORWARDED = ("is_forwarded", "isForwarded", "forwarded")
 _THOUGHT_FLAGS = ("thought", "isThought", "is_thought", "isThinking", "is_thinking")
 _IDS = ("id", "uuid", "messageId", "message_id", "msg_id")
 _EDITED = ("edited_at", "editedAt", "updated_at", "updatedAt", "update_time", "modified_at")
@@ -145,6 +152,7 @@ def list_role_types(raw: dict[str, Any]) -> list[str]:
     role_types = list[str]()
     if not _ROLE_TYPE_KEYS.isdisjoint(raw):
         role_types += [first_field(raw, key) for key in _ROLE_TYPES]
+    role_types.append(first_field(raw, "content.role"))
     for sender in _list_senders(raw):
         role_types += [first_field(sender, key) for key in _ROLES_OF_OBJECTS]
     return list(filter(None, role_types))
@@ -199,6 +207,34 @@ def holds_unknown_words(raw: dict[str, Any]) -> bool:
     """Say whether a message without content has three words or more under some key."""
     texts = [value for value in raw.values() if isinstance(value, str)]
     return any(map(holds_words, texts))
+
+
+def read_forwarder(raw: dict[str, Any]) -> str:
+    """Give whose words a message passes on; ``unknown`` where it only says that it does.
+
+    >>> read_forwarder({"forwarded_from": {"name": "Bo"}}), read_forwarder({"is_forwarded": 1})
+    ('Bo', 'unknown')
+    """
+    for key in _FORWARDERS:
+        writer = raw.get(key)
+        if isinstance(writer, dict):
+            writer = first_field(writer, *_NAMES_OF_OBJECTS, "first_name", "title")
+        called = first_text(writer)
+        if called:
+            return called
+    for key in _FORWARDED:
+        if _TRUTHS.get(str(raw.get(key)).strip().lower()):
+            return "unknown"
+    return ""
+
+
+def list_quotations(raw: dict[str, Any], text: str) -> list[str]:
+    """List the parts of a text that the message says to be others' words."""
+    quoted = raw.get("quoted")
+    if isinstance(quoted, str):
+        quoted = [quoted]
+    stated = map(first_text, list_or_empty(quoted))
+    return [part for part in stated if part and part in text]
 
 
 def is_flagged_thought(raw: dict[str, Any]) -> bool:

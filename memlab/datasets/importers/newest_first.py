@@ -26,7 +26,7 @@ def oldest_first(
     It is turned round and never sorted, since a question and its answer may have the same time.
 
     :param is_answer: says of a value whether it answers another: of a list with one time that
-        begins with an answer the newest stands first.
+        begins with an answer the newest stands first. A question before its answer stays there.
 
     >>> oldest_first(["2026-02-02", "2026-02-01"], str)
     ['2026-02-01', '2026-02-02']
@@ -35,6 +35,10 @@ def oldest_first(
     is_turned = order.is_newest_first
     if order.back == order.forth and listed and is_answer is not None:
         is_turned = is_answer(listed[0])
+    if len(listed) == 2 and is_answer is not None:
+        question, answer = listed
+        if is_answer(answer) and not is_answer(question):
+            is_turned = False  # the answer has another clock
     if is_turned:
         return listed[::-1]
     return listed

@@ -5,6 +5,7 @@ They stand in conversations, logged calls and rows.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -69,6 +70,15 @@ _PAIRS += [{"prompt", "response"}, {"instruction", "output"}, {"chosen.role", "r
 _PAIRS += [{"contents.role", "contents.parts"}, {"query", "answer"}, {"request_body"}]
 _PAIRS += [{"message", "chat_history"}, {"chunkedPrompt.chunks"}, {"requestBody"}]
 _PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
+_PAIRS += [{"type", "data.content"}]
+_LANGCHAIN = re.compile(r'"type"\s*:\s*"(?:human|ai)"|"(?:Human|AI)Message(?:Chunk)?"\s*\]')
+_OF_LANGCHAIN = frozenset(
+    (
+        *("content", "kwargs.content", "messages.content", "messages.kwargs", "messages.data"),
+        *("values.messages", "values.messages.content"),
+    )
+)
+"""Where LangChain and LangGraph have what a message says, whose type says who speaks."""
 _CALLS = {"body.messages.role", "request.messages.role", "response.body.choices", "body.input"}
 _CALLS |= {
     "response.candidates",
@@ -112,6 +122,8 @@ def is_openai_list(file: Source) -> bool:
     if not keys.isdisjoint(_CALLS):
         return True
     if any(map(keys.issuperset, _PAIRS)):
+        return True
+    if _LANGCHAIN.search(file.head) and not keys.isdisjoint(_OF_LANGCHAIN):
         return True
     return holds_conversations(file) and not _is_benchmark(first_keys)
 

@@ -18,6 +18,7 @@ from memlab.datasets.importers.message_fields import (
     TIMES,
     describe_version,
     list_plain_columns,
+    read_forwarder,
     read_message_id,
     read_name,
     read_time_value,
@@ -108,6 +109,8 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     for column, written in replaced.items():
         if written and message.get(column) is None:
             message[column] = written
+    if not message.get("forwarded_from"):
+        message["forwarded_from"] = read_forwarder(record) or None
     if message.get("timestamp") is None:
         message["timestamp"] = read_time_value(record)
     spoken = f"{message['text']}\n{message.get('caption') or ''}\n{message['timestamp']}"

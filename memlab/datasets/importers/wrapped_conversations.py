@@ -12,6 +12,7 @@ from typing import Any
 from memlab.datasets.importers.loose_json import list_or_empty
 from memlab.datasets.importers.message_fields import CONTENT, SPEAKERS, find_content
 from memlab.datasets.json_values import key_paths
+from memlab.datasets.role_words import normalise_role
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import holds_words
 
@@ -19,11 +20,11 @@ _PLAIN = frozenset(
     (
         *("messages", "turns", "utterances", "history", "chat_history", "log", "transcript"),
         *("dialog", "dialogue", "data", "chat", "thread", "session", "conversation", "items"),
-        *("results", "records", "entries", "content", "list", "body", "response"),
+        *("results", "records", "entries", "content", "list", "body", "response", "values"),
     )
 )
 """Keys of messages that name no conversation."""
-_TEXTS = frozenset((*CONTENT, "utterance"))
+_TEXTS = frozenset((*CONTENT, "utterance", "blocks"))
 _OWN = ("id", "uuid", "title")
 """Keys of an object that are not of those within it."""
 _METADATA = ("metadata", "meta")
@@ -115,8 +116,11 @@ def _list_messages(value: Any) -> list[dict[str, Any]]:
 
 
 def _is_message(value: dict[str, Any]) -> bool:
-    """Say whether an object says who says what."""
-    if SPEAKERS.isdisjoint(value):
+    """Say whether an object says who says what; a message of LangChain stands within one."""
+    kwargs = value.get("kwargs")
+    if isinstance(kwargs, dict):
+        return find_content(kwargs)[0] != ""
+    if SPEAKERS.isdisjoint(value) and normalise_role(value.get("type")) is None:
         return False
     return find_content(value)[0] != ""
 

@@ -394,3 +394,102 @@ def test_a_format_that_is_looked_up_imports_no_other_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+HUMAN = {"type": "human", "content": USER, "additional_kwargs": {}}
+AI = {"type": "ai", "content": ANSWER, "tool_calls": []}
+MADE = [
+    {"lc": 1, "id": ["langchain", "messages", f"{kind}Message"], "kwargs": {"content": text}}
+    for kind, text in (("Human", USER), ("AI", ANSWER))
+]
+OF_LANGCHAIN: dict[str, Any] = {
+    "messages": [HUMAN, AI],
+    "a file of a history": [{"type": "human", "data": HUMAN}, {"type": "ai", "data": AI}],
+    "objects as they are made": [{**each, "type": "constructor"} for each in MADE],
+    "within an object": {"messages": [HUMAN, AI]},
+    "a thread of LangGraph": {"thread_id": "t", "values": {"messages": [HUMAN, AI]}},
+}
+
+
+@pytest.mark.parametrize("content", OF_LANGCHAIN.values(), ids=OF_LANGCHAIN)
+def test_messages_of_langchain_are_read(tmp_path: Path, content: Any) -> None:
+    data = load(tmp_path, "x.json", content)
+    assert (data.format, roles(data), left_out(data)) == ("openai_messages", BOTH, [])
+
+
+def test_a_column_of_conversations_is_read_from_parquet(tmp_path: Path) -> None:
+    turns = [
+        {"role": "user", "content": USER, "timestamp": None},
+        {"role": "assistant", "content": ANSWER, "timestamp": "2026-02-01T10:00:00Z"},
+    ]
+    table = pl.DataFrame({"conversation_hash": ["h"], "model": ["m"], "conversation": [turns]})
+    data = load(tmp_path, "train.parquet", table)
+    assert places(data) == [("me", "h", USER), ("me", "h", ANSWER)]
+    assert data.turns["timestamp"].is_null().to_list() == [True, False]
+
+
+def test_words_that_a_row_passes_on_are_marked(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"sender": "Ida", "text": "I live in Moss", "forwarded_from": "Per"},
+        {"sender": "Ida", "text": "I live in Bodo", "is_forwarded": "true"},
+        {"sender": "Ida", "text": "I live in Hamar", "quoted": "I live in Hamar"},
+        {"sender": "Ida", "text": "I live in Narvik", "forwarded": False},
+    ]
+    contents = [{"role": "user", "content": row.pop("text"), **row} for row in map(dict, rows)]
+    for name, content in (("table.jsonl", rows), ("rows.jsonl", contents)):
+        data = load(tmp_path, name, content)
+        writers = ["Per", "unknown", None, None]
+        assert data.turns["forwarded_from"].to_list() == writers
+        assert data.turns["quoted"].to_list()[2] == ["I live in Hamar"]
+
+
+def test_parts_without_a_type_are_texts_thoughts_calls_or_counted(tmp_path: Path) -> None:
+    parts = [
+        {"text": ANSWER},
+        {"reasoningContent": {"reasoningText": {"text": "He asks about ferries"}}},
+        {"toolUse": {"name": "timetable", "input": {"q": "ferries of this week"}}},
+        {"functionCall": {"name": "timetable", "args": {"q": "ferries of this week"}}},
+        {"leaf": {"inner": "an alder grows here"}},
+        [{"type": "text", "value": "Bring a coat"}],
+    ]
+    data = load(tmp_path, "x.jsonl", [said("user", USER), said("assistant", parts)])
+    assert roles(data) == [("user", USER), ("assistant", f"{ANSWER}\nBring a coat")]
+    assert left_out(data) == ["1 part of the kind 'leaf'", "1 thought", "2 tool calls"]
+
+
+def test_messages_of_lettas_api_may_begin_with_the_newest(tmp_path: Path) -> None:
+    listed = [
+        {"id": "2", "date": "2026-02-01T10:00:09Z", "message_type": "assistant_message"},
+        {"id": "1", "date": "2026-02-01T10:00:00Z", "message_type": "user_message"},
+    ]
+    for message, text in zip(listed, (ANSWER, USER), strict=True):
+        message["content"] = text
+    assert roles(load(tmp_path, "x.json", listed)) == BOTH
+    assert roles(load(tmp_path, "x.json", listed[::-1])) == BOTH
+
+
+def test_a_table_is_no_chat_log_of_lines(tmp_path: Path) -> None:
+    data = load(tmp_path, "x.csv", f"timestamp,from,text\n2026-02-01T10:00:00Z,Ida,{USER}\n")
+    assert data.turns.select("speaker", "text").rows() == [("Ida", USER)]
+    with pytest.raises(DataError, match="is none of the formats"):
+        load(tmp_path, "y.csv", f"when,text\n2026-02-01T10:00:00Z,{USER}\n")
+
+
+def test_a_question_stays_before_an_answer_with_another_clock(tmp_path: Path) -> None:
+    listed = [
+        {"id": "1", "date": "2026-02-01T10:00:01Z", "message_type": "user_message"},
+        {"id": "2", "date": "2026-02-01T10:00:00Z", "message_type": "assistant_message"},
+    ]
+    for message, text in zip(listed, (USER, ANSWER), strict=True):
+        message["content"] = text
+    assert roles(load(tmp_path, "letta.json", listed)) == BOTH
+    rows = (
+        "Conversation,Time,Author,Message\n"
+        f"Ferry,2026-02-01T10:00:01Z,Human,{USER}\nFerry,2026-02-01T10:00:00Z,AI,{ANSWER}\n"
+    )
+    assert roles(load(tmp_path, "copilot.csv", rows)) == BOTH
+    turns = [
+        {"src": {"is_human": is_human}, "text": text, "created": f"2026-02-01T10:00:0{second}Z"}
+        for is_human, text, second in ((True, USER, 1), (False, ANSWER, 0))
+    ]
+    assert roles(load(tmp_path, "nova.json", {"histories": [{"msgs": turns}]})) == BOTH
