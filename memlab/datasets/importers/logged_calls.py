@@ -26,7 +26,10 @@ _WITHIN = (
     *("body", "request", "request.body", "params", "input", "inputs", "kwargs"),
     *("request_body", "requestBody", "input.inputBodyJson"),  # of Helicone and Bedrock
 )
-_ASKED = ("messages", "input", "contents", "chunkedPrompt.chunks", "prompt", "query")
+_ASKED = (
+    *("messages", "input", "contents", "chunkedPrompt.chunks", "prompt", "query"),
+    *("user_message", "user_input", "user_query"),
+)
 _ANSWERED_WITHIN = (
     *("", "response", "response.body", "body", "result.message", "result", "response_body"),
     "responseBody",
@@ -41,11 +44,15 @@ _ANSWERED = (
     *("response", "chosen", "answer", "reply", "generation", "prediction", "generated_text"),
     *("assistant_response", "model_response", "model_output", "outputs", "responses"),
     *("completions", "generations", "answers", "predictions", "preferred_output"),
+    *("bot_response", "ai_response", "bot_message", "ai_message", "assistant_message"),
 )
 _CHOICES = {"choices": ("message", "text"), "candidates": ("content",)}
 """Where alternatives stand, and what says something in one; the candidates are of Gemini's API."""
 _UNTYPED = ("", "message", "text")
 _SPEAKERS = frozenset(("role", "from", "sender", "author", "speaker", "kwargs", "data"))
+_HALVES = frozenset(
+    ("request", "response", "request_body", "response_body", "requestBody", "responseBody", "body")
+)
 _HISTORY = ("history", "chat_history", "chatHistory")
 _AROUND_OUTPUT = ("outputBodyJson", "output", "message")
 """Keys of what Bedrock has around an answer, from the outside in."""
@@ -78,6 +85,13 @@ class Call:
         if self.asked is None:
             return []
         return self.asked
+
+
+def decode_halves(raw: Any) -> Any:
+    """Give a record with its request and its answer decoded, where they are JSON texts."""
+    if not isinstance(raw, dict) or _HALVES.isdisjoint(raw):
+        return raw
+    return raw | {key: decode_json(raw[key]) for key in _HALVES.intersection(raw)}
 
 
 def find_call(raw: Any) -> Call | None:

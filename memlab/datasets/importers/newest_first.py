@@ -33,15 +33,18 @@ def oldest_first(
     """
     order = find_order(listed, time_of)
     is_turned = order.is_newest_first
+    if is_answer is not None and is_exchange(listed, is_answer):
+        return listed
     if order.back == order.forth and listed and is_answer is not None:
         is_turned = is_answer(listed[0])
-    if len(listed) == 2 and is_answer is not None:
-        question, answer = listed
-        if is_answer(answer) and not is_answer(question):
-            is_turned = False  # the answer has another clock
     if is_turned:
         return listed[::-1]
     return listed
+
+
+def is_exchange(listed: list[Item], is_answer: Callable[[Item], bool]) -> bool:
+    """Say whether a list is a question before its answer, which may have another clock."""
+    return len(listed) == 2 and is_answer(listed[1]) and not is_answer(listed[0])
 
 
 class Order(NamedTuple):

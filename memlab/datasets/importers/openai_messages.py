@@ -34,6 +34,7 @@ from memlab.datasets.importers.logged_calls import (
     Call,
     ToldHistories,
     count_overlap,
+    decode_halves,
     find_call,
 )
 from memlab.datasets.importers.loose_json import decode_json, first_field, first_time, get_nested
@@ -70,7 +71,9 @@ _PAIRS += [{"prompt", "response"}, {"instruction", "output"}, {"chosen.role", "r
 _PAIRS += [{"contents.role", "contents.parts"}, {"query", "answer"}, {"request_body"}]
 _PAIRS += [{"message", "chat_history"}, {"chunkedPrompt.chunks"}, {"requestBody"}]
 _PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
-_PAIRS += [{"type", "data.content"}]
+_PAIRS += [{"type", "data.content"}, {"request", "response"}]
+_PAIRS += [{"user_message", "bot_response"}, {"user_message", "ai_response"}]
+_PAIRS += [{"user_message", "assistant_message"}, {"user_input", "response"}]
 _LANGCHAIN = re.compile(r'"type"\s*:\s*"(?:human|ai)"|"(?:Human|AI)Message(?:Chunk)?"\s*\]')
 _OF_LANGCHAIN = frozenset(
     (
@@ -155,6 +158,7 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
         for number, record in file.values():
             if file.columns:
                 record = with_plain_columns(record)
+            record = decode_halves(record)
             message = _unpack_message(record)
             wrapped = list[Wrapped]()
             if isinstance(message, dict) and SPEAKERS.isdisjoint(message):

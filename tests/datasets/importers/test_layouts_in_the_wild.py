@@ -84,6 +84,11 @@ CALLS: dict[str, dict[str, Any]] = {
         "preferred_output": [said("assistant", ANSWER)],
         "non_preferred_output": [said("assistant", "It has gone")],
     },
+    "JSON in texts": {
+        "request": json.dumps(ASKED),
+        "response": json.dumps({"choices": [{"message": said("assistant", ANSWER)}]}),
+    },
+    "texts": {"user_message": USER, "bot_response": ANSWER},
     "AI Studio": {
         "chunkedPrompt": {
             "chunks": [{"role": "user", "text": USER}, {"role": "model", "text": ANSWER}]
@@ -493,3 +498,8 @@ def test_a_question_stays_before_an_answer_with_another_clock(tmp_path: Path) ->
         for is_human, text, second in ((True, USER, 1), (False, ANSWER, 0))
     ]
     assert roles(load(tmp_path, "nova.json", {"histories": [{"msgs": turns}]})) == BOTH
+    greeting = [
+        {"name": "Nova", "message": ANSWER, "isHuman": False},
+        {"name": "Ida", "message": USER, "isHuman": True},
+    ]
+    assert roles(load(tmp_path, "cai.json", greeting)) == BOTH[::-1]
