@@ -267,8 +267,8 @@ def _read_part(source: Source, scope: str, part: Any) -> tuple[str, str]:
     stated = part.get("text", part.get("refusal"))
     if stated is None and part_type == "text":
         stated = first_filled(part, "value", "content")
-    if not part_type and len(part) == 1 and isinstance(next(iter(part.values())), dict):
-        part_type = next(iter(part))  # as Bedrock and Gemini write them
+    if not part_type:
+        part_type = _find_only_key(part)
     if part_type in _THOUGHTS or is_flagged_thought(part):
         source.drop("thoughts", scope)
     elif _TOOL.search(part_type):
@@ -288,6 +288,16 @@ def _read_part(source: Source, scope: str, part: Any) -> tuple[str, str]:
     elif any(map(holds_words, join_texts(part).split("\n"))):
         source.drop("parts of the kind 'unknown'", scope)
     return "", ""
+
+
+def _find_only_key(part: dict[str, Any]) -> str:
+    """Give the key of a part that holds one object, which is its kind to Bedrock and Gemini."""
+    if len(part) != 1:
+        return ""
+    for key, inner in part.items():
+        if isinstance(inner, dict):
+            return key
+    return ""
 
 
 def _read_media(source: Source, scope: str, part: dict[str, Any], kind: str) -> tuple[str, str]:
@@ -341,15 +351,18 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
     speaker = first_text(*called)
     role_of_speaker = normalise_role(speaker)
     stated = next(filter(None, map(normalise_role, flags)), None)
-    is_of_other_kind = stated is None and any(flags) and speaker in senders
-    denied = is_of_other_kind or is_person(source, speaker)
+    denied = is_person(source, speaker)
+    if stated is None and any(flags) and speaker in senders:
+        denied = True  # a customer, say
     role = _ITEMS.get(first_field(raw, "type"), stated)
     if role is None:
         roles: list[str | None] = ["user"]
         if not denied:
             roles = [*map(normalise_role, called), *map(_role_of_kind, kinds)]
         role = next(filter(None, roles), None)
-        is_name = speaker in senders or _is_name_of_assistant(speaker)
+        is_name = _is_name_of_assistant(speaker)
+        if speaker in senders:
+            is_name = True
         if is_name and role == role_of_speaker and _is_role_of_name(raw, speaker, role):
             source.report.guessed[speaker] += 1
     name = read_name(inner)
@@ -382,7 +395,9 @@ def _is_role_of_name(raw: dict[str, Any], own: str, role: str | None) -> bool:
 
 def _is_name_of_assistant(called: str) -> bool:
     """Say whether a role is written as the name of an assistant that people have too: Claude."""
-    return called.istitle() and called.lower() in ASSISTANTS and not is_plain_role_word(called)
+    if not called.istitle() or is_plain_role_word(called):
+        return False
+    return called.lower() in ASSISTANTS
 
 
 def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:

@@ -128,7 +128,9 @@ def is_openai_list(file: Source) -> bool:
         return True
     if _LANGCHAIN.search(file.head) and not keys.isdisjoint(_OF_LANGCHAIN):
         return True
-    return holds_conversations(file) and not _is_benchmark(first_keys)
+    if _is_benchmark(first_keys):
+        return False
+    return holds_conversations(file)
 
 
 def _is_benchmark(keys: set[str]) -> bool:
@@ -141,12 +143,16 @@ def _is_row(keys: set[str]) -> bool:
     """Say whether a record with these keys, or a row of a table, says who wrote what."""
     if "text" in keys and not keys.isdisjoint({"speaker", "author", "from"}):
         return True
-    return not keys.isdisjoint(SPEAKERS) and not keys.isdisjoint(_TEXTS_OF_ROWS)
+    if keys.isdisjoint(SPEAKERS):
+        return False
+    return not keys.isdisjoint(_TEXTS_OF_ROWS)
 
 
 def _is_node(keys: set[str]) -> bool:
     """Say whether a record is a message with a text that names the message before it."""
-    return "text" in keys and not keys.isdisjoint(SPEAKERS) and holds_parent_key(keys)
+    if "text" not in keys or keys.isdisjoint(SPEAKERS):
+        return False
+    return holds_parent_key(keys)
 
 
 def read_openai_messages(source: Source) -> Iterator[Message]:

@@ -109,8 +109,9 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     for column, written in replaced.items():
         if written and message.get(column) is None:
             message[column] = written
-    if not message.get("forwarded_from"):
-        message["forwarded_from"] = read_forwarder(record) or None
+    forwarder = read_forwarder(record)
+    if forwarder:
+        message["forwarded_from"] = forwarder
     if message.get("timestamp") is None:
         message["timestamp"] = read_time_value(record)
     spoken = f"{message['text']}\n{message.get('caption') or ''}\n{message['timestamp']}"
