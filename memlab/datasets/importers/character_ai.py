@@ -12,7 +12,7 @@ from typing import Any
 
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message
 from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
-from memlab.datasets.importers.newest_first import is_exchange, oldest_first
+from memlab.datasets.importers.newest_first import oldest_first
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
@@ -67,10 +67,7 @@ def _chat_id(chat: Any) -> str:
 
 
 def _read_chat(source: Source, session: str, chat: Any) -> Iterator[Message]:
-    turns = _list_turns(chat)
-    if not is_exchange(turns, _is_answer):
-        turns = oldest_first(turns, _turn_time)
-    for message in turns:
+    for message in oldest_first(_list_turns(chat), _turn_time):
         yield from _read_turn(source, session, message)
 
 
@@ -81,10 +78,6 @@ def _list_turns(chat: Any) -> list[Any]:
         if get_list(chat, list_key):
             return get_list(chat, list_key)
     return []
-
-
-def _is_answer(each: Any) -> bool:
-    return isinstance(each, dict) and not _is_human(each)
 
 
 def _turn_time(each: Any) -> str:

@@ -514,14 +514,31 @@ def name_account(accounts: dict[str, str], key: str) -> str:
     return accounts.setdefault(key, key)
 
 
-def name_chat(names: dict[str, str], key: str, wanted: str) -> str:
+class ChatNames(dict[str, str]):
+    """The names of the chats so far, by their ids.
+
+    :param taken: these names, of which each is looked up for every chat.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = set[str]()
+
+
+def name_chat(names: ChatNames, key: str, wanted: str) -> str:
     """Give a chat the name that is wanted, with its id behind it where another chat has that name.
 
-    :param names: the names of the chats so far, by their ids.
+    >>> names = ChatNames()
+    >>> [name_chat(names, key, "Trip") for key in ("1", "2", "1")]
+    ['Trip', 'Trip (2)', 'Trip']
     """
-    while key not in names and wanted in names.values():
+    if key in names:
+        return names[key]
+    while wanted in names.taken:
         wanted = f"{wanted} ({key})"
-    return names.setdefault(key, wanted)
+    names.taken.add(wanted)
+    names[key] = wanted
+    return wanted
 
 
 def name_person(taken: dict[tuple[str, str], str], chat: str, key: str, called: str) -> str:

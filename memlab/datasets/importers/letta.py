@@ -15,6 +15,7 @@ from memlab.datasets import fields
 from memlab.datasets.fields import Record
 from memlab.datasets.importers.branches import read_newest_conversations
 from memlab.datasets.importers.export_messages import (
+    ChatNames,
     Message,
     is_spoken_role,
     make_message,
@@ -58,13 +59,13 @@ def read_letta_export(source: Source) -> Iterator[Message]:
             yield from _read_api_list(source, file, scopes[file.name])
         else:
             agent_files.append(file)
-    read = partial(_read_agent_file, source, names={})
+    read = partial(_read_agent_file, source, names=ChatNames())
     agents = replace(source, members=agent_files)
     yield from read_newest_conversations(agents, "agent file", read)
 
 
 def _read_api_list(source: Source, file: Source, scope: str) -> Iterator[Message]:
-    """Read messages out of the API, which gives the newest first unless it is told otherwise."""
+    """Read messages out of the API, which gives the newest first unless it is asked for another order."""
     listed = [record for _, record in file.values()]
     for message in oldest_first(listed, _read_date, is_answer=_is_answer):
         if not isinstance(message, dict):
@@ -85,7 +86,7 @@ def _read_date(message: Any) -> Any:
     return first_time(get_nested(message, "date"))
 
 
-def _read_agent_file(source: Source, record: Record, *, names: dict[str, str]) -> Iterator[Message]:
+def _read_agent_file(source: Source, record: Record, *, names: ChatNames) -> Iterator[Message]:
     """Read the agents of a file."""
     for agent in record.take("agents", fields.check_list, []) or [record]:
         called = first_text(first_field(agent, "name", "id"), "agent")

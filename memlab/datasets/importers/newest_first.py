@@ -33,7 +33,7 @@ def oldest_first(
     """
     order = find_order(listed, time_of)
     is_turned = order.is_newest_first
-    if is_answer is not None and is_exchange(listed, is_answer):
+    if is_answer is not None and _is_exchange(listed, is_answer):
         return listed
     if order.back == order.forth and listed and is_answer is not None:
         is_turned = is_answer(listed[0])
@@ -42,7 +42,7 @@ def oldest_first(
     return listed
 
 
-def is_exchange(listed: list[Item], is_answer: Callable[[Item], bool]) -> bool:
+def _is_exchange(listed: list[Item], is_answer: Callable[[Item], bool]) -> bool:
     """Say whether a list is a question before its answer, which may have another clock."""
     return len(listed) == 2 and is_answer(listed[1]) and not is_answer(listed[0])
 

@@ -17,6 +17,7 @@ from typing import Any
 from memlab.datasets.fields import Record
 from memlab.datasets.importers.branches import find_branch, newest_branch, read_newest_conversations
 from memlab.datasets.importers.export_messages import (
+    ChatNames,
     Message,
     describe_file,
     is_spoken_role,
@@ -64,14 +65,14 @@ def is_open_webui_export(file: Source) -> bool:
 def read_open_webui_export(source: Source) -> Iterator[Message]:
     """Read every chat as a session; users beyond the first have scopes of their own."""
     users: dict[str, str] = {}
-    titles: dict[str, str] = {}
+    titles = ChatNames()
     yield from read_newest_conversations(
         source, "chat", lambda record: _read_chat(source, record, users, titles)
     )
 
 
 def _read_chat(
-    source: Source, record: Record, users: dict[str, str], titles: dict[str, str]
+    source: Source, record: Record, users: dict[str, str], titles: ChatNames
 ) -> Iterator[Message]:
     """Read a chat.
 
