@@ -333,6 +333,7 @@ class Format:
         recognised, as ``source.members``.
     :param keys: the first record of a file has one of these: keys of JSON, or columns of a table.
     :param detect: says whether a file is of the format, where that takes more than its keys.
+    :param guess: says whether a file may be of the format; asked where no format recognises it.
     :param files: patterns of its files in a folder; the first that any file matches is taken.
     :param by_name: whether a file of such a name is enough, whatever is in it.
     :param refuse: names a file of another tool that looks like one of the format, or that no format
@@ -345,6 +346,7 @@ class Format:
     kind: Literal["log", "benchmark", "export"] = "log"
     keys: Collection[str] = ()
     detect: Callable[[Any], bool] | None = None
+    guess: Callable[[Any], bool] | None = None
     files: tuple[str, ...] = ()
     by_name: bool = False
     refuse: Callable[[Any], str | None] | None = None

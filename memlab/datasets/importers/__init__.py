@@ -45,6 +45,7 @@ from memlab.datasets.importers import (
     telegram,
     traces,
     whatsapp,
+    wrapped_conversations,
 )
 from memlab.datasets.importers.export_messages import Message
 from memlab.datasets.importers.foreign_files import explain_refusal
@@ -113,6 +114,7 @@ _register(
     "openai_messages",
     openai_messages.read_openai_messages,
     openai_messages.is_openai_list,
+    guess=wrapped_conversations.holds_conversations,
     refuse=explain_refusal,  # many tools write roles and contents
 )
 _register(

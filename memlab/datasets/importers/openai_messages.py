@@ -50,11 +50,9 @@ from memlab.datasets.importers.time_keys import find_other_time
 from memlab.datasets.importers.wrapped_conversations import (
     Wrapped,
     find_conversations,
-    holds_conversations,
 )
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
-from memlab.registry import formats
 
 _PAIRS = [{"object", "output.role"}, {"messages.role", "messages.content"}, {"role", "content"}]
 _PAIRS += [{"messages.role", "messages.parts"}, {"role", "parts"}]  # of the AI SDK
@@ -126,17 +124,7 @@ def is_openai_list(file: Source) -> bool:
         return True
     if any(map(keys.issuperset, _PAIRS)):
         return True
-    if _LANGCHAIN.search(file.head) and not keys.isdisjoint(_OF_LANGCHAIN):
-        return True
-    if _is_benchmark(first_keys):
-        return False
-    return holds_conversations(file)
-
-
-def _is_benchmark(keys: set[str]) -> bool:
-    """Say whether a record with these keys is of a benchmark, which has messages too."""
-    about = map(formats.describe, formats)
-    return any(each.kind == "benchmark" and not keys.isdisjoint(each.keys) for each in about)
+    return _LANGCHAIN.search(file.head) is not None and not keys.isdisjoint(_OF_LANGCHAIN)
 
 
 def _is_row(keys: set[str]) -> bool:

@@ -286,6 +286,22 @@ def test_conversations_stand_within_any_object(tmp_path: Path, wrapper: Any) -> 
     assert left_out(noted) == ["1 text under the key 'remark'"]
 
 
+def test_objects_around_conversations_are_an_export_only_beside_no_other(tmp_path: Path) -> None:
+    folder = tmp_path / "export"
+    folder.mkdir()
+    for name, chats in (("one.json", CHATS[:1]), ("two.json", CHATS[1:])):
+        (folder / name).write_text(json.dumps({"version": 1, "chats": chats}), "utf-8")
+    data = memlab.load(folder)
+    assert [place[1:] for place in places(data)] == OF_TWO
+    chat = {"name": "Trip", "type": "private_group", "id": 1}
+    message = {"id": 1, "type": "message", "from": "Ida", "from_id": "user1", "text": USER}
+    export = {**chat, "messages": [{**message, "date_unixtime": "1770000000"}]}
+    (folder / "result.json").write_text(json.dumps(export), "utf-8")
+    data = memlab.load(folder)
+    assert (data.format, data.turns["text"].to_list()) == ("telegram", [USER])
+    assert data.issues["found"].to_list() == ["2 other files: one.json, two.json"]
+
+
 def test_users_with_their_conversations_are_scopes(tmp_path: Path) -> None:
     users = [{"user_id": "ida", "sessions": CHATS}, {"user_id": "per", "sessions": CHATS[1:]}]
     data = load(tmp_path, "x.json", {"users": users})
