@@ -69,7 +69,10 @@ def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[
             known.append(file)
         file.forget()
     if not known:
-        known = [file for file in files if file.size and _guess(file, [kind])]
+        for file in filter(_has_content, files):
+            if _guess(file, [kind]) is not None:
+                known.append(file)
+            file.forget()
     if known:
         return known
     if len(files) != 1:
@@ -133,6 +136,10 @@ def _first_that_fits(file: Source, names: Iterable[str], *, refuse: bool = True)
             return None
         return format_name
     return None
+
+
+def _has_content(file: Source) -> bool:
+    return file.size > 0
 
 
 def _guess(file: Source, names: Iterable[str]) -> str | None:
@@ -277,10 +284,8 @@ def _detect_export(source: Source) -> str:
 
 def _guess_export(files: list[Source], names: list[str]) -> str | None:
     """Find a format that one of the files may be of, where none recognises any."""
-    for file in files[:_PROBED]:
-        guessed = None
-        if file.size:
-            guessed = _guess(file, names)
+    for file in filter(_has_content, files[:_PROBED]):
+        guessed = _guess(file, names)
         file.forget()
         if guessed is not None:
             return guessed
