@@ -101,6 +101,8 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         if name not in self._functions:
+            self._import_own(until=name)
+        if name not in self._functions:
             self._read_packages()
         return self._functions[name]
 
@@ -137,8 +139,10 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         if not inspect.isfunction(function) or not is_own_code(function):
             self._import_own()
 
-    def _import_own(self) -> None:
+    def _import_own(self, *, until: str = "") -> None:
         """Import memlab's own modules; one that asks while it is imported sees what came before it.
+
+        :param until: a name; the modules after the one that registers it are not imported.
 
         Nothing is locked: two threads that ask at once both import, and one waits for the other at
         the lock of the module, which a lock of the registry could only bring into deadlock.
@@ -149,6 +153,8 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         try:
             for module in self._own:
                 importlib.import_module(module)
+                if until in self._functions:
+                    return
             self._own_imported = True
         finally:
             self._this_thread.imports_own = False
@@ -327,6 +333,7 @@ class Format:
         recognised, as ``source.members``.
     :param keys: the first record of a file has one of these: keys of JSON, or columns of a table.
     :param detect: says whether a file is of the format, where that takes more than its keys.
+    :param guess: says whether a file may be of the format; asked where no format recognises it.
     :param files: patterns of its files in a folder; the first that any file matches is taken.
     :param by_name: whether a file of such a name is enough, whatever is in it.
     :param refuse: names a file of another tool that looks like one of the format, or that no format
@@ -339,6 +346,7 @@ class Format:
     kind: Literal["log", "benchmark", "export"] = "log"
     keys: Collection[str] = ()
     detect: Callable[[Any], bool] | None = None
+    guess: Callable[[Any], bool] | None = None
     files: tuple[str, ...] = ()
     by_name: bool = False
     refuse: Callable[[Any], str | None] | None = None

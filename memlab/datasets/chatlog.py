@@ -105,7 +105,7 @@ _SCHEMA: dict[str, Any] = {
     "timestamp": TIMESTAMP,
     "n": pl.Int32(),
 }
-_MARKS_OF_THOUGHTS = "[<◁]"
+_MARKS_OF_THOUGHTS = r"<|◁|\[(?i:think)\]"
 _PACK = 50_000
 _CHUNK = 4_000
 """Records of a reader that are checked together."""

@@ -68,6 +68,11 @@ def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[
         if file.size and _recognise(file, [kind], refuse=False):
             known.append(file)
         file.forget()
+    if not known:
+        for file in filter(_has_content, files):
+            if _guess(file, [kind]) is not None:
+                known.append(file)
+            file.forget()
     if known:
         return known
     if len(files) != 1:
@@ -133,6 +138,19 @@ def _first_that_fits(file: Source, names: Iterable[str], *, refuse: bool = True)
     return None
 
 
+def _has_content(file: Source) -> bool:
+    return file.size > 0
+
+
+def _guess(file: Source, names: Iterable[str]) -> str | None:
+    """Find the first of some formats that a file may be of, where none recognises it."""
+    for format_name in names:
+        guess = formats.describe(format_name).guess
+        if guess is not None and guess(file):
+            return format_name
+    return None
+
+
 def _recognise(file: Source, names: list[str], *, refuse: bool = True) -> str | None:
     """Find the first of some formats that recognises a file, whose first record may be
     longer than its beginning.
@@ -166,12 +184,15 @@ def _detect_file(file: Source) -> str:
         if "memlab" in file.first_keys:
             return "chatlog"
         detected = _first_that_fits(file, names[len(asked_first) :])
-        if detected == "chatlog" and file.head.lstrip()[:1] == "[":
-            detected = None  # its records are lines
+        if detected == "chatlog" and (file.columns or file.head.lstrip()[:1] == "["):
+            detected = None  # its records are lines of JSON
     if detected is not None:
         return detected
     if file.look_further():
         return _detect_file(file)
+    guessed = _guess(file, names)
+    if guessed is not None:
+        return guessed
     file.fail(
         f"is none of the formats {', '.join(names)}: it begins with {file.head[:40]!r} and its "
         f"first record has the keys {sorted(file.first_keys)[:8]}. Name it with format=, or write "
@@ -248,6 +269,10 @@ def _detect_export(source: Source) -> str:
             reason = _refusal(file)
             if reason is not None:
                 findings.refusals[file.name] = reason
+        if not findings.alone and not findings.refusals:
+            guessed = _guess_export(files, exports)
+            if guessed is not None:
+                return guessed
         _fail_without_export(source, files, findings)
     if len(exports_found) > 1:
         source.fail(
@@ -255,6 +280,16 @@ def _detect_export(source: Source) -> str:
             "or name the format with --format"
         )
     return next(iter(exports_found))
+
+
+def _guess_export(files: list[Source], names: list[str]) -> str | None:
+    """Find a format that one of the files may be of, where none recognises any."""
+    for file in filter(_has_content, files[:_PROBED]):
+        guessed = _guess(file, names)
+        file.forget()
+        if guessed is not None:
+            return guessed
+    return None
 
 
 def _list_files(found: dict[str, str]) -> str:

@@ -224,10 +224,11 @@ def _walk(text: _Window, path: str, lists: tuple[str, ...]) -> Iterator[tuple[st
 _KEYS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
-def key_paths(text: str, *, first: bool = False) -> set[str]:
-    """Give the dotted paths of the keys in the beginning of a JSON text, down to three; lists count for nothing.
+def key_paths(text: str, *, first: bool = False, depth: int = 3) -> set[str]:
+    """Give the dotted paths of the keys in the beginning of a JSON text; lists count for nothing.
 
     :param first: the keys of the first object alone, without those within them.
+    :param depth: the most keys of a path.
 
     >>> from memlab.datasets.json_values import key_paths
     >>> sorted(key_paths('[{"id": 1, "messages": [{"role": "us'))
@@ -246,6 +247,6 @@ def key_paths(text: str, *, first: bool = False) -> set[str]:
         elif token[1]:
             key = token[0][1 : token[0].rindex('"')]
             path = [name for name in (*around, key) if name]
-            if len(path) <= (1 if first else 3):
+            if len(path) <= (1 if first else depth):
                 found.add(".".join(path))
     return found

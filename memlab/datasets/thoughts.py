@@ -12,9 +12,13 @@ from collections.abc import Iterator
 _TAG = r"(?:ant|seed:)?think(?:ing)?|thoughts?|reasoning"
 _MARK = re.compile(
     r"(?P<code>```.*?(?:```|\Z)|`[^`\n]+`)"
+    rf"|(?P<hollow><(?:{_TAG})\s*/>)"
     rf"|<(?P<tag>{_TAG})\b[^<>]*>"
     r"|<(?P<details>details)\b[^<>]*\btype=[\"']reasoning[\"'][^<>]*>"
     r"|(?P<signed>◁think▷)"
+    r"|(?P<bracketed>\[THINK\])"  # of Mistral
+    r"|(?P<piped><\|START_THINKING\|>)"  # of Cohere
+    r"|(?P<begun><\|begin_of_thought\|>)"
     # The channels of gpt-oss: what is not final is thought.
     r"|(?P<channel>(?:<\|start\|>\w+)?<\|channel\|>(?:analysis|commentary)\b)"
     # Templates of chats write the opening tag, which is then in no answer.
@@ -22,13 +26,36 @@ _MARK = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 """What opens a thought, code, in which tags are text, and closing tags that nothing opened."""
-_ENDS = {"details": "</details>", "signed": "◁/think▷", "channel": r"<\|end\|>"}
-_MAY_HOLD = re.compile(rf"</?(?:{_TAG})\b|<details\b|◁think▷|<\|channel\|>", re.IGNORECASE)
-_FINAL = re.compile(r"(?:<\|start\|>\w+)?<\|channel\|>final<\|message\|>|<\|(?:return|end)\|>\Z")
+_ENDS = {
+    "details": "</details>",
+    "signed": "◁/think▷",
+    "bracketed": r"\[/THINK\]",
+    "piped": r"<\|END_THINKING\|>",
+    "begun": r"<\|end_of_thought\|>",
+    "channel": r"<\|end\|>",
+}
+_MAY_HOLD = re.compile(
+    rf"</?(?:{_TAG})\b|<details\b|◁think▷|\[THINK\]"
+    r"|<\|(?:channel|START_THINKING|begin_of_thought)\|>",
+    re.IGNORECASE,
+)
+_FINAL = re.compile(
+    r"(?:<\|start\|>\w+)?<\|channel\|>final<\|message\|>|<\|(?:return|end)\|>\Z"
+    r"|<\|(?:START|END)_RESPONSE\|>|<\|(?:begin|end)_of_solution\|>"
+)
+"""What such a model writes around its answer."""
+_ANY_TAG_END = rf"</(?:{_TAG})\s*>"
 _SENTENCE_END = re.compile(r"[.!?…。！？>][*_)”\"]*\Z")
 _FIRST_OF_THOUGHT = re.compile(r"[\w\n*]")
 _NEAR = 100
 """How many characters of a line are looked at before a mark."""
+
+
+def may_hold_thoughts(text: str) -> bool:
+    """Say whether a mark of a thought is in a text; a mark in code is one too here."""
+    if "<" not in text and "[" not in text and text.isascii():
+        return False  # as most are
+    return _MAY_HOLD.search(text) is not None
 
 
 def cut_thoughts(text: str) -> tuple[str, int]:
@@ -41,7 +68,7 @@ def cut_thoughts(text: str) -> tuple[str, int]:
     >>> cut_thoughts("Models write <think> first.")
     ('Models write <think> first.', 0)
     """
-    if not _MAY_HOLD.search(text):
+    if not may_hold_thoughts(text):
         return text, 0
     found = list(_find_thoughts(text))
     rest, end = list[str](), 0
@@ -49,7 +76,7 @@ def cut_thoughts(text: str) -> tuple[str, int]:
         rest.append(text[end:start])
         end = after
     spoken = "".join([*rest, text[end:]])
-    if "<|channel|>" in text:
+    if found or "<|channel|>" in text:
         spoken = _FINAL.sub("", spoken)
     return spoken.strip(), len(found)
 
@@ -70,7 +97,9 @@ def _find_thoughts(text: str) -> Iterator[tuple[int, int]]:
             if "```" in mark["code"]:
                 may_be_unopened = False
             continue
-        if mark["unopened"]:
+        if mark["hollow"]:
+            begin, end = start, place
+        elif mark["unopened"]:
             begin, end = 0, None
             if may_be_unopened and (not before.strip() or _SENTENCE_END.search(before)):
                 end = place
@@ -111,12 +140,19 @@ class _Ends:
         return None
 
     def _find_closing(self, opening: re.Match[str]) -> re.Match[str] | None:
+        """Find what closes a thought: a tag of its own name or, without one, of another name."""
         kind = str(opening.lastgroup)
-        form = _ENDS.get(kind, "")
-        if kind == "tag":
-            form = rf"</{re.escape(opening['tag'].lower())}\s*>"
-        if form not in self.next or self._is_passed(form, opening.end()):
-            self.next[form] = re.compile(form, re.IGNORECASE).search(self.text, opening.end())
+        if kind != "tag":
+            return self._find_form(_ENDS[kind], opening.end())
+        own = rf"</{re.escape(opening['tag'].lower())}\s*>"
+        closing = self._find_form(own, opening.end())
+        if closing is None:
+            closing = self._find_form(_ANY_TAG_END, opening.end())
+        return closing
+
+    def _find_form(self, form: str, place: int) -> re.Match[str] | None:
+        if form not in self.next or self._is_passed(form, place):
+            self.next[form] = re.compile(form, re.IGNORECASE).search(self.text, place)
         return self.next[form]
 
     def _is_passed(self, form: str, place: int) -> bool:

@@ -19,7 +19,7 @@ from memlab.datasets.message_identity import question_record, turn_id, turn_reco
 from memlab.datasets.source import Source
 from memlab.records import encode_id_part
 
-KEYS = {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"}
+KEYS = {"qa", "sample_id", "session_summary", "event_summary", "observation"}
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category number to its name; several projects swap them, these are the paper's."""
 parse_date = fields.make_date_parser(

@@ -11,9 +11,10 @@ the dataset.
   ``whatsapp`` (with ``whatsapp_words``, which reads ``whatsapp.toml``): a format each.
   ``traces``: those of LangSmith and Langfuse.
 - ``export_messages``, ``loose_json``, ``branches``, ``newest_first``, ``html_text``: what they share.
-- ``message_fields``, ``conversation_rows``, ``logged_calls``, ``batches``, ``session_records``:
-  messages of a layout that is not known: who says what, whose rows are, what was asked and
-  answered, and what a record repeats.
+- ``message_fields``, ``time_keys``, ``conversation_rows``, ``wrapped_conversations``,
+  ``logged_calls``, ``batches``, ``session_records``: messages of a layout that is not known: who
+  says what and when, whose rows are, what stands within an object, what was asked and answered,
+  and what a record repeats.
 - ``foreign_files``: files that are known and not read. ``sent_files``: files that people sent.
 """
 
@@ -44,6 +45,7 @@ from memlab.datasets.importers import (
     telegram,
     traces,
     whatsapp,
+    wrapped_conversations,
 )
 from memlab.datasets.importers.export_messages import Message
 from memlab.datasets.importers.foreign_files import explain_refusal
@@ -108,7 +110,13 @@ _register(
 _register("mem0", mem0.read_mem0_dump, mem0.is_mem0_dump)
 _register("table", table.read_table_of_messages, table.is_table_of_messages)
 _register("sharegpt", sharegpt.read_sharegpt, sharegpt.is_sharegpt_list)
-_register("openai_messages", openai_messages.read_openai_messages, openai_messages.is_openai_list)
+_register(
+    "openai_messages",
+    openai_messages.read_openai_messages,
+    openai_messages.is_openai_list,
+    guess=wrapped_conversations.holds_conversations,
+    refuse=explain_refusal,  # many tools write roles and contents
+)
 _register(
     "whatsapp",
     whatsapp.read_whatsapp_export,

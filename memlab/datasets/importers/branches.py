@@ -158,9 +158,12 @@ def name_message(given: str, place: int) -> str:
 
 
 def _names_parent(message: Any) -> bool:
-    if not isinstance(message, dict):
-        return False
-    return not _PARENT_KEYS.isdisjoint(message)
+    return isinstance(message, dict) and holds_parent_key(message)
+
+
+def holds_parent_key(keys: Iterable[str]) -> bool:
+    """Say whether one of the keys of a message is for the message before it."""
+    return not _PARENT_KEYS.isdisjoint(keys)
 
 
 def link_to_parents(by_id: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,9 @@ from memlab.datasets.unread_texts import count_unread_texts
 _KEYS = {"chats.turns", "turns.candidates", "turns.turn_key", "histories.histories"}
 _KEYS |= {"histories.msgs", "messages.src__is_human", "messages.src__name", "msgs.src"}
 _KEYS |= {"histories.messages.src__is_human", "histories.messages.src"}
-_TOOLS = {"histories.isHuman", "history.isHuman", "isHuman"}
+_TOOLS = {"histories.isHuman", "history.isHuman"}
+_TOOL_KEYS = {"isHuman", "message", "name"}
+"""Of a message of CAI Tools, which may stand in no chat."""
 _LISTS = ("turns", "msgs", "messages", "history")
 _HUMAN = ("src.is_human", "src__is_human", "author.is_human", "isHuman", "is_human")
 _NAMES = ("src.name", "src__name", "author.name", "name")
@@ -29,18 +31,23 @@ _READ = {"candidates", "create_time", "created", "date", "src__name", "tgt", "im
 
 
 def is_character_ai_export(file: Source) -> bool:
-    return bool((_KEYS | _TOOLS) & file.keys)
+    return bool((_KEYS | _TOOLS) & file.keys) or file.keys >= _TOOL_KEYS
 
 
 def read_character_ai_export(source: Source) -> Iterator[Message]:
     """Read every chat as a session of one scope; the character is the assistant."""
     for file in source.members:
         number = 0
+        alone = list[Any]()
         for _, record in file.values():
+            if isinstance(record, dict) and record.keys() >= _TOOL_KEYS:
+                alone.append(record)
+                continue
             for chat in _list_chats(record):
                 number += 1
                 session = _chat_id(chat) or f"{file.stem}-{number}"
                 yield from _read_chat(source, session, chat)
+        yield from _read_chat(source, file.stem, alone)
 
 
 def _list_chats(raw: Any) -> list[Any]:

@@ -6,15 +6,18 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from memlab.datasets.importers.loose_json import first_field, first_text
+from memlab.datasets.importers.loose_json import first_field, first_text, list_with_metadata
 
-_USER = ("userid", "user", "ownerid", "accountid", "customerid", "username")
+_USER = (
+    *("userid", "user", "ownerid", "accountid", "customerid", "username"),
+    *("enduserid", "enduser", "fromenduserid", "requestuserid"),
+)
 _TENANT = ("tenant", "tenantid", "organizationid", "organisationid", "orgid")
 _THREADS = (
     *("sessionid", "threadid", "conversationid", "chatid", "convid", "conversationhash"),
     *("dialogueid", "dialogid", "sessionuuid", "threaduuid", "conversationuuid", "chatuuid"),
     *("roomid", "ticketid", "caseid", "session", "thread", "conversation", "chat", "dialogue"),
-    *("room", "ticket", "topicid"),
+    *("room", "ticket", "topicid", "messagetreeid", "heliconesessionid"),
 )
 _AROUND = ("flowid", "appid", "projectid", "workspaceid")
 """Within which a session has its name: another flow may have one of the same name."""
@@ -37,11 +40,7 @@ def _read_first(raw: Any, wanted: tuple[str, ...]) -> str:
 
     It is empty without one.
     """
-    if not isinstance(raw, dict):
-        return ""
-    for about in (raw, raw.get("metadata"), raw.get("meta")):
-        if not isinstance(about, dict):
-            continue
+    for about in list_with_metadata(raw):
         for key in _find_keys(tuple(about), wanted):
             called = about[key]
             if isinstance(called, dict):  # an object with its id

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memlab.datasets.chatlog import messenger_role
-from memlab.datasets.importers.export_messages import Message, make_message, name_chat, name_person
+from memlab.datasets.importers.export_messages import (
+    ChatNames,
+    Message,
+    make_message,
+    name_chat,
+    name_person,
+)
 from memlab.datasets.importers.loose_json import first_field, get_list, get_nested
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
@@ -74,7 +80,7 @@ def read_discord_export(source: Source) -> Iterator[Message]:
 
     A bot is no assistant unless its name says so or it was named.
     """
-    names = dict[str, str]()
+    names = ChatNames()
     people = _People()
     for file in source.members:
         channel_fields: dict[str, Any] = {}

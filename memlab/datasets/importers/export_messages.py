@@ -16,13 +16,13 @@ from memlab.datasets.fields import BadField
 from memlab.datasets.importers.loose_json import (
     UNREADABLE,
     first_field,
+    first_filled,
     first_text,
     first_time,
     get_list,
     list_or_empty,
 )
 from memlab.datasets.importers.message_fields import (
-    NAMES,
     THOUGHTS,
     TIMES,
     describe_version,
@@ -30,15 +30,19 @@ from memlab.datasets.importers.message_fields import (
     has_thoughts,
     has_unreadable_time,
     holds_unknown_words,
+    is_flagged_thought,
+    list_quotations,
     list_role_types,
     read_flagged_role,
+    read_forwarder,
     read_message_id,
+    read_name,
     read_time_value,
 )
-from memlab.datasets.role_words import is_plain_role_word, normalise_role
+from memlab.datasets.role_words import ASSISTANTS, is_plain_role_word, normalise_role
 from memlab.datasets.source import Source
-from memlab.datasets.thoughts import cut_thoughts
-from memlab.datasets.unread_texts import count_unread_texts
+from memlab.datasets.thoughts import cut_thoughts, may_hold_thoughts
+from memlab.datasets.unread_texts import count_unread_texts, holds_words, join_texts
 
 __all__ = ["TIMES", "normalise_role"]
 
@@ -52,11 +56,15 @@ _THOUGHTS = {
     "redacted_reasoning",
     "omitted_reasoning",
     "thoughts",
+    "reasoningContent",
 }
 _ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": "reasoning"}
 _COUNTED = frozenset(("tool_calls", "function_call", "children", *THOUGHTS, *TIMES))
 """Keys of a message that are read, or counted, beside its content."""
-_TOOL = re.compile("tool|function_call|execution|code_interpreter")
+_TOOL = re.compile(
+    "tool|function_call|execution|code_interpreter"
+    "|functionCall|functionResponse|executableCode|codeExecution"
+)
 _MEDIA = re.compile("image|video|audio|file|document|media")
 _NAMES_OF_MEDIA = (
     *("metadata.dalle.prompt", "alt", "title", "file_name", "filename", "name", "file.filename"),
@@ -64,6 +72,7 @@ _NAMES_OF_MEDIA = (
 _AROUND_MESSAGES = ("kwargs", "data")
 """Keys under which LangChain has its messages."""
 _READ_OF_PARTS = frozenset(("text", "refusal", "annotations", "citations"))
+_DENIED = "messages of those named with --person"
 _UNSPOKEN = {
     "system": "system messages",
     "document": "documents",
@@ -90,7 +99,9 @@ def make_message(
     if edited != "":
         edited = first_text(edited)
     spoken, thoughts = text, 0
-    if more.get("role") == "assistant" and ("<" in text or not text.isascii()):
+    if source.people and more.get("role") == "assistant" and is_person(source, sender):
+        source.keep(_DENIED, scope, "kept as an assistant's, since the export says so")
+    if more.get("role") == "assistant" and may_hold_thoughts(text):
         spoken, thoughts = cut_thoughts(text)
         source.drop("thoughts", scope, thoughts)
     if not _is_count_of_seconds(more.get("timestamp")):
@@ -239,27 +250,33 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
     for part in listed:
         if isinstance(part, str):
             texts.append(part)
-        elif isinstance(part, dict):
+        elif isinstance(part, (dict, list)):
             text, caption = _read_part(source, scope, part)
             texts.append(text)
             captions.append(caption)
     return "\n".join(filter(None, texts)), "; ".join(filter(None, captions))
 
 
-def _read_part(source: Source, scope: str, part: dict[str, Any]) -> tuple[str, str]:
+def _read_part(source: Source, scope: str, part: Any) -> tuple[str, str]:
     """Give the text and the caption of a part; one that has neither is counted."""
+    if isinstance(part, list):
+        return text_and_caption(source, scope, part)
     if isinstance(part.get("parts"), list):
         return text_and_caption(source, scope, part["parts"])
     part_type = first_field(part, "type", "content_type")
     stated = part.get("text", part.get("refusal"))
-    if part_type in _THOUGHTS:
+    if stated is None and part_type == "text":
+        stated = first_filled(part, "value", "content")
+    if not part_type:
+        part_type = _find_only_key(part)
+    if part_type in _THOUGHTS or is_flagged_thought(part):
         source.drop("thoughts", scope)
     elif _TOOL.search(part_type):
         source.drop("tool calls", scope)
     elif _MEDIA.search(part_type):
         return _read_media(source, scope, part, part_type)
     elif isinstance(stated, str):
-        count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
+        count_unread_texts(source, scope, part, _READ_OF_PARTS, stated)
         return stated, ""
     elif isinstance(stated, dict):
         count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
@@ -268,9 +285,19 @@ def _read_part(source: Source, scope: str, part: dict[str, Any]) -> tuple[str, s
         return text, ""
     elif part_type:
         source.drop(f"parts of the kind {part_type!r}", scope)
-    elif holds_unknown_words(part):
+    elif any(map(holds_words, join_texts(part).split("\n"))):
         source.drop("parts of the kind 'unknown'", scope)
     return "", ""
+
+
+def _find_only_key(part: dict[str, Any]) -> str:
+    """Give the key of a part that holds one object, which is its kind to Bedrock and Gemini."""
+    if len(part) != 1:
+        return ""
+    for key, inner in part.items():
+        if isinstance(inner, dict):
+            return key
+    return ""
 
 
 def _read_media(source: Source, scope: str, part: dict[str, Any], kind: str) -> tuple[str, str]:
@@ -323,18 +350,22 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
     kinds = [inner.get("type"), *get_list(raw, "id")[-1:], raw.get("type")]
     speaker = first_text(*called)
     role_of_speaker = normalise_role(speaker)
-    denied = is_person(source, speaker)
     stated = next(filter(None, map(normalise_role, flags)), None)
+    denied = is_person(source, speaker)
+    if stated is None and any(flags) and speaker in senders:
+        denied = True  # a customer, say
     role = _ITEMS.get(first_field(raw, "type"), stated)
     if role is None:
         roles: list[str | None] = ["user"]
         if not denied:
             roles = [*map(normalise_role, called), *map(_role_of_kind, kinds)]
         role = next(filter(None, roles), None)
-        is_of_sender = speaker in senders and role == role_of_speaker
-        if is_of_sender and _is_role_of_name(raw, speaker, role):
+        is_name = _is_name_of_assistant(speaker)
+        if speaker in senders:
+            is_name = True
+        if is_name and role == role_of_speaker and _is_role_of_name(raw, speaker, role):
             source.report.guessed[speaker] += 1
-    name = first_field(inner, *NAMES)
+    name = read_name(inner)
     is_denied = stated == "user" and role_of_speaker != "user"
     if speaker and (denied or is_denied or not role_of_speaker):
         if not name:
@@ -357,9 +388,16 @@ def _is_role_of_name(raw: dict[str, Any], own: str, role: str | None) -> bool:
 
     In ShareGPT's layout ``from`` stands for the role.
     """
-    if "value" in raw and raw.get("from") == own:
+    if "value" in raw and raw.get("from") == own and not _is_name_of_assistant(own):
         return False
     return role not in (None, "user") and not is_plain_role_word(own)
+
+
+def _is_name_of_assistant(called: str) -> bool:
+    """Say whether a role is written as the name of an assistant that people have too: Claude."""
+    if not called.istitle() or is_plain_role_word(called):
+        return False
+    return called.lower() in ASSISTANTS
 
 
 def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
@@ -382,6 +420,9 @@ def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Me
 def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Message]:
     inner = _unwrap_langchain(raw)
     role, name = read_role(source, scope, raw, inner)
+    if is_flagged_thought(raw):
+        source.drop("thoughts", scope)
+        return
     is_person = role is None and name != ""  # of another role
     if not is_person and not is_spoken_role(source, scope, role):
         return
@@ -405,7 +446,9 @@ def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Mess
         if holds_unknown_words(inner):
             source.drop("messages whose content has an unknown key", scope)
             return
-    spoken = f"{text}\n{caption}\n{content}"
+    when = read_time_value(inner)
+    forwarder = read_forwarder(inner)
+    spoken = f"{text}\n{caption}\n{content}\n{when}\n{forwarder}"
     count_unread_texts(source, scope, inner, {key, *_COUNTED}, spoken)
     if inner is not raw:
         count_unread_texts(source, scope, raw, _AROUND_MESSAGES, spoken)
@@ -416,7 +459,9 @@ def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Mess
         "text": text,
         "caption": caption,
         "id": read_message_id(inner) or None,
-        "timestamp": read_time_value(inner),
+        "timestamp": when,
+        "forwarded_from": forwarder,
+        "quoted": list_quotations(inner, text),
         "edited": describe_version(inner),
     }
 
@@ -469,14 +514,31 @@ def name_account(accounts: dict[str, str], key: str) -> str:
     return accounts.setdefault(key, key)
 
 
-def name_chat(names: dict[str, str], key: str, wanted: str) -> str:
+class ChatNames(dict[str, str]):
+    """The names of the chats so far, by their ids.
+
+    :param taken: these names, of which each is looked up for every chat.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = set[str]()
+
+
+def name_chat(names: ChatNames, key: str, wanted: str) -> str:
     """Give a chat the name that is wanted, with its id behind it where another chat has that name.
 
-    :param names: the names of the chats so far, by their ids.
+    >>> names = ChatNames()
+    >>> [name_chat(names, key, "Trip") for key in ("1", "2", "1")]
+    ['Trip', 'Trip (2)', 'Trip']
     """
-    while key not in names and wanted in names.values():
+    if key in names:
+        return names[key]
+    while wanted in names.taken:
         wanted = f"{wanted} ({key})"
-    return names.setdefault(key, wanted)
+    names.taken.add(wanted)
+    names[key] = wanted
+    return wanted
 
 
 def name_person(taken: dict[tuple[str, str], str], chat: str, key: str, called: str) -> str:

@@ -52,6 +52,11 @@ _BEGINNINGS = (
         "Discord's own data package, your half alone",
         "use DiscordChatExporter",
     ),
+    (
+        r'(?s)\s*[\[{].*?"(?:resourceSpans|gen_ai\.|openinference\.|traceloop\.|llm\.\w+_messages)',
+        "spans of OpenTelemetry",
+        "export the traces from LangSmith or Langfuse, or write a chat log (docs/conversations.md)",
+    ),
     (r"\[?\d[\d:./T -]{3,24}\]? <[^<>\n]{1,30}> ", "a log of IRC", _WRITE),
     (r"\[[\d:.T+ -]{19,35}\] \w+\.[A-Z]{4,9}: ", "the log of a program", _WRITE),
     (
@@ -107,6 +112,10 @@ _KEYS = (
     ({"full_name", "email_address"}, "Claude's list of users, without the conversations"),
     ({"chatgpt_plus_user"}, "ChatGPT's account, without the conversations"),
     ({"profile.real_name"}, "Slack's list of users, without the conversations"),
+    (
+        {"conversation_id", "is_anonymous"},
+        "ChatGPT's list of shared conversations, without the messages",
+    ),
     ({"mapping", "inserted_at"}, "DeepSeek's export"),
     ({"conversations.responses"}, "Grok's export"),
     ({"payload.originator"}, "a session of Codex"),
@@ -116,6 +125,17 @@ _KEYS = (
     ({"messages.origin_server_ts"}, "Matrix's export"),
     ({"post.create_at"}, "Mattermost's export"),
     ({"conversations.MessageList"}, "Skype's or Teams' export"),
+    ({"context.trace_id", "span_kind"}, "spans of OpenTelemetry"),
+    ({"context.trace_id", "attributes"}, "spans of OpenTelemetry"),
+    ({"message_tree_id", "tree_state"}, "a tree of Open Assistant"),
+    (
+        {"conversation_a", "conversation_b"},
+        "a battle of Chatbot Arena, which has two conversations",
+    ),
+    ({"question_id", "turns", "category"}, "questions of MT-Bench"),
+    ({"question_id", "choices.turns"}, "answers of MT-Bench"),
+    ({"sender_id", "events.event"}, "a tracker of Rasa"),
+    ({"conversation_parts", "source"}, "a conversation of Intercom"),
     ({"nodes", "edges"}, "a graph"),
 )
 

@@ -7,6 +7,7 @@ text; what a person says may be wrapped in JSON beside heartbeats and alerts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,20 +15,24 @@ from memlab.datasets import fields
 from memlab.datasets.fields import Record
 from memlab.datasets.importers.branches import read_newest_conversations
 from memlab.datasets.importers.export_messages import (
+    ChatNames,
     Message,
     is_spoken_role,
     make_message,
     name_chat,
+    name_files,
     text_and_caption,
 )
 from memlab.datasets.importers.loose_json import (
     decode_json,
     first_field,
     first_text,
+    first_time,
     get_list,
     get_nested,
     get_objects,
 )
+from memlab.datasets.importers.newest_first import oldest_first
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
@@ -47,24 +52,48 @@ def is_letta_export(file: Source) -> bool:
 
 def read_letta_export(source: Source) -> Iterator[Message]:
     """Read the messages of every agent as a scope; of messages out of the API, the file."""
-    read = partial(_read_agent_file, source, names={})
-    yield from read_newest_conversations(source, "agent file", read)
+    scopes = name_files(source)
+    agent_files = list[Source]()
+    for file in source.members:
+        if "message_type" in file.first_keys:
+            yield from _read_api_list(source, file, scopes[file.name])
+        else:
+            agent_files.append(file)
+    read = partial(_read_agent_file, source, names=ChatNames())
+    agents = replace(source, members=agent_files)
+    yield from read_newest_conversations(agents, "agent file", read)
 
 
-def _read_agent_file(source: Source, record: Record, *, names: dict[str, str]) -> Iterator[Message]:
-    """Read the agents of a file, or the message that a record is."""
+def _read_api_list(source: Source, file: Source, scope: str) -> Iterator[Message]:
+    """Read messages out of the API, which gives the newest first unless it is asked for another order."""
+    listed = [record for _, record in file.values()]
+    for message in oldest_first(listed, _read_date, is_answer=_is_answer):
+        if not isinstance(message, dict):
+            source.drop("unreadable messages", scope)
+            continue
+        kind = first_field(message, "message_type").removesuffix("_message")
+        if "tool" in kind:
+            kind = "tool"
+        message = message | {"role": kind, "created_at": message.get("date")}
+        yield from _read_message(source, scope, message, is_newer=False)
+
+
+def _is_answer(message: Any) -> bool:
+    return first_field(message, "message_type") == "assistant_message"
+
+
+def _read_date(message: Any) -> Any:
+    return first_time(get_nested(message, "date"))
+
+
+def _read_agent_file(source: Source, record: Record, *, names: ChatNames) -> Iterator[Message]:
+    """Read the agents of a file."""
     for agent in record.take("agents", fields.check_list, []) or [record]:
         called = first_text(first_field(agent, "name", "id"), "agent")
         scope = name_chat(names, first_text(get_nested(agent, "id"), called), called)
         newer = get_nested(agent, "agent_type") == "letta_v1_agent"
         for each in get_list(agent, "messages"):
             yield from _read_message(source, scope, each, is_newer=newer)
-    kind = first_field(record, "message_type").removesuffix("_message")
-    if "tool" in kind:
-        kind = "tool"
-    if kind:
-        message = record | {"role": kind, "created_at": record.get("date")}
-        yield from _read_message(source, source.path.stem, message, is_newer=False)
 
 
 def _read_message(source: Source, scope: str, message: Any, *, is_newer: bool) -> Sequence[Message]:

@@ -68,9 +68,21 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
             session = first_text(session, f"{file.stem}-{number}")
             yield from _read_conversation(source, OWNER_SCOPE, session, list(_flatten(listed)))
         for session, messages in rows.items():
-            scope = name_account(users, first_field(messages[0], "user"))
             session = first_text(session, file.stem)
-            yield from _read_conversation(source, scope, session, messages)
+            for user, own in _split_users(messages).items():
+                scope = name_account(users, user)
+                yield from _read_conversation(source, scope, session, own)
+
+
+def _split_users(messages: list[Any]) -> dict[str, list[Any]]:
+    """Give the messages of each user; one that names none is of the user before it."""
+    named = list(filter(None, [first_field(message, "user") for message in messages]))
+    user = next(iter(named), "")
+    split: dict[str, list[Any]] = {}
+    for message in messages:
+        user = first_field(message, "user") or user
+        split.setdefault(user, []).append(message)
+    return split
 
 
 def _flatten(listed: list[Any]) -> Iterator[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
 from typing import Any
 
 from memlab.datasets.importers.export_messages import Message
@@ -23,10 +22,18 @@ from memlab.datasets.importers.message_fields import (
     read_flagged_role,
 )
 
-_WITHIN = ("", "body.", "request.", "request.body.", "params.", "input.", "inputs.", "kwargs.")
-_ASKED = ("messages", "input", "contents", "prompt")
-_REQUEST_PATHS = list(map("".join, product(_WITHIN, _ASKED)))
-_ANSWERED_WITHIN = ("", "response", "response.body", "body", "result.message", "result")
+_WITHIN = (
+    *("body", "request", "request.body", "params", "input", "inputs", "kwargs"),
+    *("request_body", "requestBody", "input.inputBodyJson"),  # of Helicone and Bedrock
+)
+_ASKED = (
+    *("messages", "input", "contents", "chunkedPrompt.chunks", "prompt", "query"),
+    *("user_message", "user_input", "user_query"),
+)
+_ANSWERED_WITHIN = (
+    *("", "response", "response.body", "body", "result.message", "result", "response_body"),
+    "responseBody",
+)
 _OUTPUT = ("output", "completion", "content", "message", "output_text", "text")
 _BARE = {"content": "role", "message": "messages"}
 """Keys that answer a request only beside messages and another key.
@@ -36,14 +43,21 @@ Else they are what a message says.
 _ANSWERED = (
     *("response", "chosen", "answer", "reply", "generation", "prediction", "generated_text"),
     *("assistant_response", "model_response", "model_output", "outputs", "responses"),
-    *("completions", "generations", "answers", "predictions"),
+    *("completions", "generations", "answers", "predictions", "preferred_output"),
+    *("bot_response", "ai_response", "bot_message", "ai_message", "assistant_message"),
 )
 _CHOICES = {"choices": ("message", "text"), "candidates": ("content",)}
 """Where alternatives stand, and what says something in one; the candidates are of Gemini's API."""
 _UNTYPED = ("", "message", "text")
 _SPEAKERS = frozenset(("role", "from", "sender", "author", "speaker", "kwargs", "data"))
-_SYSTEM = ("system", "instructions", "system_prompt")
-_SYSTEM_PATHS = list(map("".join, product(_WITHIN, _SYSTEM)))
+_HALVES = frozenset(
+    ("request", "response", "request_body", "response_body", "requestBody", "responseBody", "body")
+)
+_HISTORY = ("history", "chat_history", "chatHistory")
+_AROUND_OUTPUT = ("outputBodyJson", "output", "message")
+"""Keys of what Bedrock has around an answer, from the outside in."""
+_REJECTED = ("rejected", "non_preferred_output")
+_SYSTEM = (*("system", "instructions", "system_prompt", "systemInstruction", "system_instruction"),)
 _ANSWER_IDS = ("id", "response.id", "response.body.id")
 _BEFORE = ("previous_response_id", "body.previous_response_id", "request.previous_response_id")
 
@@ -73,6 +87,13 @@ class Call:
         return self.asked
 
 
+def decode_halves(raw: Any) -> Any:
+    """Give a record with its request and its answer decoded, where they are JSON texts."""
+    if not isinstance(raw, dict) or _HALVES.isdisjoint(raw):
+        return raw
+    return raw | {key: decode_json(raw[key]) for key in _HALVES.intersection(raw)}
+
+
 def find_call(raw: Any) -> Call | None:
     """Find the request and the answers in a record; ``None`` where it holds neither.
 
@@ -85,18 +106,33 @@ def find_call(raw: Any) -> Call | None:
     """
     if not isinstance(raw, dict) or _is_message(raw):
         return None
-    read = {"rejected"}
+    read = set(_REJECTED)
     asked = _find_request(raw, read)
     answers = list[list[Any]]()
-    others = int(has_words(raw.get("rejected")))
+    others = sum(map(has_words, map(raw.get, _REJECTED)))
     for path, answer, alternatives in _find_answers(raw):
         read.add(path)
         answers.append(answer)
         others += alternatives
     if asked is None and not answers:
         return None
-    system = [path for path in _SYSTEM_PATHS if has_words(get_nested(raw, path))]
+    system = list[str]()
+    for around, holder in _list_holders(raw):
+        system += [around + key for key in _SYSTEM if has_words(holder.get(key))]
     return Call(asked, answers, others, len(system), read.union(system))
+
+
+def _list_holders(raw: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """List the record and the objects in it that may hold a request.
+
+    Each stands behind its path, which ends with a dot.
+    """
+    holders = [("", raw)]
+    for path in _WITHIN:
+        holder = get_nested(raw, path)
+        if isinstance(holder, dict):
+            holders.append((f"{path}.", holder))
+    return holders
 
 
 def _is_message(raw: dict[str, Any]) -> bool:
@@ -105,21 +141,61 @@ def _is_message(raw: dict[str, Any]) -> bool:
 
 
 def _find_request(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
-    """Find what was asked; where it stands is added to ``read``."""
+    """Find what was asked; where it stands is added to ``read``.
+
+    What was said before a single text stands beside it, in pairs or messages.
+    """
+    asked = _find_asked(raw, read)
+    if asked is not None and len(asked) > 1:
+        return asked
+    for key in _HISTORY:
+        history = _read_history(decode_json(raw.get(key)))
+        if not history:
+            continue
+        if asked is None and _is_filled_text(raw.get("message")):
+            read.add("message")
+            asked = [{"role": "user", "content": raw["message"]}]
+        if asked is not None:
+            read.add(key)
+            return history + asked
+    return asked
+
+
+def _read_history(value: Any) -> list[Any]:
+    """Give the messages of a history, of which a pair is a question and its answer.
+
+    :returns: none of anything else.
+    """
+    messages = list[Any]()
+    for element in list_or_empty(value):
+        match element:
+            case dict() if says_who(element):
+                messages.append(element)
+            case [str(question), str(answer)]:
+                messages.append({"role": "user", "content": question})
+                messages.append({"role": "assistant", "content": answer})
+            case _:
+                return []
+    return messages
+
+
+def _find_asked(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
+    """Find the messages, or the text, of a request; where they stand is added to ``read``."""
     instruction = raw.get("instruction")
     if isinstance(instruction, str):
         read |= {"instruction", "input"}
         texts: list[Any] = [instruction, raw.get("input")]
         request = "\n".join(filter(_is_filled_text, texts))
         return [{"role": "user", "content": request}]
-    for path in _REQUEST_PATHS:
-        asked = decode_json(get_nested(raw, path))
-        if isinstance(asked, list):
-            read.add(path)
-            return [_as_message(message, "user") for message in asked]
-        if _is_filled_text(asked):
-            read.add(path)
-            return [{"role": "user", "content": asked}]
+    for around, holder in _list_holders(raw):
+        for key in _ASKED:
+            asked = decode_json(get_nested(holder, key))
+            if isinstance(asked, list):
+                read.add(around + key)
+                return [_as_message(message, "user") for message in asked]
+            if _is_filled_text(asked):
+                read.add(around + key)
+                return [{"role": "user", "content": asked}]
     return None
 
 
@@ -131,14 +207,14 @@ def _as_message(value: Any, role: str) -> Any:
     """Give a text, or an object without a role, as a message of a role."""
     if isinstance(value, str):
         return {"role": role, "content": value}
-    if not isinstance(value, dict) or _says_who(value):
+    if not isinstance(value, dict) or says_who(value):
         return value
     if first_field(value, "type") in _UNTYPED:
         return {"role": role} | value
     return value
 
 
-def _says_who(message: dict[str, Any]) -> bool:
+def says_who(message: dict[str, Any]) -> bool:
     """Say whether a message says itself who speaks, by whatever key."""
     if not _SPEAKERS.isdisjoint(message):
         return True
@@ -166,8 +242,9 @@ def _find_answers(raw: dict[str, Any]) -> Iterator[tuple[str, list[Any], int]]:
         for answer_key in _OUTPUT:
             output = decode_json(holder.get(answer_key))
             if has_words(output) and _is_answer(raw, path, answer_key, output):
+                within, output = _open_output(output)
                 answer, alternatives = _split_alternatives(_with_role(holder, answer_key, output))
-                yield around + answer_key, _as_messages(answer), alternatives
+                yield around + answer_key + within, _as_messages(answer), alternatives
     for answer_key in _ANSWERED:
         output = decode_json(raw.get(answer_key))
         if has_words(output) and not _is_around_answer(output):
@@ -187,6 +264,17 @@ def _is_answer(raw: dict[str, Any], around: str, key: str, output: Any) -> bool:
         return key != "text"
     has_messages = isinstance(decode_json(raw.get("messages")), list)
     return has_messages and bool(raw.get(_BARE[key]))
+
+
+def _open_output(value: Any) -> tuple[str, Any]:
+    """Give an answer out of the objects that Bedrock has around it, and its path in them."""
+    path = ""
+    for key in _AROUND_OUTPUT:
+        inner = get_nested(value, key)
+        if isinstance(inner, dict) and "role" not in value:
+            path = f"{path}.{key}"
+            value = inner
+    return path, value
 
 
 def _is_around_answer(value: Any) -> bool:

@@ -13,6 +13,11 @@ from memlab.datasets.time_forms import unwrap_time
 
 UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 """Characters that no text can hold."""
+_METADATA = (
+    *("metadata", "meta", "additional_kwargs", "extra", "extra_info", "properties"),
+    *("attributes", "info", "context"),
+)
+_METADATA_KEYS = frozenset(_METADATA)
 
 
 def get_nested(value: Any, path: str) -> Any:
@@ -125,6 +130,28 @@ def first_time(*values: Any) -> Any:
         if value:
             return value
     return None
+
+
+def list_with_metadata(raw: Any) -> list[dict[str, Any]]:
+    """List a record and the objects, or JSON texts, in which it says something about itself.
+
+    >>> list_with_metadata({"text": "Hi", "metadata": '{"user_id": "ann"}'})[1]
+    {'user_id': 'ann'}
+    """
+    if not isinstance(raw, dict):
+        return []
+    listed = [raw]
+    if _METADATA_KEYS.isdisjoint(raw):
+        return listed
+    for key in _METADATA:
+        about = decode_json(raw.get(key))
+        if not isinstance(about, dict):
+            continue
+        listed.append(about)
+        inner = about.get("metadata")
+        if isinstance(inner, dict):
+            listed.append(inner)
+    return listed
 
 
 def decode_json(value: Any) -> Any:

@@ -22,9 +22,11 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
 )
 from memlab.datasets.source import Source
+from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
 _MEMORY = {"memory", "old_memory", "new_memory", "memory_id"}
 _MEMORY |= {"results.memory", "results.memory_id", "results.old_memory"}
+_MESSAGES = ("input", "messages")
 _ABOUT = {"id", "hash", "user_id", "created_at", "event", "results", "memories", "metadata"}
 
 
@@ -43,9 +45,12 @@ def read_mem0_dump(source: Source) -> Iterator[Message]:
         entries = first_list(raw, "results", "memories") or [raw]
         for entry in entries:
             scope = first_text(first_field(entry, "user_id", "agent_id"), OWNER_SCOPE)
-            listed = first_list(entry, "input", "messages")
+            listed = first_list(entry, *_MESSAGES)
             if not listed:
                 source.drop("facts without their messages", scope)
+            else:
+                spoken = join_texts(listed)
+                count_unread_texts(source, scope, entry, _MESSAGES, spoken, around=True)
             turns = list(read_turns(source, scope, listed))
             key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in turns)
             # One call makes several memories, each with its messages.

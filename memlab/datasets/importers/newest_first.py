@@ -26,18 +26,25 @@ def oldest_first(
     It is turned round and never sorted, since a question and its answer may have the same time.
 
     :param is_answer: says of a value whether it answers another: of a list with one time that
-        begins with an answer the newest stands first.
+        begins with an answer the newest stands first. A question before its answer stays there.
 
     >>> oldest_first(["2026-02-02", "2026-02-01"], str)
     ['2026-02-01', '2026-02-02']
     """
     order = find_order(listed, time_of)
     is_turned = order.is_newest_first
+    if is_answer is not None and _is_exchange(listed, is_answer):
+        return listed
     if order.back == order.forth and listed and is_answer is not None:
         is_turned = is_answer(listed[0])
     if is_turned:
         return listed[::-1]
     return listed
+
+
+def _is_exchange(listed: list[Item], is_answer: Callable[[Item], bool]) -> bool:
+    """Say whether a list is a question before its answer, which may have another clock."""
+    return len(listed) == 2 and is_answer(listed[1]) and not is_answer(listed[0])
 
 
 class Order(NamedTuple):

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from memlab.datasets.fields import Record
-from memlab.datasets.importers.branches import newest_branch, read_newest_conversations
+from memlab.datasets.importers.branches import find_branch, newest_branch, read_newest_conversations
 from memlab.datasets.importers.export_messages import (
+    ChatNames,
     Message,
     describe_file,
     is_spoken_role,
@@ -64,14 +65,14 @@ def is_open_webui_export(file: Source) -> bool:
 def read_open_webui_export(source: Source) -> Iterator[Message]:
     """Read every chat as a session; users beyond the first have scopes of their own."""
     users: dict[str, str] = {}
-    titles: dict[str, str] = {}
+    titles = ChatNames()
     yield from read_newest_conversations(
         source, "chat", lambda record: _read_chat(source, record, users, titles)
     )
 
 
 def _read_chat(
-    source: Source, record: Record, users: dict[str, str], titles: dict[str, str]
+    source: Source, record: Record, users: dict[str, str], titles: ChatNames
 ) -> Iterator[Message]:
     """Read a chat.
 
@@ -98,10 +99,7 @@ def _shown_messages(source: Source, scope: str, chat: dict[str, Any]) -> list[di
     if not isinstance(messages, dict):
         messages = {}
     if not messages:
-        return [
-            message
-            for _, message in _readable(source, scope, enumerate(get_list(chat, "messages")))
-        ]
+        return _branch_of_list(source, scope, chat)
     nodes = dict(_readable(source, scope, messages.items()))
     parents = {node_id: message.get("parentId") for node_id, message in nodes.items()}
     ages = {node_id: _age(message) for node_id, message in nodes.items()}
@@ -109,6 +107,18 @@ def _shown_messages(source: Source, scope: str, chat: dict[str, Any]) -> list[di
     branch = newest_branch(parents, current, ages.__getitem__)
     source.drop("messages of other branches", scope, len(nodes) - len(branch))
     return [nodes[node_id] for node_id in branch]
+
+
+def _branch_of_list(source: Source, scope: str, chat: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give the messages of a chat without a history, of a tree those of the branch that is shown."""
+    keyed = enumerate(get_list(chat, "messages"))
+    listed = [message for _, message in _readable(source, scope, keyed)]
+    found = find_branch(listed, first_field(chat, "currentId", "history.currentId"))
+    if found is None:
+        return listed
+    source.drop("messages of other branches", scope, len(found.left))
+    source.drop("repeated messages", scope, found.older)
+    return found.branch
 
 
 def _readable(

@@ -5,6 +5,8 @@ They stand in conversations, logged calls and rows.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,7 +14,7 @@ from typing import Any
 
 from memlab.datasets.fields import place_in_zone
 from memlab.datasets.importers.batches import Batch, Batches, Place, read_custom_id
-from memlab.datasets.importers.branches import find_branch
+from memlab.datasets.importers.branches import find_branch, holds_parent_key
 from memlab.datasets.importers.conversation_rows import (
     RowPlaces,
     read_thread,
@@ -32,12 +34,23 @@ from memlab.datasets.importers.logged_calls import (
     Call,
     ToldHistories,
     count_overlap,
+    decode_halves,
     find_call,
 )
 from memlab.datasets.importers.loose_json import decode_json, first_field, first_time, get_nested
-from memlab.datasets.importers.message_fields import read_time_value
+from memlab.datasets.importers.message_fields import (
+    SPEAKERS,
+    list_plain_columns,
+    read_time_value,
+    with_plain_columns,
+)
 from memlab.datasets.importers.newest_first import Order, find_order
 from memlab.datasets.importers.session_records import NamedSession, OwnSessions
+from memlab.datasets.importers.time_keys import find_other_time
+from memlab.datasets.importers.wrapped_conversations import (
+    Wrapped,
+    find_conversations,
+)
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
@@ -53,7 +66,20 @@ _PAIRS += [
     {"prompt", "chosen"},
 ]
 _PAIRS += [{"prompt", "response"}, {"instruction", "output"}, {"chosen.role", "rejected.role"}]
+_PAIRS += [{"contents.role", "contents.parts"}, {"query", "answer"}, {"request_body"}]
+_PAIRS += [{"message", "chat_history"}, {"chunkedPrompt.chunks"}, {"requestBody"}]
 _PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
+_PAIRS += [{"type", "data.content"}, {"request", "response"}]
+_PAIRS += [{"user_message", "bot_response"}, {"user_message", "ai_response"}]
+_PAIRS += [{"user_message", "assistant_message"}, {"user_input", "response"}]
+_LANGCHAIN = re.compile(r'"type"\s*:\s*"(?:human|ai)"|"(?:Human|AI)Message(?:Chunk)?"\s*\]')
+_OF_LANGCHAIN = frozenset(
+    (
+        *("content", "kwargs.content", "messages.content", "messages.kwargs", "messages.data"),
+        *("values.messages", "values.messages.content"),
+    )
+)
+"""Where LangChain and LangGraph have what a message says, whose type says who speaks."""
 _CALLS = {"body.messages.role", "request.messages.role", "response.body.choices", "body.input"}
 _CALLS |= {
     "response.candidates",
@@ -61,6 +87,7 @@ _CALLS |= {
     "request.input",
     "request.contents",
     "response.body.content",
+    "input.inputBodyJson",
 }
 _CALLS |= {"result.message.content"}  # of Anthropic's batches
 _CALLS |= {"kwargs.messages.role", "input.messages.role", "params.messages.role"}
@@ -71,23 +98,49 @@ _MADE = (
     *("start_time", "startTime", "inserted_at", "request.created_at", "request.timestamp"),
 )
 _SESSION = ("id", "conv.id", "uuid")
-_REQUESTS = ("body", "request", "request.body", "params", "input", "inputs", "kwargs")
+_REQUESTS = (
+    *("body", "request", "request.body", "params", "input", "inputs", "kwargs"),
+    *("request_body", "requestBody", "input.inputBodyJson"),
+)
 _LISTS = frozenset(("messages", "input", "contents"))
 _OF_MESSAGES = frozenset(("role", "sender", "messages"))
 _KINDS = frozenset(("role", "type"))
+_TEXTS_OF_ROWS = frozenset(("content", "message", "body"))
 _DAY = timedelta(days=1)
 _CURRENT = ("currNode", "conv.currNode", "currentId", "current_node", "currentNode", "head")
 
 
 def is_openai_list(file: Source) -> bool:
-    keys = file.keys or file.columns
+    columns = list_plain_columns(file.columns)
+    keys = file.keys or columns
     if keys & {"agents", "run_type", "scope"}:
         return False
-    if "messages" in file.columns or {"input", "output"} <= file.first_keys:
+    first_keys = list_plain_columns(file.first_keys)
+    if "messages" in columns or _is_row(first_keys) or _is_node(first_keys):
+        return True
+    if {"input", "output"} <= file.first_keys:
         return True
     if not keys.isdisjoint(_CALLS):
         return True
-    return any(map(keys.issuperset, _PAIRS))
+    if any(map(keys.issuperset, _PAIRS)):
+        return True
+    return _LANGCHAIN.search(file.head) is not None and not keys.isdisjoint(_OF_LANGCHAIN)
+
+
+def _is_row(keys: set[str]) -> bool:
+    """Say whether a record with these keys, or a row of a table, says who wrote what."""
+    if "text" in keys and not keys.isdisjoint({"speaker", "author", "from"}):
+        return True
+    if keys.isdisjoint(SPEAKERS):
+        return False
+    return not keys.isdisjoint(_TEXTS_OF_ROWS)
+
+
+def _is_node(keys: set[str]) -> bool:
+    """Say whether a record is a message with a text that names the message before it."""
+    if "text" not in keys or keys.isdisjoint(SPEAKERS):
+        return False
+    return holds_parent_key(keys)
 
 
 def read_openai_messages(source: Source) -> Iterator[Message]:
@@ -97,8 +150,16 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
         rows = list[Any]()
         about = dict[str, Any]()
         for number, record in file.values():
+            if file.columns:
+                record = with_plain_columns(record)
+            record = decode_halves(record)
             message = _unpack_message(record)
-            if message is not None:
+            wrapped = list[Wrapped]()
+            if isinstance(message, dict) and SPEAKERS.isdisjoint(message):
+                wrapped = find_conversations(record)
+            if wrapped:
+                yield from reader.read_wrapped(file, record, wrapped)
+            elif message is not None:
                 rows.append(message)
             elif first_field(record, "type") == "session":
                 about = record
@@ -130,6 +191,7 @@ class ConversationReader:
     That is whose the messages are, and which conversations stand in them.
 
     :param spoken: the sessions that several records name.
+    :param numbers: how many conversations each file has had that stand within objects.
     :param waiting: answers that a file holds without their requests, which another file may hold.
     """
 
@@ -139,6 +201,7 @@ class ConversationReader:
         self.own_sessions, self.batches = OwnSessions(), Batches()
         self.waiting: list[tuple[Source, int, Any, Call, Batch]] = []
         self.files = name_files(source)
+        self.numbers = Counter[str]()
 
     def read(self, file: Source, number: int, raw: Any) -> Iterator[Message]:
         """Read a record: a list of messages, a conversation, or a logged call."""
@@ -160,6 +223,15 @@ class ConversationReader:
             if custom_id:
                 self.batches.add_request(file.name, custom_id, place)
             self.count_unread(raw, call)
+
+    def read_wrapped(self, file: Source, raw: Any, wrapped: list[Wrapped]) -> Iterator[Message]:
+        """Read the conversations within an object, and count the texts beside them."""
+        for conversation in wrapped:
+            self.numbers[file.name] += 1
+            yield from self.read(file, self.numbers[file.name], conversation.record)
+        read = {conversation.path for conversation in wrapped}
+        spoken = join_texts([conversation.record["messages"] for conversation in wrapped])
+        count_unread_texts(self.source, OWNER_SCOPE, raw, read, spoken, around=True)
 
     def count_unread(self, raw: Any, call: Call) -> None:
         """Count the texts that stand beside a request and its answer."""
@@ -301,6 +373,8 @@ class ConversationReader:
     def give(self, scope: str, session: str, raw: Any, turns: list[Message]) -> Iterator[Message]:
         """Give the messages of a session, but for those of a record before that named it too."""
         created = first_time(*map(partial(get_nested, raw), _MADE))
+        if created is None and isinstance(raw, dict):
+            created = find_other_time(raw)
         thread = _find_thread(raw)
         if any(thread):
             marker: Any = _name_itself(raw)

@@ -18,6 +18,7 @@ from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
 _LISTS = ("conversations", "conversation", "items")
+_COLUMNS = {"conversations", "conversation"}
 _PAIR = {
     "user": ("human", "user", "input", "instruction", "prompt"),
     "assistant": ("gpt", "assistant", "output", "response", "bot"),
@@ -31,7 +32,9 @@ def is_sharegpt_list(file: Source) -> bool:
         return False
     if not file.keys.isdisjoint(dotted_keys):
         return True
-    return "conversations" in file.columns or {"from", "value"} <= file.keys
+    if not file.columns.isdisjoint(_COLUMNS):
+        return True
+    return {"from", "value"} <= file.keys
 
 
 def read_sharegpt(source: Source) -> Iterator[Message]:

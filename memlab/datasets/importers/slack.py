@@ -21,6 +21,7 @@ from typing import Any
 
 from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import (
+    ChatNames,
     Message,
     describe_file,
     make_message,
@@ -163,7 +164,7 @@ class _Directory:
 
 def read_slack_export(source: Source) -> Iterator[Message]:
     """Read every channel, group and direct conversation as a scope."""
-    names = dict[str, str]()
+    names = ChatNames()
     known = _read_directory(source)
     _read_guests(source, known)
     for file in source.members:

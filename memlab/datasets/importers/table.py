@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from memlab.datasets.fields import Record
+from memlab.datasets.importers.branches import holds_parent_key
 from memlab.datasets.importers.conversation_rows import RowPlaces
 from memlab.datasets.importers.export_messages import (
     Message,
@@ -14,11 +15,14 @@ from memlab.datasets.importers.export_messages import (
 )
 from memlab.datasets.importers.loose_json import first_field
 from memlab.datasets.importers.message_fields import (
-    NAMES,
     TIMES,
     describe_version,
+    list_plain_columns,
+    read_forwarder,
     read_message_id,
+    read_name,
     read_time_value,
+    with_plain_columns,
 )
 from memlab.datasets.role_words import turn_role
 from memlab.datasets.source import Source
@@ -33,8 +37,10 @@ _FIELDS = (
 
 
 def is_table_of_messages(file: Source) -> bool:
+    if holds_parent_key(file.first_keys) and "scope" not in file.first_keys:
+        return False  # a tree, of which one branch is read
     if file.columns:
-        return _names_speakers(file.columns)
+        return _names_speakers(list_plain_columns(file.columns))
     if file.head.lstrip()[:1] == "[" and "text" in file.keys and file.keys & {"scope", "sender"}:
         return "qa" not in file.keys
     # A chat log is one by its scopes, or by its header.
@@ -60,7 +66,10 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
         if stem_counts[file_scope] > 1:
             file_scope = file.stem
         with file.record(f"row {number}", raw):
-            message = _read_row(source, file_scope, Record(raw, f"row {number}"), places)
+            row = raw
+            if file.columns:
+                row = with_plain_columns(raw)
+            message = _read_row(source, file_scope, Record(row, f"row {number}"), places)
             if message is not None:
                 yield message
 
@@ -83,7 +92,7 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     if not user:
         user = scope
     replaced = {"scope": user, "session": session, "id": read_message_id(record)}
-    if first_field(record, *NAMES):
+    if read_name(record):
         replaced["sender"] = speaker
         message.pop("sender", None)
     elif quiet.report.guessed:
@@ -100,9 +109,12 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     for column, written in replaced.items():
         if written and message.get(column) is None:
             message[column] = written
+    forwarder = read_forwarder(record)
+    if forwarder:
+        message["forwarded_from"] = forwarder
     if message.get("timestamp") is None:
         message["timestamp"] = read_time_value(record)
-    spoken = f"{message['text']}\n{message.get('caption') or ''}"
+    spoken = f"{message['text']}\n{message.get('caption') or ''}\n{message['timestamp']}"
     read_keys = {*_FIELDS, *TIMES}
     count_unread_texts(source, "", record, read_keys, spoken)
     if message.get("id") is None:

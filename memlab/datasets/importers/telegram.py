@@ -13,7 +13,13 @@ from functools import partial
 from typing import Any
 
 from memlab.datasets.chatlog import messenger_role
-from memlab.datasets.importers.export_messages import Message, make_message, name_chat, name_person
+from memlab.datasets.importers.export_messages import (
+    ChatNames,
+    Message,
+    make_message,
+    name_chat,
+    name_person,
+)
 from memlab.datasets.importers.loose_json import (
     first_field,
     first_text,
@@ -80,12 +86,14 @@ class _Account:
     """What the messages of an account share.
 
     :param names: see :func:`name_chat`; ``taken``: see :func:`name_person`.
-    :param topics: the session of every message in a topic of a forum, by scope and id.
+    :param topics: the session of every message in a topic of a forum, by scope and id; ``titles``:
+        those of the topics, each with its scope.
     """
 
-    names: dict[str, str] = field(default_factory=dict)
+    names: ChatNames = field(default_factory=ChatNames)
     taken: dict[tuple[str, str], str] = field(default_factory=dict)
     topics: dict[tuple[str, str], str] = field(default_factory=dict)
+    titles: set[tuple[str, str]] = field(default_factory=set)
 
     def find_topic(self, scope: str, message: dict[str, Any]) -> str:
         """Give the topic of a message, which is that of what it answers.
@@ -96,8 +104,9 @@ class _Account:
         topic = self.topics.get((scope, first_field(message, "reply_to_message_id")), "")
         if message.get("action") == "topic_created":
             topic = f"topic {first_field(message, 'title') or number}"
-            if topic in self.topics.values():
+            if (scope, topic) in self.titles:
                 topic = f"{topic} ({number})"
+            self.titles.add((scope, topic))
         if topic:
             self.topics[scope, number] = topic
         return topic

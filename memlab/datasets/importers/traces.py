@@ -24,7 +24,7 @@ from memlab.datasets.importers.export_messages import (
     normalise_role,
     read_turns,
 )
-from memlab.datasets.importers.logged_calls import count_overlap
+from memlab.datasets.importers.logged_calls import count_overlap, says_who
 from memlab.datasets.importers.loose_json import (
     decode_json,
     first_field,
@@ -309,6 +309,8 @@ def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
     if isinstance(arguments, list) and isinstance(named, dict):
         return _find_arguments(arguments, named, keys, role)
     if _is_message(value):
+        if "tool_calls" in value and not says_who(value):
+            return [{"role": role} | value]
         return [value]
     wrapped = first_filled(value, "message", "kwargs")
     if isinstance(wrapped, dict):

@@ -21,7 +21,12 @@ from typing import NamedTuple
 
 from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers import whatsapp_words as words
-from memlab.datasets.importers.export_messages import Message, make_message, name_chat
+from memlab.datasets.importers.export_messages import (
+    ChatNames,
+    Message,
+    make_message,
+    name_chat,
+)
 from memlab.datasets.importers.loose_json import UNREADABLE
 from memlab.datasets.source import Source
 
@@ -204,7 +209,7 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
 
     A file that holds messages of another of its name goes on that one.
     """
-    names = dict[str, str]()
+    names = ChatNames()
     chats = dict[str, dict[str, Counter[tuple[datetime | None, str]]]]()
     for file in source.members:
         headed, readable = _read_headed_lines(file)

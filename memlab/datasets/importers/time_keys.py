@@ -1,0 +1,88 @@
+"""Keys under which a record says when it was written, however a tool spells them."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from memlab.datasets.time_forms import unwrap_time
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_MOMENTS = frozenset(
+    ("time", "timestamp", "date", "datetime", "ts", "tstamp", "stamp", "epoch", "utc", "when")
+)
+_WRITTEN = frozenset(
+    ("create", "created", "creation", "send", "sent", "post", "posted", "write", "written")
+)
+_STORED = frozenset(
+    (
+        *("insert", "inserted", "receive", "received", "record", "recorded", "save", "saved"),
+        *("publish", "published", "submit", "submitted", "log", "logged", "add", "added"),
+        *("start", "started", "begin", "began"),
+    )
+)
+_ENDS = frozenset(("at", "on"))
+_BESIDE = frozenset(
+    (
+        *("message", "msg", "chat", "turn", "event", "entry", "row", "request", "conversation"),
+        *("server", "client", "local", "unix", "iso", "gmt", "ms", "millis", "seconds", "sec", "s"),
+    )
+)
+_KNOWN = _MOMENTS | _WRITTEN | _STORED | _ENDS | _BESIDE
+_EARLIEST_SECONDS = 1e8
+"""Of 1973: a smaller number is a duration or a count."""
+
+
+def find_other_time(raw: dict[str, Any]) -> Any:
+    """Give the time of a record under a key that says when it was written; ``None`` without one.
+
+    A key that says when it was sent or created comes before one that says when it was stored. A
+    date of something else, such as a birthday or an edit, is none.
+
+    >>> find_other_time({"editedDate": "2026-02-02", "createdDate": "2026-02-01T10:00:00Z"})
+    '2026-02-01T10:00:00Z'
+    >>> find_other_time({"generation_time": 2.5, "release_date": "2025-01-01"})
+    """
+    for key in _find_time_keys(tuple(raw)):
+        value = unwrap_time(raw[key])
+        if _may_be_time(value):
+            return value
+    return None
+
+
+@lru_cache(1 << 12)
+def _find_time_keys(keys: tuple[str, ...]) -> list[str]:
+    """Give the keys of a record that say when it was written, the best first."""
+    ranked = list[tuple[int, str]]()
+    for key in keys:
+        words = {word.lower() for word in _WORD.findall(str(key))}
+        if not words or not words <= _KNOWN or not _names_moment(words):
+            continue
+        rank = 1
+        if words & _WRITTEN:
+            rank = 0
+        elif words & _STORED:
+            rank = 2
+        ranked.append((rank, key))
+    return [key for _, key in sorted(ranked)]
+
+
+def _names_moment(words: set[str]) -> bool:
+    if words & _MOMENTS:
+        return True
+    return bool(words & _ENDS) and bool(words & (_WRITTEN | _STORED))
+
+
+def _may_be_time(value: Any) -> bool:
+    if isinstance(value, str):
+        text = value.strip()
+        if not text.isdecimal():
+            return re.search(r"\d", text) is not None
+        value = int(text[:20])
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, (int, float)):
+        return value >= _EARLIEST_SECONDS
+    return isinstance(value, datetime)
