@@ -10,9 +10,10 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +24,9 @@ from memlab.records import TIMESTAMP
 NAMES = ("scope", "session", "sender", "role", "id", "forwarded_from")
 """Columns that name something: texts that are not blank, or whole numbers."""
 _TEXTS = (*NAMES, "text", "caption")
-_COLUMNS = (*_TEXTS, "quoted", "timestamp")
+_COLUMNS = {name: pa.field(name, pa.string()) for name in (*_TEXTS, "timestamp")}
+_COLUMNS["quoted"] = pa.field("quoted", pa.list_(pa.string()))
+"""The columns that a chat log has, with their types, but for numbers."""
 _NO_MESSAGE = frozenset(("memlab", "question"))
 _NOT_BLANK = r"[^\s\x1c-\x1f]"
 _UTC = pa.timestamp("us", "UTC")
@@ -31,8 +34,11 @@ _LARGEST_INTEGER = 2**53
 """Up to which every whole number is a float."""
 _EPOCH_MICROSECONDS = ((0.0, 1e6), (1e11, 1e3), (1e14, 1.0))
 """From which count on a number since 1970 is one of micro-, of milliseconds, of seconds."""
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
+_USUAL_TIMES = [(day - _EPOCH) // _MICROSECOND for day in (datetime(2, 1, 1), datetime(9999, 1, 1))]
 _DEEPEST = 50
 """Levels of an object that are looked through in columns."""
+_LINE_FEED, _CARRIAGE_RETURN, _OPENING, _CLOSING = b"\n\r{}"
 
 
 @dataclass
@@ -63,19 +69,18 @@ def tabulate_lines(raw: bytes, known: frozenset[str]) -> MessageTable | None:
     >>> tabulate_lines(b'{"scope": "me", "sender": "Ann"}', known) is None
     True
     """
-    size = raw.count(b"\n")
-    if not raw.endswith(b"\n"):
-        size += 1
+    size = _count_objects(raw)
     schema = _find_schema(raw)
-    if schema is None or not _has_object_a_line(raw, size):
+    if size is None or schema is None:
         return None
     try:
-        raw.decode()
-        table = pa.json.read_json(
-            pa.py_buffer(raw),
-            read_options=pa.json.ReadOptions(use_threads=False, block_size=len(raw) + 1),
-            parse_options=pa.json.ParseOptions(explicit_schema=schema),
-        )
+        if not raw.isascii():
+            raw.decode()
+        table = _decode_lines(raw, schema)
+        late = set(table.column_names).difference(schema.names).intersection(_COLUMNS)
+        if late:
+            # The decoder guessed the types of columns that the first line has not.
+            table = _decode_lines(raw, pa.schema([*schema, *map(_COLUMNS.get, late)]))
     except (UnicodeDecodeError, pa.ArrowException):
         return None
     if table.num_rows != size:
@@ -83,33 +88,51 @@ def tabulate_lines(raw: bytes, known: frozenset[str]) -> MessageTable | None:
     return _check_table(table, known)
 
 
-def _has_object_a_line(raw: bytes, size: int) -> bool:
-    """Say whether each line begins as an object and ends as one: together with their number, none spans two."""
-    between = raw.count(b"}\n{")
-    if b"\r" in raw:
-        between += raw.count(b"}\r\n{")
+def _count_objects(raw: bytes) -> int | None:
+    """Count the lines, where each begins as an object and ends as one; ``None`` where one does not.
+
+    Together with the number of objects it says that none spans two lines.
+    """
     outer = raw[:1] + raw.rstrip()[-1:]
-    return (outer, between) == (b"{}", size - 1)
+    if outer != b"{}":
+        return None
+    codes = np.frombuffer(raw, np.uint8)
+    breaks = np.flatnonzero(codes[:-1] == _LINE_FEED)
+    ends = codes[breaks - 1]
+    ends = np.where(ends == _CARRIAGE_RETURN, codes[breaks - 2], ends)
+    if (ends != _CLOSING).any() or (codes[breaks + 1] != _OPENING).any():
+        return None
+    return len(breaks) + 1
 
 
 def _find_schema(raw: bytes) -> pa.Schema | None:
-    """Find the types of the columns by the first line; the decoder refuses a line with others."""
-    line, _, _ = raw.partition(b"\n")
+    """Find the types of the columns of the first line; the decoder refuses a line with others."""
+    line = raw[: raw.find(b"\n") + 1] or raw
     try:
         first = json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(first, dict):
         return None
-    types = dict.fromkeys(_COLUMNS, pa.string())
-    for name in NAMES:
-        if type(first.get(name)) is int:
-            types[name] = pa.int64()
-    if type(first.get("timestamp")) in (int, float):
-        types["timestamp"] = pa.float64()
-    if not isinstance(first.get("quoted"), str):
-        types["quoted"] = pa.list_(pa.string())
-    return pa.schema(list(types.items()))
+    return pa.schema([_find_type(name, first[name]) for name in _COLUMNS if name in first])
+
+
+def _find_type(name: str, value: Any) -> pa.Field:
+    if type(value) is int and name in NAMES:
+        return pa.field(name, pa.int64())
+    if type(value) in (int, float) and name == "timestamp":
+        return pa.field(name, pa.float64())
+    if isinstance(value, str) and name == "quoted":
+        return pa.field(name, pa.string())
+    return _COLUMNS[name]
+
+
+def _decode_lines(raw: bytes, schema: pa.Schema) -> pa.Table:
+    return pa.json.read_json(
+        pa.py_buffer(raw),
+        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(raw) + 1),
+        parse_options=pa.json.ParseOptions(explicit_schema=schema),
+    )
 
 
 def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable | None:
@@ -122,10 +145,7 @@ def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable 
         return None
     arrays = {}
     try:
-        for name in _COLUMNS:
-            if name not in there:
-                arrays[name] = pa.nulls(len(records), pa.string())
-                continue
+        for name in there.intersection(_COLUMNS):
             values = [record.get(name) for record in records]
             column = _make_array(name, values)
             if column is None:
@@ -163,24 +183,36 @@ def _make_time_array(values: list[datetime | None]) -> pa.Array | None:
 
 
 def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
-    if _NO_MESSAGE.intersection(table.column_names):
+    names = table.column_names
+    if _NO_MESSAGE.intersection(names) or not {"scope", "text"}.issubset(names):
         return None
-    written = table["timestamp"].combine_chunks()
+    written = pa.nulls(table.num_rows, pa.timestamp("us"))
+    if "timestamp" in names:
+        written = table["timestamp"].combine_chunks()
     times = _read_times(written)
     if times is None:
         return None
-    messages: Any = pl.from_arrow(table.select([*_TEXTS, "quoted"]))
-    texts = messages.with_columns(pl.col(NAMES).cast(pl.String))
+    given: Any = pl.from_arrow(table.select([name for name in names if name in _COLUMNS]))
+    texts = given.select(_list_texts(given))
     if not texts.select(_is_plain()).item():
         return None
-    quoted = _read_quoted(messages["quoted"])
-    others = table.drop_columns(_COLUMNS)
+    quoted = _read_quoted(given)
+    others = table.drop_columns(list(_COLUMNS.keys() & set(names)))
     if quoted is None or not all(map(_is_plain_json, others.columns)):
         return None
     unread = others.drop_columns(list(known & set(others.column_names)))
     has_words = any(map(_may_hold_words, unread.columns))
     read = texts.with_columns(quoted, _in_utc(times).alias("timestamp"))
     return MessageTable(read, _find_zoneless(written, times), unread if has_words else None)
+
+
+def _list_texts(given: pl.DataFrame) -> list[pl.Expr]:
+    """Give the columns of texts, null where the messages have none."""
+    texts = []
+    for name in _TEXTS:
+        column = pl.col(name) if name in given.columns else pl.lit(None)
+        texts.append(column.cast(pl.String).alias(name))
+    return texts
 
 
 def _is_plain() -> pl.Expr:
@@ -198,10 +230,11 @@ def _has_nul(column: pl.Expr) -> pl.Expr:
     return column.str.contains("\0", literal=True).any()
 
 
-def _read_quoted(column: pl.Series) -> pl.Series | None:
+def _read_quoted(given: pl.DataFrame) -> pl.Series | None:
     """Give lists of quoted parts, null for none; ``None`` where one of them is no plain text."""
-    if column.null_count() == len(column):
-        return column.cast(pl.List(pl.String))
+    if "quoted" not in given.columns or not given["quoted"].count():
+        return pl.Series("quoted", [None], pl.List(pl.String)).new_from_index(0, given.height)
+    column = given["quoted"]
     rows = column.to_frame("quoted")
     if not isinstance(column.dtype, pl.List):
         rows = rows.select(pl.concat_list("quoted").list.drop_nulls())
@@ -222,8 +255,9 @@ def _read_times(column: pa.Array) -> pl.Series | None:
             times: Any = pl.from_arrow(pc.cast(column, form))
         except pa.ArrowException:
             continue
+        counts = times.to_physical()
         # The first and the last days of all are left to the reader of records, which knows its limits.
-        is_usual = times.dt.year().is_between(2, 9998).all()
+        is_usual = counts.is_between(*_USUAL_TIMES).all()
         return times if is_usual else None
     return None
 

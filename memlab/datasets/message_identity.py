@@ -102,16 +102,15 @@ def _encode_parts(names: pl.Series, mark: str) -> pl.Series:
 def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
     """Give messages their ``session_id``.
 
-    :param placed: ``scope`` (encoded), ``session``, ``named`` (as the log calls it, null where it
-        does not), ``n`` and ``turn_id``.
+    :param placed: ``scope`` (encoded), ``named`` (as the log calls the session, null where it does
+        not), ``n`` and ``turn_id``, session by session in order of ``n``.
     """
-    named = _encode_parts(placed["named"], _BEGUN)
-    begun = (
-        pl.col("turn_id").sort_by("n").first().over("scope", "session").str.split("/").list.last()
-    )
-    return placed.with_columns(
-        session_id=pl.format("{}/{}", "scope", pl.coalesce(named, _BEGUN + begun))
-    )
+    begins = placed["n"] == 1
+    firsts = placed.select("scope", "named", "turn_id").filter(begins)
+    named = _encode_parts(firsts["named"], _BEGUN)
+    begun = _BEGUN + pl.col("turn_id").str.split("/").list.last()
+    ids = firsts.select(session_id=pl.format("{}/{}", "scope", pl.coalesce(named, begun)))
+    return placed.with_columns(ids["session_id"].gather(begins.cum_sum() - 1))
 
 
 def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
