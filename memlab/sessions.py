@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 import polars as pl
 
@@ -62,7 +61,9 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
         )
     kept = [c for c in messages.columns if c not in ("session", "n")]
     named = pl.col("session") if "session" in messages.columns else pl.lit(None)
-    timed = _times_in_utc(messages).with_columns(session=named.cast(pl.String)).with_row_index("_row")
+    timed = (
+        _times_in_utc(messages).with_columns(session=named.cast(pl.String)).with_row_index("_row")
+    )
     group = ["scope", "session"]
     put = pl.col("placed" if "placed" in messages.columns else "timestamp")
     placed = timed.with_columns(_time=put, _scope=pl.col("_row").min().over("scope"))

@@ -194,7 +194,7 @@ def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
         return None
     given: Any = pl.from_arrow(table.select([name for name in names if name in _COLUMNS]))
     texts = given.select(_list_texts(given))
-    if not texts.select(_is_plain()).item():
+    if not _is_plain(texts):
         return None
     quoted = _read_quoted(given)
     others = table.drop_columns(list(_COLUMNS.keys() & set(names)))
@@ -215,15 +215,15 @@ def _list_texts(given: pl.DataFrame) -> list[pl.Expr]:
     return texts
 
 
-def _is_plain() -> pl.Expr:
+def _is_plain(texts: pl.DataFrame) -> bool:
     """Say whether messages have what each needs, names that are not blank, and text that can be stored."""
-    needed = pl.sum_horizontal(
-        pl.col("scope").null_count(),
-        pl.col("text").null_count(),
-        pl.coalesce("sender", "role").null_count(),
-    )
-    blank = pl.any_horizontal(~pl.col(NAMES).str.contains(_NOT_BLANK).all())
-    return (needed == 0) & ~blank & ~pl.any_horizontal(_has_nul(pl.col(_TEXTS)))
+    needed = texts.select("scope", "text", pl.coalesce("sender", "role"))
+    if needed.null_count().sum_horizontal().item():
+        return False
+    filled = [name for name in _TEXTS if texts[name].null_count() < texts.height]
+    names = pl.col([name for name in filled if name in NAMES])
+    is_odd = pl.any_horizontal(_has_nul(pl.col(filled)), ~names.str.contains(_NOT_BLANK).all())
+    return not texts.select(is_odd).item()
 
 
 def _has_nul(column: pl.Expr) -> pl.Expr:

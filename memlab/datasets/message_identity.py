@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from memlab.datasets import fields
@@ -31,6 +32,61 @@ _MAY_BE_UNSAFE = r"[\s/%\x00-\x1f\x7f]"
 def _encode_marked_part(raw: str, mark: str) -> str:
     part = encode_id_part(raw)
     return f"%{ord(mark):02X}{part[1:]}" if part.startswith(mark) else part
+
+
+class KnownIds:
+    """The ids of messages so far, each with the number of the record that first had it.
+
+    Of those that were read in columns it holds digests, until one must be looked up.
+    """
+
+    def __init__(self, numbers: dict[str, dict[str, int]] | None = None) -> None:
+        self.numbers = numbers or {}
+        self._tables, self._digests = list[pl.DataFrame](), np.array([], np.uint64)
+
+    def note(self, scope: str, name: str, number: int) -> int:
+        """Note an id of a record, and give the number of the first record that has it."""
+        for table in self._tables:
+            by_scope = table.group_by("scope", maintain_order=True).agg("id", "number")
+            for scoped, names, numbers in by_scope.iter_rows():
+                self.numbers.setdefault(scoped, {}).update(zip(names, numbers, strict=True))
+        if self._tables:
+            self._tables, self._digests = [], np.array([], np.uint64)
+        return self.numbers.setdefault(scope, {}).setdefault(name, number)
+
+    def are_new(self, named: pl.DataFrame) -> bool:
+        """Say whether no id stands twice in its scope; rarely that is denied where none does.
+
+        :param named: ``scope``, ``id`` and ``number``.
+        """
+        digests = _digest_ids(named)
+        places = self._digests.searchsorted(digests)
+        is_known = np.append(self._digests, np.uint64(0))[places] == digests
+        if is_known.any() or (digests[1:] == digests[:-1]).any():
+            return False
+        if not self.numbers:
+            return True
+        by_scope = named.group_by("scope").agg("id")
+        return all(self._lacks(scope, names) for scope, names in by_scope.iter_rows())
+
+    def _lacks(self, scope: str, names: list[str]) -> bool:
+        return self.numbers.get(scope, {}).keys().isdisjoint(names)
+
+    def add(self, named: pl.DataFrame) -> None:
+        """Add ids that are new, as those that :meth:`are_new` was asked about."""
+        digests = _digest_ids(named)
+        places = self._digests.searchsorted(digests)
+        self._digests = np.insert(self._digests, places, digests)
+        self._tables.append(named)
+
+    def take(self, scope: str) -> KnownIds:
+        """Give the ids of one scope that records have."""
+        return KnownIds({scope: self.numbers.get(scope, {})})
+
+
+def _digest_ids(named: pl.DataFrame) -> Any:
+    """Give digests of ids in their scopes, in order; they hold for this process alone."""
+    return np.sort(named.select("scope", "id").hash_rows().to_numpy())
 
 
 def turn_record(scope: str, session: str, n: int, role: str, text: str, **more: Any) -> Record:
@@ -53,6 +109,8 @@ def question_record(scope: str, i: int, text: str, **more: Any) -> Record:
 def map_names(names: pl.Series, give: Callable[[str], str]) -> pl.Series:
     """Map a column of names, each distinct one once; null stays null."""
     given = {name: give(name) for name in names.drop_nulls().unique()}
+    if list(given) == list(given.values()):
+        return names
     return names.replace_strict(given, default=None, return_dtype=pl.String)
 
 
