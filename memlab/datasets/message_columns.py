@@ -38,6 +38,8 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
 _USUAL_TIMES = [(day - _EPOCH) // _MICROSECOND for day in (datetime(2, 1, 1), datetime(9999, 1, 1))]
 _DEEPEST = 50
 """Levels of an object that are looked through in columns."""
+_BLOCK = 1 << 20
+"""Bytes that are decoded by one thread; a longer line is left to the reader of records."""
 _LINE_FEED, _CARRIAGE_RETURN, _OPENING, _CLOSING = b"\n\r{}"
 
 
@@ -130,7 +132,7 @@ def _find_type(name: str, value: Any) -> pa.Field:
 def _decode_lines(raw: bytes, schema: pa.Schema) -> pa.Table:
     return pa.json.read_json(
         pa.py_buffer(raw),
-        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(raw) + 1),
+        read_options=pa.json.ReadOptions(block_size=_BLOCK),
         parse_options=pa.json.ParseOptions(explicit_schema=schema),
     )
 
