@@ -119,7 +119,7 @@ _OTHER_ROLES, _KEPT_AS_PERSONS = "message of other roles", "kept as those of per
 TAKEN_BY_NAME = "taken for the assistant by the name; --person NAME says that somebody is called so"
 """What is done with a sender whose name alone says that they are an assistant."""
 _TAKEN_FOR = {
-    "": "the assistant",
+    None: "the assistant",
     "assistant": "the assistant",
     "system": "the system",
     "other": "a tool",
@@ -319,8 +319,7 @@ def make_datasets(
                 yield from log.give_out(part["scope"][0], batch_turns)
             log.add_table(part)
     log.note_guesses()
-    may_be_empty = source.into is not None and len(log.asked) > 0
-    if not log.count and not may_be_empty:
+    if not log.count and not (source.into and log.asked):
         issues = f"{len(source.report.issues)} issues"
         source.fail(
             f"holds no usable message ({issues}); expected {kind} records (docs/conversations.md)"
@@ -340,6 +339,14 @@ def _read_header(source: Source, raw: Any, place: int) -> bool:
     grouped = fields.check_flag(header["grouped"], "memlab.grouped")
     source.language = source.language or header["language"]
     return grouped
+
+
+def _count_in_words(count: int, what: str) -> str:
+    """Write a count, with the first word in the plural where it is not one."""
+    if count == 1:
+        return f"1 {what}"
+    first, *rest = what.split(" ", 1)
+    return " ".join((f"{count:,}", f"{first}s", *rest))
 
 
 def _find_scope_starts(scopes: pl.Series, last: str) -> list[int]:
@@ -402,17 +409,13 @@ class _Log:
             names = ", ".join(map(repr, self.silent.values()))
             source.note("sender", f"{names}, whom no message is from", "nobody is called so")
         for name, count in source.report.guessed.items():
-            messages = "1 message" if count == 1 else f"{count:,} messages"
-            role = self.turn_role(name) or ""
-            taken = TAKEN_BY_NAME.replace("the assistant", _TAKEN_FOR[role])
-            source.note("assistant", f"{name!r}, {messages}", taken)
+            taken = TAKEN_BY_NAME.replace("the assistant", _TAKEN_FOR[self.turn_role(name)])
+            source.note("assistant", f"{name!r}, {_count_in_words(count, 'message')}", taken)
         for what, count in (+self.unread).items():
-            counted = f"1 {what}"
-            if count > 1:
-                first, *rest = what.split(" ", 1)
-                counted = " ".join((f"{count:,}", f"{first}s", *rest))
-            action = _KEPT_AS_PERSONS if what == _OTHER_ROLES else "left out"
-            source.note("messages", counted, action)
+            action = "left out"
+            if what == _OTHER_ROLES:
+                action = _KEPT_AS_PERSONS
+            source.note("messages", _count_in_words(count, what), action)
 
     def read_records(self, chunk: Chunk, batch_turns: int) -> Iterator[Dataset]:
         """Read the records of a chunk one by one."""
@@ -613,7 +616,6 @@ class _Log:
 
     def _mark_quotations(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Find the words of others in the texts of persons, each with the people who spoke before it."""
-        language = self.source.language or "en"
         columns = ("row", "scope", "speaker", "text")
         spoken = rows["quoted"].is_null() & (rows["role"] != "assistant")
         is_marked = spoken & rows["text"].str.contains(MARKS)
@@ -627,7 +629,7 @@ class _Log:
             if text is None:
                 people.add(_plain_name(speaker))
                 continue
-            parts = find_quotations(text, speaker=speaker, people=people, language=language)
+            parts = self._find_quotations(text, speaker, people)
             if parts:
                 found[row] = parts
         return _replace_cells(rows, "quoted", found)
@@ -695,9 +697,11 @@ class _Log:
         people.add(_plain_name(speaker))
         if given is not None or self.by_place or role == "assistant":
             return given
+        return self._find_quotations(record["text"], speaker, people) or None
+
+    def _find_quotations(self, text: str, speaker: str, people: set[str]) -> list[str]:
         language = self.source.language or "en"
-        found = find_quotations(record["text"], speaker=speaker, people=people, language=language)
-        return found or None
+        return find_quotations(text, speaker=speaker, people=people, language=language)
 
     def _read_time(
         self, record: Record, where: str, latest: datetime | None = None
@@ -840,12 +844,9 @@ class _Log:
         placed = messages.with_columns(placed=order_times(messages, ordered=self.ordered))
         back = count_steps_back(placed)
         if back:
-            what = "1 time that lies" if back == 1 else f"{back:,} times that lie"
-            self.source.note(
-                "timestamp",
-                f"{what} before that of the message above",
-                "the order of the file is kept",
-            )
+            lie = "lies" if back == 1 else "lie"
+            found = f"{_count_in_words(back, 'time')} that {lie} before that of the message above"
+            self.source.note("timestamp", found, "the order of the file is kept")
         return placed
 
     def _assign_places(self, messages: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,7 @@ no table: ``None`` is given, and it is read record by record, which says what is
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 from collections.abc import Iterator
@@ -24,9 +25,15 @@ from memlab.records import TIMESTAMP
 NAMES = ("scope", "session", "sender", "role", "id", "forwarded_from")
 """Columns that name something: texts that are not blank, or whole numbers."""
 _TEXTS = (*NAMES, "text", "caption")
-_COLUMNS = {name: pa.field(name, pa.string()) for name in (*_TEXTS, "timestamp")}
-_COLUMNS["quoted"] = pa.field("quoted", pa.list_(pa.string()))
-"""The columns that a chat log has, with their types, but for numbers."""
+_TYPES = dict.fromkeys((*_TEXTS, "timestamp"), pa.string()) | {"quoted": pa.list_(pa.string())}
+"""The columns that a chat log has, with their types."""
+_OTHER_TYPES: dict[str, dict[type, pa.DataType]] = {
+    **{name: {int: pa.int64()} for name in NAMES},
+    "timestamp": {int: pa.float64(), float: pa.float64()},
+    "quoted": {str: pa.string()},
+}
+"""The types of columns whose first value is of another kind."""
+_NEEDED = frozenset(("scope", "text"))
 _NO_MESSAGE = frozenset(("memlab", "question"))
 _NOT_BLANK = r"[^\s\x1c-\x1f]"
 _UTC = pa.timestamp("us", "UTC")
@@ -35,7 +42,8 @@ _LARGEST_INTEGER = 2**53
 _EPOCH_MICROSECONDS = ((0.0, 1e6), (1e11, 1e3), (1e14, 1.0))
 """From which count on a number since 1970 is one of micro-, of milliseconds, of seconds."""
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
-_USUAL_TIMES = [(day - _EPOCH) // _MICROSECOND for day in (datetime(2, 1, 1), datetime(9999, 1, 1))]
+_FIRST_USUAL = (datetime(2, 1, 1) - _EPOCH) // _MICROSECOND
+_LAST_USUAL = (datetime(9999, 1, 1) - _EPOCH) // _MICROSECOND
 _DEEPEST = 50
 """Levels of an object that are looked through in columns."""
 _BLOCK = 1 << 20
@@ -72,17 +80,20 @@ def tabulate_lines(raw: bytes, known: frozenset[str]) -> MessageTable | None:
     True
     """
     size = _count_objects(raw)
-    schema = _find_schema(raw)
-    if size is None or schema is None:
+    if size is None:
+        return None
+    types = _find_types(raw)
+    if types is None:
         return None
     try:
         if not raw.isascii():
             raw.decode()
-        table = _decode_lines(raw, schema)
-        late = set(table.column_names).difference(schema.names).intersection(_COLUMNS)
+        table = _decode_lines(raw, types)
+        late = set(table.column_names).difference(types).intersection(_TYPES)
         if late:
             # The decoder guessed the types of columns that the first line has not.
-            table = _decode_lines(raw, pa.schema([*schema, *map(_COLUMNS.get, late)]))
+            types |= dict(zip(late, map(_TYPES.__getitem__, late), strict=True))
+            table = _decode_lines(raw, types)
     except (UnicodeDecodeError, pa.ArrowException):
         return None
     if table.num_rows != size:
@@ -102,38 +113,30 @@ def _count_objects(raw: bytes) -> int | None:
     breaks = np.flatnonzero(codes[:-1] == _LINE_FEED)
     ends = codes[breaks - 1]
     ends = np.where(ends == _CARRIAGE_RETURN, codes[breaks - 2], ends)
-    if (ends != _CLOSING).any() or (codes[breaks + 1] != _OPENING).any():
+    is_other = (ends != _CLOSING) | (codes[breaks + 1] != _OPENING)
+    if is_other.any():
         return None
     return len(breaks) + 1
 
 
-def _find_schema(raw: bytes) -> pa.Schema | None:
+def _find_types(raw: bytes) -> dict[str, pa.DataType] | None:
     """Find the types of the columns of the first line; the decoder refuses a line with others."""
-    line = raw[: raw.find(b"\n") + 1] or raw
     try:
-        first = json.loads(line)
+        first = json.loads(io.BytesIO(raw).readline())
     except (ValueError, RecursionError):
         return None
-    if not isinstance(first, dict):
-        return None
-    return pa.schema([_find_type(name, first[name]) for name in _COLUMNS if name in first])
+    types = dict[str, pa.DataType]()
+    for name in _TYPES.keys() & first.keys():
+        other = _OTHER_TYPES.get(name, {})
+        types[name] = other.get(type(first[name]), _TYPES[name])
+    return types
 
 
-def _find_type(name: str, value: Any) -> pa.Field:
-    if type(value) is int and name in NAMES:
-        return pa.field(name, pa.int64())
-    if type(value) in (int, float) and name == "timestamp":
-        return pa.field(name, pa.float64())
-    if isinstance(value, str) and name == "quoted":
-        return pa.field(name, pa.string())
-    return _COLUMNS[name]
-
-
-def _decode_lines(raw: bytes, schema: pa.Schema) -> pa.Table:
+def _decode_lines(raw: bytes, types: dict[str, pa.DataType]) -> pa.Table:
     return pa.json.read_json(
         pa.py_buffer(raw),
         read_options=pa.json.ReadOptions(block_size=_BLOCK),
-        parse_options=pa.json.ParseOptions(explicit_schema=schema),
+        parse_options=pa.json.ParseOptions(explicit_schema=pa.schema(list(types.items()))),
     )
 
 
@@ -147,7 +150,7 @@ def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable 
         return None
     arrays = {}
     try:
-        for name in there.intersection(_COLUMNS):
+        for name in there.intersection(_TYPES):
             values = [record.get(name) for record in records]
             column = _make_array(name, values)
             if column is None:
@@ -185,8 +188,8 @@ def _make_time_array(values: list[datetime | None]) -> pa.Array | None:
 
 
 def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
-    names = table.column_names
-    if _NO_MESSAGE.intersection(names) or not {"scope", "text"}.issubset(names):
+    names = set(table.column_names)
+    if _NO_MESSAGE & names or not names.issuperset(_NEEDED):
         return None
     written = pa.nulls(table.num_rows, pa.timestamp("us"))
     if "timestamp" in names:
@@ -194,18 +197,21 @@ def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
     times = _read_times(written)
     if times is None:
         return None
-    given: Any = pl.from_arrow(table.select([name for name in names if name in _COLUMNS]))
+    given: Any = pl.from_arrow(table.select(list(_TYPES.keys() & names)))
     texts = given.select(_list_texts(given))
     if not _is_plain(texts):
         return None
     quoted = _read_quoted(given)
-    others = table.drop_columns(list(_COLUMNS.keys() & set(names)))
-    if quoted is None or not all(map(_is_plain_json, others.columns)):
+    if quoted is None:
         return None
-    unread = others.drop_columns(list(known & set(others.column_names)))
-    has_words = any(map(_may_hold_words, unread.columns))
+    others = table.drop_columns(list(_TYPES.keys() & names))
+    if not all(map(_is_plain_json, others.columns)):
+        return None
+    unread: pa.Table | None = others.drop_columns(list(known.intersection(others.column_names)))
+    if not any(map(_may_hold_words, unread.columns)):
+        unread = None
     read = texts.with_columns(quoted, _in_utc(times).alias("timestamp"))
-    return MessageTable(read, _find_zoneless(written, times), unread if has_words else None)
+    return MessageTable(read, _find_zoneless(written, times), unread)
 
 
 def _list_texts(given: pl.DataFrame) -> list[pl.Expr]:
@@ -259,7 +265,7 @@ def _read_times(column: pa.Array) -> pl.Series | None:
             continue
         counts = times.to_physical()
         # The first and the last days of all are left to the reader of records, which knows its limits.
-        is_usual = counts.is_between(*_USUAL_TIMES).all()
+        is_usual = counts.is_between(_FIRST_USUAL, _LAST_USUAL).all()
         return times if is_usual else None
     return None
 
@@ -273,7 +279,9 @@ def _read_epoch_times(column: pa.Array) -> pl.Series | None:
     scaled = (pl.col("count") * unit).round(mode="half_to_even")
     times = counts.to_frame("count").select(scaled).to_series()
     is_exact = times.is_between(0, _LARGEST_INTEGER, closed="left").all()
-    if times.null_count() > counts.null_count() or not is_exact:
+    if times.null_count() > counts.null_count():
+        return None
+    if not is_exact:
         return None
     return times.cast(pl.Int64).cast(TIMESTAMP)
 
@@ -300,7 +308,9 @@ def _is_plain_json(column: pa.ChunkedArray) -> bool:
     except RecursionError:
         return False
     for leaf in leaves:
-        if pa.types.is_floating(leaf.type) and pc.any(pc.invert(pc.is_finite(leaf))).as_py():
+        if not pa.types.is_floating(leaf.type):
+            continue
+        if pc.any(pc.invert(pc.is_finite(leaf))).as_py():
             return False
     return True
 
@@ -308,10 +318,11 @@ def _is_plain_json(column: pa.ChunkedArray) -> bool:
 def _may_hold_words(column: pa.ChunkedArray) -> bool:
     """Say whether a column holds a text that may have three words."""
     for leaf in _list_leaves(column.combine_chunks()):
-        if pa.types.is_string(leaf.type):
-            spaces = pc.max(pc.count_substring_regex(leaf, "[ \n]")).as_py()
-            if spaces is not None and spaces > 1:
-                return True
+        if not pa.types.is_string(leaf.type):
+            continue
+        spaces = pc.count_substring_regex(leaf, "[ \n]")
+        if pc.any(pc.greater(spaces, 1)).as_py():
+            return True
     return False
 
 

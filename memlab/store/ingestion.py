@@ -56,9 +56,9 @@ def join_small_parts(parts: Iterable[Dataset]) -> Iterator[Dataset]:
 class DatasetWriter:
     """The writing of one dataset, batch by batch; a batch holds whole scopes.
 
-    Of one that is not listed nothing is stored, since it is listed before its first row is written:
-    nothing is read then, and while no batch follows the first, what this one wrote is the whole
-    dataset. Both need the lock: without it, others may write meanwhile.
+    Where nothing of the dataset is stored, nothing is read, and no key is looked up; while no batch
+    follows the first, what this one wrote is the whole dataset. All of that needs the lock: without
+    it, others may write meanwhile.
     """
 
     def __init__(self, database: Database, first: Dataset) -> None:
@@ -82,9 +82,9 @@ class DatasetWriter:
         if since is not None:
             self._refuse_changed(batch.scopes, since)
             self.held = False
-        is_first = not self.brought and not self.wrote
-        self.is_new = is_first and self.held and self._read_listing("name").is_empty()
         self.whole = None
+        if self.held and not self.wrote:
+            self.is_new = self._stores_nothing()
         if batch.merged_onto:
             self._refuse_merged_with_older(batch)
         self.brought.update(batch.scopes)
@@ -96,11 +96,16 @@ class DatasetWriter:
         self._change("questions", moved_questions.clear(), moved_questions)
         if self.is_new:
             # Rows that stand twice in the batch are stored once.
-            given = {
-                table: rows.select(list(row_columns(table))) for table, rows in written.items()
-            }
-            self.whole = replace(batch, **given)
+            for table, rows in written.items():
+                written[table] = rows.select(list(row_columns(table)))
+            self.whole = replace(batch, **written)
         self.is_new = False
+
+    def _stores_nothing(self) -> bool:
+        """Say whether nothing of the dataset is stored, nor rows whose entry somebody removed."""
+        if not self._read_listing("name").is_empty():
+            return False
+        return not any(self.database.has_rows(t, dataset=self.name) for t in DATASET_TABLES)
 
     def _write_changes(self, table: str, rows: pl.DataFrame, scopes: list[str]) -> None:
         """Write the rows of some scopes to one table, and count them."""
@@ -109,9 +114,13 @@ class DatasetWriter:
         rows = rows.with_columns(
             position=_assign_places(rows, places, after=self.last[table])
         ).select(columns)
-        self.last[table] = rows["position"][-1] if rows.height else self.last[table]
+        if rows.height:
+            self.last[table] = rows["position"][-1]
         if places.is_empty():
-            self._insert(table, rows)
+            self.counts[table][0] += rows.height
+            if rows.height:
+                self._begin()
+                self.database.write(table, rows, are_new=self.is_new)
             return
         there = self._read(table, columns, [*scopes, *rows["scope"].unique()] if scoped else None)
         # Questions stay: they may come from another file.
@@ -128,16 +137,6 @@ class DatasetWriter:
         updated = rows.height - new - like
         self._change(table, there, rows, gone["key"], clear_vectors=updated > 0)
         self.counts[table] += np.array([new, updated, like, gone.height])
-
-    def _insert(self, table: str, rows: pl.DataFrame) -> None:
-        """Write rows to a table that has none of the dataset."""
-        self.counts[table][0] += rows.height
-        if rows.is_empty():
-            return
-        self._begin()
-        # Where somebody removed the entry of a dataset by hand, its rows may be there.
-        self.is_new = self.is_new and not self.database.has_rows(table, dataset=self.name)
-        self.database.write(table, rows, are_new=self.is_new)
 
     def _change(
         self,
@@ -306,11 +305,8 @@ def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> p
         numbers = known["position"].fill_null(-1).to_numpy().astype(np.int64)
     scope = rows["scope"] if "scope" in rows.columns else pl.repeat("", rows.height, eager=True)
     free = int(max(stored["position"].to_numpy().max(initial=-1), after)) // _ROOM + 1
-    edges = (
-        [0, *np.flatnonzero((scope != scope.shift())[1:].to_numpy()) + 1, rows.height]
-        if rows.height
-        else []
-    )
+    begins = np.flatnonzero((scope != scope.shift())[1:].to_numpy()) + 1
+    edges = sorted({0, *begins.tolist(), rows.height})
     for start, end in itertools.pairwise(edges):
         own = numbers[start:end]
         if not (own > after).all() or (np.diff(own) <= 0).any():
