@@ -207,7 +207,7 @@ def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
     others = table.drop_columns(list(_TYPES.keys() & names))
     if not all(map(_is_plain_json, others.columns)):
         return None
-    unread: pa.Table | None = others.drop_columns(list(known.intersection(others.column_names)))
+    unread: Any = others.drop_columns(list(known.intersection(others.column_names)))
     if not any(map(_may_hold_words, unread.columns)):
         unread = None
     read = texts.with_columns(quoted, _in_utc(times).alias("timestamp"))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -96,9 +97,10 @@ class DatasetWriter:
         self._change("questions", moved_questions.clear(), moved_questions)
         if self.is_new:
             # Rows that stand twice in the batch are stored once.
+            tables: dict[str, Any] = {}
             for table, rows in written.items():
-                written[table] = rows.select(list(row_columns(table)))
-            self.whole = replace(batch, **written)
+                tables[table] = rows.select(list(row_columns(table)))
+            self.whole = replace(batch, **tables)
         self.is_new = False
 
     def _stores_nothing(self) -> bool:
