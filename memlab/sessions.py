@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 import polars as pl
 
@@ -61,26 +60,57 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
             f"messages have no column {sorted(missing)[0]!r}; they have {messages.columns}"
         )
     kept = [c for c in messages.columns if c not in ("session", "n")]
-    named = "session" if "session" in messages.columns else pl.lit(None, pl.String)
-    timed = _times_in_utc(messages).with_columns(session=named).with_row_index("_row")
+    named = pl.col("session") if "session" in messages.columns else pl.lit(None)
+    timed = (
+        _times_in_utc(messages).with_columns(session=named.cast(pl.String)).with_row_index("_row")
+    )
     group = ["scope", "session"]
     put = pl.col("placed" if "placed" in messages.columns else "timestamp")
-    ordered = timed.with_columns(
-        _time=put.forward_fill().backward_fill().over(group),
-        _scope=pl.col("_row").min().over("scope"),
-    ).sort("_scope", "_time", "_row", nulls_last=False)
-    split = _name_sessions(ordered, gap).with_columns(
-        n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over(group),
+    placed = timed.with_columns(_time=put, _scope=pl.col("_row").min().over("scope"))
+    if placed["_time"].has_nulls():
+        filled = pl.col("_time").forward_fill().backward_fill().over(group)
+        placed = placed.with_columns(filled)
+    ordered = _sort(placed, "_scope", "_time", "_row")
+    split = _number_runs(_name_sessions(ordered, gap))
+    firsts = split.group_by("run", maintain_order=True).agg(
+        pl.col(*group).first(),
+        start=pl.col("_time").min(),
+        first=pl.col("_row").min(),
+        scope_first=pl.col("_scope").first(),
     )
-    order = _sort_sessions(
-        split.group_by(group).agg(
-            start=pl.col("_time").min(),
-            first=pl.col("_row").min(),
-            scope_first=pl.col("_scope").min(),
-        )
-    ).with_row_index("_place")
-    placed = split.join(order.select(*group, "_place"), on=group, how="left")
-    return placed.sort("_place", "n").select(*kept, "session", "n")
+    if firsts.select(group).is_duplicated().any():
+        # Sessions that the source names may lie within each other.
+        firsts = firsts.group_by(group).agg(pl.col("start", "first", "scope_first").min())
+        order = _sort_sessions(firsts).with_row_index("_place").select(*group, "_place")
+        split = split.join(order, on=group, how="left").sort("_place", "_time", "_row")
+        split = _number_runs(split)
+    else:
+        order = _sort_sessions(firsts).with_row_index("_place").sort("run")
+        split = split.with_columns(order["_place"].gather(split["run"]))
+        split = _sort(split, "_place", "_time", "_row")
+    return split.with_columns(n=_count_in_runs(split["run"])).select(*kept, "session", "n")
+
+
+def _number_runs(rows: pl.DataFrame) -> pl.DataFrame:
+    """Number the runs of rows of one session, from 0, as ``run``."""
+    return rows.with_columns(run=pl.struct("scope", "session").rle_id())
+
+
+def _count_in_runs(runs: pl.Series) -> pl.Series:
+    """Give the place of each row in its run, from 1."""
+    lengths = runs.rle().struct.field("len")
+    return pl.select(pl.int_ranges(1, lengths + 1, dtype=pl.Int32)).to_series().explode()
+
+
+def _sort(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Sort rows by some columns, nulls first; most are in order, which a part of the time shows."""
+    in_order = pl.lit(value=True)
+    for name in reversed(columns):
+        column, before = pl.col(name), pl.col(name).shift()
+        in_order = (column > before) | ((column == before) & in_order)
+    if rows.select(in_order.slice(1).all(ignore_nulls=False)).item():
+        return rows
+    return rows.sort(columns, nulls_last=False)
 
 
 def _times_in_utc(messages: pl.DataFrame) -> pl.DataFrame:
@@ -102,28 +132,23 @@ def _times_in_utc(messages: pl.DataFrame) -> pl.DataFrame:
 
 def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
     """Number the sessions of messages that name none; a name that the scope uses already is skipped."""
-    taken = set(ordered.select("scope", "session").unique().rows())
-    new = ordered.filter(pl.col("session").is_null()).select(
-        "_row",
-        "scope",
-        place=(pl.col("_time").diff() > gap).fill_null(False).cum_sum().over("scope"),
-    )
-    names, last = [], Counter[str]()
-    for scope, place in new.select("scope", "place").unique(maintain_order=True).iter_rows():
+    is_unnamed = ordered["session"].is_null()
+    unnamed = ordered.select("scope", "_time").filter(is_unnamed)
+    named = ordered.select("scope", "session").filter(~is_unnamed)
+    taken = set(named.unique().iter_rows())
+    scope_number = pl.col("scope").rle_id()
+    is_other_scope = (scope_number != scope_number.shift()).fill_null(value=True)
+    is_late = (pl.col("_time").diff() > gap).fill_null(value=False)
+    begins = unnamed.select(is_other_scope | is_late).to_series()
+    names, last = list[str](), Counter[str]()
+    for scope in unnamed["scope"].filter(begins):
         last[scope] += 1
         while (scope, f"s{last[scope]:04d}") in taken:
             last[scope] += 1
-        names.append((scope, place, f"s{last[scope]:04d}"))
-    types: dict[str, Any] = {
-        "scope": new.schema["scope"],
-        "place": new.schema["place"],
-        "_new": pl.String,
-    }
-    of_row = new.join(
-        pl.DataFrame(names, schema=types, orient="row"), on=["scope", "place"]
-    ).select("_row", "_new")
-    joined = ordered.join(of_row, on="_row", how="left", maintain_order="left")
-    return joined.with_columns(session=pl.coalesce("session", "_new")).drop("_new")
+        names.append(f"s{last[scope]:04d}")
+    given = pl.Series(names, dtype=pl.String).gather(begins.cum_sum() - 1)
+    session = ordered["session"].scatter(is_unnamed.arg_true(), given)
+    return ordered.with_columns(session)
 
 
 def _sort_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
@@ -203,6 +228,8 @@ def order_times(messages: pl.DataFrame, *, ordered: bool) -> pl.Series:
     timed = messages.select(*_GROUP, time=time).with_columns(
         step=pl.col("time").diff().over(_GROUP)
     )
+    if not (timed["step"] < timedelta(0)).any():
+        return timed["time"]
     runs = timed.with_columns(run=_find_runs(ordered=ordered).over(_GROUP))
     going_on = pl.col("time").cum_max().over(*_GROUP, "run")
     if ordered:

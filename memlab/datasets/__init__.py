@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -163,12 +164,13 @@ def stream(
         on_error,
         Path(quarantine_dir),
         gap,
-        language and check_language(language),
     )
+    if language:
+        source.language = check_language(language)
     source.tz, source.into, source.date_order = _find_time_zone(tz), into, date_order
-    source.assistants = (assistant,) if isinstance(assistant, str) else tuple(assistant)
-    source.people = (person,) if isinstance(person, str) else tuple(person)
-    if both := {*source.assistants}.intersection(source.people):
+    source.assistants, source.people = _list_names(assistant), _list_names(person)
+    both = set(source.assistants).intersection(source.people)
+    if both:
         raise DataError(f"{min(both)!r} is named as assistant and as person; expected one of them")
     kind = called = format or detect(path)
     if kind not in formats:
@@ -185,8 +187,9 @@ def stream(
                 f"{path} is {kind}, {there.name!r} is {there.format}; only a chat log takes more messages"
             )
         source.language, called, name = there.language, there.format, there.name
-    if about.kind == "export" and _GENERIC_NAME.fullmatch(source.path.stem):
-        name = name or kind
+    is_export = about.kind == "export"
+    if not name and is_export and _GENERIC_NAME.fullmatch(source.path.stem):
+        name = kind
     shown = repr(source.path.name)[1:-1]  # a name may hold control characters
     parts = chatlog.make_datasets(
         source,
@@ -194,18 +197,28 @@ def stream(
         batch_turns=batch_turns,
         kind=called,
         by_place=about.kind == "benchmark",
-        ordered=about.kind == "export" and kind != "table",
+        ordered=is_export and kind != "table",
     )
     if pool is not None and about.pool is not None:
         parts = about.pool(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
-    if scope is not None and about.kind != "export":
+    if scope is not None and not is_export:
         parts = _select_scope(parts, scope, path)
-    return (replace(part, name=name) if name else part for part in parts)
+    if not name:
+        return iter(parts)
+    return map(partial(replace, name=name), parts)
+
+
+def _list_names(given: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return (given,)
+    return tuple(given)
 
 
 def _find_time_zone(name: str | None) -> ZoneInfo | None:
+    if name is None:
+        return None
     try:
-        return None if name is None else ZoneInfo(name)
+        return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise DataError(
             f"tz is {name!r}, expected the name of a time zone such as Europe/Oslo"
@@ -231,10 +244,13 @@ def _read_chunks(kind: str, source: Source, scope: str | None) -> Iterable[chatl
         if not source.members:
             patterns = " or ".join(about.files)
             source.fail(f"holds no file of {kind} {patterns}; name the folder that does")
-    by_path = "path" in inspect.signature(read).parameters
-    # A session of a benchmark may be long, and its messages are read one by one anyway.
-    size = {"size": 1} if about.kind == "benchmark" else {}
-    return chatlog.divide_records(read(source.path if by_path else source), **size)
+    given: Any = source
+    if "path" in inspect.signature(read).parameters:
+        given = source.path
+    if about.kind == "benchmark":
+        # A session of a benchmark may be long, and its messages are read one by one anyway.
+        return chatlog.divide_records(read(given), size=1)
+    return chatlog.divide_records(read(given))
 
 
 def _read_export(kind: str, source: Source, scope: str | None) -> Iterator[chatlog.Chunk]:
@@ -259,7 +275,9 @@ def _read_export(kind: str, source: Source, scope: str | None) -> Iterator[chatl
         yield chunk
     found = _note_counts(source, renamed)
     if not n:
-        left = f"left out: {', '.join(found)}" if found else "and nothing else that it knows"
+        left = "and nothing else that it knows"
+        if found:
+            left = f"left out: {', '.join(found)}"
         source.fail(f"holds no message that memlab keeps ({kind}); {left}")
 
 
@@ -275,13 +293,14 @@ def _rename_scopes(
 
 def _note_other_files(source: Source, files: list[Source]) -> None:
     """Name the files of an export that are not read, but for those that are empty or that a reader looks up."""
-    read = {file.name for file in source.members}
-    beside = {name for kind in formats for name in formats.describe(kind).beside}
-    others = [
-        file.name
-        for file in (*files, *source.files(unread=True))
-        if file.name not in read and file.path.name not in beside and file.size != len("[]")
-    ]
+    read, beside = {file.name for file in source.members}, set[str]()
+    for kind in formats:
+        beside.update(formats.describe(kind).beside)
+    others = []
+    for file in (*files, *source.files(unread=True)):
+        is_empty = file.size == len("[]")
+        if not is_empty and file.name not in read and file.path.name not in beside:
+            others.append(file.name)
     if others:
         some = ", ".join(others[:5])
         if len(others) > 5:
@@ -295,7 +314,7 @@ def _choose_scope(source: Source, records: list[dict[str, Any]], scope: str) -> 
     there = list(dict.fromkeys(str(record.get("scope")) for record in records))
     if scope not in there and decode_id_part(scope) in there:
         scope = decode_id_part(scope)
-    if scope in there or not there:
+    if not there or scope in there:
         return {scope: scope}
     if len(there) > 1:
         known = ", ".join(there[:20])
@@ -312,7 +331,9 @@ def _note_counts(source: Source, scopes: dict[str, str]) -> list[str]:
     noted = []
     for (action, kind), count in sorted(counts.items()):
         if count:
-            called = re.sub("s$|s(?= )", "", kind, count=1) if count == 1 else kind
+            called = kind
+            if count == 1:
+                called = re.sub("s$|s(?= )", "", kind, count=1)
             noted.append(f"{count:,} {called}")
             source.note("export", noted[-1], action)
     return noted
@@ -327,8 +348,10 @@ def _select_scope(parts: Iterable[Dataset], scope: str, path: str | Path) -> Ite
             yield part.take([given])
         elif scope in part.scopes:
             printed.append(part.take([scope]))
-    if given not in known and not printed:
+    if given in known:
+        return
+    if not printed:
         raise DataError(
             f"{path} has no scope {scope!r}; it has {', '.join(known[:20])}: name one of them"
         )
-    yield from printed if given not in known else ()
+    yield from printed

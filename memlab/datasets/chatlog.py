@@ -62,6 +62,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,7 @@ import polars as pl
 from memlab.datasets import fields, message_identity
 from memlab.datasets.fields import BadField, Record, describe_value, escape_surrogates
 from memlab.datasets.message_identity import (
+    KnownIds,
     map_names,
     merge_stored_turns,
     with_session_ids,
@@ -117,7 +119,7 @@ _OTHER_ROLES, _KEPT_AS_PERSONS = "message of other roles", "kept as those of per
 TAKEN_BY_NAME = "taken for the assistant by the name; --person NAME says that somebody is called so"
 """What is done with a sender whose name alone says that they are an assistant."""
 _TAKEN_FOR = {
-    "": "the assistant",
+    None: "the assistant",
     "assistant": "the assistant",
     "system": "the system",
     "other": "a tool",
@@ -316,18 +318,7 @@ def make_datasets(
             if place:
                 yield from log.give_out(part["scope"][0], batch_turns)
             log.add_table(part)
-    if log.silent:
-        names = ", ".join(map(repr, log.silent.values()))
-        source.note("sender", f"{names}, whom no message is from", "nobody is called so")
-    for name, count in source.report.guessed.items():
-        messages = "1 message" if count == 1 else f"{count:,} messages"
-        taken = TAKEN_BY_NAME.replace("the assistant", _TAKEN_FOR[log.turn_role(name) or ""])
-        source.note("assistant", f"{name!r}, {messages}", taken)
-    for what, count in (+log.unread).items():
-        first, *rest = what.split(" ", 1)
-        counted = f"1 {what}" if count == 1 else " ".join((f"{count:,}", f"{first}s", *rest))
-        action = _KEPT_AS_PERSONS if what == _OTHER_ROLES else "left out"
-        source.note("messages", counted, action)
+    log.note_guesses()
     if not log.count and not (source.into and log.asked):
         issues = f"{len(source.report.issues)} issues"
         source.fail(
@@ -343,12 +334,19 @@ def _read_header(source: Source, raw: Any, place: int) -> bool:
         raise BadField("memlab", "a header", "it in the first line only")
     for key, known in (("format", ["chatlog"]), ("language", list(LANGUAGES))):
         if header[key] not in known:
-            raise BadField(
-                f"memlab.{key}", describe_value(header[key]), f"one of {', '.join(known)}"
-            )
+            expected = f"one of {', '.join(known)}"
+            raise BadField(f"memlab.{key}", describe_value(header[key]), expected)
     grouped = fields.check_flag(header["grouped"], "memlab.grouped")
     source.language = source.language or header["language"]
     return grouped
+
+
+def _count_in_words(count: int, what: str) -> str:
+    """Write a count, with the first word in the plural where it is not one."""
+    if count == 1:
+        return f"1 {what}"
+    first, *rest = what.split(" ", 1)
+    return " ".join((f"{count:,}", f"{first}s", *rest))
 
 
 def _find_scope_starts(scopes: pl.Series, last: str) -> list[int]:
@@ -371,9 +369,9 @@ class _Log:
     """What is gathered of some scopes, on its way into datasets.
 
     ``asked`` holds the questions, summaries and annotations of each scope, with where they stand;
-    ``ids`` the numbers of the records of the message ids, by scope, ``query_ids`` those of the whole
-    file; ``people`` are the speakers so far, by scope; ``scope`` is that of the last record,
-    ``begun`` are all so far, ``place`` is how many records were read.
+    ``ids`` the ids of the messages, ``query_ids`` those of the questions of the whole file;
+    ``people`` are the speakers so far, by scope; ``scope`` is that of the last record, ``begun``
+    are all so far, ``place`` is how many records were read.
     """
 
     def __init__(self, source: Source, kind: str, by_place: bool) -> None:
@@ -389,20 +387,35 @@ class _Log:
         self.cut_thoughts, self.list_unread = thoughts.cut_thoughts, unread_texts.list_unread_keys
         self.unread = Counter[str]()
         self.silent = {_plain_name(name): name for name in (*source.assistants, *source.people)}
-        self.begin({}, {})
+        self.begin({}, KnownIds())
 
-    def begin(
-        self, asked: dict[str, list[tuple[str, Record]]], ids: dict[str, dict[str, int]]
-    ) -> None:
+    def begin(self, asked: dict[str, list[tuple[str, Record]]], ids: KnownIds) -> None:
         """Begin with the questions and ids already read of the scope that comes first."""
         self.asked, self.ids, self.count = asked, ids, 0
         self.messages, self.packed = list[tuple[Any, ...]](), list[pl.DataFrame]()
 
     def give_out(self, scope: str, batch_turns: int) -> Iterator[Dataset]:
         """Make datasets of what was gathered, and begin anew with a scope."""
-        opened = {scope: self.asked.pop(scope)} if scope in self.asked else {}
+        opened = {}
+        if scope in self.asked:
+            opened[scope] = self.asked.pop(scope)
         yield from self.make_datasets(batch_turns)
-        self.begin(opened, {scope: self.ids.get(scope, {})})
+        self.begin(opened, self.ids.take(scope))
+
+    def note_guesses(self) -> None:
+        """Note who was named and said nothing, whose name made them an assistant, and what was left out."""
+        source = self.source
+        if self.silent:
+            names = ", ".join(map(repr, self.silent.values()))
+            source.note("sender", f"{names}, whom no message is from", "nobody is called so")
+        for name, count in source.report.guessed.items():
+            taken = TAKEN_BY_NAME.replace("the assistant", _TAKEN_FOR[self.turn_role(name)])
+            source.note("assistant", f"{name!r}, {_count_in_words(count, 'message')}", taken)
+        for what, count in (+self.unread).items():
+            action = "left out"
+            if what == _OTHER_ROLES:
+                action = _KEPT_AS_PERSONS
+            source.note("messages", _count_in_words(count, what), action)
 
     def read_records(self, chunk: Chunk, batch_turns: int) -> Iterator[Dataset]:
         """Read the records of a chunk one by one."""
@@ -416,25 +429,30 @@ class _Log:
                     self.grouped = _read_header(source, record["memlab"], self.place - 1)
                     continue
                 scope = self._read_scope(record)
-                if "question" in record or (self.by_place and "text" not in record):
+                if self._is_about_messages(record):
                     self.asked.setdefault(scope, []).append((where, record))
                 else:
                     message = self.read_message(record, scope, where, number)
-            if message is not None:
-                if self.grouped and self.count >= batch_turns and last != message[0]:
-                    yield from self.give_out(message[0], batch_turns)
-                last = message[0]
-                self.add(message)
+            if message is None:
+                continue
+            is_full = self.grouped and self.count >= batch_turns
+            if is_full and last != message[0]:
+                yield from self.give_out(message[0], batch_turns)
+            last = message[0]
+            self.add(message)
+
+    def _is_about_messages(self, record: Record) -> bool:
+        """Say whether a record is a question, or what else a benchmark says of messages."""
+        if self.by_place and "text" not in record:
+            return True
+        return "question" in record
 
     def _read_scope(self, record: Record) -> str:
         scope = record.take("scope", fields.check_name)
-        again = scope != self.scope and scope in self.begun
-        if self.grouped and not self.by_place and again:
-            raise BadField(
-                "scope",
-                f"{scope!r} again after another scope",
-                'its lines together, or no "grouped"',
-            )
+        is_again = scope != self.scope and scope in self.begun
+        if is_again and self.grouped and not self.by_place:
+            found = f"{scope!r} again after another scope"
+            raise BadField("scope", found, 'its lines together, or no "grouped"')
         self.begun.add(scope)
         self.scope = scope
         return scope
@@ -453,39 +471,33 @@ class _Log:
 
     def read_message(self, record: Record, scope: str, where: str, number: int) -> tuple[Any, ...]:
         """Read a message into the columns of :data:`_SCHEMA`."""
-        sender, role = (
-            record.take("sender", fields.check_name, None),
-            record.take("role", fields.check_name, None),
-        )
+        sender = record.take("sender", fields.check_name, None)
+        role = record.take("role", fields.check_name, None)
         speaker = sender or role
         if speaker is None:
             raise BadField("sender", "neither a sender nor a role", "one of them")
         self.silent.pop(_plain_name(speaker), None)
         if role is None:
             role = self._role_of_sender(speaker)
-        text, caption = (
-            record.take("text", fields.check_text),
-            record.take("caption", fields.check_text, None),
-        )
-        session, name = (
-            record.take("session", fields.check_name, None),
-            record.take("id", fields.check_name, None),
-        )
+        text = record.take("text", fields.check_text)
+        caption = record.take("caption", fields.check_text, None)
+        session = record.take("session", fields.check_name, None)
+        name = record.take("id", fields.check_name, None)
         role, latest = self._known_role(role), self.latest.get(scope)
         if role == "assistant" and not self.by_place:
             text, thoughts = self.cut_thoughts(text)
             self.unread["thought"] += thoughts
         if not record.keys() <= _MESSAGE_FIELDS:
             self._count_unread(record)
-        if time := self._read_time(record, where, latest):
+        time = self._read_time(record, where, latest)
+        if time is not None:
             self.latest[scope] = max(time, latest or time)
         if name is not None and name not in self.source.report.newer:
-            first = self.ids.setdefault(scope, {}).setdefault(name, number)
+            first = self.ids.note(scope, name, number)
             if first != number:
                 known = f"first on {where.partition(' ')[0]} {first}"
-                raise BadField(
-                    "id", f"{name!r} again in scope {scope!r} ({known})", "an id of its own"
-                )
+                again = f"{name!r} again in scope {scope!r} ({known})"
+                raise BadField("id", again, "an id of its own")
         return (
             scope,
             session,
@@ -501,23 +513,24 @@ class _Log:
         )
 
     def read_table(self, chunk: Chunk, batch_turns: int) -> list[pl.DataFrame] | None:
-        """Read the messages of a chunk in columns, divided where a batch ends; ``None`` where not all are plain.
+        """Read the messages of a chunk in columns, divided where a batch ends.
 
-        Nothing is kept of a chunk that is not.
+        ``None`` where not all are plain; nothing is kept of such a chunk.
         """
-        table = None if self.by_place else chunk.tabulate()
-        if table is None or (table.zoneless and self.source.tz is not None):
+        if self.by_place:
+            return None
+        table = chunk.tabulate()
+        if table is None or not self._fits(table):
             return None
         rows = table.messages.with_columns(speaker=pl.coalesce("sender", "role"))
         roles = self._map_roles(rows["role"])
-        starts = _find_scope_starts(rows["scope"], self.scope)
-        if roles is None or (
-            self.grouped and not self._are_new(rows["scope"][row] for row in starts)
-        ):
+        if roles is None:
             return None
-        if not self._has_new_ids(rows):
+        number = pl.col("row").cast(pl.Int64) + chunk.first
+        rows = rows.with_columns(roles.alias("role")).with_row_index("row")
+        rows = rows.with_columns(number=number)
+        if not self.ids.are_new(self._select_ids(rows)):
             return None
-        rows = rows.with_columns(role=roles).with_row_index("row")
         self._note_zoneless(chunk, table)
         self.place += rows.height
         rows = self._name_roles(rows)
@@ -526,20 +539,24 @@ class _Log:
         if self.source.tz is not None:
             for scope, time in rows.group_by("scope").agg(pl.max("timestamp")).drop_nulls().rows():
                 self.latest[scope] = max(time, self.latest.get(scope, time))
-        numbered = rows.with_columns(number=pl.col("row").cast(pl.Int64) + chunk.first)
-        return self._divide(numbered, starts, batch_turns)
+        return self._divide(rows, batch_turns)
 
-    def _are_new(self, scopes: Iterable[str]) -> bool:
-        """Say whether scopes begin that no record was of, each once."""
-        listed = list(scopes)
-        return len(set(listed)) == len(listed) and self.begun.isdisjoint(listed)
+    def _fits(self, table: MessageTable) -> bool:
+        """Say whether the times of a table have zones where one is named, and its scopes their order."""
+        if table.zoneless is not None and self.source.tz is not None:
+            return False
+        if not self.grouped:
+            return True
+        scopes = table.messages["scope"]
+        begun = [scopes[row] for row in _find_scope_starts(scopes, self.scope)]
+        return len(set(begun)) == len(begun) and self.begun.isdisjoint(begun)
 
-    def _divide(
-        self, rows: pl.DataFrame, starts: list[int], batch_turns: int
-    ) -> list[pl.DataFrame]:
+    def _divide(self, rows: pl.DataFrame, batch_turns: int) -> list[pl.DataFrame]:
         """Divide rows where a batch is full and another scope begins."""
+        if not self.grouped:
+            return [rows]
         parts, begin, size = list[pl.DataFrame](), 0, self.count
-        for start in starts if self.grouped else ():
+        for start in _find_scope_starts(rows["scope"], self.scope):
             if size + start - begin >= batch_turns:
                 parts.append(rows[begin:start])
                 begin, size = start, 0
@@ -549,20 +566,22 @@ class _Log:
         """Add the messages that :meth:`read_table` gave."""
         if rows.is_empty():
             return
-        newer = self.source.report.newer
-        named = rows.drop_nulls("id")
-        for scope, names, numbers in named.group_by("scope").agg("id", "number").iter_rows():
-            known = self.ids.setdefault(scope, {})
-            known |= zip(names, numbers, strict=True)
-            for name in newer.intersection(names):
-                del known[name]
-        self._pack()
-        self.packed.append(
-            rows.select(pl.lit(None, pl.Int32).alias("n") if c == "n" else c for c in _SCHEMA)
-        )
+        self.ids.add(self._select_ids(rows))
+        if self.messages:
+            self._pack()
+        without_place = pl.lit(None, pl.Int32).alias("n")
+        self.packed.append(rows.with_columns(without_place).select(list(_SCHEMA)))
         self.begun.update(rows["scope"].unique())
         self.scope = rows["scope"][-1]
         self.count += rows.height
+
+    def _select_ids(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Select the ids that stand once in their scope, but for those that an importer gives again."""
+        named = rows.select("scope", "id", "number").drop_nulls()
+        newer = self.source.report.newer
+        if newer:
+            named = named.filter(~pl.col("id").is_in(list(newer)))
+        return named
 
     def _map_roles(self, given: pl.Series) -> pl.Series | None:
         """Give the roles by their names, null where there is none; ``None`` where one is not known."""
@@ -573,17 +592,6 @@ class _Log:
         self.unread = before
         return None
 
-    def _has_new_ids(self, rows: pl.DataFrame) -> bool:
-        """Say whether no id stands twice in its scope, but for those of which the importer knows that they do."""
-        named = rows.select("scope", "id").drop_nulls()
-        newer = self.source.report.newer
-        if newer:
-            named = named.filter(~pl.col("id").is_in(list(newer)))
-        if named.is_duplicated().any():
-            return False
-        by_scope = named.group_by("scope").agg("id").iter_rows()
-        return all(self.ids.get(scope, {}).keys().isdisjoint(names) for scope, names in by_scope)
-
     def _note_zoneless(self, chunk: Chunk, table: MessageTable) -> None:
         if table.zoneless is not None and not self.zoneless:
             row, written = table.zoneless
@@ -591,13 +599,14 @@ class _Log:
 
     def _name_roles(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Give the messages that say no role that of their sender."""
-        for speaker in rows["speaker"].unique() if self.silent else ():
-            self.silent.pop(_plain_name(speaker), None)
-        unnamed = (
-            rows.filter(pl.col("role").is_null()).group_by("speaker", maintain_order=True).len()
-        )
+        if self.silent:
+            for speaker in rows["speaker"].unique():
+                self.silent.pop(_plain_name(speaker), None)
+        if not rows["role"].has_nulls():
+            return rows
+        unnamed = rows.select("speaker").filter(rows["role"].is_null())
         guessed, roles = self.source.report.guessed, dict[str, str]()
-        for speaker, count in unnamed.iter_rows():
+        for speaker, count in unnamed.group_by("speaker", maintain_order=True).len().iter_rows():
             before = guessed.copy()
             roles[speaker] = self._known_role(self._role_of_sender(speaker))
             for name, more in (guessed - before).items():
@@ -607,42 +616,42 @@ class _Log:
 
     def _mark_quotations(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Find the words of others in the texts of persons, each with the people who spoke before it."""
-        language = self.source.language or "en"
-        arrived = rows.unique(["scope", "speaker"], keep="first", maintain_order=True)
-        spoken = pl.col("quoted").is_null() & (pl.col("role") != "assistant")
-        marked = rows.filter(spoken & pl.col("text").str.contains(MARKS))
         columns = ("row", "scope", "speaker", "text")
-        events = pl.concat(
-            [
-                arrived.select(columns).with_columns(text=pl.lit(None, pl.String)),
-                marked.select(columns),
-            ]
-        )
+        spoken = rows["quoted"].is_null() & (rows["role"] != "assistant")
+        is_marked = spoken & rows["text"].str.contains(MARKS)
+        marked = rows.select(columns)[is_marked.arg_true()]
+        arrived = rows.select(columns[:-1]).unique(columns[1:-1], keep="first")
+        arrived = arrived.with_columns(text=pl.lit(None, pl.String))
         found = dict[int, list[str]]()
-        for row, scope, speaker, text in events.sort("row", maintain_order=True).iter_rows():
+        events = pl.concat([arrived, marked]).sort("row", maintain_order=True)
+        for row, scope, speaker, text in events.iter_rows():
             people = self.people.setdefault(scope, set())
             if text is None:
-                people.add(speaker.strip().casefold())
+                people.add(_plain_name(speaker))
                 continue
-            found[row] = find_quotations(text, speaker=speaker, people=people, language=language)
-        given = {row: parts for row, parts in found.items() if parts}
-        return _replace_cells(rows, "quoted", given)
+            parts = self._find_quotations(text, speaker, people)
+            if parts:
+                found[row] = parts
+        return _replace_cells(rows, "quoted", found)
 
     def _cut_thoughts(self, rows: pl.DataFrame, table: MessageTable) -> pl.DataFrame:
         """Cut thoughts out of answers, and count them and the texts that are not read, in their order."""
-        answers = rows.filter(pl.col("role") == "assistant")
-        counted = [(row, 0, "thought", 0) for row in answers["row"].head(1)]
+        answered = rows["role"] == "assistant"
+        counted = [(row, 0, "thought", 0) for row in answered.arg_true().head(1)]
         spoken = dict[int, str]()
-        marked = answers.filter(pl.col("text").str.contains(_MARKS_OF_THOUGHTS))
-        for row, text in marked.select("row", "text").iter_rows():
+        is_marked = answered & rows["text"].str.contains(_MARKS_OF_THOUGHTS)
+        marked = rows.select("row", "text")[is_marked.arg_true()]
+        for row, text in marked.iter_rows():
             spoken[row], thoughts = self.cut_thoughts(text)
             counted.append((row, 0, "thought", thoughts))
-        for row, record in enumerate([] if table.unread is None else table.unread.to_pylist()):
-            said = rows.row(row, named=True)
-            both = f"{said['text']}\n{said['caption'] or ''}"
-            keys = self.list_unread(record, _MESSAGE_FIELDS, both)
-            counted += [(row, 1, f"text under the key {key!r}", 1) for key in keys]
-        for _, _, what, count in sorted(counted, key=lambda each: each[:2]):
+        if table.unread is not None:
+            said = rows.select("text", "caption").iter_rows()
+            for row, (record, (text, caption)) in enumerate(
+                zip(table.unread.to_pylist(), said, strict=True)
+            ):
+                keys = self.list_unread(record, _MESSAGE_FIELDS, f"{text}\n{caption or ''}")
+                counted += [(row, 1, f"text under the key {key!r}", 1) for key in keys]
+        for _, _, what, count in sorted(counted, key=itemgetter(0, 1)):
             self.unread[what] += count
         return _replace_cells(rows, "text", spoken)
 
@@ -685,21 +694,26 @@ class _Log:
         """
         given = record.take("quoted", fields.check_rubric, None)
         people = self.people.setdefault(scope, set())
-        people.add(speaker.strip().casefold())
+        people.add(_plain_name(speaker))
         if given is not None or self.by_place or role == "assistant":
             return given
+        return self._find_quotations(record["text"], speaker, people) or None
+
+    def _find_quotations(self, text: str, speaker: str, people: set[str]) -> list[str]:
         language = self.source.language or "en"
-        found = find_quotations(record["text"], speaker=speaker, people=people, language=language)
-        return found or None
+        return find_quotations(text, speaker=speaker, people=people, language=language)
 
     def _read_time(
         self, record: Record, where: str, latest: datetime | None = None
     ) -> datetime | None:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
         time = record.take("timestamp", self.source.parse_time, None)
-        if time and time.tzinfo is None and self.source.tz is None and not self.zoneless:
+        if time is None:
+            return None
+        zone = self.source.tz
+        if zone is None and time.tzinfo is None and not self.zoneless:
             self._note_time(where, record["timestamp"])
-        return time and fields.place_in_zone(time, self.source.tz or UTC, latest)
+        return fields.place_in_zone(time, zone or UTC, latest)
 
     def _note_time(self, where: str, written: Any) -> None:
         action = "times without a zone are taken as UTC; tz= names theirs"
@@ -708,113 +722,131 @@ class _Log:
 
     def make_datasets(self, batch_turns: int) -> Iterator[Dataset]:
         """Cut what was gathered into batches of whole scopes, in order of their first appearance."""
-        self._pack()
-        messages = pl.concat(self.packed)
+        if self.messages or not self.packed:
+            self._pack()
+        messages, self.packed = pl.concat(self.packed), []
         sizes = dict(messages.group_by("scope", maintain_order=True).len().iter_rows())
-        for scope in [scope for scope in self.asked if scope not in sizes]:
-            if self.source.into and self.source.into([encode_id_part(scope)]).turns.height:
-                sizes[scope] = 0
-                continue
-            for where, record in self.asked.pop(scope):
-                with self.source.record(where, record):
-                    raise BadField(
-                        "scope", f"{scope!r}, which has no messages", "a scope that messages are of"
-                    )
+        self._reject_questions(sizes)
         run, total = list[str](), 0
         for place, (scope, size) in enumerate(sizes.items(), 1):
             run.append(scope)
             total += size
             if total >= batch_turns or place == len(sizes):
-                whole = len(run) == len(sizes)
-                yield self._make_dataset(
-                    messages if whole else messages.filter(pl.col("scope").is_in(run)), run
-                )
+                part = messages
+                if len(run) < len(sizes):
+                    part = messages.filter(pl.col("scope").is_in(run))
+                yield self._make_dataset(part, run)
                 run, total = [], 0
+
+    def _reject_questions(self, sizes: dict[str, int]) -> None:
+        """Reject the questions of scopes that have no messages; one that has some where the file goes has 0 here."""
+        for scope in list(self.asked):
+            if scope in sizes:
+                continue
+            if self.source.into and self.source.into([encode_id_part(scope)]).turns.height:
+                sizes[scope] = 0
+                continue
+            for where, record in self.asked.pop(scope):
+                with self.source.record(where, record):
+                    found = f"{scope!r}, which has no messages"
+                    raise BadField("scope", found, "a scope that messages are of")
 
     def _make_dataset(self, messages: pl.DataFrame, scopes: list[str]) -> Dataset:
         """Give messages their ids and places, and questions the ids of what they cite."""
         source, there = self.source, None
-        messages = messages.with_columns(
-            raw_scope="scope", scope=map_names(messages["scope"], encode_id_part)
-        )
+        encoded = map_names(messages["scope"], encode_id_part)
+        messages = messages.with_columns(raw_scope="scope", scope=encoded)
         if source.into:
-            there = source.into([encode_id_part(scope) for scope in scopes])
-        if self.by_place:
-            session = pl.format("{}/{}", "scope", map_names(messages["session"], encode_id_part))
-            turn = pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
-            placed = whole = messages.with_columns(session_id=session).with_columns(turn_id=turn)
-        else:
-            own = self._put_in_order(with_turn_ids(messages.rename({"session": "named"})))
+            there = source.into(list(map(encode_id_part, scopes)))
+        placed = whole = self._give_ids(messages)
+        if there is not None and not self.by_place:
             # Places are counted in the file, ids are looked up in all that is there.
-            placed = whole = self._assign_places(own)
-            if there is not None:
-                if (old := there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)).height:
-                    older = (
-                        f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
-                    )
-                    source.fail(
-                        f"{older}; ingest its whole file once more, then this one goes into it"
-                    )
-                whole = self._assign_places(merge_stored_turns(there.turns, own))
-        asked = [
-            (scope, i, *each)
-            for scope in scopes
-            for i, each in enumerate(self.asked.get(scope, ()))
-        ]
-        names = message_identity.build_citation_index(
-            placed, whole, [record for *_, record in asked]
-        )
-        taken = message_identity.TakenQuestionIds(there, self.query_ids, as_they_are=self.by_place)
-        said, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
-        for scope, i, where, record in asked:
-            with source.record(where, record):
-                if self.by_place and "summary" in record:
-                    summaries[f"{encode_id_part(scope)}/{encode_id_part(record['session'])}"] = (
-                        record["summary"]
-                    )
-                elif self.by_place and "annotation" in record:
-                    annotations.append(
-                        message_identity.read_annotation(record, encode_id_part(scope))
-                    )
-                else:
-                    question = message_identity.read_question(
-                        record, scope, names, self._read_time(record, where)
-                    )
-                    said.append(taken.named(question, i, where))
+            whole = self._merge(there, placed)
+        asked = []
+        for scope in scopes:
+            for i, (where, record) in enumerate(self.asked.get(scope, ())):
+                asked.append((scope, i, where, record))
+        questions, annotations, summaries = self._read_asked(asked, placed, whole, there)
         sessions = sessions_of(whole, summaries=summaries)
-        order = sessions.select("session_id").with_row_index("place")
-        turns = (
-            whole.join(order, on="session_id", how="left").sort("place", "n").select(*schema(Turn))
-        )
-        tables = (
-            turns,
-            sessions,
-            frame(Question, said),
-            frame(Annotation, annotations),
-            source.report.take_issues(),
-        )
+        turns = _sort_by_session(whole, sessions).select(*schema(Turn))
         merged_onto = dict[str, str]()
         if there is not None:
             merged_onto = digest_turns(there.turns, map(encode_id_part, scopes))
         return Dataset(
             escape_surrogates(source.path.stem),
             self.kind,
-            *tables,
+            turns,
+            sessions,
+            frame(Question, questions),
+            frame(Annotation, annotations),
+            source.report.take_issues(),
             language=source.language or "en",
             merged_onto=merged_onto,
         )
+
+    def _give_ids(self, messages: pl.DataFrame) -> pl.DataFrame:
+        """Give messages their ``turn_id`` and ``session_id``, and their places where they have none."""
+        if not self.by_place:
+            return self._assign_places(
+                self._put_in_order(with_turn_ids(messages.rename({"session": "named"})))
+            )
+        session = map_names(messages["session"], encode_id_part)
+        placed = messages.with_columns(session_id=pl.format("{}/{}", "scope", session))
+        turn = pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
+        return placed.with_columns(turn_id=turn)
+
+    def _merge(self, there: Dataset, placed: pl.DataFrame) -> pl.DataFrame:
+        """Put messages to those that are there.
+
+        :raises DataError: where these were stored by a memlab that named turns otherwise.
+        """
+        old = there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)
+        if old.height:
+            older = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
+            self.source.fail(
+                f"{older}; ingest its whole file once more, then this one goes into it"
+            )
+        return self._assign_places(merge_stored_turns(there.turns, placed))
+
+    def _read_asked(
+        self,
+        asked: list[tuple[str, int, str, Record]],
+        placed: pl.DataFrame,
+        whole: pl.DataFrame,
+        there: Dataset | None,
+    ) -> tuple[list[Question], list[Annotation], dict[str, str]]:
+        """Read the questions of some scopes, and what a benchmark says of sessions.
+
+        :param asked: the scope, the place among those of the scope, where it stands, and the record.
+        :param placed: the messages of the file, ``whole`` all that there are.
+        """
+        questions, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
+        names = message_identity.build_citation_index(
+            placed, whole, [record for *_, record in asked]
+        )
+        taken = message_identity.TakenQuestionIds(there, self.query_ids, as_they_are=self.by_place)
+        for scope, i, where, record in asked:
+            encoded = encode_id_part(scope)
+            with self.source.record(where, record):
+                if self.by_place and "summary" in record:
+                    session = encode_id_part(record["session"])
+                    summaries[f"{encoded}/{session}"] = record["summary"]
+                elif self.by_place and "annotation" in record:
+                    annotations.append(message_identity.read_annotation(record, encoded))
+                else:
+                    time = self._read_time(record, where)
+                    question = message_identity.read_question(record, scope, names, time)
+                    questions.append(taken.named(question, i, where))
+        return questions, annotations, summaries
 
     def _put_in_order(self, messages: pl.DataFrame) -> pl.DataFrame:
         """Give messages the times that put them into order, and say how many clocks disagree."""
         placed = messages.with_columns(placed=order_times(messages, ordered=self.ordered))
         back = count_steps_back(placed)
         if back:
-            what = "1 time that lies" if back == 1 else f"{back:,} times that lie"
-            self.source.note(
-                "timestamp",
-                f"{what} before that of the message above",
-                "the order of the file is kept",
-            )
+            lie = "lies" if back == 1 else "lie"
+            found = f"{_count_in_words(back, 'time')} that {lie} before that of the message above"
+            self.source.note("timestamp", found, "the order of the file is kept")
         return placed
 
     def _assign_places(self, messages: pl.DataFrame) -> pl.DataFrame:
@@ -822,3 +854,16 @@ class _Log:
         return with_session_ids(
             sessionize(messages.with_columns(session="named"), gap=self.source.gap)
         )
+
+
+def _sort_by_session(messages: pl.DataFrame, sessions: pl.DataFrame) -> pl.DataFrame:
+    """Sort messages by session and place; most are in order, which takes a part of the time to see."""
+    is_in_order = messages["session_id"].rle().struct["value"].equals(sessions["session_id"])
+    if is_in_order:
+        goes_on = pl.col("n") > pl.col("n").shift()
+        begins = pl.col("session_id") != pl.col("session_id").shift()
+        is_in_order = messages.select((goes_on | begins).slice(1).all()).item()
+    if is_in_order:
+        return messages
+    order = sessions.select("session_id").with_row_index("place")
+    return messages.join(order, on="session_id", how="left").sort("place", "n")

@@ -6,13 +6,15 @@ no table: ``None`` is given, and it is read record by record, which says what is
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +25,15 @@ from memlab.records import TIMESTAMP
 NAMES = ("scope", "session", "sender", "role", "id", "forwarded_from")
 """Columns that name something: texts that are not blank, or whole numbers."""
 _TEXTS = (*NAMES, "text", "caption")
-_COLUMNS = (*_TEXTS, "quoted", "timestamp")
+_TYPES = dict.fromkeys((*_TEXTS, "timestamp"), pa.string()) | {"quoted": pa.list_(pa.string())}
+"""The columns that a chat log has, with their types."""
+_OTHER_TYPES: dict[str, dict[type, pa.DataType]] = {
+    **{name: {int: pa.int64()} for name in NAMES},
+    "timestamp": {int: pa.float64(), float: pa.float64()},
+    "quoted": {str: pa.string()},
+}
+"""The types of columns whose first value is of another kind."""
+_NEEDED = frozenset(("scope", "text"))
 _NO_MESSAGE = frozenset(("memlab", "question"))
 _NOT_BLANK = r"[^\s\x1c-\x1f]"
 _UTC = pa.timestamp("us", "UTC")
@@ -31,8 +41,14 @@ _LARGEST_INTEGER = 2**53
 """Up to which every whole number is a float."""
 _EPOCH_MICROSECONDS = ((0.0, 1e6), (1e11, 1e3), (1e14, 1.0))
 """From which count on a number since 1970 is one of micro-, of milliseconds, of seconds."""
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
+_FIRST_USUAL = (datetime(2, 1, 1) - _EPOCH) // _MICROSECOND
+_LAST_USUAL = (datetime(9999, 1, 1) - _EPOCH) // _MICROSECOND
 _DEEPEST = 50
 """Levels of an object that are looked through in columns."""
+_BLOCK = 1 << 20
+"""Bytes that are decoded by one thread; a longer line is left to the reader of records."""
+_LINE_FEED, _CARRIAGE_RETURN, _OPENING, _CLOSING = b"\n\r{}"
 
 
 @dataclass
@@ -63,19 +79,21 @@ def tabulate_lines(raw: bytes, known: frozenset[str]) -> MessageTable | None:
     >>> tabulate_lines(b'{"scope": "me", "sender": "Ann"}', known) is None
     True
     """
-    size = raw.count(b"\n")
-    if not raw.endswith(b"\n"):
-        size += 1
-    schema = _find_schema(raw)
-    if schema is None or not _has_object_a_line(raw, size):
+    size = _count_objects(raw)
+    if size is None:
+        return None
+    types = _find_types(raw)
+    if types is None:
         return None
     try:
-        raw.decode()
-        table = pa.json.read_json(
-            pa.py_buffer(raw),
-            read_options=pa.json.ReadOptions(use_threads=False, block_size=len(raw) + 1),
-            parse_options=pa.json.ParseOptions(explicit_schema=schema),
-        )
+        if not raw.isascii():
+            raw.decode()
+        table = _decode_lines(raw, types)
+        late = set(table.column_names).difference(types).intersection(_TYPES)
+        if late:
+            # The decoder guessed the types of columns that the first line has not.
+            types |= dict(zip(late, map(_TYPES.__getitem__, late), strict=True))
+            table = _decode_lines(raw, types)
     except (UnicodeDecodeError, pa.ArrowException):
         return None
     if table.num_rows != size:
@@ -83,33 +101,43 @@ def tabulate_lines(raw: bytes, known: frozenset[str]) -> MessageTable | None:
     return _check_table(table, known)
 
 
-def _has_object_a_line(raw: bytes, size: int) -> bool:
-    """Say whether each line begins as an object and ends as one: together with their number, none spans two."""
-    between = raw.count(b"}\n{")
-    if b"\r" in raw:
-        between += raw.count(b"}\r\n{")
+def _count_objects(raw: bytes) -> int | None:
+    """Count the lines, where each begins as an object and ends as one; ``None`` where one does not.
+
+    Together with the number of objects it says that none spans two lines.
+    """
     outer = raw[:1] + raw.rstrip()[-1:]
-    return (outer, between) == (b"{}", size - 1)
+    if outer != b"{}":
+        return None
+    codes = np.frombuffer(raw, np.uint8)
+    breaks = np.flatnonzero(codes[:-1] == _LINE_FEED)
+    ends = codes[breaks - 1]
+    ends = np.where(ends == _CARRIAGE_RETURN, codes[breaks - 2], ends)
+    is_other = (ends != _CLOSING) | (codes[breaks + 1] != _OPENING)
+    if is_other.any():
+        return None
+    return len(breaks) + 1
 
 
-def _find_schema(raw: bytes) -> pa.Schema | None:
-    """Find the types of the columns by the first line; the decoder refuses a line with others."""
-    line, _, _ = raw.partition(b"\n")
+def _find_types(raw: bytes) -> dict[str, pa.DataType] | None:
+    """Find the types of the columns of the first line; the decoder refuses a line with others."""
     try:
-        first = json.loads(line)
+        first = json.loads(io.BytesIO(raw).readline())
     except (ValueError, RecursionError):
         return None
-    if not isinstance(first, dict):
-        return None
-    types = dict.fromkeys(_COLUMNS, pa.string())
-    for name in NAMES:
-        if type(first.get(name)) is int:
-            types[name] = pa.int64()
-    if type(first.get("timestamp")) in (int, float):
-        types["timestamp"] = pa.float64()
-    if not isinstance(first.get("quoted"), str):
-        types["quoted"] = pa.list_(pa.string())
-    return pa.schema(list(types.items()))
+    types = dict[str, pa.DataType]()
+    for name in _TYPES.keys() & first.keys():
+        other = _OTHER_TYPES.get(name, {})
+        types[name] = other.get(type(first[name]), _TYPES[name])
+    return types
+
+
+def _decode_lines(raw: bytes, types: dict[str, pa.DataType]) -> pa.Table:
+    return pa.json.read_json(
+        pa.py_buffer(raw),
+        read_options=pa.json.ReadOptions(block_size=_BLOCK),
+        parse_options=pa.json.ParseOptions(explicit_schema=pa.schema(list(types.items()))),
+    )
 
 
 def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable | None:
@@ -122,10 +150,7 @@ def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable 
         return None
     arrays = {}
     try:
-        for name in _COLUMNS:
-            if name not in there:
-                arrays[name] = pa.nulls(len(records), pa.string())
-                continue
+        for name in there.intersection(_TYPES):
             values = [record.get(name) for record in records]
             column = _make_array(name, values)
             if column is None:
@@ -163,45 +188,61 @@ def _make_time_array(values: list[datetime | None]) -> pa.Array | None:
 
 
 def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
-    if _NO_MESSAGE.intersection(table.column_names):
+    names = set(table.column_names)
+    if _NO_MESSAGE & names or not names.issuperset(_NEEDED):
         return None
-    written = table["timestamp"].combine_chunks()
+    written = pa.nulls(table.num_rows, pa.timestamp("us"))
+    if "timestamp" in names:
+        written = table["timestamp"].combine_chunks()
     times = _read_times(written)
     if times is None:
         return None
-    messages: Any = pl.from_arrow(table.select([*_TEXTS, "quoted"]))
-    texts = messages.with_columns(pl.col(NAMES).cast(pl.String))
-    if not texts.select(_is_plain()).item():
+    given: Any = pl.from_arrow(table.select(list(_TYPES.keys() & names)))
+    texts = given.select(_list_texts(given))
+    if not _is_plain(texts):
         return None
-    quoted = _read_quoted(messages["quoted"])
-    others = table.drop_columns(_COLUMNS)
-    if quoted is None or not all(map(_is_plain_json, others.columns)):
+    quoted = _read_quoted(given)
+    if quoted is None:
         return None
-    unread = others.drop_columns(list(known & set(others.column_names)))
-    has_words = any(map(_may_hold_words, unread.columns))
+    others = table.drop_columns(list(_TYPES.keys() & names))
+    if not all(map(_is_plain_json, others.columns)):
+        return None
+    unread: Any = others.drop_columns(list(known.intersection(others.column_names)))
+    if not any(map(_may_hold_words, unread.columns)):
+        unread = None
     read = texts.with_columns(quoted, _in_utc(times).alias("timestamp"))
-    return MessageTable(read, _find_zoneless(written, times), unread if has_words else None)
+    return MessageTable(read, _find_zoneless(written, times), unread)
 
 
-def _is_plain() -> pl.Expr:
+def _list_texts(given: pl.DataFrame) -> list[pl.Expr]:
+    """Give the columns of texts, null where the messages have none."""
+    texts = []
+    for name in _TEXTS:
+        column = pl.col(name) if name in given.columns else pl.lit(None)
+        texts.append(column.cast(pl.String).alias(name))
+    return texts
+
+
+def _is_plain(texts: pl.DataFrame) -> bool:
     """Say whether messages have what each needs, names that are not blank, and text that can be stored."""
-    needed = pl.sum_horizontal(
-        pl.col("scope").null_count(),
-        pl.col("text").null_count(),
-        pl.coalesce("sender", "role").null_count(),
-    )
-    blank = pl.any_horizontal(~pl.col(NAMES).str.contains(_NOT_BLANK).all())
-    return (needed == 0) & ~blank & ~pl.any_horizontal(_has_nul(pl.col(_TEXTS)))
+    needed = texts.select("scope", "text", pl.coalesce("sender", "role"))
+    if needed.null_count().sum_horizontal().item():
+        return False
+    filled = [name for name in _TEXTS if texts[name].null_count() < texts.height]
+    names = pl.col([name for name in filled if name in NAMES])
+    is_odd = pl.any_horizontal(_has_nul(pl.col(filled)), ~names.str.contains(_NOT_BLANK).all())
+    return not texts.select(is_odd).item()
 
 
 def _has_nul(column: pl.Expr) -> pl.Expr:
     return column.str.contains("\0", literal=True).any()
 
 
-def _read_quoted(column: pl.Series) -> pl.Series | None:
+def _read_quoted(given: pl.DataFrame) -> pl.Series | None:
     """Give lists of quoted parts, null for none; ``None`` where one of them is no plain text."""
-    if column.null_count() == len(column):
-        return column.cast(pl.List(pl.String))
+    if "quoted" not in given.columns or not given["quoted"].count():
+        return pl.Series("quoted", [None], pl.List(pl.String)).new_from_index(0, given.height)
+    column = given["quoted"]
     rows = column.to_frame("quoted")
     if not isinstance(column.dtype, pl.List):
         rows = rows.select(pl.concat_list("quoted").list.drop_nulls())
@@ -222,8 +263,9 @@ def _read_times(column: pa.Array) -> pl.Series | None:
             times: Any = pl.from_arrow(pc.cast(column, form))
         except pa.ArrowException:
             continue
+        counts = times.to_physical()
         # The first and the last days of all are left to the reader of records, which knows its limits.
-        is_usual = times.dt.year().is_between(2, 9998).all()
+        is_usual = counts.is_between(_FIRST_USUAL, _LAST_USUAL).all()
         return times if is_usual else None
     return None
 
@@ -237,7 +279,9 @@ def _read_epoch_times(column: pa.Array) -> pl.Series | None:
     scaled = (pl.col("count") * unit).round(mode="half_to_even")
     times = counts.to_frame("count").select(scaled).to_series()
     is_exact = times.is_between(0, _LARGEST_INTEGER, closed="left").all()
-    if times.null_count() > counts.null_count() or not is_exact:
+    if times.null_count() > counts.null_count():
+        return None
+    if not is_exact:
         return None
     return times.cast(pl.Int64).cast(TIMESTAMP)
 
@@ -264,7 +308,9 @@ def _is_plain_json(column: pa.ChunkedArray) -> bool:
     except RecursionError:
         return False
     for leaf in leaves:
-        if pa.types.is_floating(leaf.type) and pc.any(pc.invert(pc.is_finite(leaf))).as_py():
+        if not pa.types.is_floating(leaf.type):
+            continue
+        if pc.any(pc.invert(pc.is_finite(leaf))).as_py():
             return False
     return True
 
@@ -272,10 +318,11 @@ def _is_plain_json(column: pa.ChunkedArray) -> bool:
 def _may_hold_words(column: pa.ChunkedArray) -> bool:
     """Say whether a column holds a text that may have three words."""
     for leaf in _list_leaves(column.combine_chunks()):
-        if pa.types.is_string(leaf.type):
-            spaces = pc.max(pc.count_substring_regex(leaf, "[ \n]")).as_py()
-            if spaces is not None and spaces > 1:
-                return True
+        if not pa.types.is_string(leaf.type):
+            continue
+        spaces = pc.count_substring_regex(leaf, "[ \n]")
+        if pc.any(pc.greater(spaces, 1)).as_py():
+            return True
     return False
 
 

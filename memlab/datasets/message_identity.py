@@ -11,8 +11,10 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from memlab.datasets import fields
@@ -30,7 +32,63 @@ _MAY_BE_UNSAFE = r"[\s/%\x00-\x1f\x7f]"
 
 def _encode_marked_part(raw: str, mark: str) -> str:
     part = encode_id_part(raw)
-    return f"%{ord(mark):02X}{part[1:]}" if part.startswith(mark) else part
+    if part.startswith(mark):
+        return f"%{ord(mark):02X}{part[1:]}"
+    return part
+
+
+class KnownIds:
+    """The ids of messages so far, each with the number of the record that first had it.
+
+    Of those that were read in columns it holds digests, until one must be looked up.
+    """
+
+    def __init__(self, numbers: dict[str, dict[str, int]] | None = None) -> None:
+        self.numbers = numbers or {}
+        self._tables, self._digests = list[pl.DataFrame](), np.array([], np.uint64)
+
+    def note(self, scope: str, name: str, number: int) -> int:
+        """Note an id of a record, and give the number of the first record that has it."""
+        for table in self._tables:
+            by_scope = table.group_by("scope", maintain_order=True).agg("id", "number")
+            for scoped, names, numbers in by_scope.iter_rows():
+                self.numbers.setdefault(scoped, {}).update(zip(names, numbers, strict=True))
+        if self._tables:
+            self._tables, self._digests = [], np.array([], np.uint64)
+        return self.numbers.setdefault(scope, {}).setdefault(name, number)
+
+    def are_new(self, named: pl.DataFrame) -> bool:
+        """Say whether no id stands twice in its scope; rarely that is denied where none does.
+
+        :param named: ``scope``, ``id`` and ``number``.
+        """
+        digests = _digest_ids(named)
+        places = self._digests.searchsorted(digests)
+        is_known = np.append(self._digests, np.uint64(0))[places] == digests
+        if is_known.any() or (digests[1:] == digests[:-1]).any():
+            return False
+        if not self.numbers:
+            return True
+        for scope, names in named.group_by("scope").agg("id").iter_rows():
+            if not self.numbers.get(scope, {}).keys().isdisjoint(names):
+                return False
+        return True
+
+    def add(self, named: pl.DataFrame) -> None:
+        """Add ids that are new, as those that :meth:`are_new` was asked about."""
+        digests = _digest_ids(named)
+        places = self._digests.searchsorted(digests)
+        self._digests = np.insert(self._digests, places, digests)
+        self._tables.append(named)
+
+    def take(self, scope: str) -> KnownIds:
+        """Give the ids of one scope that records have."""
+        return KnownIds({scope: self.numbers.get(scope, {})})
+
+
+def _digest_ids(named: pl.DataFrame) -> Any:
+    """Give digests of ids in their scopes, in order; they hold for this process alone."""
+    return np.sort(named.select("scope", "id").hash_rows().to_numpy())
 
 
 def turn_record(scope: str, session: str, n: int, role: str, text: str, **more: Any) -> Record:
@@ -53,6 +111,8 @@ def question_record(scope: str, i: int, text: str, **more: Any) -> Record:
 def map_names(names: pl.Series, give: Callable[[str], str]) -> pl.Series:
     """Map a column of names, each distinct one once; null stays null."""
     given = {name: give(name) for name in names.drop_nulls().unique()}
+    if list(given) == list(given.values()):
+        return names
     return names.replace_strict(given, default=None, return_dtype=pl.String)
 
 
@@ -95,23 +155,24 @@ def _digest_messages(messages: pl.DataFrame) -> pl.Series:
 def _encode_parts(names: pl.Series, mark: str) -> pl.Series:
     """Encode names as parts of ids, those that are odd one by one; null stays null."""
     odd = names.str.contains(_MAY_BE_UNSAFE) | names.str.starts_with(mark)
-    encoded = map_names(names.filter(odd), lambda name: _encode_marked_part(name, mark))
-    return names.scatter(odd.arg_true(), encoded) if len(encoded) else names
+    if not odd.any():
+        return names
+    encoded = map_names(names.filter(odd), partial(_encode_marked_part, mark=mark))
+    return names.scatter(odd.arg_true(), encoded)
 
 
 def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
     """Give messages their ``session_id``.
 
-    :param placed: ``scope`` (encoded), ``session``, ``named`` (as the log calls it, null where it
-        does not), ``n`` and ``turn_id``.
+    :param placed: ``scope`` (encoded), ``named`` (as the log calls the session, null where it does
+        not), ``n`` and ``turn_id``, session by session in order of ``n``.
     """
-    named = _encode_parts(placed["named"], _BEGUN)
-    begun = (
-        pl.col("turn_id").sort_by("n").first().over("scope", "session").str.split("/").list.last()
-    )
-    return placed.with_columns(
-        session_id=pl.format("{}/{}", "scope", pl.coalesce(named, _BEGUN + begun))
-    )
+    begins = placed["n"] == 1
+    firsts = placed.select("scope", "named", "turn_id").filter(begins)
+    named = _encode_parts(firsts["named"], _BEGUN)
+    begun = _BEGUN + pl.col("turn_id").str.split("/").list.last()
+    ids = firsts.select(session_id=pl.format("{}/{}", "scope", pl.coalesce(named, begun)))
+    return placed.with_columns(ids["session_id"].gather(begins.cum_sum() - 1))
 
 
 def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
@@ -120,11 +181,11 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     :param stored: turns, which become the messages that they were: ``raw_scope``, ``named`` and
         ``id`` beside, in the order in which they are stored.
     """
-    scope, session, turn = (
-        pl.col(c).str.split("/").list.last() for c in ("scope", "session_id", "turn_id")
-    )
-    parts = stored.select(
-        raw_scope=scope,
+    last_part = pl.col("scope", "session_id", "turn_id").str.split("/").list.last()
+    last_parts = stored.select(last_part)
+    session, turn = pl.col("session_id"), pl.col("turn_id")
+    parts = last_parts.select(
+        raw_scope="scope",
         named=pl.when(~session.str.starts_with(_BEGUN)).then(session),
         id=pl.when(~turn.str.starts_with(_DIGEST)).then(turn),
     )
@@ -175,32 +236,46 @@ class TakenQuestionIds:
     """
 
     def __init__(self, there: Dataset | None, seen: dict[str, str], *, as_they_are: bool) -> None:
-        rows = [] if there is None else there.questions.select("scope", "text", "query_id").rows()
-        self.same, self.ids = (
-            {(of, text): name for of, text, name in rows},
-            {name for *_, name in rows},
-        )
+        self.same, self.ids = dict[tuple[str, str], str](), set[str]()
         self.seen, self.as_they_are = seen, as_they_are
+        if there is not None:
+            self.ids.update(there.questions["query_id"])
+            texts = there.questions.select("scope", "text").iter_rows()
+            self.same.update(zip(texts, there.questions["query_id"], strict=True))
 
     def named(self, question: Question, i: int, where: str) -> Question:
         """Name a question by its id, as the same question where it is there, else by the next number that is free."""
         name = question.query_id
-        if not self.as_they_are:
-            name = "/".join(part and encode_id_part(part) for part in name.split("/"))
-        name = name or self.same.get((question.scope, question.text), "")
-        while not name:
-            name = f"{question.scope}/q{i}" if f"{question.scope}/q{i}" not in self.ids else ""
-            i += 1
+        if name and not self.as_they_are:
+            name = "/".join(map(_encode_if_any, name.split("/")))
+        if not name:
+            name = self.same.get((question.scope, question.text), "")
+        if not name:
+            name = self._find_free_id(question.scope, i)
         self.ids.add(name)
-        if (first := self.seen.setdefault(name, where)) != where:
+        first = self.seen.setdefault(name, where)
+        if first != where:
             raise BadField("query_id", f"{name!r} again (first on {first})", "an id of its own")
         return replace(question, query_id=name)
+
+    def _find_free_id(self, scope: str, i: int) -> str:
+        while f"{scope}/q{i}" in self.ids:
+            i += 1
+        return f"{scope}/q{i}"
+
+
+def _encode_if_any(part: str) -> str:
+    return encode_id_part(part) if part else ""
 
 
 def build_citation_index(
     placed: pl.DataFrame, whole: pl.DataFrame, asked: list[Record]
 ) -> dict[str, CitationIndex]:
     """Find what questions cite: turns by place, turn id or message id, sessions by name or id; the last win."""
+    found = {field: CitationIndex() for field in _CITED}
+    wanted = {field: _list_cited(asked, field) for field in _CITED}
+    if not any(wanted.values()):
+        return found
     places = placed.with_columns(map_names(placed["session"], encode_id_part).alias("part"))
     first = places.filter(pl.col("n") == 1)
     forms = [(places, ("session", "n")), (places, ("part", "n")), (places, ("scope", "part", "n"))]
@@ -211,34 +286,43 @@ def build_citation_index(
         (first, ("part",)),
         (first, ("session",)),
     ]
-    now, found = whole.select("turn_id", "session_id"), dict[str, CitationIndex]()
-    for field in _CITED:
-        cited = [
-            _cited_name(value)
-            for record in asked
-            if isinstance(record.get(field), list)
-            for value in record[field]
-        ]
-        wanted = {str(name) for name in cited if isinstance(name, (str, int))}
-        # A lone surrogate names no turn, and no frame can take it.
-        wanted = {name for name in wanted if name.encode(errors="ignore").decode() == name}
-        found[field] = {}
-        for table, form in (
-            (of_sessions if field == "evidence_sessions" else of_turns) if wanted else ()
-        ):
+    looked_up = {"evidence": of_turns, "stale": of_turns, "evidence_sessions": of_sessions}
+    now = whole.select("turn_id", "session_id")
+    for field, names in wanted.items():
+        if not names:
+            continue
+        for table, form in looked_up[field]:
             named = table.select("raw_scope", "turn_id", name=pl.concat_str(form, separator="/"))
-            hits = named.filter(pl.col("name").is_in(wanted)).join(
+            hits = named.filter(pl.col("name").is_in(names))
+            for scope, turn, name, session in hits.join(
                 now, on="turn_id", maintain_order="left"
-            )
-            found[field] |= {
-                (scope, name): (turn, session) for scope, turn, name, session in hits.iter_rows()
-            }
+            ).iter_rows():
+                found[field][scope, name] = (turn, session)
     return found
+
+
+def _list_cited(asked: list[Record], field: str) -> set[str]:
+    """List what questions cite in a field, but for what names no turn: no frame takes a lone surrogate."""
+    names = set[str]()
+    for record in asked:
+        cited = record.get(field)
+        if not isinstance(cited, list):
+            continue
+        for value in map(_cited_name, cited):
+            if isinstance(value, (str, int)):
+                names.add(str(value))
+    return set(filter(_is_encodable, names))
+
+
+def _is_encodable(name: str) -> bool:
+    return name.encode(errors="ignore").decode() == name
 
 
 def _cited_name(value: Any) -> Any:
     """Give what a citation names: itself, or the ``id`` that stands beside a grade."""
-    return value.get("id") if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return value.get("id")
+    return value
 
 
 def read_question(
@@ -249,10 +333,12 @@ def read_question(
     :param time: when it is asked, in UTC.
     """
     judged = _resolve_judgements(record, scope, names["evidence"])
-    stale, sessions = (_resolve_citations(record, field, scope, names) for field in _CITED[1:])
+    stale = _resolve_citations(record, "stale", scope, names)
+    sessions = _resolve_citations(record, "evidence_sessions", scope, names)
     cited = {turn: session for turn, (session, grade) in judged.items() if grade > 0}
     grades = _list_grades(judged)
-    if both := stale.keys() & cited.keys():
+    both = stale.keys() & cited.keys()
+    if both:
         raise BadField("stale", describe_value(min(both)), "no turn that is evidence too")
     return Question(
         query_id=record.take("query_id", fields.check_name, ""),
@@ -296,7 +382,8 @@ def _list_grades(judged: dict[str, tuple[str, int]]) -> dict[str, int]:
     grades = {turn: grade for turn, (_, grade) in judged.items()}
     if set(grades.values()) <= {1}:
         return {}
-    return dict(sorted(grades.items(), key=lambda each: each[1] < 1))
+    relevant = dict.fromkeys(filter(lambda turn: grades[turn] > 0, grades))
+    return {turn: grades[turn] for turn in relevant | grades}
 
 
 _A_MESSAGE = "a message id, <session>/<n> or a turn id"

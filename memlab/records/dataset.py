@@ -177,6 +177,8 @@ def frame(row_type: type, rows: Iterable[Any] = ()) -> pl.DataFrame:
 _LATER_COLUMNS = ("rubric", "stale", "judged", "grades")
 """Columns of questions that came later: where nothing is in them, a fingerprint is as it was."""
 
+_LINES = 10_000
+"""Rows that are written together for a fingerprint, so that it takes little memory."""
 _UNSAFE = re.compile(r"[\s/%\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -255,9 +257,10 @@ class Dataset:
         asked = _without_empty_columns(self.questions, *_LATER_COLUMNS)
         for table in (said, self.sessions.drop("status"), asked, self.annotations):
             digest.update(",".join(table.columns).encode())
-            lines = io.BytesIO()
-            table.write_ndjson(lines)
-            digest.update(lines.getbuffer())
+            for part in table.iter_slices(_LINES):
+                lines = io.BytesIO()
+                part.write_ndjson(lines)
+                digest.update(lines.getbuffer())
         # What is quoted is part of a text, unless the source says it beside the text.
         given = select_given_quotations(self.turns, self.language)
         if given.height:

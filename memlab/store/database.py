@@ -81,6 +81,14 @@ def split_arrow_table(table: Any) -> Any:
     return pa.Table.from_batches(table.to_batches(max_chunksize=_VECTORS), schema=table.schema)
 
 
+def _make_arrow_table(rows: pl.DataFrame, schema: Any) -> Any:
+    import pyarrow as pa
+
+    slices = rows.select(schema.names).iter_slices(_ROWS)
+    parts = [part.to_arrow().cast(schema) for part in slices]
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
 class TableGroup:
     """What keeps one kind of thing in the tables of a database."""
 
@@ -286,7 +294,9 @@ class Database:
             table, pl.DataFrame([{"key": key, **values}], schema=dict(TABLES[table].columns))
         )
 
-    def write(self, name: str, rows: pl.DataFrame, *, clear_vectors: bool = False) -> None:
+    def write(
+        self, name: str, rows: pl.DataFrame, *, clear_vectors: bool = False, are_new: bool = False
+    ) -> None:
         """Upsert rows by their key, as one version of the table; columns that they have not stay as they are.
 
         ``use_index(False)``, because two processes that insert the same new keys through an index
@@ -294,26 +304,34 @@ class Database:
 
         :param clear_vectors: take the vectors from the rows, whose text is another; the cache has
             those of old texts.
+        :param are_new: whether no row with their keys is there, nor is written by others meanwhile:
+            no key is looked up then.
         """
         import pyarrow as pa
 
         table, schema = self.table(name), TABLES[name].arrow()
         self._add_later_columns(name)
-        parts = [
-            part.to_arrow().cast(schema) for part in rows.select(schema.names).iter_slices(_ROWS)
-        ]
-        source = pa.concat_tables(parts) if parts else schema.empty_table()
+        source = _make_arrow_table(rows, schema)
         for column in table.schema if clear_vectors else ():
             if column.name.startswith(("vector_", "embedded_")):
                 source = source.append_column(column, pa.nulls(len(source), column.type))
+        if not len(source):
+            return
+        if are_new:
+            self.retried(lambda: table.add(source))
+            return
         builder = (
             table.merge_insert("key")
             .use_index(False)
             .when_matched_update_all()
             .when_not_matched_insert_all()
         )
-        if len(source):  # "null", since a null vector is a bad one by default
-            self.retried(lambda: builder.execute(source, on_bad_vectors="null"))
+        # "null", since a null vector is a bad one by default.
+        self.retried(lambda: builder.execute(source, on_bad_vectors="null"))
+
+    def has_rows(self, name: str, /, **where: str) -> bool:
+        """Say whether a table has rows that :func:`build_row_filter` gives."""
+        return bool(self.table(name).count_rows(build_row_filter(**where).to_sql()))
 
     def _add_later_columns(self, name: str) -> None:
         """Give a table of an earlier store the columns that it lacks, null in every row."""

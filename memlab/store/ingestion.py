@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,7 +23,14 @@ from memlab.store.dataset_rows import (
     read_dataset,
     read_rows,
 )
-from memlab.store.schemas import DATASET_TABLES, TABLES, primary_keys, text_hashes
+from memlab.store.schemas import (
+    DATASET_TABLES,
+    TABLES,
+    hash_column,
+    make_empty_table,
+    primary_keys,
+    row_columns,
+)
 
 BATCH_TURNS = 50_000
 BATCH_BYTES = 1 << 28
@@ -46,7 +55,12 @@ def join_small_parts(parts: Iterable[Dataset]) -> Iterator[Dataset]:
 
 
 class DatasetWriter:
-    """The writing of one dataset, batch by batch; a batch holds whole scopes."""
+    """The writing of one dataset, batch by batch; a batch holds whole scopes.
+
+    Where nothing of the dataset is stored, nothing is read, and no key is looked up; while no batch
+    follows the first, what this one wrote is the whole dataset. All of that needs the lock: without
+    it, others may write meanwhile.
+    """
 
     def __init__(self, database: Database, first: Dataset) -> None:
         self.database, self.name = database, first.name
@@ -56,6 +70,8 @@ class DatasetWriter:
         self.brought: set[str] = set()
         self.wrote, self.held = False, True
         self.interrupted: Mapping[str, int] | None = None
+        self.is_new = False
+        self.whole: Dataset | None = None
 
     def add(self, batch: Dataset, since: Mapping[str, int] | None) -> None:
         """Replace the scopes of a batch: write what is new or differs, and delete what they no longer have.
@@ -67,14 +83,31 @@ class DatasetWriter:
         if since is not None:
             self._refuse_changed(batch.scopes, since)
             self.held = False
+        self.whole = None
+        if self.held and not self.wrote:
+            self.is_new = self._stores_nothing()
         if batch.merged_onto:
             self._refuse_merged_with_older(batch)
         self.brought.update(batch.scopes)
         moved_questions = self._moved_questions(batch)
-        for table in DATASET_TABLES:
-            self._write_changes(table, _add_keys(batch, table), batch.scopes)
+        written = {table: _add_keys(batch, table) for table in DATASET_TABLES}
+        for table, rows in written.items():
+            self._write_changes(table, rows, batch.scopes)
         self.counts["questions"][1] += moved_questions.height
         self._change("questions", moved_questions.clear(), moved_questions)
+        if self.is_new:
+            # Rows that stand twice in the batch are stored once.
+            tables: dict[str, Any] = {}
+            for table, rows in written.items():
+                tables[table] = rows.select(list(row_columns(table)))
+            self.whole = replace(batch, **tables)
+        self.is_new = False
+
+    def _stores_nothing(self) -> bool:
+        """Say whether nothing of the dataset is stored, nor rows whose entry somebody removed."""
+        if not self._read_listing("name").is_empty():
+            return False
+        return not any(self.database.has_rows(t, dataset=self.name) for t in DATASET_TABLES)
 
     def _write_changes(self, table: str, rows: pl.DataFrame, scopes: list[str]) -> None:
         """Write the rows of some scopes to one table, and count them."""
@@ -83,10 +116,13 @@ class DatasetWriter:
         rows = rows.with_columns(
             position=_assign_places(rows, places, after=self.last[table])
         ).select(columns)
-        self.last[table] = rows["position"][-1] if rows.height else self.last[table]
+        if rows.height:
+            self.last[table] = rows["position"][-1]
         if places.is_empty():
-            self._change(table, rows.clear(), rows)
             self.counts[table][0] += rows.height
+            if rows.height:
+                self._begin()
+                self.database.write(table, rows, are_new=self.is_new)
             return
         there = self._read(table, columns, [*scopes, *rows["scope"].unique()] if scoped else None)
         # Questions stay: they may come from another file.
@@ -132,18 +168,24 @@ class DatasetWriter:
 
     def finish(self, now: datetime) -> None:
         """Note that the dataset is whole, and what it came to."""
-        listed = self.database.read("datasets", ["complete", "format", "language"], name=self.name)
-        if listed.rows() != [(True, self.kind, self.language)]:
+        if self.wrote or not self._is_whole():
             self._begin()
             # Where nothing is held, another ingest may be under way.
             if self.interrupted is not None and self.held:
                 self._restore(self.interrupted)
-            stored = read_dataset(self.database, self.name, at=CURRENT_VERSIONS)
+            stored = self.whole
+            if stored is None:
+                # The fingerprint is that of what was stored, not of what was meant to be.
+                stored = read_dataset(self.database, self.name, at=CURRENT_VERSIONS)
             sizes = {
                 table: getattr(stored, table).height for table in ("turns", "sessions", "questions")
             }
-            # The fingerprint is that of what was stored, not of what was meant to be.
             self._note(complete=True, ingested_at=now, fingerprint=stored.fingerprint(), **sizes)
+
+    def _is_whole(self) -> bool:
+        """Say whether the dataset is listed as whole, and as it comes."""
+        about = self._read_listing("complete", "format", "language")
+        return about.rows() == [(True, self.kind, self.language)]
 
     def _begin(self) -> None:
         """Note the dataset before the first row is written, so that an interrupted ingest is recognised.
@@ -151,19 +193,16 @@ class DatasetWriter:
         With it goes which versions of the tables hold the last state that is whole: others read
         that meanwhile.
         """
-        if not self.wrote:
-            self.wrote = True
-            state: Mapping[str, int] = CURRENT_VERSIONS
-            for about in self.database.read(
-                "datasets", ["complete", "finished"], name=self.name
-            ).rows(named=True):
-                if about["complete"]:
-                    state = {
-                        table: int(self.database.table(table).version) for table in DATASET_TABLES
-                    }
-                else:
-                    state = self.interrupted = finished_versions(about)
-            self._note(complete=False, finished=json.dumps(state) if state else None)
+        if self.wrote:
+            return
+        self.wrote = True
+        state: Mapping[str, int] = CURRENT_VERSIONS
+        for about in self._read_listing("complete", "finished").rows(named=True):
+            if about["complete"]:
+                state = {table: int(self.database.table(table).version) for table in DATASET_TABLES}
+            else:
+                state = self.interrupted = finished_versions(about)
+        self._note(complete=False, finished=json.dumps(state) if state else None)
 
     def _restore(self, at: Mapping[str, int]) -> None:
         """Bring the scopes that this ingest does not bring to the last finished state: an interrupted one wrote there.
@@ -209,7 +248,7 @@ class DatasetWriter:
         One that is stored as the batch has it was written before, and is written once more.
         """
         merged_onto = batch.merged_onto
-        if self.database.read("datasets", ["name"], name=self.name).is_empty():
+        if self._read_listing("name").is_empty():
             return
         stored = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
         now, then = digest_turns(stored, merged_onto), digest_turns(batch.turns, merged_onto)
@@ -243,7 +282,14 @@ class DatasetWriter:
     def _read(
         self, table: str, columns: list[str], scopes: list[str] | None = None
     ) -> pl.DataFrame:
+        if self.is_new:
+            return make_empty_table(table, columns)
         return self.database.read(table, columns, dataset=self.name, scope=scopes)
+
+    def _read_listing(self, *columns: str) -> pl.DataFrame:
+        if self.is_new:
+            return make_empty_table("datasets", columns)
+        return self.database.read("datasets", columns, name=self.name)
 
 
 def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> pl.Series:
@@ -255,15 +301,14 @@ def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> p
     :param stored: ``key`` and ``position`` of all stored rows of the dataset.
     :param after: the last place that this ingest gave.
     """
-    known = rows.select("key").join(stored, on="key", how="left", maintain_order="left")["position"]
-    numbers = known.fill_null(-1).to_numpy().astype(np.int64)
+    numbers = np.full(rows.height, -1, np.int64)
+    if stored.height:
+        known = rows.select("key").join(stored, on="key", how="left", maintain_order="left")
+        numbers = known["position"].fill_null(-1).to_numpy().astype(np.int64)
     scope = rows["scope"] if "scope" in rows.columns else pl.repeat("", rows.height, eager=True)
     free = int(max(stored["position"].to_numpy().max(initial=-1), after)) // _ROOM + 1
-    edges = (
-        [0, *np.flatnonzero((scope != scope.shift())[1:].to_numpy()) + 1, rows.height]
-        if rows.height
-        else []
-    )
+    begins = np.flatnonzero((scope != scope.shift())[1:].to_numpy()) + 1
+    edges = sorted({0, *begins.tolist(), rows.height})
     for start, end in itertools.pairwise(edges):
         own = numbers[start:end]
         if not (own > after).all() or (np.diff(own) <= 0).any():
@@ -285,15 +330,13 @@ def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
         joined = rows.select(
             pl.concat_str(pl.all(), separator="\x1f", ignore_nulls=True)
         ).to_series()
-        rows = rows.with_columns(_id=pl.Series(text_hashes(joined), dtype=pl.String))
+        rows = rows.with_columns(hash_column(joined).alias("_id"))
     rows = rows.with_columns(
         key=primary_keys(batch.name, pl.col(TABLES[table].id)), dataset=pl.lit(batch.name)
     )
     if table == "turns":
         rows = rows.with_columns(content=turn_text_expr())
-        rows = rows.with_columns(
-            content_hash=pl.Series(text_hashes(rows["content"]), dtype=pl.String)
-        )
+        rows = rows.with_columns(hash_column(rows["content"]).alias("content_hash"))
     if rows["key"].n_unique() == rows.height:
         return rows
     single = rows.unique(maintain_order=True)

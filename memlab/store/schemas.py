@@ -225,6 +225,25 @@ def text_hashes(texts: Iterable[str]) -> list[str]:
     ]
 
 
+def hash_column(texts: pl.Series) -> pl.Series:
+    """Hash a column of texts as :func:`text_hashes` does.
+
+    >>> import polars as pl
+    >>> from memlab.store.schemas import hash_column, text_hashes
+    >>> hash_column(pl.Series(["a", "é"])).to_list() == text_hashes(["a", "é"])
+    True
+    """
+    encoded = texts.cast(pl.Binary)
+    hashes = [hashlib.blake2b(text, digest_size=16).hexdigest() for text in encoded]
+    return pl.Series(hashes, dtype=pl.String)
+
+
+def make_empty_table(name: str, columns: Iterable[str]) -> pl.DataFrame:
+    """Give no rows of some columns of a table."""
+    types = TABLES[name].columns
+    return pl.DataFrame(schema={column: types[column] for column in columns})
+
+
 def primary_keys(dataset: str, id_: pl.Expr) -> pl.Expr:
     """Give the primary key of a column of ids. Injective: the encoded name holds no slash."""
     return pl.concat_str(pl.lit(encode_id_part(dataset) + "/"), id_)

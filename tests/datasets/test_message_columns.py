@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.datasets import chatlog, load, source, stream
+from memlab.datasets import chatlog, load, message_columns, source, stream
 from memlab.datasets.chatlog import LineChunk, RecordChunk
 from memlab.datasets.message_columns import tabulate_lines
 from memlab.errors import DataError
@@ -280,6 +280,25 @@ def test_plain_lines_are_read_in_columns() -> None:
     assert table.messages["timestamp"].dt.second().to_list() == [0, 1, 2]
     assert table.unread is None
     assert tabulate_lines("\n".join([*lines, "{}"]).encode(), FIELDS) is None
+
+
+@pytest.mark.parametrize(
+    "asides", [[1, 2.5], ["1", "a b c d"], [{"a": 1}, {"b": "x y z"}], [1, "x"]]
+)
+def test_blocks_of_a_chunk_are_decoded_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asides: list[Any]
+) -> None:
+    rows = [PLAIN | {"id": n, "aside": asides[n // 20]} for n in range(40)]
+    rows[30]["caption"] = "2026-03-01"  # which the first block and the first line have not
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    monkeypatch.setattr(message_columns, "_BLOCK", 500)
+    in_columns_always(monkeypatch)
+    in_columns = outcome(lambda: load(path, format="chatlog"))
+    is_table = tabulate_lines(path.read_bytes(), FIELDS) is not None
+    assert is_table == (asides != [1, "x"]), "a type that changes is left to the reader of records"
+    record_by_record(monkeypatch)
+    assert outcome(lambda: load(path, format="chatlog")) == in_columns
 
 
 @given(st.text("aI>:\"“”„«»-' .\nBob", max_size=60))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,6 +18,7 @@ from tiny_store import DATA, FACT, SESSIONS, STORES, a_run
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset
 from memlab.store import MemoryStore, schemas
+from memlab.store.database import Database
 from memlab.store.opening import write_store_note
 from memlab.store.schemas import DATASET_TABLES, SCHEMA_VERSION, TABLES
 
@@ -69,6 +72,75 @@ def test_writing_twice_is_writing_once_and_a_changed_row_is_rewritten_alone(
     changed = edited(data, "scope-1/session_0/2", text="something else")
     assert store.ingest(changed).filter(table="turns").row(0)[2:] == (0, 1, 23, 0)
     assert_same(store.dataset("small"), changed)
+
+
+def in_one(data: Dataset) -> list[Dataset]:
+    return [data]
+
+
+def by_scope(data: Dataset) -> list[Dataset]:
+    return [data.take([scope]) for scope in data.scopes]
+
+
+def with_copies(data: Dataset) -> list[Dataset]:
+    return [replace(data, turns=pl.concat([data.turns, data.turns.head(2)]))]
+
+
+@pytest.mark.parametrize("divide", [in_one, by_scope, with_copies])
+@pytest.mark.parametrize("others", [False, True], ids=["an empty store", "beside others"])
+def test_the_fingerprint_is_that_of_what_is_stored(
+    store: MemoryStore,
+    monkeypatch: pytest.MonkeyPatch,
+    divide: Callable[[Dataset], list[Dataset]],
+    others: bool,
+) -> None:
+    """A dataset that was written into an empty place is not read back: here it is."""
+    monkeypatch.setattr("memlab.store.ingestion.BATCH_TURNS", 1)
+    if others:
+        store.ingest(build(name="other"))
+        store.vectors.backfill(FakeEncoder(), "other", progress=False)
+    data = awkward()
+    for given in (data, edited(data, data.turns["turn_id"][0], text="something else")):
+        store.ingest(divide(given))
+        stored = store.dataset(data.name)
+        listed = store.datasets().row(by_predicate=pl.col("name") == data.name, named=True)
+        assert listed["fingerprint"] == stored.fingerprint()
+        sizes = [getattr(stored, table).height for table in ("turns", "sessions", "questions")]
+        assert [listed["turns"], listed["sessions"], listed["questions"]] == sizes
+        assert_frame_equal(stored.turns, given.turns)
+    assert store.vectors.backfill(FakeEncoder(), data.name, progress=False) == data.turns.height
+
+
+@pytest.mark.parametrize("last", range(3))
+def test_a_first_ingest_that_dies_at_any_write_is_done_again(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, last: int
+) -> None:
+    data, write, written = awkward(), Database.write, list[str]()
+
+    def dies(database: Database, name: str, rows: pl.DataFrame, **options: Any) -> None:
+        if len(written) > last:
+            raise OSError("No space left on device (os error 28)")
+        written.append(name)
+        write(database, name, rows, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "write", dies)
+        with pytest.raises(StoreError, match="the disk is full"):
+            store.ingest(data)
+    assert written[0] == "datasets", "it is listed before its first row is written"
+    assert not store.whole(data.name)
+    store.ingest(data)
+    assert_same(store.dataset(data.name), data)
+    assert store.table("turns").count_rows() == data.turns.height
+
+
+def test_rows_whose_entry_was_removed_by_hand_are_written_over(store: MemoryStore) -> None:
+    store.ingest(build())
+    store.table("datasets").delete("name = 'small'")
+    fewer = build(n_turns=2)
+    store.ingest(fewer)
+    assert_same(store.dataset("small"), fewer)
+    assert store.table("turns").count_rows() == fewer.turns.height
 
 
 def test_datasets_with_the_same_ids_do_not_meet(store: MemoryStore) -> None:
