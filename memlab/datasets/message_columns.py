@@ -46,8 +46,6 @@ _FIRST_USUAL = (datetime(2, 1, 1) - _EPOCH) // _MICROSECOND
 _LAST_USUAL = (datetime(9999, 1, 1) - _EPOCH) // _MICROSECOND
 _DEEPEST = 50
 """Levels of an object that are looked through in columns."""
-_BLOCK = 1 << 20
-"""Bytes that are decoded by one thread; a longer line is left to the reader of records."""
 _LINE_FEED, _CARRIAGE_RETURN, _OPENING, _CLOSING = b"\n\r{}"
 
 
@@ -133,9 +131,10 @@ def _find_types(raw: bytes) -> dict[str, pa.DataType] | None:
 
 
 def _decode_lines(raw: bytes, types: dict[str, pa.DataType]) -> pa.Table:
+    # Threads would take more memory and as long: a chunk is small.
     return pa.json.read_json(
         pa.py_buffer(raw),
-        read_options=pa.json.ReadOptions(block_size=_BLOCK),
+        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(raw) + 1),
         parse_options=pa.json.ParseOptions(explicit_schema=pa.schema(list(types.items()))),
     )
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.datasets import chatlog, load, message_columns, source, stream
+from memlab.datasets import chatlog, load, source, stream
 from memlab.datasets.chatlog import LineChunk, RecordChunk
 from memlab.datasets.message_columns import tabulate_lines
 from memlab.errors import DataError
@@ -285,14 +285,13 @@ def test_plain_lines_are_read_in_columns() -> None:
 @pytest.mark.parametrize(
     "asides", [[1, 2.5], ["1", "a b c d"], [{"a": 1}, {"b": "x y z"}], [1, "x"]]
 )
-def test_blocks_of_a_chunk_are_decoded_as_one(
+def test_columns_that_the_first_line_has_not_are_read_with_their_types(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asides: list[Any]
 ) -> None:
     rows = [PLAIN | {"id": n, "aside": asides[n // 20]} for n in range(40)]
-    rows[30]["caption"] = "2026-03-01"  # which the first block and the first line have not
+    rows[30]["caption"] = "2026-03-01"  # which would be a time, were it guessed
     path = tmp_path / "log.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    monkeypatch.setattr(message_columns, "_BLOCK", 500)
     in_columns_always(monkeypatch)
     in_columns = outcome(lambda: load(path, format="chatlog"))
     is_table = tabulate_lines(path.read_bytes(), FIELDS) is not None
