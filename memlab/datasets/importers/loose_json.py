@@ -15,7 +15,7 @@ UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 """Characters that no text can hold."""
 _METADATA = (
     *("metadata", "meta", "additional_kwargs", "extra", "extra_info", "properties"),
-    *("attributes", "info", "context"),
+    *("attributes", "info"),
 )
 _METADATA_KEYS = frozenset(_METADATA)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from written_files import load
 
 import memlab
 from memlab.datasets.thoughts import cut_thoughts
@@ -17,19 +18,6 @@ from memlab.errors import DataError
 from memlab.records import Dataset
 
 Said = list[tuple[str, str]]
-
-
-def load(folder: Path, name: str, content: Any, **options: Any) -> Dataset:
-    path = folder / name
-    if isinstance(content, pl.DataFrame):
-        content.write_parquet(path)
-    elif isinstance(content, str):
-        path.write_text(content, "utf-8")
-    elif name.endswith("jsonl"):
-        path.write_text("\n".join(map(json.dumps, content)), "utf-8")
-    else:
-        path.write_text(json.dumps(content), "utf-8")
-    return memlab.load(path, **options)
 
 
 def roles(data: Dataset) -> Said:
@@ -147,6 +135,12 @@ def test_a_time_is_read_under_whatever_key_it_stands(tmp_path: Path, key: str) -
 def test_another_date_is_no_time_of_a_message(tmp_path: Path) -> None:
     row = said("user", USER, birthDate="1990-01-01", generation_time=2.5, expires_at="2027-01-01")
     assert load(tmp_path, "x.jsonl", [row]).turns["timestamp"].to_list() == [None]
+
+
+def test_the_date_of_what_was_looked_up_is_no_time_of_a_message(tmp_path: Path) -> None:
+    found = {"source": "notes.md", "date": "2020-01-01", "user_id": "bo"}
+    data = load(tmp_path, "m.json", [said("user", USER, context=found)])
+    assert data.turns.select("scope", "timestamp").row(0) == ("me", None)
 
 
 def test_a_time_and_a_user_stand_in_metadata_too(tmp_path: Path) -> None:

@@ -8,23 +8,12 @@ from random import Random
 from typing import Any
 
 import pytest
+from written_files import load
 
 import memlab
 from memlab.datasets import chatlog
 from memlab.errors import DataError
 from memlab.records import Dataset
-
-
-def load(folder: Path, name: str, content: Any, **options: Any) -> Dataset:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(content, str):
-        path.write_text(content, "utf-8")
-    elif name.endswith("jsonl"):
-        path.write_text("\n".join(map(json.dumps, content)), "utf-8")
-    else:
-        path.write_text(json.dumps(content), "utf-8")
-    return memlab.load(path, **options)
 
 
 def said(role: str, text: str, **more: Any) -> dict[str, Any]:

@@ -10,25 +10,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from written_files import load
 
 import memlab
 from memlab.datasets.time_forms import read_written_time
 from memlab.records import Dataset
 
 NOON = "2026-05-03T12:00:00Z"
-
-
-def load(folder: Path, name: str, content: Any, **options: Any) -> Dataset:
-    """Write a file and load it: a list of lines where the name ends in jsonl, a text as it stands, else one value."""
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(content, str):
-        path.write_text(content)
-    elif name.endswith("jsonl"):
-        path.write_text("\n".join(map(json.dumps, content)))
-    else:
-        path.write_text(json.dumps(content))
-    return memlab.load(path, **options)
 
 
 def told(data: Dataset) -> list[tuple[str, str, str]]:
