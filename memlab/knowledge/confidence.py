@@ -18,12 +18,13 @@ CurveSetting = Annotated[AnyCurve, Discriminator("family")]
 
 
 class SourceSettings(BaseModel, extra="forbid", frozen=True):
-    """Confidence of a new fact, by how it was established."""
+    """Confidence of a new fact, by how it was established; ``reported``: on words of others."""
 
     stated: Share = 1.0
     system: Share = 0.9
     observed: Share = 0.7
     inferred: Share = 0.5
+    reported: Share = 0.4
 
 
 class ConfidenceSettings(BaseModel):
