@@ -7,7 +7,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -39,7 +41,7 @@ from memlab.text.quotations import remove_quotations
 TurnRow = dict[str, Any]
 """A turn as a row of :class:`memlab.records.Turn`."""
 _OUTCOMES = dict.fromkeys(("session_id", "status", "reason", "service"), pl.String())
-_DATE = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?")
+_DATE_FORMS = ("%Y-%m-%d", "%Y-%m", "%Y")
 _OF_OTHERS = ("facts", "about a speaker left out: their turns only forward or quote the words")
 _EFFECTS_OF_OTHERS = ("effects", "on facts about a speaker left out: words of others have none")
 _UNKNOWN = ("effects", "left out: they name no known fact")
@@ -343,12 +345,12 @@ def _read_date(text: str, left_out: Counter[tuple[str, str]]) -> str | None:
     """Give a date as it is written; a time of day behind it is dropped."""
     if not text:
         return None
-    found = _DATE.match(text)
-    rest = text[found.end() :] if found else text
-    if found is None or rest[:1] not in ("", " ", "T"):
-        left_out[_UNREADABLE] += 1
-        return None
-    return found[0]
+    written = re.split("[ T]", text, maxsplit=1)[0]
+    for form in _DATE_FORMS:
+        with suppress(ValueError):
+            return datetime.strptime(written, form).strftime(form)
+    left_out[_UNREADABLE] += 1
+    return None
 
 
 def _named_entities(
