@@ -102,12 +102,17 @@ def scored_facts(
             counted = count_noun(undated, "facts")
             why = f"has {counted} without a date, so that nothing is known as of {as_of}"
         raise place.nothing("facts", why)
+    awaiting = memlab.indexing.earlier_facts_note(
+        place.store, place.dataset, scopes=[place.scope]
+    )
+    if awaiting:
+        echo(awaiting, err=True)
     at, present = _resolve_now(place, now or as_of)
     if undated:
         how = "left out" if as_of else "in the order of the conversations"
         present += f"; {count_noun(undated, 'facts')} without a date, {how}"
     worded = resolved.facts.with_columns(
-        text=memlab.knowledge.fact_search.fact_sentences(resolved.facts)
+        sentence=memlab.knowledge.fact_search.fact_sentences(resolved.facts)
     )
     settings = memlab.knowledge.ConfidenceSettings.from_table(place.chosen.confidence)
     return resolved, memlab.knowledge.score(worded, now=at, settings=settings), present

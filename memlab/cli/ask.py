@@ -28,6 +28,8 @@ from memlab.terminal import count_noun, escape_line, shorten_line
 if TYPE_CHECKING:
     import polars as pl
 
+    from memlab.knowledge import Resolved
+
 GROUP = "Ask"
 Question = Annotated[str, typer.Argument(help="What to look for.")]
 Session = Annotated[
@@ -51,8 +53,9 @@ AsOf = Annotated[
 ]
 _MOST_REASONS = 8
 _SHOWN_COLUMNS = (
-    "fact_id", "session_id", "text", "subject", "predicate", "object", "status", "confidence", "valid_from", "valid_to",
-    "last_access", "n_reinforced", "speaker", "superseded_by", "evidence",
+    "fact_id", "session_id", "sentence", "about", "slot", "value", "kind", "holds", "since", "until", "source",
+    "status", "confidence", "valid_from", "valid_to", "last_access", "n_reinforced", "said_by", "superseded_by",
+    "evidence",
 )  # fmt: skip
 
 
@@ -109,8 +112,8 @@ def search(
 
 @register_command(GROUP, "facts --scope owen --person owen --evidence")
 def facts(
-    person: Annotated[str | None, typer.Option(help="Only facts whose subject holds this name.")] = None,
-    predicate: Annotated[str | None, typer.Option(help="Only this relation, in any form: 'work at'.")] = None,
+    person: Annotated[str | None, typer.Option(help="Only facts about what holds this name.")] = None,
+    slot: Annotated[str | None, typer.Option(help="Only what is stated under this name: 'employer'.")] = None,
     all_: All = False,
     as_of: AsOf = None,
     log: Annotated[bool, typer.Option("--log", help="What superseded what: when, why, by what evidence.")] = False,
@@ -123,9 +126,6 @@ def facts(
     scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
-    from memlab.knowledge import normal_form
-    from memlab.knowledge.fact_search import fact_sentences
-
     place = open_memory(dataset, scope, store, encoder)
     if undo or redo:
         echo(_write_undo(place, undo, redo, why))
@@ -133,55 +133,88 @@ def facts(
     resolved, rows, present = scored_facts(place, now=now, as_of=as_of)
     rows = rows.filter(~rows["status"].is_in(["repeat", "closing"]))
     if person:
-        rows = rows.filter(
-            rows["subject"].str.to_lowercase().str.contains(person.lower(), literal=True)
-        )
-    if predicate:
-        wanted = normal_form.normal_relation(predicate)
-        rows = rows.filter(
-            [normal_form.normal_relation(said) == wanted for said in rows["predicate"]]
-        )
+        names = rows["about"].str.to_lowercase()
+        rows = rows.filter(names.str.contains(person.lower(), literal=True))
+    if slot:
+        rows = rows.filter(rows["slot"].str.to_lowercase() == slot.lower())
     if log:
-        by = resolved.facts.select("session_id", new="fact_id")
-        closings = resolved.log.join(
-            rows.select(old="fact_id"), on="old", how="semi", maintain_order="left"
-        )
-        closings = closings.join(by, on="new", how="left", maintain_order="left")
+        closings = _log_with_sessions(resolved, rows)
         closings = filter_rows(closings, place, session=session, since=since, at="at")
-        shown = add_turn_texts(closings if json else closings.tail(k), place, wanted=evidence)
         if json:
-            echo(shown.write_ndjson(), nl=False)
-        else:
-            texts = dict(zip(by["new"], fact_sentences(resolved.facts), strict=True))
-            _print_log(shown, closings.height, place, texts)
+            echo(add_turn_texts(closings, place, wanted=evidence).write_ndjson(), nl=False)
+            return
+        shown = add_turn_texts(closings.tail(k), place, wanted=evidence)
+        _print_log(shown, closings.height, place, resolved)
         return
     rows = filter_rows(rows, place, session=session, since=since, at="last_access")
-    shown = rows if all_ else rows.filter(rows["status"] == "active")
+    held = rows.filter(rows["status"].is_in(memlab.indexing.HELD))
+    shown = rows if all_ else held
     shown = shown.sort("last_access", descending=True, maintain_order=True)
     if json:
-        echo(
-            add_turn_texts(shown.select(_SHOWN_COLUMNS), place, wanted=evidence).write_ndjson(),
-            nl=False,
-        )
+        columns = shown.select(_SHOWN_COLUMNS)
+        echo(add_turn_texts(columns, place, wanted=evidence).write_ndjson(), nl=False)
         return
     echo(present)
-    rest = rows.height - shown.height
-    echo(
-        count_noun(shown.height, "facts")
-        + (f"; {rest:,} no longer hold: --all shows them" if rest else "")
-    )
+    counted = count_noun(shown.height, "facts")
+    if rows.height > shown.height:
+        counted += f"; {rows.height - shown.height:,} no longer hold: --all shows them"
+    echo(counted)
     for row in add_turn_texts(shown.head(k), place, wanted=evidence).iter_rows(named=True):
-        until = f" until {day_or_undated(row['valid_to'])}" if row["valid_to"] else ""
-        state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
-        last = f", last said {day_or_undated(row['last_access'])}" if row["n_reinforced"] else ""
-        _print_fact(f"{row['confidence']:.2f}  {_since(row['valid_from'])}{last}{state}", row)
+        _print_fact(f"{row['confidence']:.2f}  {_dates(row)}{_marks(row)}", row)
         print_turns(row)
     if shown.height > k:
         echo(f"… and {shown.height - k:,} more; --k prints them")
 
 
-def _since(when: datetime | None) -> str:
-    return f"since {day_or_undated(when)}" if when else "without a date"
+def _log_with_sessions(resolved: Resolved, rows: pl.DataFrame) -> pl.DataFrame:
+    """Give the log of what closed some facts, with the ``session_id`` in which that was said."""
+    said_in = resolved.facts.select("session_id", new="fact_id")
+    old = rows.select(old="fact_id")
+    closings = resolved.log.join(old, on="old", how="semi", maintain_order="left")
+    return closings.join(said_in, on="new", how="left", maintain_order="left")
+
+
+def _dates(row: dict[str, Any]) -> str:
+    """Say since when a fact holds, when it happened or for when it is planned; and when it was heard last."""
+    date = _day_of(row)
+    if row["kind"] == "plan":
+        text = f"planned for {row['since']}" if row["since"] else f"planned, said {date}"
+    elif row["kind"] == "event":
+        text = f"happened {row['since']}" if row["since"] else f"happened, said {date}"
+    elif date == day_or_undated(None):
+        text = "without a date"
+    else:
+        text = f"since {date}"
+    if row["kind"] == "rule":
+        text = f"rule {text}"
+    if row["until"]:
+        text += f" until {row['until']}"
+    if row["n_reinforced"]:
+        text += f", last said {day_or_undated(row['last_access'])}"
+    return text
+
+
+def _day_of(row: dict[str, Any]) -> str:
+    """Give the date of a fact as precisely as it was said, else the day of its statement."""
+    since: str | None = row["since"]
+    return since or day_or_undated(row["valid_from"])
+
+
+def _marks(row: dict[str, Any]) -> str:
+    """Give in brackets what a reader has to know of a fact beside its sentence."""
+    marks = []
+    status: str = row["status"]
+    if status == "due":
+        marks.append(f"due {_day_of(row)}")
+    elif status != "active" and row["valid_to"]:
+        marks.append(f"{status} until {day_or_undated(row['valid_to'])}")
+    elif status != "active":
+        marks.append(status)
+    if not row["holds"]:
+        marks.append("said not to be so")
+    if row["source"] == "reported":
+        marks.append("words of others")
+    return f"  [{', '.join(marks)}]" if marks else ""
 
 
 @register_command(GROUP, "recall 'where does Owen work?' --scope owen")
@@ -228,15 +261,11 @@ def recall(
         echo(f"the question names: {escape_line(names)}")
     elif ranking.height and not ranking["graph"].max():
         echo("the question names nothing that the graph knows, so it says nothing")
-    for row in ranking.join(
-        known, on="fact_id", how="left", suffix="_", maintain_order="left"
-    ).iter_rows(named=True):
-        parts = f"vector {row['vector']:.2f}  graph {row['graph']:.2f}  confidence {row['confidence']:.2f}"
-        state = "" if row["status"] == "active" else f"  [{row['status']}]"
-        _print_fact(
-            f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day_or_undated(row['valid_from'])}{state}",
-            row,
-        )
+    found = ranking.join(known, on="fact_id", how="left", suffix="_", maintain_order="left")
+    for row in found.iter_rows(named=True):
+        parts = [f"{name} {row[name]:.2f}" for name in ("vector", "graph", "confidence")]
+        head = [f"{row['rank']:>3}", f"{row['score']:.3f}", *parts, _day_of(row)]
+        _print_fact("  ".join(head) + _marks(row), row)
     if sessions and summaries.height:
         cosines = pl.Series(similarities(asked["text"], summaries["summary"], place.encoder)[0])
         ranked = summaries.with_columns(score=cosines).sort(
@@ -454,18 +483,27 @@ def _write_undo(
 
 
 def _print_fact(head: str, row: dict[str, Any]) -> None:
-    echo(head + (f"  heard {row['n_reinforced'] + 1} times" if row["n_reinforced"] else ""))
-    print_wrapped(row["text"])
-    echo(
-        f"      {escape_line(row['fact_id'])}: {escape_line(', '.join(row['evidence']) or 'no evidence')}"
-    )
+    n_heard = row["n_reinforced"] + 1
+    echo(f"{head}  heard {n_heard} times" if n_heard > 1 else head)
+    print_wrapped(row["sentence"])
+    about, slot, value = row["about"], row["slot"], row["value"]
+    if row["sentence"] != f"{about} {slot} {value}":
+        print_wrapped(f"{about}, {slot}: {value}")
+    evidence = ", ".join(row["evidence"]) or "no evidence"
+    echo(f"      {escape_line(row['fact_id'])}: {escape_line(evidence)}")
 
 
-def _print_log(rows: pl.DataFrame, total: int, place: OpenMemory, texts: dict[str, str]) -> None:
+def _print_log(rows: pl.DataFrame, total: int, place: OpenMemory, resolved: Resolved) -> None:
+    """Print the rows of a log, of so many in total, and what of it was undone."""
+    from memlab.knowledge.fact_search import fact_sentences
+
+    sentences = fact_sentences(resolved.facts)
+    texts = dict(zip(resolved.facts["fact_id"], sentences, strict=True))
     for row in rows.iter_rows(named=True):
-        echo(
-            f"{day_or_undated(row['at'])}  {row['rule']}, said by {escape_line(row['by'] or 'nobody named')}"
-        )
+        said_by = escape_line(row["by"] or "nobody named")
+        echo(f"{day_or_undated(row['at'])}  {row['rule']}, said by {said_by}")
+        values = f"{row['old_value']} → {row['new_value']}"
+        print_wrapped(f"{row['about']}, {row['slot']}: {values}")
         for which in ("old", "new"):
             print_wrapped(f"{which}: {texts[row[which]]}  ({row[which]})", indent=11)
         echo(f"      evidence: {escape_line(', '.join(row['evidence']) or 'none')}")

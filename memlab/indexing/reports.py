@@ -17,6 +17,8 @@ from memlab.terminal import count_noun, shorten_line
 
 NO_FACTS = "no facts: "
 """How the reason of a session begins whose facts a model was asked for in vain."""
+HELD = ("active", "due")
+"""How facts that hold stand: a plan whose day has come holds until somebody says what became of it."""
 _FACT_DIGEST = re.compile(r".*/(f[0-9a-f]{12})")
 _MAX_LISTED = 8
 
@@ -86,9 +88,8 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
     ]
     known = resolved_facts(store, dataset).facts
     facts = known.filter(~pl.col("status").is_in(["repeat", "closing"]))
-    holds.append(
-        f"{count_noun(facts.height, 'facts')}, of which {facts.filter(status='active').height:,} hold"
-    )
+    n_held = facts.filter(pl.col("status").is_in(HELD)).height
+    holds.append(f"{count_noun(facts.height, 'facts')}, of which {n_held:,} hold")
     still_open = _open_note(store, dataset) if events.is_empty() else ""
     lines = [
         f"{dataset}: {', '.join(counted) or 'nothing was due'}{still_open}; the index holds {', '.join(holds)}"
@@ -103,6 +104,9 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
             f"  … and {failed.height - _MAX_LISTED:,} more; all of them: store.knowledge.events"
         )
     lines += _unanswered_lines(events)
+    awaiting = earlier_facts_note(store, dataset)
+    if awaiting:
+        lines.append(f"  {awaiting}")
     gone = [
         noted
         for noted, pair in map_undos_to_current_facts(store, dataset, known).items()
@@ -144,24 +148,45 @@ def _first_reason(reasons: pl.Series) -> str:
     return f" ({shorten_line(errors[0])})"
 
 
+def earlier_facts_note(
+    store: MemoryStore, dataset: str, *, scopes: Sequence[str] | None = None
+) -> str:
+    """Say how many facts are there only in an earlier layout, which nothing reads; empty for none."""
+    n_earlier = store.knowledge.count_earlier_facts(dataset, scopes=scopes)
+    if not n_earlier:
+        return ""
+    return f"{count_noun(n_earlier, 'facts')} of an earlier layout await memlab index"
+
+
 def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
     """Say why a scope has nothing to list: it is not indexed, its sessions failed, or nothing was found."""
     states = store.knowledge.states(dataset).filter(scope=scope)
     if states.is_empty():
         return f"is not indexed{_open_note(store, dataset, scope) or '; memlab index does that'}"
-    reasons = states["reason"].drop_nulls().str.strip_prefix(NO_FACTS)
-    first = reasons.unique(maintain_order=True).head(3).to_list()
-    why = f" ({'; '.join(map(shorten_line, first))})" if first else ""
+    why = _reasons_in_brackets(states["reason"])
     if (states["status"] == "failed").all():
         return f"has no session that was indexed{why}"
+    awaiting = earlier_facts_note(store, dataset, scopes=[scope])
+    if awaiting:
+        why += f"; {awaiting}"
     n_unread = states.filter(service="extractive").height
     if n_unread == states.height:
         return (
             f"is indexed without a model{why}, and only a model finds facts, entities and decisions; "
             "memlab index --service NAME asks one"
         )
-    unread = f"; no model read {n_unread:,} of its {states.height:,} sessions" if n_unread else ""
+    unread = ""
+    if n_unread:
+        unread = f"; no model read {n_unread:,} of its {states.height:,} sessions"
     return f"is indexed, and nothing was found{why}{unread}"
+
+
+def _reasons_in_brackets(reasons: pl.Series) -> str:
+    """Give the first reasons, each once; empty where there is none."""
+    named = reasons.drop_nulls().str.strip_prefix(NO_FACTS).unique(maintain_order=True)
+    if named.is_empty():
+        return ""
+    return f" ({'; '.join(map(shorten_line, named.head(3)))})"
 
 
 def _open_note(store: MemoryStore, dataset: str, *scopes: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,7 +17,7 @@ from memlab.config import IndexSettings
 from memlab.distributed import parallel_map
 from memlab.embed import Encoder
 from memlab.errors import ModelError
-from memlab.indexing.reports import NO_FACTS, cache_vectors, map_undos_to_current_facts
+from memlab.indexing.reports import NO_FACTS, cache_vectors
 from memlab.knowledge import extraction
 from memlab.llm import RECORDED, Service, configured_service, recording
 from memlab.llm.spending import is_estimating
@@ -28,14 +27,11 @@ from memlab.store import MemoryStore
 from memlab.store.schemas import text_hashes
 from memlab.summaries import summarize_sessions
 from memlab.summaries.summary_prompts import SESSION
-from memlab.terminal import count_noun
-
-_log = logging.getLogger("memlab")
 
 EXTRACTIVE = "extractive"
 EARLIER_TURNS, EARLIER_CHARS = 8, 300
 """Turns before a session that a model reads for context, and characters of each."""
-CODE_VERSION = 10  # raised with a change of code that gives other rows for the same turns
+CODE_VERSION = 11  # raised with a change of code that gives other rows for the same turns
 _NO_ROWS = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
 IndexRows = dict[str, pl.DataFrame]
 """The result of a batch: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
@@ -117,7 +113,6 @@ def index(
         service = configured_service(service)
     if not is_estimating():
         store.knowledge.sweep(dataset)
-        _remove_pattern_facts(store, dataset)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
     present = now or datetime.now(UTC)
     present = present.replace(tzinfo=present.tzinfo or UTC).astimezone(UTC)
@@ -145,17 +140,6 @@ def index(
     if encoder is not None and due.height and not is_estimating():
         cache_vectors(store, dataset, encoder, progress=progress)
     return pl.concat(events)
-
-
-def _remove_pattern_facts(store: MemoryStore, dataset: str) -> None:
-    """Remove what patterns read before memlab left facts to models, and say so."""
-    n_removed = store.knowledge.remove_pattern_facts(dataset)
-    if n_removed:
-        _log.warning(
-            "%s: removed %s that patterns had read; only a model reads facts: --service NAME asks one",
-            dataset,
-            count_noun(n_removed, "facts"),
-        )
 
 
 def _recipe_version(settings: IndexSettings, service: str | Service | None) -> str:
@@ -199,12 +183,11 @@ def _read_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame) -> Batch:
     turns = store.turns(job.dataset, scopes=scopes)
     before: dict[str, Any] = {}
     if job.service and job.settings.facts:
-        known = store.knowledge.rows("facts", job.dataset, scopes=scopes)
-        pairs = map_undos_to_current_facts(store, job.dataset, known).values()
+        sessions = store.sessions(job.dataset, scopes=scopes, columns=["session_id"])
         before = {
-            "known": known,
-            "undone": list(pairs),
+            "known": store.knowledge.rows("facts", job.dataset, scopes=scopes),
             "earlier": _earlier_turns(turns, due["session_id"].to_list()),
+            "order": sessions["session_id"].to_list(),
         }
     return Batch(due, turns.join(due, on="session_id", how="semi", maintain_order="left"), before)
 
@@ -240,12 +223,7 @@ def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
         if due.height > 1:
-            turns = [
-                batch.turns.join(one, on="session_id", how="semi") for one in due.iter_slices(1)
-            ]
-            parts = zip(due.iter_slices(1), turns, strict=True)
-            each = [_index_batch(batch._replace(due=one, turns=its), job) for one, its in parts]
-            return {name: pl.concat(one[name] for one in each) for name in each[0]}
+            return _index_one_by_one(batch, job)
         # Not the text of the error's cause, which may hold the conversation.
         reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
         failed = due.select(
@@ -254,6 +232,20 @@ def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
         rows = _NO_ROWS | {"outcomes": failed}
     seconds = (time.perf_counter() - begun) / due.height
     return rows | {"outcomes": rows["outcomes"].with_columns(seconds=pl.lit(seconds))}
+
+
+def _index_one_by_one(batch: Batch, job: IndexJob) -> IndexRows:
+    """Index each session of a batch alone; each knows the facts of those before it."""
+    each: list[IndexRows] = []
+    before = batch.before
+    for due in batch.due.iter_slices(1):
+        turns = batch.turns.join(due, on="session_id", how="semi", maintain_order="left")
+        made = _index_batch(batch._replace(due=due, turns=turns, before=before), job)
+        each.append(made)
+        if "known" in before:
+            others = before["known"].join(due, on="session_id", how="anti", maintain_order="left")
+            before = before | {"known": pl.concat([others, made["facts"]])}
+    return {name: pl.concat(rows[name] for rows in each) for name in each[0]}
 
 
 def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:

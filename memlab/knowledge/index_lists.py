@@ -39,18 +39,7 @@ def list_records(
     :returns: ``at``, ``session_id``, ``type``, ``text`` and ``evidence`` (ids of turns).
     """
     if kind == "timeline" and resolved is not None:
-        facts = resolved.facts.with_columns(text=fact_sentences(resolved.facts)).filter(
-            pl.col("status") != "repeat"
-        )
-        states = resolved.facts.select(
-            "session_id", new="fact_id", after=fact_sentences(resolved.facts)
-        )
-        before = states.select(old="new", before="after")
-        log = resolved.log.join(states, on="new", how="left", maintain_order="left")
-        log = log.join(before, on="old", how="left", maintain_order="left")
-        log = log.with_columns(text=pl.format("{} → {} ({})", "before", "after", "rule"))
-        other = [_listing_rows(facts, "fact", "said_at"), _listing_rows(log, "supersession")]
-        rows = pl.concat([_summary_rows("summaries", summaries), *other])
+        rows = pl.concat([_summary_rows("summaries", summaries), *_fact_parts(resolved)])
     elif kind in NODE_KINDS and nodes is not None:
         own = nodes.filter(kind=NODE_KINDS[kind]).with_columns(session_id=pl.lit(None, pl.String))
         rows = _summary_rows(kind, own)
@@ -62,6 +51,17 @@ def list_records(
     else:
         rows = _summary_rows(kind, summaries)
     return rows.sort("at", descending=True, nulls_last=True, maintain_order=True)
+
+
+def _fact_parts(resolved: Resolved) -> list[pl.DataFrame]:
+    """List the facts, each where it was stated first, and what superseded what."""
+    facts = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
+    facts = facts.filter(pl.col("status") != "repeat")
+    said_in = resolved.facts.select("session_id", new="fact_id")
+    log = resolved.log.join(said_in, on="new", how="left", maintain_order="left")
+    parts = ("about", "slot", "old_value", "new_value", "rule")
+    log = log.with_columns(text=pl.format("{}, {}: {} → {} ({})", *parts))
+    return [_listing_rows(facts, "fact", "said_at"), _listing_rows(log, "supersession")]
 
 
 def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:

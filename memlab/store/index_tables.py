@@ -118,8 +118,8 @@ class Knowledge(TableGroup):
     def count_earlier_facts(self, dataset: str, *, scopes: Sequence[str] | None = None) -> int:
         """Count the facts of an earlier layout, which nothing reads: their sessions are due again."""
         states = self._read("index_states", dataset, scopes)
-        where = {"dataset": dataset, "scope": scopes}
-        rows = self.database.read(EARLIER_FACTS, ["session_id", "generation"], **where)
+        columns = ["session_id", "generation"]
+        rows = self.database.read(EARLIER_FACTS, columns, dataset=dataset, scope=scopes)
         return rows.join(states, on=["session_id", "generation"], how="semi").height
 
     def states(self, dataset: str) -> pl.DataFrame:
