@@ -1,371 +1,408 @@
-"""The timeline of a subject: its statements in order, and the intervals in which their values hold."""
+"""The timeline of connected statements: the rules by which one closes, repeats or corrects another.
+
+The rules follow ids, keys and dates alone; no text is parsed.
+"""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
-import polars as pl
-
-from memlab.embed import Encoder
-from memlab.knowledge import normal_form
-from memlab.knowledge.normal_form import IS, NOT, PLAN, Value, normal_relation, normal_value
-from memlab.text.words import PREPOSITIONS, wordset
-
-_SINGLE_VALUED = {
-    "home": ("lives in",), "company": ("lives with",), "school": ("studies at",), "pay": ("earns",),
-    "job": ("works at", "starts at", "works for"), "role": ("works as",), "boss": ("reports to",),
-    "subject": ("studies",), "partner": ("is dating", "is engaged to", "is married to", "broke up with"),
-    "age": ("is years old",), "birth": ("was born on",), "name": ("is named",),
-    "key": ("API key",), "email": ("email address",), "phone": ("phone number",),
-}  # fmt: skip
-_PARALLEL_GROUPS = ("job", "role", "school", "subject")
-"""Groups of which several values that one session states hold together: two jobs are common, two homes are not."""
-EXCLUSIVE_GROUPS = {
-    normal_relation(phrase): group
-    for group, phrases in _SINGLE_VALUED.items()
-    for phrase in phrases
-}
-"""Normal form of a relation → its group; a subject has one value of a group at a time."""
-_MULTI_VALUED = normal_form.stem_words(sorted(wordset(
-    """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend colleague
-    coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student stepson stepdaughter
-    dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird pet"""
-)))  # fmt: skip
-"""Things that one may have several of, so that another value does not replace the first."""
-_COUNTED_RELATIONS = {normal_relation(phrase) for phrase in ("has", "teaches", "takes")}
-_SCHEDULED_RELATIONS = {
-    normal_relation(f"{verb} {at}".strip())
-    for verb in ("is", "starts", "meets", "opens")
-    for at in ("on", "at")
-}
-_NUMBER = re.compile(r"\d+\b")
-_WEEKDAY_OR_HOUR = re.compile(
-    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I
+from memlab.knowledge.intervals import (
+    AFFIRMED,
+    CAME_ABOUT,
+    CANCELLED,
+    CORRECTED,
+    ENDED,
+    REPLACED,
+    Closing,
+    Interval,
 )
-_PLAN_LIFETIME = timedelta(days=120)
-_BREAKUP, _OPPOSITE_GROUP = (
-    normal_relation("broke up with"),
-    {"company": "partner", "partner": "company"},
-)
-ENDED, REPLACED, AFFIRMED = "said to be over", "another value", "said to be so"
-CARRIED_OUT, CORRECTED = "carried out", "corrected"
-"""Rules by which a statement closes the interval of an earlier one."""
+from memlab.knowledge.statements import Meaning, Statement
 
-Meaning = tuple[str, str, str, str, bool, str]
-"""Scope, subject, relation, mode, whether it is an ending, and key of the value of a statement."""
+_RULES = {
+    "came_about": CAME_ABOUT,
+    "replaces": REPLACED,
+    "ends": ENDED,
+    "cancelled": CANCELLED,
+}
+"""Effects that close an interval, with their rules; of several on one interval the first counts."""
+_LASTING = ("state", "rule")
+
+Undone = Collection[tuple[Meaning, Meaning]]
+Effect = tuple[str, str, str]
+"""A fact id, what the fact does, and to what."""
 
 
-@dataclass(frozen=True, eq=False)
-class Statement:
-    """A fact with its parts in normal form.
+@dataclass
+class Outcome:
+    """What statements come to.
 
-    :param fact: its row.
-    :param subject: key of its subject; ``key``: of its value; ``corrected_key``: of the value that
-        it corrects. Equal keys mean the same.
-    :param group: the group of values that replace each other; ``single``: whether a subject has one
-        of them at a time.
+    :param intervals: all intervals, with those that were corrected.
+    :param idle: effects on what is unknown, was said later, or was over.
     """
 
-    fact: dict[str, Any]
-    relation: str
-    mode: str
-    is_ending: bool
-    is_possession: bool
-    value: Value
-    subject: str
-    key: str
-    corrected_key: str | None
-    group: str
-    single: bool
-
-    @property
-    def id(self) -> str:
-        return str(self.fact["fact_id"])
-
-    @property
-    def placed_at(self) -> datetime:
-        """Its place in time: when it was said, or of what nobody dated what stands before it."""
-        when: datetime = self.fact["placed_at"]
-        return when
-
-    @property
-    def said_at(self) -> datetime | None:
-        """When it was said; ``None`` where nothing says."""
-        when: datetime | None = self.fact["said_at"]
-        return when
-
-    @property
-    def meaning(self) -> Meaning:
-        """What it states, however it is worded and whenever it was said: an undo is about meanings."""
-        return self.fact["scope"], self.subject, self.relation, self.mode, self.is_ending, self.key
-
-    def is_nested_with(self, other: Statement) -> bool:
-        """Whether one of two values has all words of the other."""
-        one, two = self.value, other.value
-        return bool(self.key and other.key) and (one.is_part_of(two) or two.is_part_of(one))
-
-    def narrows(self, other: Statement) -> bool:
-        """Whether its value is another with a prepositional phrase behind it: "guitar in the Ravens".
-
-        What has a number ("118 for the ticket") names one thing, in however many words.
-        """
-        words, n = self.value.words, len(other.value.words)
-        begins_with_other = words[:n] == other.value.words and not self.value.exact
-        return begins_with_other and not PREPOSITIONS.isdisjoint(words[n : n + 1])
-
-    def is_compatible_with(self, old: Statement) -> bool:
-        """Whether two values of one group hold together: equal, one more precise, or of different things."""
-        if old.relation != self.relation:
-            return False
-        # "Her wrist is broken" says nothing against "her wrist is five weeks out of plaster".
-        different = self.is_possession and bool(old.value.exact) != bool(self.value.exact)
-        return different or old.key == self.key or old.is_nested_with(self)
-
-    @property
-    def said_in(self) -> set[str]:
-        """Where it was said: ids of its turns, and of a job or a school that of the session too."""
-        session = self.fact["session_id"] if self.group in _PARALLEL_GROUPS else None
-        return {*(self.fact["evidence"] or ()), *([session] if session else ())}
+    intervals: list[Interval] = field(default_factory=list)
+    idle: set[Effect] = field(default_factory=set)
 
 
-def read_statements(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[Statement]:
-    """Parse the facts, in the order in which they were said."""
-    arrived = pl.when(pl.col("said_at").is_not_null()).then("recorded_at")
-    rows = facts.sort("placed_at", "placed_by", arrived, maintain_order=True).to_dicts()
-    parsed = [
-        normal_form.parse_statement(row["subject"], row["predicate"], row["object"]) for row in rows
-    ]
-    owners = [
-        (row["scope"], normal_value(parts.subject).key)
-        for row, parts in zip(rows, parsed, strict=True)
-    ]
-    pairs = zip(owners, parsed, strict=True)
-    texts = [(owner, text) for owner, parts in pairs for text in (parts.value, parts.corrects)]
-    keys: dict[Any, str] = normal_form.value_keys(
-        [(owner, text) for owner, text in texts if text is not None], encoder
-    )
-    for row, parts, owner in zip(rows, parsed, owners, strict=True):
-        value, key, corrected = (
-            normal_value(parts.value),
-            keys[owner, parts.value],
-            keys.get((owner, parts.corrects)),
-        )
-        relation = (parts.relation, parts.mode, parts.is_ending, parts.is_possession)
-        yield Statement(
-            row, *relation, value, owner[1], key, corrected, *_value_group(parts, value)
-        )
+def resolve_statements(statements: list[Statement], undone: Undone) -> Outcome:
+    """Give the intervals of the statements of one scope, which are in the order in which they were said.
 
-
-def _value_group(parts: normal_form.Statement, value: Value) -> tuple[str, bool]:
-    """Give the group of a statement's value, and whether a subject has one value of it at a time."""
-    if parts.is_possession:
-        return parts.relation, parts.relation.rpartition(" ")[2] not in _MULTI_VALUED
-    if parts.relation in _SCHEDULED_RELATIONS and _WEEKDAY_OR_HOUR.search(parts.value):
-        return "when", True
-    if parts.relation in EXCLUSIVE_GROUPS:
-        return EXCLUSIVE_GROUPS[parts.relation], True
-    one_number = parts.relation in _COUNTED_RELATIONS and len(value.exact) == 1 and value.words
-    if one_number and _NUMBER.match(normal_form.numbers_as_digits(parts.value)):
-        # "Seven years", not "year 7".
-        return f"number of {value.words[-1]}", True
-    return parts.relation, False
-
-
-@dataclass(eq=False)
-class Interval:
-    """The time in which a value holds: its statements, and the statement, time and rule that end it."""
-
-    first: Statement
-    since: datetime
-    closed: tuple[Statement, datetime, str] | None = None
-    statements: list[Statement] = field(default_factory=list)
-    said_in: set[str] = field(default_factory=set)
-
-    def fact_states(self, present: datetime) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """Give the state of each statement by its id; columns as in ``supersession._STATE_SCHEMA``."""
-        closer, at, rule = self.closed or (None, None, "")
-        by = closer and closer.id
-        if rule == CORRECTED:
-            yield from (
-                (s.id, ("corrected", True, by, None, s.said_at, s.said_at, 0, s.said_at))
-                for s in self.statements
-            )
-            return
-        said: dict[str, datetime | None] = {}
-        for each in self.statements:
-            said.setdefault(next(iter(each.fact["evidence"] or ()), each.id), each.said_at)
-        dated = [when for when in said.values() if when is not None]
-        last = max(dated, default=None)
-        status = "active" if by is None else "ended" if rule == ENDED else "superseded"
-        if last and by is None and self.first.mode == PLAN and last + _PLAN_LIFETIME <= present:
-            status, at = "expired", last + _PLAN_LIFETIME
-        since: datetime | None = self.since
-        if self.first.said_at is None:
-            since = at = None
-        for each in self.statements[1:]:
-            yield each.id, ("repeat", by is not None, by, self.first.id, since, at, 0, last)
-        yield (
-            self.first.id,
-            (status, status != "active", by, None, since, at, len(said) - 1, last),
-        )
-
-    def log_row(self) -> dict[str, Any]:
-        """Give the row of the log for what closed it."""
-        assert self.closed
-        closer, placed, rule = self.closed
-        old, new = self.first.fact, closer.fact
-        at = placed if closer.said_at else None
-        reached = [fact["recorded_at"] for fact in (old, new) if fact["recorded_at"]]
-        both_dated = self.first.said_at and closer.said_at
-        late = ""
-        if both_dated and old["recorded_at"] > new["recorded_at"]:
-            late = " (the old arrived late)"
-        return {
-            **{name: new[name] for name in ("scope", "subject", "predicate", "evidence")},
-            "old": self.first.id, "new": closer.id, "old_object": old["object"], "new_object": new["object"], "at": at,
-            "recorded_at": max(reached, default=None), "rule": f"{rule}{late}",
-            "by": new["speaker"] or new["source"],
-        }  # fmt: skip
-
-
-def resolve_subject(
-    statements: list[Statement], undone: Collection[tuple[Meaning, Meaning]]
-) -> list[Interval]:
-    """Give the intervals of a subject's values, with those that were corrected.
-
-    A correction takes the place of the value that was wrong, and the statements are read again
-    without that value.
+    :param undone: pairs of meanings: the second does not close the first.
     """
-    stream = [(statement, statement.placed_at, True) for statement in statements]
-    corrected: list[Interval] = []
+    outcome = Outcome()
+    for group in _connected_groups(statements):
+        resolved = _resolve_group(group, undone)
+        outcome.intervals += resolved.intervals
+        outcome.idle |= resolved.idle
+    return outcome
+
+
+def _connected_groups(statements: list[Statement]) -> Iterable[list[Statement]]:
+    """Split statements so that no rule reaches from one group into another.
+
+    Statements of one slot of a subject are connected, and each with those that its effects name.
+    """
+    parents: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def find(node: tuple[str, ...]) -> tuple[str, ...]:
+        while parents.setdefault(node, node) != node:
+            parents[node] = parents[parents[node]]
+            node = parents[node]
+        return node
+
+    for each in statements:
+        slot = find(each.meaning.parts[:3])
+        parents[find((each.id,))] = slot
+        parents[find((each.meaning_id,))] = slot
+        for _, affected in each.effects:
+            parents[find((affected,))] = find(slot)
+    groups: dict[tuple[str, ...], list[Statement]] = {}
+    for each in statements:
+        groups.setdefault(find((each.id,)), []).append(each)
+    return groups.values()
+
+
+def _resolve_group(statements: list[Statement], undone: Undone) -> Outcome:
+    """Read connected statements, again after each correction and each closing that is taken back.
+
+    A correction takes the place of what was wrong, and the statements are read without that. Each
+    reading but the last settles a correction or voids a statement for good, so that there is an end.
+    """
+    reading = _Reading(list(statements), undone)
     while True:
-        timeline = _Timeline(undone)
-        for statement, since, may_correct in stream:
-            if wrong := timeline.find_corrected(statement) if may_correct else None:
-                break
-            timeline.add(statement, since)
-        else:
-            return corrected + timeline.intervals
-        wrong.closed = (statement, wrong.first.placed_at, CORRECTED)
-        corrected.append(wrong)
-        dropped, correction = [*wrong.statements[1:], statement], (statement, wrong.since, False)
-        stream = [
-            correction if old[0] is wrong.first else old for old in stream if old[0] not in dropped
-        ]
+        timeline = _Timeline(reading)
+        if timeline.read():
+            return Outcome(reading.wrong + timeline.intervals, reading.idle | timeline.idle)
+
+
+@dataclass
+class _Reading:
+    """What one reading of statements hands on to the next.
+
+    :param stream: the statements in order. A correction that took the place of what was wrong stands
+        there without its effects, and in its own place, where its other effects count.
+    :param settled: ids of the statements of which the corrections are done.
+    :param voided: ids of the statements that close nothing lasting: they never came into force.
+    :param wrong: the intervals that were corrected.
+    """
+
+    stream: list[Statement]
+    undone: Undone
+    settled: set[str] = field(default_factory=set)
+    voided: set[str] = field(default_factory=set)
+    wrong: list[Interval] = field(default_factory=list)
+    idle: set[Effect] = field(default_factory=set)
+
+    def correct(self, statement: Statement, wrong: list[Interval]) -> None:
+        """Take out what a statement says never held, and put the statement in its place.
+
+        An event has no value to put there: it stays where it is.
+        """
+        self.settled.add(statement.id)
+        dropped: set[str] = set()
+        for interval in wrong:
+            at, is_dated = interval.begins, interval.is_dated
+            interval.closed = Closing(statement, at, is_dated, CORRECTED, None)
+            dropped.update(each.id for each in interval.statements)
+        self.wrong += wrong
+        kept: list[Statement] = []
+        is_placed = statement.kind == "event"
+        for each in self.stream:
+            if each.id not in dropped:
+                kept.append(each)
+            elif not is_placed:
+                is_placed = True
+                kept.append(_in_place_of(each, statement, wrong))
+        self.stream = kept
+
+    def is_undone(self, old: Interval, new: Statement) -> bool:
+        """Whether the user took back that one meaning closes the other."""
+        if not self.undone:
+            return False
+        return any((meaning, new.meaning) in self.undone for meaning in old.meanings)
+
+
+def _in_place_of(old: Statement, statement: Statement, wrong: list[Interval]) -> Statement:
+    """Give a correction in the place of a wrong statement: it holds from when that began, unless it says."""
+    held = next(interval for interval in wrong if interval.first.id == old.id)
+    moved = replace(statement, placed_at=old.placed_at, effects=())
+    is_said = statement.since is not None and statement.kind != "plan"
+    if is_said or not held.is_dated:
+        return moved
+    return replace(moved, begins=held.begins, is_dated=True)
 
 
 class _Timeline:
-    """The intervals of a subject's values while its statements are read in order."""
+    """The intervals while statements are read in order."""
 
-    def __init__(self, undone: Collection[tuple[Meaning, Meaning]]) -> None:
-        self.undone = undone
+    def __init__(self, reading: _Reading) -> None:
+        self.reading = reading
         self.intervals: list[Interval] = []
-        self.by_relation: defaultdict[str, list[Interval]] = defaultdict(list)
-        self.by_group: defaultdict[str, list[Interval]] = defaultdict(list)
+        self.idle: set[Effect] = set()
+        self.is_stopped = False
+        self.holder: dict[str, Interval] = {}
+        self.meanings: dict[str, Meaning] = {}
+        self.latest: dict[str, Interval] = {}
+        self.by_meaning_id: defaultdict[str, list[Interval]] = defaultdict(list)
+        self.by_meaning: defaultdict[Meaning, list[Interval]] = defaultdict(list)
+        self.by_slot: defaultdict[tuple[str, ...], list[Interval]] = defaultdict(list)
 
-    def add(self, statement: Statement, since: datetime) -> None:
-        """Add the next statement: close what it ends or replaces, then begin or prolong the interval of its value."""
-        ending, mode = statement.is_ending, statement.mode
-        current = [
-            i for i in _open_intervals(self.by_relation[statement.relation]) if i.first.mode == mode
-        ]
-        interval = next((old for old in current if old.first.key == statement.key), None)
-        said_in = statement.said_in.union(interval.said_in if interval else ())
-        for rule, old in (
-            self._find_ended(statement, current)
-            if ending
-            else self._find_closed(statement, said_in)
-        ):
-            if (ending or old is not interval) and (
-                old.first.meaning,
-                statement.meaning,
-            ) not in self.undone:
-                old.closed = (statement, since, rule)
-        if ending:
+    def read(self) -> bool:
+        """Read the statements; whether that is all, and they need not be read again."""
+        for statement in self.reading.stream:
+            wrong = self._find_wrong(statement)
+            if wrong:
+                self.reading.correct(statement, wrong)
+                return False
+            self._add(statement)
+            if self.is_stopped:
+                return False
+        return True
+
+    def _find_wrong(self, statement: Statement) -> list[Interval]:
+        """Find what a statement says never held, also where it is over."""
+        wrong: list[Interval] = []
+        if statement.id in self.reading.settled:
+            return wrong
+        for effect, affected in statement.effects:
+            if effect != "was_wrong":
+                continue
+            old = self._find_open(affected, statement, None) or self._find_latest(affected)
+            if old is None:
+                self.reading.idle.add((statement.id, effect, affected))
+            elif old not in wrong and not self.reading.is_undone(old, statement):
+                wrong.append(old)
+        return wrong
+
+    def _add(self, statement: Statement) -> None:
+        """Add the next statement: to the interval that it repeats or to one of its own; then close others."""
+        own = self.holder.get(statement.id)
+        if own is None:
+            own = self._find_repeated(statement)
+            if own is None:
+                own = Interval.of(statement)
+                self.intervals.append(own)
+            else:
+                own.add(statement)
+                self._move_endings(statement, own)
+            self._register(statement, own)
+            is_new = own.first is statement
+        else:
+            # A correction, which stands in the place of what was wrong too.
+            is_new = False
+        affected = self._apply_effects(statement, own)
+        if is_new:
+            self._close_twin(statement, own, affected)
+            self._close_other_values(statement, own, affected)
+
+    def _register(self, statement: Statement, own: Interval) -> None:
+        self.holder[statement.id] = own
+        self.meanings[statement.id] = statement.meaning
+        self.latest[statement.meaning_id] = own
+        listed = [self.by_meaning_id[statement.meaning_id], self.by_meaning[statement.meaning]]
+        if own.holds:
+            listed.append(self.by_slot[_slot_of(statement)])
+        for intervals in listed:
+            if own not in intervals[-1:]:
+                intervals.append(own)
+
+    def _find_repeated(self, statement: Statement) -> Interval | None:
+        """Find the open interval that a statement repeats: named by an effect, or of equal meaning."""
+        for effect, affected in statement.effects:
+            if effect != "repeats":
+                continue
+            named = self._find_open(affected, statement, None)
+            if named is None:
+                self.idle.add((statement.id, effect, affected))
+            elif (named.kind, named.holds) == (statement.kind, statement.meaning.holds):
+                return named
+        for interval in _open(self.by_meaning[statement.meaning], statement.placed_at):
+            if interval.is_repeated_by(statement):
+                return interval
+        return None
+
+    def _find_open(
+        self, affected: str, statement: Statement, own: Interval | None
+    ) -> Interval | None:
+        """Find the open interval that an effect names, by the id of a fact or of what it states.
+
+        Where the interval of the fact is over, another one of its meaning that is open counts.
+        """
+        holder = self.holder.get(affected)
+        if holder is None:
+            intervals = self.by_meaning_id[affected]
+        elif holder.is_open(statement.placed_at):
+            return holder
+        else:
+            intervals = self.by_meaning[self.meanings[affected]]
+        for interval in _open(intervals, statement.placed_at):
+            if interval is not own:
+                return interval
+        return None
+
+    def _find_latest(self, affected: str) -> Interval | None:
+        return self.holder.get(affected) or self.latest.get(affected)
+
+    def _apply_effects(self, statement: Statement, own: Interval) -> list[Interval]:
+        """Close what a statement closes by its effects; give the intervals that they are about."""
+        affected_intervals: list[Interval] = []
+        for effect, rule in _RULES.items():
+            for name, affected in statement.effects:
+                if name != effect or ("was_wrong", affected) in statement.effects:
+                    continue
+                old = self._find_open(affected, statement, own)
+                if old is None:
+                    if not _holds_named(affected_intervals, affected):
+                        self.idle.add((statement.id, effect, affected))
+                    continue
+                if old is own or old in affected_intervals:
+                    continue
+                at = _end_by(effect, old, statement)
+                if at is not None:
+                    affected_intervals.append(old)
+                    self._close(old, statement, at, rule, own)
+        return affected_intervals
+
+    def _move_endings(self, statement: Statement, own: Interval) -> None:
+        """Let what a plan is to end go on until another day, where the plan is repeated with one."""
+        if statement.kind != "plan" or statement.since is None:
             return
-        if interval is None:
-            interval = Interval(statement, since)
-            self.intervals.append(interval)
-            self.by_relation[statement.relation].append(interval)
-            self.by_group[statement.group].append(interval)
-        interval.statements.append(statement)
-        interval.said_in |= said_in
+        for old in list(own.made):
+            closed = old.closed
+            if old.kind not in _LASTING or closed is None or closed.within is not own:
+                continue
+            if closed.at > statement.placed_at:
+                self._close(old, statement, statement.since.start, closed.rule, own)
 
-    def find_corrected(self, statement: Statement) -> Interval | None:
-        """Find the latest value that a statement corrects."""
-        if statement.corrected_key in (None, statement.key) or statement.is_ending:
+    def _close_twin(self, statement: Statement, own: Interval, done: list[Interval]) -> None:
+        """Close the denial of what is stated, or what is denied."""
+        if statement.kind == "event" or statement.is_past:
+            return
+        rule = AFFIRMED if statement.meaning.holds else ENDED
+        for old in _open(self.by_meaning[statement.meaning.opposite], statement.placed_at):
+            if old not in done:
+                self._close(old, statement, statement.begins, rule, own)
+
+    def _close_other_values(
+        self, statement: Statement, own: Interval, done: list[Interval]
+    ) -> None:
+        """Close the other values of a slot that has one at a time."""
+        if statement.kind == "event" or statement.is_past:
+            return
+        if statement.fact["values"] != "one" or not statement.meaning.holds:
+            return
+        for old in _open(self.by_slot[_slot_of(statement)], statement.placed_at):
+            if old is own or old in done:
+                continue
+            # "I live with Ann and Bo" may be two facts.
+            is_together = not old.said_in.isdisjoint(statement.evidence)
+            is_before = statement.until is not None and statement.until.end <= old.begins
+            if not is_together and not is_before:
+                self._close(old, statement, statement.begins, REPLACED, own)
+
+    def _close(
+        self, old: Interval, statement: Statement, at: datetime, rule: str, own: Interval
+    ) -> None:
+        """Close an interval, never before its beginning, unless it ends earlier anyway."""
+        if statement.id in self.reading.voided and old.kind in _LASTING:
+            return
+        if self.reading.is_undone(old, statement):
+            return
+        at = max(at, old.begins)
+        if old.ends is not None and old.ends <= at:
+            return
+        before = old.closed
+        if before is not None and before.at <= at and before.within is not own:
+            return
+        is_dated = statement.said_at is not None or statement.since is not None
+        old.closed = Closing(statement, at, is_dated, rule, own)
+        own.made.append(old)
+        if _takes_back(old):
+            self.reading.voided.update(each.id for each in old.statements)
+            self.is_stopped = True
+
+
+def _slot_of(statement: Statement) -> tuple[str, ...]:
+    return (*statement.meaning.parts[:3], statement.kind)
+
+
+def _open(intervals: list[Interval], at: datetime) -> list[Interval]:
+    """Give the intervals that are open at a time, the latest first, and forget the others.
+
+    Statements are read in the order of time, so that what is over stays over.
+    """
+    intervals[:] = [interval for interval in intervals if interval.is_open(at)]
+    return intervals[::-1]
+
+
+def _holds_named(intervals: list[Interval], affected: str) -> bool:
+    """Whether one of several intervals has a statement of an id, or of a meaning with that id."""
+    for interval in intervals:
+        for each in interval.statements:
+            if affected in (each.id, each.meaning_id):
+                return True
+    return False
+
+
+def _end_by(effect: str, old: Interval, new: Statement) -> datetime | None:
+    """Give when an interval ends by an effect; ``None`` where the effect does nothing to it."""
+    if effect == "came_about" and old.kind != "plan":
+        return None
+    if old.kind == "event":
+        # What happened, happened; what is to come may be called off.
+        is_ahead = old.begins > new.placed_at
+        if is_ahead and effect in ("replaces", "cancelled"):
+            return old.begins
+        return None
+    if new.kind == "plan" and old.kind in _LASTING:
+        # What is planned to end holds until the day of the plan, and on where it has none.
+        if new.since is None:
             return None
-        earlier = reversed(self.by_relation[statement.relation])
-        found = next((old for old in earlier if old.first.key == statement.corrected_key), None)
-        counts = (
-            found
-            and found.first.mode == IS
-            and (found.first.meaning, statement.meaning) not in self.undone
-        )
-        return found if counts else None
-
-    def _find_ended(
-        self, statement: Statement, current: list[Interval]
-    ) -> list[tuple[str, Interval]]:
-        """Find what an ending closes, with the rule: the value that it names, in other words or fewer."""
-        ended = [old for old in current if old.first.key == statement.key or not statement.key]
-        nested = [old for old in current if old.first.is_nested_with(statement)]
-        # Who no longer plays guitar in the Ravens may play it elsewhere; a job at Acme in Oslo is
-        # the job at Acme.
-        ended = ended or [
-            old for old in nested if statement.single or not statement.narrows(old.first)
-        ]
-        if ended and statement.group == "job" and statement.mode == IS:
-            # Who leaves a job leaves its boss, but not the new one of whom the same session tells.
-            bosses, session = _open_intervals(self.by_group["boss"]), statement.fact["session_id"]
-            ended += [
-                old for old in bosses if not session or old.first.fact["session_id"] != session
-            ]
-        return [(ENDED, old) for old in ended]
-
-    def _find_closed(
-        self, statement: Statement, said_in: set[str]
-    ) -> Iterator[tuple[str, Interval]]:
-        """Find what any other statement closes, with the rule; ``said_in``: where its value was said so far."""
-        mode = statement.mode
-        for old in _open_intervals(self.by_relation[statement.relation]):
-            same = old.first.key == statement.key
-            related = same or old.first.is_nested_with(statement)
-            # Who does not like red wine may like wine.
-            wider = same or (related and statement.value.is_part_of(old.first.value))
-            if mode == IS and old.first.mode == NOT and same:
-                yield AFFIRMED, old
-            elif mode == IS and old.first.mode == PLAN and related:
-                yield CARRIED_OUT, old
-            elif mode == NOT and old.first.mode != NOT and wider:
-                yield ENDED, old
-        if statement.single:
-            for old in _open_intervals(self.by_group[statement.group]):
-                # "I live with Ann and Bo" may be two facts, and naming one of them again leaves the
-                # other.
-                together = old.first.relation == statement.relation and not said_in.isdisjoint(
-                    old.said_in
-                )
-                if (
-                    old.first.mode == mode != NOT
-                    and not together
-                    and not statement.is_compatible_with(old.first)
-                ):
-                    yield REPLACED, old
-            for old in _open_intervals(self.by_group[_OPPOSITE_GROUP.get(statement.group, "")]):
-                # Who lives with somebody again has not broken up with them, and the reverse.
-                if old.first.key == statement.key and _BREAKUP in (
-                    old.first.relation,
-                    statement.relation,
-                ):
-                    yield REPLACED, old
+        return new.since.start
+    if effect == "cancelled":
+        return min(new.begins, new.placed_at)
+    return new.begins
 
 
-def _open_intervals(intervals: list[Interval]) -> Iterator[Interval]:
-    """Give the intervals that nothing has closed, the latest first."""
-    return (interval for interval in reversed(intervals) if interval.closed is None)
+def _takes_back(old: Interval) -> bool:
+    """Whether a closing takes back what the interval had closed: it never came into force.
+
+    That is so of a plan that did not come about, and of a state that another one replaces before its
+    own beginning.
+    """
+    closing = old.closed
+    assert closing
+    if old.kind == "plan":
+        is_void = closing.rule != CAME_ABOUT
+    else:
+        is_void = closing.by.placed_at < old.begins and closing.at <= old.begins
+    if not is_void:
+        return False
+    for each in old.made:
+        if each.kind in _LASTING and each.closed is not None and each.closed.within is old:
+            return True
+    return False
