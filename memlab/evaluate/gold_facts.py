@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time
@@ -13,26 +12,26 @@ from typing import Any
 from memlab import datasets
 from memlab.datasets.source import Source
 from memlab.errors import DataError
+from memlab.evaluate.row_words import RowWords, contains_value, is_denial, polarity, read_row
 from memlab.records import Dataset, encode_id_part
-from memlab.text.lemmas import base_form, base_form_stems, normalize_negations, strip_contrast
-from memlab.text.tokens import normalize_characters, stem, words
-from memlab.text.words import FIRST_PERSON, HAVE, NEGATIONS, wordset
+from memlab.text.lemmas import base_form_stems
 
 SUFFIX = ".gold.jsonl"
 JOINT_LOG_FILE = "sample.jsonl"
 """The chats of a folder in one file, where annotations have no chat of their name beside them: ``data/sample``."""
-_IGNORED = frozenset(base_form_stems("new old current first own real actual name now"))
+_IGNORED = frozenset(
+    base_form_stems("new old current first own real actual name now of for at in on")
+)
 _NAMING = frozenset(base_form_stems("have be name named call called"))
-_CODE = re.compile(r"(?=(?:\D*\d){3})\S*\d\S*(?:\s+\S*\d\S*)*")
-_ACCEPTED = {"is": {"is"}, "not": {"not"}, "plan": {"plan", "is"}, "was": {"was", "not"}}
-_ENDING_WORDS = """stop quit leave cease end drop cancel abandon refuse avoid former ex off over resign break separate
-    divorce split lose sell"""
-_HOPE_WORDS = """plan want wish hope think consider intend dream try might maybe perhaps possibly probably if whether
-    suppose expect could may must shall should will would"""
-_PAST_WORDS = """was were had lived worked studied taught loved liked hated adored played drove owned stayed served ran
-    kept drank ate smoked knew sang wore led sat slept dated used formerly previously once"""
-_ENDING, _HOPE = (frozenset(stem(wordset(each))) for each in (_ENDING_WORDS, _HOPE_WORDS))
-_PAST = wordset(_PAST_WORDS)
+_ACCEPTED = {
+    "is": {"is", "event"},
+    "not": {"not", "was"},
+    "plan": {"plan", "is", "event"},
+    "was": {"was", "not", "event"},
+}
+"""The polarities of a fact (:func:`polarity`) that agree with each way in which an entry was stated."""
+WORDS_OF_OTHERS = frozenset({"quote", "rumour"})
+"""Traps into which a fact does not fall that is told as words of others."""
 
 
 @dataclass(frozen=True)
@@ -74,79 +73,127 @@ class Entry:
         return sorted({base_form_stems(name) for name in self.names}, key=len, reverse=True)
 
     def matches(self, fact: Mapping[str, Any]) -> bool:
-        """Say whether a fact says what the entry says: the same words, with the same polarity or modality.
+        """Say whether a fact says what the entry says: the same words, with the same polarity.
+
+        Where a wording of the value is itself a denial ("no bullet points"), a fact that denies
+        agrees with an entry that is so.
+
+        :param fact: a row of :class:`memlab.records.Fact`, at least ``about``, ``slot`` and
+            ``value``.
 
         >>> from memlab.evaluate.gold_facts import Entry
         >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", about=("boss", "report"))
-        >>> row = {"subject": "Noor", "predicate": "reports to", "object": "Henrik", "speaker": "Nora"}
-        >>> boss.matches(row), boss.matches(row | {"predicate": "no longer reports to"})
-        (True, False)
+        >>> row = {"about": "Noor", "slot": "boss", "value": "Henrik", "said_by": "Nora"}
+        >>> boss.matches(row), boss.matches(row | {"holds": False}), boss.matches(row | {"kind": "plan"})
+        (True, False, False)
         """
-        return self.matches_ignoring_polarity(fact) and self.polarity(fact) in _ACCEPTED[self.mode]
+        stated = self.stated_wordings(fact)
+        if not stated:
+            return False
+        way = polarity(fact)
+        if way in _ACCEPTED[self.mode]:
+            return True
+        denied = any(is_denial(value) for value in stated)
+        return denied and way == "not" and self.mode == "is"
 
     def matches_ignoring_polarity(self, fact: Mapping[str, Any]) -> bool:
-        """Say whether a fact speaks of the entry's subject, relation and value, whatever its polarity.
+        """Say whether a fact speaks of the entry's subject, relation and value, whatever its polarity."""
+        return bool(self.stated_wordings(fact))
 
-        The fact's subject, or what in it belongs to somebody ("Nora's flat's code"), must begin with a name of the
-        entry's subject, and what else it holds belong to the relation ("Nora's boss"); or hold nothing but the relation
-        ("gym code"); or hold the value, and the object the name ("Ingrid | is boss of | Nora"). A word of the relation
-        must occur, and all words of one wording of the value, in predicate and object, without what a value is
-        contrasted with. Words are compared by base form and stem, numbers by their value, codes and telephone numbers
-        without their signs.
+    def stated_wordings(self, fact: Mapping[str, Any]) -> list[str]:
+        """Give the wordings of the entry's value that a fact states of its subject and relation.
 
-        :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
+        - **Subject**: ``about``, or one of several that it lists, begins with a name of the
+          subject, and what else it holds belongs to the relation ("Nora's boss"), or ends in a word
+          of it ("Gran's Fairlawns room") and belongs to nobody else ("Nora's sister's boss" does
+          not do). Or it names nobody and belongs to the relation ("gym code"); if it only ends in a
+          word of it ("Fairlawns room"), the rest of the row must name the subject, or the subject
+          have said it. "I" and "the user" are who speaks.
+        - **Relation**: a word of it occurs, in ``about``, ``slot``, ``value`` or ``sentence``.
+        - **Value**: all words of one wording occur in ``slot`` and ``value`` together, or in
+          ``sentence``, which says more than the row states: "Mel moved from Oslo to Bergen" does not
+          say that Mel lives in Oslo. So a sentence only completes the value: where ``value`` shares
+          with the wording a word that is neither a number nor a stop word, or is a part of it ("6"
+          of "six hens"), or has no words of its own (a date, "none"). What a value is contrasted
+          with ("not Oslo but Bergen", "from Oslo to Bergen") is left out of both.
+        - **The other way round**: ``about`` holds the value ("Henrik | role | boss of Nora"), while
+          ``slot`` and ``value`` name the subject, or ``sentence`` does and they name the relation.
+
+        Words are compared by base form and stem, numbers by their value, codes and telephone
+        numbers without their signs. In a fact that denies, a wording is looked for without its own
+        denial: "no bullet points" is stated where "bullet points" do not hold.
         """
-        subjects, value = (
-            _subject_words(fact),
-            f"{fact['predicate']} {strip_contrast(fact['object'])}",
-        )
-        said = set(base_form_stems(value))
-        owned = (
-            (part, name) for part in subjects for name in self.owners if part[: len(name)] == name
-        )
-        part, owner = next(owned, (subjects[0], ()))
-        rest = set(part[len(owner) :])
-        if part and rest <= self.relation | _IGNORED:
-            said |= rest
-        elif not owner and any(said.issuperset(name) for name in self.owners):
-            value = str(fact["subject"])
-        else:
-            return False
-        # Whoever quits something need not say what it was to them.
-        related = not self.relation or not (self.relation | _ENDING).isdisjoint(said)
-        return related and bool(self.value_words(value))
+        row = read_row(fact)
+        if self._has_subject(row):
+            if self.relation and self.relation.isdisjoint(row.all_words):
+                return []
+            return [value for value in self.value if row.states(value)]
+        if self._begins(row):
+            return []
+        relation = row.sentence_words
+        if not self._is_named_in(row.said):
+            if not self._is_named_in(row.sentence_words):
+                return []
+            relation = frozenset()
+        if self.relation.isdisjoint(row.said | relation):
+            return []
+        return self._held(row.about)
 
-    def polarity(self, fact: Mapping[str, Any]) -> str:
-        """Say how a fact is stated: ``is``, ``not`` (never, or no longer), ``plan`` (or wish, or perhaps) or ``was``.
-
-        A word of the entry's relation ends nothing: "broke up with" where that is what is asked.
-        """
-        predicate, value = str(fact["predicate"]), strip_contrast(str(fact["object"]))
-        said, opens = (words(normalize_negations(text)) for text in (predicate, value))
-        stems = {*stem(base_form(word) for word in said)}
-        if not (_ENDING - self.relation).isdisjoint(stems) or not NEGATIONS.isdisjoint(
-            said + opens[:1]
-        ):
-            return "not"
-        if not _HOPE.isdisjoint(stems):
-            return "plan"
-        perfect = len(said) > 1 and said[0] in (HAVE - {"had"}) | {"'ve"}
-        return "was" if not perfect and not _PAST.isdisjoint(said) else "is"
-
-    def value_words(self, text: str) -> frozenset[str]:
-        """Give the words of the wordings of the entry's value that a text holds."""
-        return frozenset(
-            word
-            for value in self.value
-            if contains_value(text, value)
-            for word in base_form_stems(value)
-        )
+    def value_words(self, fact: Mapping[str, Any]) -> frozenset[str]:
+        """Give the words of the wordings of the entry's value that a fact states."""
+        stated = self.stated_wordings(fact)
+        return frozenset(word for value in stated for word in base_form_stems(value))
 
     def is_mentioned(self, fact: Mapping[str, Any]) -> bool:
         """Say whether a fact names the entry's subject and value at all: enough for what counts neither way."""
-        whole = f"{' '.join(_subject_words(fact)[0])} {fact['predicate']} {fact['object']}"
-        named = any(set(base_form_stems(whole)).issuperset(owner) for owner in self.owners)
-        return named and bool(self.value_words(whole))
+        row = read_row(fact)
+        whole = f"{row.about} {row.text} {row.sentence}"
+        return self._is_named_in(row.all_words) and bool(self._held(whole))
+
+    def _held(self, text: str) -> list[str]:
+        """Give the wordings of the value that a text holds."""
+        return [value for value in self.value if contains_value(text, value)]
+
+    def _is_named_in(self, said: frozenset[str]) -> bool:
+        """Whether words hold a name of the subject."""
+        return any(said.issuperset(name) for name in self.owners)
+
+    def _begins(self, row: RowWords) -> bool:
+        """Whether what a row is about begins with a name of the subject: then it is the subject's."""
+        return any(part[: len(name)] == name for part in row.parts() for name in self.owners)
+
+    def _has_subject(self, row: RowWords) -> bool:
+        """Whether a row is about the entry's subject, or about what belongs to it and to the relation."""
+        for subject in row.subjects:
+            for n, part in enumerate(subject):
+                # What follows the name of an owner has one owner less than is left.
+                alone = len(subject) - n <= 2
+                if self._is_owned(part, alone=alone):
+                    return True
+        if self._begins(row):
+            return False
+        for subject in row.subjects:
+            whole = subject[0]
+            if whole and self._belongs(whole):
+                return True
+            named = self._is_named_in(row.said | row.sentence_words | row.speaker)
+            if named and len(subject) == 1 and whole and whole[-1] in self.relation:
+                return True
+        return False
+
+    def _is_owned(self, part: tuple[str, ...], *, alone: bool) -> bool:
+        """Whether words are a name of the subject, with nothing behind it but what belongs to the relation."""
+        for name in self.owners:
+            if part[: len(name)] != name:
+                continue
+            rest = part[len(name) :]
+            if self._belongs(rest) or (alone and rest[-1] in self.relation):
+                return True
+        return False
+
+    def _belongs(self, rest: tuple[str, ...]) -> bool:
+        """Whether words are of the relation, or say nothing."""
+        return set(rest) <= self.relation | _IGNORED
 
 
 @dataclass(frozen=True)
@@ -182,7 +229,7 @@ class Annotations:
 
     def only_names_person(self, fact: Mapping[str, Any]) -> bool:
         """Say whether a fact only says what somebody of the chat is called: "has a sister named Kavita"."""
-        said = set(base_form_stems(f"{fact['predicate']} {fact['object']}")) - _NAMING
+        said = set(base_form_stems(f"{fact['slot']} {fact['value']}")) - _NAMING
         people = [[set(base_form_stems(name)) for name in names] for names in self.people]
         return bool(said) and any(
             said <= set().union(*known) and sum(said >= name for name in known) > 1
@@ -256,25 +303,3 @@ def read_json_lines(file: str | Path) -> list[dict[str, Any]]:
     :raises DataError: when it cannot be read, or a line is no JSON: with file and line.
     """
     return [row for _, row in Source(Path(file)).stream_json_lines()]
-
-
-def contains_value(text: str, value: str) -> bool:
-    """Say whether a text holds the words of a value, or its code.
-
-    >>> from memlab.evaluate.gold_facts import contains_value
-    >>> contains_value("She's got a third cat", "3 cats"), contains_value("344178", "4417")
-    (True, False)
-    """
-    if not _CODE.fullmatch(value):
-        return set(base_form_stems(text)).issuperset(base_form_stems(value))
-    # A code may be spaced and signed otherwise, and does not stand within a longer one.
-    signs = r"[^0-9a-z]?".join(map(re.escape, re.sub(r"[^0-9a-z]+", "", value.lower())))
-    return re.search(rf"(?<![0-9a-z]){signs}(?![0-9a-z])", text.lower()) is not None
-
-
-def _subject_words(fact: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Give the words of a fact's subject, then those without each owner; "I", "my", "the user" are who speaks."""
-    text, speaker = normalize_characters(str(fact["subject"])), fact.get("speaker") or "user"
-    named = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
-    starts = [0, *(n for n, word in enumerate(named, 1) if word.endswith("'s") and n < len(named))]
-    return [base_form_stems(" ".join(named[start:])) for start in starts]
