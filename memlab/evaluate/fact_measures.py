@@ -25,7 +25,7 @@ from memlab.evaluate.gold_facts import (
     read_gold,
     read_json_lines,
 )
-from memlab.evaluate.row_words import polarity
+from memlab.evaluate.row_words import is_ahead, polarity
 from memlab.evaluate.tables import Table
 from memlab.knowledge import Resolved, active_facts, resolve
 from memlab.knowledge.extraction import make_fact
@@ -432,8 +432,13 @@ def _is_stale(row: _Row, agreeing: list[Entry], holding: list[Entry]) -> bool:
 
 
 def _falls_into(trap: Entry, row: _Row) -> bool:
-    """Whether a fact says what a trap says; words of others may say what was quoted or rumoured."""
+    """Whether a fact says what a trap says.
+
+    Words of others may say what was quoted or rumoured, and what is dated ahead what was planned.
+    """
     if row["source"] == "reported" and trap.trap in WORDS_OF_OTHERS:
+        return False
+    if trap.trap == "plan" and is_ahead(row):
         return False
     return trap.matches(row)
 

@@ -140,6 +140,15 @@ def polarity(fact: Mapping[str, Any]) -> str:
     return "event"
 
 
+def is_ahead(fact: Mapping[str, Any]) -> bool:
+    """Whether what a row states begins on a later day than that on which it was said."""
+    since, when = fact.get("since"), fact.get("asserted_at")
+    if not since or when is None:
+        return False
+    said: str = when.date().isoformat()
+    return bool(since > said[: len(since)])
+
+
 def is_denial(wording: str) -> bool:
     """Whether a wording of a value has a word of denial: "no bullet points", "none"."""
     return not NEGATIONS.isdisjoint(words(normalize_negations(wording)))

@@ -15,16 +15,20 @@ from remembering import minilm
 
 from memlab.errors import DataError
 from memlab.evaluate.fact_measures import (
+    AS_READ,
     MEASURES,
     format_outcomes,
     measure_chat,
     measure_folder,
     outcome_totals,
+    unmatched_facts,
 )
 from memlab.evaluate.gold_facts import Annotations, Entry, read_gold
 from memlab.knowledge import resolve
+from memlab.knowledge.fact_prompts import VERSION
 from memlab.llm.recording import recording_key
 from memlab.records import Fact, frame
+from memlab.records.facts import meaning_id
 
 ROOT = Path(__file__).parents[2]
 FACTS = ROOT / "data" / "facts"
@@ -200,69 +204,102 @@ LINES = [
      "value": ["cold"]},
     {"id": "t2", "is": "trap", "kind": "other", "message": "m4", "subject": "Mo", "about": ["have"],
      "value": ["boat"]},
+    {"id": "t3", "is": "trap", "kind": "plan", "message": "m5", "subject": "Mo", "about": ["home"],
+     "value": ["Rome"]},
     {"id": "n1", "is": "neutral", "message": "m3", "subject": "Mo", "value": ["left"]},
 ]  # fmt: skip
 CHAT = [
     {"scope": "mo", "id": f"m{n}", "timestamp": when, "sender": "Mo", "text": text}
     for n, (when, text) in enumerate(MESSAGES, 1)
 ]
-RIGHT = [(1, "Mo", "works at", "the mill"), (1, "Mo's boss", "is", "Ada"), (3, "Mo", "works at", "the harbour"),
-         (4, "Mo's brother", "has", "a boat")]  # fmt: skip
+# The message; about, slot, value; further columns.
+Stated = tuple[int, str, str, str, dict[str, Any]]
+MILL: Stated = (1, "Mo", "employer", "the mill", {"sentence": "Mo works at the mill."})
+BOSS_ADA: Stated = (1, "Mo's boss", "name", "Ada", {})
+HARBOUR: Stated = (3, "Mo", "employer", "the harbour", {"sentence": "Mo works at the harbour now."})
+BOAT: Stated = (4, "Mo's brother", "boat", "one", {"sentence": "Mo's brother has a boat."})
+LEFT: Stated = (
+    3,
+    "Mo",
+    "job end",
+    "the mill",
+    {"kind": "event", "effects": ["ends"], "affected": ["f0"]},
+)
+RIGHT = [MILL, BOSS_ADA, HARBOUR, BOAT]
+
+
+def _write_lines(place: Path, lines: list[dict[str, Any]]) -> Path:
+    place.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return place
 
 
 @pytest.fixture(scope="module")
-def chat(tmp_path_factory: pytest.TempPathFactory) -> Annotations:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("mo")
-    for name, lines in (("mo.jsonl", CHAT), ("mo.gold.jsonl", LINES)):
-        (place / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return read_gold(place)[0]
+    _write_lines(place / "mo.jsonl", CHAT)
+    _write_lines(place / "mo.gold.jsonl", LINES)
+    return place
 
 
-def _measured(chat: Annotations, stated: list[tuple[int, str, str, str]]) -> pl.DataFrame:
-    facts = [
-        Fact(
-            f"f{i}",
-            "mo",
-            *triple,
-            "stated",
-            [f"mo/m{n}"],
-            datetime.fromisoformat(MESSAGES[n - 1][0]),
+@pytest.fixture(scope="module")
+def chat(folder: Path) -> Annotations:
+    return read_gold(folder)[0]
+
+
+def _facts(stated: list[Stated]) -> pl.DataFrame:
+    facts = []
+    for i, (n, about, slot, value, further) in enumerate(stated):
+        when = datetime.fromisoformat(MESSAGES[n - 1][0])
+        columns = {"source": "stated", **further}
+        fact = Fact(
+            f"f{i}", "mo", about, slot, value, evidence=[f"mo/m{n}"], asserted_at=when, **columns
         )
-        for i, (n, *triple) in enumerate(stated)
-    ]
-    return measure_chat(chat, partial(resolve, frame(Fact, facts)))
+        facts.append(fact)
+    return frame(Fact, facts)
+
+
+def _measured(chat: Annotations, stated: list[Stated]) -> pl.DataFrame:
+    return measure_chat(chat, partial(resolve, _facts(stated)))
 
 
 def test_full_marks_and_none(chat: Annotations) -> None:
     table = outcome_totals(_measured(chat, RIGHT))
     assert table["measure"].to_list() == list(MEASURES)
     assert table["share"].to_list() == [1.0] * len(MEASURES)
-    # At the end three facts; on three dates two each; one invalidation; two traps.
-    assert table["n"].to_list() == [3, 3, 6, 6, 1, 1, 2]
+    # At the end three facts; on three dates two each; one invalidation; three traps.
+    assert table["n"].to_list() == [3, 3, 6, 6, 1, 1, 3]
     nothing = outcome_totals(_measured(chat, []))
     assert nothing["share"].to_list() == [None, 0.0, None, 0.0, None, 0.0, 1.0]
-    wrong = _measured(chat, [*RIGHT, (5, "Mo", "works at", "the zoo")])
+    wrong = _measured(chat, [*RIGHT, (5, "Mo", "employer", "the zoo", {})])
     assert wrong.filter(measure="invalidation precision")["hit"].to_list() == [True, False]
+
+
+def _further(fact: Stated, **columns: Any) -> Stated:
+    return (*fact[:4], {**fact[4], **columns})
 
 
 @pytest.mark.parametrize(
     ("stated", "verdict"),
     [
-        ((1, "Mo", "works at", "the mill"), "stale"),
-        ((2, "Mo's hands", "are", "cold"), "trap"),
-        ((4, "Mo", "has", "a boat"), "trap"),
-        ((5, "Mo", "likes", "birds"), "unlisted"),
-        ((3, "Mo", "works at", "the mill and the harbour"), "stale"),
+        (MILL, "stale"),
+        ((2, "Mo's hands", "state", "cold", {}), "trap"),
+        ((4, "Mo", "boat", "one", {"sentence": "Mo has a boat."}), "trap"),
+        ((5, "Mo", "hobby", "birds", {}), "unlisted"),
+        ((3, "Mo", "works at", "the mill and the harbour", {}), "stale"),
+        ((5, "Mo", "works at", "the harbour", {"holds": False}), "wrong"),
         # What counts neither way.
-        ((3, "Mo", "left", "the mill"), None),
-        ((3, "Mo", "no longer works at", "the mill"), None),
-        ((4, "Mo", "has a brother named", "Mo's brother"), None),
-        ((3, "Mo", "hopes to work at", "the harbour"), None),
+        (LEFT, None),
+        (_further(MILL, kind="event"), None),
+        ((3, "Mo", "works at", "the mill", {"holds": False}), None),
+        ((4, "Mo", "brother", "Mo's brother", {}), None),
+        ((3, "Mo", "hope to work", "the harbour", {"kind": "plan"}), None),
+        # A trap of a plan, and of a rumour.
+        ((5, "Mo", "home", "Rome", {}), "trap"),
+        ((5, "Mo", "home", "Rome", {"kind": "plan"}), None),
+        ((5, "Mo", "home", "Rome", {"since": "2025-04"}), "trap"),
     ],
 )
-def test_what_is_wrong_and_why(
-    chat: Annotations, stated: tuple[int, str, str, str], verdict: str | None
-) -> None:
+def test_what_is_wrong_and_why(chat: Annotations, stated: Stated, verdict: str | None) -> None:
     outcomes = _measured(chat, [stated])
     wrong = [(False, verdict)] if verdict else []
     assert outcomes.filter(measure="current precision").select("hit", "kind").rows() == wrong
@@ -276,29 +313,148 @@ def test_what_is_wrong_and_why(
     assert "Mo" not in closed
 
 
+@pytest.mark.parametrize(
+    ("kind", "further", "broken"),
+    [
+        ("rumour", {}, True),
+        ("rumour", {"source": "reported"}, False),
+        ("other", {"source": "reported"}, True),
+        ("plan", {}, True),
+        ("plan", {"since": "2025-06"}, False),
+        ("plan", {"kind": "plan"}, False),
+    ],
+)
+def test_what_falls_into_a_trap(
+    tmp_path: Path, kind: str, further: dict[str, Any], broken: bool
+) -> None:
+    trap = {"id": "t", "is": "trap", "kind": kind, "message": "m5", "subject": "Mo",
+            "about": ["home"], "value": ["Rome"]}  # fmt: skip
+    _write_lines(tmp_path / "mo.jsonl", CHAT)
+    _write_lines(tmp_path / "mo.gold.jsonl", [LINES[0], trap])
+    outcomes = _measured(read_gold(tmp_path)[0], [(5, "Mo", "home", "Rome", further)])
+    assert outcomes.filter(measure="traps avoided")["hit"].to_list() == [not broken]
+
+
+def _invalidated(chat: Annotations, *stated: Stated) -> tuple[list[bool], list[bool]]:
+    outcomes = _measured(chat, list(stated))
+    shares = [
+        outcomes.filter(measure=f"invalidation {side}")["hit"] for side in ("precision", "recall")
+    ]
+    return shares[0].to_list(), shares[1].to_list()
+
+
+def test_what_counts_as_invalidated(chat: Annotations) -> None:
+    """The mill is over from the third message on."""
+    LEFT: Stated = (
+        3,
+        "Mo",
+        "job end",
+        "the mill",
+        {"kind": "event", "effects": ["ends"], "affected": ["f0"]},
+    )
+    assert _invalidated(chat, MILL, LEFT) == ([True], [True])
+    # Nothing was known of it before it was over.
+    assert _invalidated(chat, _further(MILL, until="2024")) == ([], [False])
+    # By its own date, which was said with it.
+    assert _invalidated(chat, _further(MILL, until="2025-02"), BOAT) == ([True], [True])
+    # A month before the chat says so.
+    early: Stated = (2, *LEFT[1:])
+    assert _invalidated(chat, MILL, early) == ([False], [False])
+    # Told in time, however long ago it ended.
+    ago = _further(LEFT, since="2025-01-15")
+    assert _invalidated(chat, MILL, ago) == ([True], [True])
+
+
+def test_a_plan_that_came_about_is_over(tmp_path: Path) -> None:
+    plan = {"id": "p", "is": "fact", "subject": "Mo", "about": ["move"], "value": ["Rome"],
+            "mode": "plan", "since": "m2", "until": "m4"}  # fmt: skip
+    _write_lines(tmp_path / "mo.jsonl", CHAT)
+    _write_lines(tmp_path / "mo.gold.jsonl", [LINES[0], plan])
+    chat = read_gold(tmp_path)[0]
+    told: Stated = (2, "Mo", "move", "Rome", {"kind": "plan", "since": "2025-03"})
+    moved: Stated = (4, "Mo", "home", "Rome", {"effects": ["came_about"], "affected": ["f0"]})
+    assert _invalidated(chat, told, moved) == ([True], [True])
+    # Due, and said to be active still.
+    due = _measured(chat, [told])
+    assert due.filter(measure="current precision")["kind"].to_list() == ["stale"]
+    assert due.filter(measure="invalidation recall")["hit"].to_list() == [False]
+    as_of = due.filter(measure="as-of recall")["hit"].to_list()
+    assert as_of == [True, True], "on two of the three dates it was planned"
+
+
+FROZEN = [
+    {"scope": "mo", "messages": ["m1"], "about": "Mo", "slot": "employer", "value": "the mill",
+     "source": "stated", "sentence": "Mo works at the mill.", "kind": "state", "holds": True,
+     "values": "one", "since": None, "until": None, "effects": [], "said_by": "Mo"},
+    {"scope": "mo", "messages": ["m3"], "about": "Mo", "slot": "job end", "value": "the mill",
+     "source": "stated", "sentence": "Mo left the mill.", "kind": "event", "holds": True,
+     "values": "many", "since": "2025-03", "until": None, "said_by": "Mo",
+     "effects": [{"id": meaning_id("Mo", "employer", "the mill"), "how": "ends"}]},
+    {"scope": "mo", "messages": ["m5"], "about": "Mo", "slot": "hobby", "value": "birds",
+     "source": "stated"},
+    {"scope": "mo", "messages": ["m5"], "about": "Mo", "slot": "hobby", "value": "chess",
+     "source": "stated", "values": "many"},
+]  # fmt: skip
+
+
+def test_stated_rows_are_measured_and_read(folder: Path, tmp_path: Path) -> None:
+    frozen = _write_lines(tmp_path / "frozen.jsonl", FROZEN)
+    measured = measure_folder(folder, facts=frozen)
+    assert measured.filter(measure="invalidation recall")["hit"].to_list() == [True]
+    assert AS_READ not in measured["measure"]
+    found = unmatched_facts(folder, facts=frozen)
+    assert found.select("scope", "value", "turns").rows() == [
+        ("mo", "birds", ["Mo: bye"]),
+        ("mo", "chess", ["Mo: bye"]),
+    ]
+    birds, chess = found["meaning"]
+    assert birds == meaning_id("Mo", "hobby", "birds")
+    # Two readers; of chess one of them is not sure.
+    said = [(birds, True), (chess, True), (birds, True), (chess, False)]
+    lines = [{"scope": "mo", "meaning": meaning, "true": true} for meaning, true in said]
+    verdicts = _write_lines(tmp_path / "verdicts.jsonl", lines)
+    read = measure_folder(folder, facts=frozen, verdicts=verdicts)
+    shares = outcome_totals(read).select("measure", "n", "share").rows()
+    assert shares[0] == ("current precision", 2, 0.0)
+    assert shares[-1] == (AS_READ, 2, 0.5)
+    assert AS_READ in format_outcomes(read)
+
+
+@pytest.mark.parametrize("line", ['{"scope": "mo"}', '{"scope": "mo", "meaning": "f1", "true": 1}'])
+def test_what_is_no_verdict_is_refused(folder: Path, tmp_path: Path, line: str) -> None:
+    (tmp_path / "verdicts.jsonl").write_text(line)
+    with pytest.raises(DataError, match=r"verdicts\.jsonl, row 1"):
+        measure_folder(folder, facts=tmp_path / "no.jsonl", verdicts=tmp_path / "verdicts.jsonl")
+
+
 def test_what_no_model_read_is_not_measured_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(DataError, match=r"no facts: only a model reads them .*--service NAME"):
         measure_folder(FACTS / "dev")
-    for name, rows in (("mo.jsonl", CHAT), ("mo.gold.jsonl", LINES)):
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _write_lines(tmp_path / "mo.jsonl", CHAT)
+    _write_lines(tmp_path / "mo.gold.jsonl", LINES)
     with pytest.raises(DataError, match="no facts: not recorded, for 5 of 5 sessions; --service"):
         measure_folder(tmp_path, service="recorded")
     # A recorded answer for the first session alone.
     fact = {
-        "subject": "Mo",
-        "relation": "works at",
-        "object": "the mill",
-        "mode": "is",
-        "corrects": "",
-        "source": "stated",
+        "about": "Mo",
+        "slot": "employer",
+        "value": "the mill",
         "sentence": "Mo works at the mill.",
+        "kind": "state",
+        "holds": True,
+        "values": "one",
+        "since": "",
+        "until": "",
+        "effects": [],
+        "said_by": "Mo",
+        "source": "stated",
         "turns": [1],
     }
-    key = recording_key("facts", 2, ("mo/m1", MESSAGES[0][1]))
-    answer = {"facts": [fact], "entities": []}
-    row = {"task": "facts", "version": 2, "key": key, "answer": answer, "tokens": [50, 5]}
+    key = recording_key("facts", VERSION, ("mo/m1", MESSAGES[0][1]))
+    answer = {"facts": [fact], "entities": [], "relations": []}
+    row = {"task": "facts", "version": VERSION, "key": key, "answer": answer, "tokens": [50, 5]}
     recorded = tmp_path / "answers.json"
     recorded.write_text(json.dumps(row) + "\n")
     monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", json.dumps([str(recorded)]))
