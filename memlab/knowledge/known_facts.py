@@ -55,8 +55,8 @@ def open_facts(facts: Iterable[FactRow]) -> dict[str, FactRow]:
         meaning = fact_meaning(fact)
         if "fact_id" in fact:
             by_id[fact["fact_id"]] = meaning
-        found.pop(meaning, None)
-        found[meaning] = fact
+        before = found.pop(meaning, None)
+        found[meaning] = _with_known_dates(fact, before)
     return found
 
 
@@ -157,6 +157,14 @@ def known_entries(
         "known": [_known_entry(meaning, shown[meaning]) for meaning in in_order],
         "subjects": list(subjects)[:MAX_SUBJECTS],
     }
+
+
+def _with_known_dates(fact: FactRow, before: FactRow | None) -> FactRow:
+    """Give a fact with the dates that were known of it, where it was said again without any."""
+    if before is None:
+        return fact
+    dates = {name: fact[name] or before[name] for name in ("since", "until")}
+    return {**fact, **dates}
 
 
 def _known_entry(meaning: str, fact: FactRow) -> dict[str, Any]:
