@@ -1,4 +1,4 @@
-"""Reading of the index: resolved facts, the report of a pass, and the reason why a scope has nothing."""
+"""Reading of the index: resolved facts, the report of a pass, and why a scope has nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memlab.terminal import count_noun, shorten_line
 NO_FACTS = "no facts: "
 """How the reason of a session begins whose facts a model was asked for in vain."""
 HELD = ("active", "due")
-"""How facts that hold stand: a plan whose day has come holds until somebody says what became of it."""
+"""The status of facts that hold: a plan whose day has come does until somebody says more."""
 _FACT_DIGEST = re.compile(r".*/(f[0-9a-f]{12})")
 _MAX_LISTED = 8
 
@@ -38,9 +38,10 @@ def resolved_facts(
     """
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
     pairs = map_undos_to_current_facts(store, dataset, facts).values()
-    return resolve(
-        facts, encoder=cache_encoder(store, encoder) if encoder else None, as_of=as_of, undone=pairs
-    )
+    cached = None
+    if encoder is not None:
+        cached = cache_encoder(store, encoder)
+    return resolve(facts, encoder=cached, as_of=as_of, undone=pairs)
 
 
 def map_undos_to_current_facts(
@@ -51,12 +52,13 @@ def map_undos_to_current_facts(
     :returns: noted pair → current pair; an id is empty where no fact states it any more.
     """
     rows = facts.select("scope", "fact_id").rows()
-    known = {(scope, _FACT_DIGEST.sub(r"\1", fact)): fact for scope, fact in rows} | {
-        row: row[1] for row in rows
-    }
+    by_content = {(scope, _FACT_DIGEST.sub(r"\1", fact)): fact for scope, fact in rows}
+    there = frozenset(rows)
 
     def current(scope: str, fact: str) -> str:
-        return known.get((scope, fact)) or known.get((scope, _FACT_DIGEST.sub(r"\1", fact)), "")
+        if (scope, fact) in there:
+            return fact
+        return by_content.get((scope, _FACT_DIGEST.sub(r"\1", fact)), "")
 
     noted = store.knowledge.undone(dataset).select("scope", "old", "new").iter_rows()
     return {(old, new): (current(scope, old), current(scope, new)) for scope, old, new in noted}
@@ -66,59 +68,48 @@ def cache_vectors(
     store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False
 ) -> None:
     """Encode the summaries and facts of the index into the store's cache of vectors."""
-    facts = resolved_facts(store, dataset, encoder=encoder).facts.filter(
-        pl.col("status") != "repeat"
-    )
-    if texts := [
-        *store.knowledge.rows("summaries", dataset)["summary"],
-        *fact_search.fact_statements(facts),
-    ]:
+    facts = resolved_facts(store, dataset, encoder=encoder).facts
+    facts = facts.filter(pl.col("status") != "repeat")
+    summaries = store.knowledge.rows("summaries", dataset)["summary"]
+    texts = [*summaries, *fact_search.fact_statements(facts)]
+    if texts:
         store.encode(encoder, texts, progress=progress)
 
 
 def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
-    """Report in lines what a pass did, what the index holds, which sessions failed and which no model answered.
+    """Report in lines what a pass did, what the index holds, and which sessions no model read.
 
     :param events: what :func:`memlab.indexing.index` gave.
     """
-    counted = [f"{n:,} {kind}" for kind, n in Counter(events["kind"]).items()]
-    holds = [
-        count_noun(store.knowledge.rows(table, dataset).height, table)
-        for table in ("summaries", "entities")
-    ]
+    counted = ", ".join(f"{n:,} {kind}" for kind, n in Counter(events["kind"]).items())
+    if events.is_empty():
+        counted = f"nothing was due{_open_note(store, dataset)}"
+    knowledge = store.knowledge
+    made = ("summaries", "entities")
+    holds = [count_noun(knowledge.rows(kind, dataset).height, kind) for kind in made]
     known = resolved_facts(store, dataset).facts
     facts = known.filter(~pl.col("status").is_in(["repeat", "closing"]))
     n_held = facts.filter(pl.col("status").is_in(HELD)).height
     holds.append(f"{count_noun(facts.height, 'facts')}, of which {n_held:,} hold")
-    still_open = _open_note(store, dataset) if events.is_empty() else ""
-    lines = [
-        f"{dataset}: {', '.join(counted) or 'nothing was due'}{still_open}; the index holds {', '.join(holds)}"
-    ]
+    lines = [f"{dataset}: {counted}; the index holds {', '.join(holds)}"]
     failed = events.filter(kind="failed").select("session_id", "reason")
-    lines += [
-        f"  {session}: failed: {shorten_line(reason or '')}"
-        for session, reason in failed.head(_MAX_LISTED).iter_rows()
-    ]
-    if failed.height > _MAX_LISTED:
-        lines.append(
-            f"  … and {failed.height - _MAX_LISTED:,} more; all of them: store.knowledge.events"
-        )
+    for session, reason in failed.head(_MAX_LISTED).iter_rows():
+        lines.append(f"  {session}: failed: {shorten_line(reason or '')}")
+    n_more = failed.height - _MAX_LISTED
+    if n_more > 0:
+        lines.append(f"  … and {n_more:,} more; all of them: store.knowledge.events")
     lines += _unanswered_lines(events)
     awaiting = earlier_facts_note(store, dataset)
     if awaiting:
         lines.append(f"  {awaiting}")
-    gone = [
-        noted
-        for noted, pair in map_undos_to_current_facts(store, dataset, known).items()
-        if "" in pair
-    ]
-    return lines + [
-        f"  undone: {new} ends {old}: what it names is no longer said" for old, new in gone
-    ]
+    for (old, new), pair in map_undos_to_current_facts(store, dataset, known).items():
+        if "" in pair:
+            lines.append(f"  undone: {new} ends {old}: what it names is no longer said")
+    return lines
 
 
 def _unanswered_lines(events: pl.DataFrame) -> list[str]:
-    """Say in a line each how many sessions a model did not read, read in part, and read at another time."""
+    """Say in a line each how many sessions a model did not read, read in part, or read earlier."""
     alone, kind = pl.col("service") == "extractive", pl.col("kind")
     in_part = ~alone & (kind == "fallback")
     no_facts = pl.col("reason").str.starts_with(NO_FACTS).fill_null(False)
@@ -151,7 +142,7 @@ def _first_reason(reasons: pl.Series) -> str:
 def earlier_facts_note(
     store: MemoryStore, dataset: str, *, scopes: Sequence[str] | None = None
 ) -> str:
-    """Say how many facts are there only in an earlier layout, which nothing reads; empty for none."""
+    """Say how many facts there are in an earlier layout, which nothing reads; empty for none."""
     n_earlier = store.knowledge.count_earlier_facts(dataset, scopes=scopes)
     if not n_earlier:
         return ""
@@ -159,7 +150,7 @@ def earlier_facts_note(
 
 
 def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
-    """Say why a scope has nothing to list: it is not indexed, its sessions failed, or nothing was found."""
+    """Say why a scope has nothing to list: it is not indexed, or nothing was found in it."""
     states = store.knowledge.states(dataset).filter(scope=scope)
     if states.is_empty():
         return f"is not indexed{_open_note(store, dataset, scope) or '; memlab index does that'}"
@@ -172,8 +163,8 @@ def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
     n_unread = states.filter(service="extractive").height
     if n_unread == states.height:
         return (
-            f"is indexed without a model{why}, and only a model finds facts, entities and decisions; "
-            "memlab index --service NAME asks one"
+            f"is indexed without a model{why}, and only a model finds facts, entities and "
+            "decisions; memlab index --service NAME asks one"
         )
     unread = ""
     if n_unread:
@@ -191,13 +182,9 @@ def _reasons_in_brackets(reasons: pl.Series) -> str:
 
 def _open_note(store: MemoryStore, dataset: str, *scopes: str) -> str:
     """Say how many sessions are still open, so that they are not indexed."""
-    minutes, ends = (
-        settings()[0].gap_minutes,
-        store.sessions(dataset, scopes=scopes or None, columns=["end"])["end"],
-    )
+    minutes = settings()[0].gap_minutes
+    ends = store.sessions(dataset, scopes=scopes or None, columns=["end"])["end"]
     n_open = (ends + timedelta(minutes=minutes) >= datetime.now(UTC)).sum()
-    return (
-        f"; still open, until {minutes:g} minutes of silence: {n_open:,} of its sessions"
-        if n_open
-        else ""
-    )
+    if not n_open:
+        return ""
+    return f"; still open, until {minutes:g} minutes of silence: {n_open:,} of its sessions"

@@ -1,4 +1,4 @@
-"""The worker of the index: finds the sessions that are due, and summarises and extracts them in batches."""
+"""The worker of the index: finds the sessions that are due, and reads them in batches."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ EARLIER_TURNS, EARLIER_CHARS = 8, 300
 CODE_VERSION = 11  # raised with a change of code that gives other rows for the same turns
 _NO_ROWS = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
 IndexRows = dict[str, pl.DataFrame]
-"""The result of a batch: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
-``fallback``, ``failed``), ``reason``, ``alone`` (whether a model was asked and made no part), and
-``seconds``."""
+"""The result of a batch: rows of the index by kind, and ``outcomes``.
+
+Those have ``session_id``, ``status`` (``ok``, ``fallback``, ``failed``), ``reason``, ``alone``
+(whether a model was asked and made no part), and ``seconds``.
+"""
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,13 @@ class IndexJob:
 
 
 class Batch(NamedTuple):
-    """Sessions that are due, as of :func:`_due_sessions`, their turns, earlier facts and turns for a model, and why it
-    is not asked: because it failed again and again in an earlier batch."""
+    """Sessions that are due, and what is read with them.
+
+    :param due: as of :func:`_due_sessions`.
+    :param turns: of these sessions.
+    :param before: what a model is shown beside them, as :func:`memlab.knowledge.extract` takes it.
+    :param left_alone: why the model is not asked: it failed again and again in an earlier batch.
+    """
 
     due: pl.DataFrame
     turns: pl.DataFrame
@@ -73,7 +80,7 @@ def index(
     progress: bool = False,
     engine: str = "local",
 ) -> pl.DataFrame:
-    """Index the closed sessions that are due: never tried, tried with another recipe, changed since, or failed.
+    """Index the closed sessions that are due: not tried with this recipe, changed since, or failed.
 
     One where a model was asked in vain, and that was made without it, is due again; what is not
     recorded is due once the recordings change. A session's rows count once all of them are written:
@@ -143,7 +150,7 @@ def index(
 
 
 def _recipe_version(settings: IndexSettings, service: str | Service | None) -> str:
-    """Give the version of the recipe: a digest of everything besides the turns that the rows depend on."""
+    """Give the version of the recipe: a digest of all but the turns that the rows depend on."""
     parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
     model = service.model if isinstance(service, Service) else None
     parts |= {"code": CODE_VERSION, "model": model, "asked": [extraction.VERSION, SESSION.version]}
@@ -168,7 +175,10 @@ def _due_sessions(store: MemoryStore, job: IndexJob, gap: timedelta) -> pl.DataF
     ).join(states, on="session_id", how="left", suffix="_seen", maintain_order="left")
     same = (pl.col("digest") == pl.col("digest_seen")).fill_null(False)
     tried = same & (pl.col("version") == job.version)
-    is_done = tried & pl.col("status").is_in(["indexed", *["fallback"] * (job.service == RECORDED)])
+    final = ["indexed"]
+    if job.service == RECORDED:
+        final.append("fallback")
+    is_done = tried & pl.col("status").is_in(final)
     attempts = pl.when(tried).then("attempts").otherwise(0)
     return (
         due.filter(~is_done)
@@ -193,7 +203,7 @@ def _read_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame) -> Batch:
 
 
 def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """Give for each session the last turns of its scope before it, cut to a few hundred characters."""
+    """Give for each session the last turns of its scope before it, each cut short."""
     columns = ["scope", "session_id", "turn_id", "speaker", "text", "timestamp"]
     columns += ["forwarded_from", "quoted"]
     short = (
@@ -321,7 +331,7 @@ def _join_outcomes(outcomes: list[pl.DataFrame], without_facts: pl.Series) -> pl
 def _commit_batch(
     store: MemoryStore, job: IndexJob, due: pl.DataFrame, results: IndexRows
 ) -> pl.DataFrame:
-    """Write the rows of a batch with states and events; a session that failed keeps its earlier rows.
+    """Write the rows of a batch with states and events; a session that failed keeps its rows.
 
     What a model made of these very turns is better than what can be made without it: it is kept,
     with its state.
@@ -339,28 +349,25 @@ def _commit_batch(
     before = pl.concat_str(
         "version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@"
     )
-    rows = due.join(results["outcomes"], on="session_id", maintain_order="left").with_columns(
-        at=pl.lit(job.now).cast(TIMESTAMP), version=pl.lit(job.version),
-        status=pl.when(better & vain).then(pl.lit("failed")).when(better).then(pl.lit("kept")).otherwise("status"),
+    status = pl.when(better & vain).then(pl.lit("failed")).when(better).then(pl.lit("kept"))
+    rows = due.join(results["outcomes"], on="session_id", maintain_order="left")
+    rows = rows.with_columns(
+        at=pl.lit(job.now).cast(TIMESTAMP),
+        version=pl.lit(job.version),
+        status=status.otherwise("status"),
         made_by=pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked)),
-        attempts=(pl.col("attempts") + 1).cast(pl.Int32), better=better,
-    )  # fmt: skip
-    failed, change = (
-        pl.col("status") == "failed",
-        pl.when(pl.col("generation").is_null()).then(pl.lit("created")),
+        attempts=(pl.col("attempts") + 1).cast(pl.Int32),
+        better=better,
     )
+    failed = pl.col("status") == "failed"
+    change = pl.when(pl.col("generation").is_null()).then(pl.lit("created"))
+    change = change.otherwise(pl.lit("updated"))
+    named = pl.Series(text_hashes(rows.select(before).to_series()))
+    service = pl.when(failed).then(pl.lit(asked)).when("better").then("service")
     events = rows.with_columns(
-        event_id=pl.format(
-            "{}@{}", "session_id", pl.Series(text_hashes(rows.select(before).to_series()))
-        ),
-        kind=pl.when(pl.col("status") == "ok")
-        .then(change.otherwise(pl.lit("updated")))
-        .otherwise("status"),
-        service=pl.when(failed)
-        .then(pl.lit(asked))
-        .when("better")
-        .then("service")
-        .otherwise("made_by"),
+        event_id=pl.format("{}@{}", "session_id", named),
+        kind=pl.when(pl.col("status") == "ok").then(change).otherwise("status"),
+        service=service.otherwise("made_by"),
     ).select(*schema(IndexEvent))
     rows = rows.filter(~pl.col("better"))
     states = rows.with_columns(

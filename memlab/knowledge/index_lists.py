@@ -1,4 +1,4 @@
-"""Lists of the index of a scope, one kind at a time: summaries, topics, decisions, entities, timeline."""
+"""Lists of the index of a scope, one kind at a time: summaries, topics, decisions, entities …"""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ from memlab.knowledge.supersession import Resolved
 from memlab.terminal import count_noun
 
 KINDS = {
-    "summaries": ("summary", "evidence"), "topics": ("topics", None), "decisions": ("decisions", "decision_evidence"),
-    "actions": ("action_items", "action_item_evidence"), "questions": ("open_questions", "open_question_evidence"),
-    "entities": ("name", "evidence"), "timeline": ("", None),
-    "weeks": ("text", "evidence"), "months": ("text", "evidence"), "clusters": ("text", "evidence"),
-}  # fmt: skip
-"""Kinds, and the columns of summaries (entities: of entities; weeks, months and clusters: of the nodes of trees) with
-their texts and the turns of each."""
+    "summaries": ("summary", "evidence"),
+    "topics": ("topics", None),
+    "decisions": ("decisions", "decision_evidence"),
+    "actions": ("action_items", "action_item_evidence"),
+    "questions": ("open_questions", "open_question_evidence"),
+    "entities": ("name", "evidence"),
+    "timeline": ("", None),
+    "weeks": ("text", "evidence"),
+    "months": ("text", "evidence"),
+    "clusters": ("text", "evidence"),
+}
+"""Kinds, and the columns with their texts and the turns of each.
+
+They are columns of summaries; for entities of entities; for weeks, months and clusters of the nodes
+of trees.
+"""
 NODE_KINDS = {"weeks": "week", "months": "month", "clusters": "cluster"}
 """The kinds that are listed of the nodes of trees, and how nodes name them."""
 
@@ -66,31 +75,36 @@ def _fact_parts(resolved: Resolved) -> list[pl.DataFrame]:
 
 def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
     texts, evidence = KINDS[kind]
-    rows = summaries.with_columns(
-        text=texts, evidence=pl.col(evidence) if evidence else pl.lit([], pl.List(pl.String))
-    )
+    turns = pl.lit([], pl.List(pl.String)) if evidence is None else pl.col(evidence)
+    rows = summaries.with_columns(text=texts, evidence=turns)
     if kind == "topics":
         rows = rows.with_columns(pl.col("text").list.join(", "))
     elif kind == "summaries" or kind in NODE_KINDS:
         rows = rows.with_columns(pl.col("evidence").list.eval(pl.element().explode()))
     else:
         rows = rows.explode("text", "evidence")
-    return _listing_rows(
-        rows.filter(pl.col("text").fill_null("") != ""), count_noun(1, kind)[2:], "start"
-    )
+    written = rows.filter(pl.col("text").fill_null("") != "")
+    return _listing_rows(written, count_noun(1, kind)[2:], "start")
 
 
 def _entity_rows(named: pl.DataFrame) -> pl.DataFrame:
     """Give each entity once, with its last session and the day of its first."""
-    n, since = pl.col("session_id").n_unique(), pl.col("at").min().dt.date()
-    more = pl.when(n > 1).then(pl.format(", {} sessions since {}", n, since)).otherwise(pl.lit(""))
-    rows = named.sort("at", nulls_last=False, maintain_order=True).group_by("name", "type", maintain_order=True).agg(
-        pl.col("session_id").last(), pl.col("at").max(), pl.col("evidence").explode().unique(), more=more
-    )  # fmt: skip
+    n_sessions = pl.col("session_id").n_unique()
+    first_day = pl.col("at").min().dt.date()
+    more = pl.when(n_sessions > 1).then(pl.format(", {} sessions since {}", n_sessions, first_day))
+    in_order = named.sort("at", nulls_last=False, maintain_order=True)
+    rows = in_order.group_by("name", "type", maintain_order=True).agg(
+        pl.col("session_id").last(),
+        pl.col("at").max(),
+        pl.col("evidence").explode().unique(),
+        more=more.otherwise(pl.lit("")),
+    )
     text = pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null(""))
     return _listing_rows(rows.with_columns(text=text), "entity")
 
 
 def _listing_rows(rows: pl.DataFrame, kind: str, at: str = "at") -> pl.DataFrame:
-    return rows.select(pl.col(at).alias("at"), "session_id", pl.lit(kind).alias("type"), "text",
-                       pl.col("evidence").fill_null([]))  # fmt: skip
+    evidence = pl.col("evidence").fill_null([])
+    return rows.select(
+        pl.col(at).alias("at"), "session_id", pl.lit(kind).alias("type"), "text", evidence
+    )

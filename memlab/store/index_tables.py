@@ -1,4 +1,4 @@
-"""What is known from finished sessions: the tables of an index, written session by session, whole or not at all.
+"""What is known from finished sessions: the tables of an index, all of a session or nothing.
 
 LanceDB commits one table at a time. So every row names the *generation* that wrote it, and the
 state of a session, written last, names the generation that counts: rows of an attempt that was cut
@@ -60,7 +60,7 @@ def _refuse_uneven_lists(summaries: pl.DataFrame) -> None:
 
 
 def _order_undated_facts(facts: pl.DataFrame) -> pl.DataFrame:
-    """Let what has no time be heard in the order of the sessions, also where one was read again later."""
+    """Let what has no time be heard in the order of the sessions, also where one was read again."""
     undated = pl.col("asserted_at").is_null()
     heard = pl.col("recorded_at").cum_min(reverse=True).over("scope", undated)
     return facts.with_columns(recorded_at=pl.when(undated).then(heard).otherwise("recorded_at"))
@@ -78,9 +78,7 @@ def _cited_turns(rows: pl.DataFrame, id_: str) -> pl.DataFrame:
 class Knowledge(TableGroup):
     """The index of finished sessions: ``store.knowledge``."""
 
-    def rows(
-        self, kind: str, dataset: str, *, scopes: Sequence[str] | None = None
-    ) -> pl.DataFrame:
+    def rows(self, kind: str, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         """Read the rows of one kind that count, by scope, session and place.
 
         Rows of sessions that are gone do not count, and rows that stand on a turn that is gone or
@@ -107,7 +105,7 @@ class Knowledge(TableGroup):
     def _gone_turns(
         self, dataset: str, scopes: Sequence[str] | None, states: pl.DataFrame
     ) -> pl.DataFrame:
-        """Give the ids of the turns that states name, and that are gone or changed since: ``turn_id``."""
+        """Give the ids of the turns that states name and that are gone or changed: ``turn_id``."""
         columns = ["turn_id", "content_hash"]
         there = read_rows(self.database, "turns", dataset, columns=columns, scopes=scopes)
         seen = states.select(turn="turns").explode("turn").drop_nulls()
@@ -116,14 +114,17 @@ class Knowledge(TableGroup):
         return gone.select(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
 
     def count_earlier_facts(self, dataset: str, *, scopes: Sequence[str] | None = None) -> int:
-        """Count the facts of an earlier layout, which nothing reads: their sessions are due again."""
+        """Count the facts of an earlier layout, which nothing reads: their sessions are due."""
         states = self._read("index_states", dataset, scopes)
         columns = ["session_id", "generation"]
         rows = self.database.read(EARLIER_FACTS, columns, dataset=dataset, scope=scopes)
         return rows.join(states, on=["session_id", "generation"], how="semi").height
 
     def states(self, dataset: str) -> pl.DataFrame:
-        """Give where each session stands that the index has seen: rows of :class:`memlab.records.IndexState`."""
+        """Give where each session stands that the index has seen.
+
+        :returns: rows of :class:`memlab.records.IndexState`.
+        """
         return (
             self._read("index_states", dataset)
             .sort("scope", "session_id")
@@ -131,7 +132,10 @@ class Knowledge(TableGroup):
         )
 
     def events(self, dataset: str) -> pl.DataFrame:
-        """Give what happened to the sessions, in order of time: rows of :class:`memlab.records.IndexEvent`."""
+        """Give what happened to the sessions, in order of time.
+
+        :returns: rows of :class:`memlab.records.IndexEvent`.
+        """
         return (
             self._read("index_events", dataset)
             .sort("at", "event_id")
@@ -139,7 +143,10 @@ class Knowledge(TableGroup):
         )
 
     def digests(self, dataset: str) -> pl.DataFrame:
-        """Hash the turns of each session, in their order: ``session_id``, ``digest``, ``turns`` (ids with hashes)."""
+        """Hash the turns of each session, in their order.
+
+        :returns: ``session_id``, ``digest`` and ``turns`` (ids with hashes).
+        """
         wanted = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
         others = [*TABLES["turns"].later]
         turns = read_rows(self.database, "turns", dataset, columns=[*wanted, *others])
@@ -162,7 +169,7 @@ class Knowledge(TableGroup):
         states: pl.DataFrame,
         events: pl.DataFrame,
     ) -> None:
-        """Write what some sessions gave; they count once their states are written, all at the same time.
+        """Write what some sessions gave; all of it counts once their states are written.
 
         :param parts: frames by the kinds of :data:`memlab.store.schemas.INDEX_TABLES`, each with
             ``session_id``.
@@ -212,8 +219,9 @@ class Knowledge(TableGroup):
                 self.database.delete(table, dataset=dataset, **doomed)
 
     def sweep(self, dataset: str, *, now: datetime | None = None) -> int:
-        """Remove the rows of sessions that are gone, and of attempts that were cut off more than :data:`ORPHANS_AFTER`
-        ago; say how many.
+        """Remove rows of sessions that are gone and of attempts that were cut off; say how many.
+
+        An attempt counts as cut off after :data:`ORPHANS_AFTER`.
 
         :param now: by the clock, as the times of writing are.
         """
@@ -237,7 +245,7 @@ class Knowledge(TableGroup):
         return removed
 
     def undone(self, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-        """Give the supersessions that were undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
+        """Give what was undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
         return (
             self._read("undone", dataset, scopes)
             .sort("undone_at", "old", "new")
