@@ -121,7 +121,7 @@ def unmatched_facts(
 
     Chats that are ``closed`` are left out. Parameters as of :func:`measure_folder`.
 
-    :returns: ``scope``, ``meaning`` (:func:`memlab.records.meaning_id`), ``about``, ``slot``,
+    :returns: ``scope``, ``meaning`` (:func:`memlab.records.facts.meaning_id`), ``about``, ``slot``,
         ``value``, ``sentence``, ``kind``, ``holds``, ``evidence`` (ids of turns) and ``turns`` (who
         said them, and their text).
     :raises DataError: as :func:`measure_folder`.
@@ -269,19 +269,18 @@ def measure_chat(
 ) -> pl.DataFrame:
     """Measure what is known of one chat by its annotations; rows as of :func:`measure_folder`.
 
-        :param known: gives the resolved facts; called with ``as_of``, a date or ``None``.
-        :param verdicts: what readers made of facts of this and other chats.
+    :param known: gives the resolved facts; called with ``as_of``, a date or ``None``.
+    :param verdicts: what readers made of facts of this and other chats.
 
-        >>> from functools import partial
-        >>> from memlab.evaluate.gold_facts import read_gold
-        >>> from memlab.evaluate.fact_measures import measure_chat, outcome_totals
-        >>> from memlab.knowledge import resolve
-        >>> from memlab.records import Fact, frame
-    from memlab.records.facts import meaning_id
-        >>> known = partial(resolve, frame(Fact, []))
-        >>> outcomes = measure_chat(read_gold("data/facts/dev")[0], known)
-        >>> outcome_totals(outcomes).filter(measure="traps avoided")["n"].item()
-        46
+    >>> from functools import partial
+    >>> from memlab.evaluate.gold_facts import read_gold
+    >>> from memlab.evaluate.fact_measures import measure_chat, outcome_totals
+    >>> from memlab.knowledge import resolve
+    >>> from memlab.records import Fact, frame
+    >>> known = partial(resolve, frame(Fact, []))
+    >>> outcomes = measure_chat(read_gold("data/facts/dev")[0], known)
+    >>> outcome_totals(outcomes).filter(measure="traps avoided")["n"].item()
+    46
     """
     rows: list[_Outcome] = []
     for day in gold.dates:

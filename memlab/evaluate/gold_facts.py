@@ -109,7 +109,8 @@ class Entry:
           not do). Or it names nobody and belongs to the relation ("gym code"); if it only ends in a
           word of it ("Fairlawns room"), the rest of the row must name the subject, or the subject
           have said it. "I" and "the user" are who speaks.
-        - **Relation**: a word of it occurs, in ``about``, ``slot``, ``value`` or ``sentence``.
+        - **Relation**: a word of it occurs, in ``about``, ``slot``, ``value`` or ``sentence``. An
+          event that ends something need not say what that was: "Mel left Acme".
         - **Value**: all words of one wording occur in ``slot`` and ``value`` together, or in
           ``sentence``, which says more than the row states: "Mel moved from Oslo to Bergen" does not
           say that Mel lives in Oslo. So a sentence only completes the value: where ``value`` shares
@@ -125,7 +126,8 @@ class Entry:
         """
         row = read_row(fact)
         if self._has_subject(row):
-            if self.relation and self.relation.isdisjoint(row.all_words):
+            related = row.ends or not self.relation or not self.relation.isdisjoint(row.all_words)
+            if not related:
                 return []
             return [value for value in self.value if row.states(value)]
         if self._begins(row):

@@ -33,7 +33,8 @@ class RowWords:
     :param value_words: words of the value alone.
     :param completed: whether the sentence says what the value leaves open: it is a date, or has no
         words.
-    :param denies: whether it is a denial.
+    :param denies: whether it is a denial; ``ends``: whether it is an event that ends or cancels
+        something.
     """
 
     about: str
@@ -46,6 +47,7 @@ class RowWords:
     value_words: frozenset[str]
     completed: bool
     denies: bool
+    ends: bool
 
     @property
     def all_words(self) -> frozenset[str]:
@@ -106,6 +108,7 @@ def read_row(fact: Mapping[str, Any]) -> RowWords:
         value_words=value_words,
         completed=not meant or _DATE.fullmatch(value.strip()) is not None,
         denies=_denies(fact),
+        ends=_tells_ending(fact, "ends") or _tells_ending(fact, "cancelled"),
     )
 
 
@@ -124,7 +127,6 @@ def polarity(fact: Mapping[str, Any]) -> str:
     ('is', 'was', 'is')
     """
     kind = fact.get("kind") or "state"
-    effects = fact.get("effects") or []
     if _denies(fact):
         return "not"
     if kind == "plan":
@@ -133,9 +135,9 @@ def polarity(fact: Mapping[str, Any]) -> str:
         return "was"
     if kind != "event":
         return "is"
-    if "cancelled" in effects:
+    if _tells_ending(fact, "cancelled"):
         return "not"
-    if "ends" in effects:
+    if _tells_ending(fact, "ends"):
         return "was"
     return "event"
 
@@ -185,6 +187,11 @@ def _denies(fact: Mapping[str, Any]) -> bool:
         return True
     begin = words(normalize_negations(strip_contrast(str(fact["value"]))))[:1]
     return not NEGATIONS.isdisjoint(begin)
+
+
+def _tells_ending(fact: Mapping[str, Any], effect: str) -> bool:
+    """Whether a row is an event with an effect."""
+    return fact.get("kind") == "event" and effect in (fact.get("effects") or [])
 
 
 def _without_denial(wording: str) -> str:

@@ -70,6 +70,8 @@ PAIRS = [
     ("Una and Ben | employer | Ferris Dairy", JOB, True),
     ("I | employer | Ferris Dairy", JOB, True),
     ("Una | favourite cheese | Brunost | Una works at Ferris Dairy and eats Brunost.", JOB, False),
+    ("Una | end | meat | Una gave up meat in 2026. | kind=event effects=ends", MEAT, True),
+    ("Una | end | the dairy | Una left the dairy. | kind=event effects=ends", JOB, False),
     # An event bears out what is so; one that ends something tells what was so.
     (f"Una | home | Tromsø | {MOVED} | kind=event", HOME, True),
     (f"Una | home | Tromsø | {MOVED}", OSLO, False),
