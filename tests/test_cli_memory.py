@@ -46,6 +46,7 @@ FACTS = [
     fact(4, 3, ("Ann", "purchase", "a kayak"), kind="event", since="2023-07"),
     fact(5, 1, ("Bo", "driving test", "booked"), kind="plan", since="2023-06-02"),
     fact(6, 2, ("Cy", "diet", "meat"), source="reported", holds=False),
+    fact(7, 2, ("Cy", "rent", "900"), since="2023-08", until="2024-01"),
 ]
 
 
@@ -105,7 +106,7 @@ def ask(folder: Path, memlab_cli: Callable[..., Any]) -> Callable[..., str]:
 def test_facts_that_hold_the_latest_first(ask: Any) -> None:
     lines = ask("facts").splitlines()
     assert lines[0].startswith("now: 2023-07-20, the last time in the memory (home ended ")
-    assert lines[1] == "6 facts; 1 no longer hold: --all shows them"
+    assert lines[1] == "7 facts; 1 no longer hold: --all shows them"
     assert lines[2:6] == [
         "1.00  since 2023-07-20",
         "      Ann lives in Bergen.",
@@ -116,7 +117,7 @@ def test_facts_that_hold_the_latest_first(ask: Any) -> None:
     ended = ask("facts", "--all", "--slot", "Home")
     assert "[superseded until 2023-07-20]\n      Ann lives in Oslo.\n" in ended
     assert "2 facts" in ended
-    assert "… and 5 more; --k prints them" in ask("facts", "--k", 1)
+    assert "… and 6 more; --k prints them" in ask("facts", "--k", 1)
     assert "baker" not in ask("facts", "--person", "ann")
     assert "2 facts" in ask("facts", "--since", "2023-07-20")
     shown = ask("facts", "--session", "s2", "--evidence")
@@ -133,9 +134,12 @@ def test_events_plans_and_words_of_others_are_told_apart(ask: Any) -> None:
     shown = ask("facts")
     assert "1.00  happened 2023-07\n      Ann purchase a kayak\n      home-f4" in shown
     assert "planned for 2023-06-02  [due 2023-06-02]\n      Bo driving test booked" in shown
+    assert "since 2023-08 until 2024-01  [upcoming]\n      Cy rent 900" in shown
+    assert "since 2023-08 until 2024-01\n      Cy rent 900" in ask("facts", "--now", "2023-09-02")
+    assert "Cy rent" not in ask("facts", "--now", "2024-02-02")
     before = ask("facts", "--as-of", "2023-05-20")
     assert "planned for 2023-06-02\n      Bo driving test booked" in before
-    assert "0.40  since 2023-06-10  [said not to be so, words of others]\n      Cy diet" in ask(
+    assert "0.40  since 2023-06-10  [denied, words of others]\n      Cy diet" in ask(
         "facts", "--now", "2023-06-11"
     )
     found = ask("recall", "What about the driving test of Bo?", "--k", 1)
@@ -165,17 +169,17 @@ def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> N
     assert "home-f3 ends home-f0 no longer counts" in ask(
         "facts", "--undo", "home-f0", "home-f3", "--why", "two homes"
     )
-    assert "7 facts" in ask("facts")
+    assert "8 facts" in ask("facts")
     assert "home-f3 ends home-f0: two homes" in ask("facts", "--log")
     assert "home-f3 ends home-f0 counts again" in ask("facts", "--redo", "home-f0", "home-f3")
-    assert "6 facts" in ask("facts")
+    assert "7 facts" in ask("facts")
 
 
 def test_recall(ask: Any) -> None:
     lines = ask("recall", "Where does Ann live?", "--k", 2).splitlines()
     assert lines[1] == "the question names: Ann"
     assert re.match(
-        r"  1  0\.\d+  vector 0\.\d+  graph 1\.00  confidence 1\.00  2023-07-20", lines[2]
+        r"  1  0\.\d+  vector 0\.\d+  graph 0\.\d+  confidence 1\.00  2023-07-20", lines[2]
     )
     assert lines[3].strip() == "Ann lives in Bergen."
     assert "Oslo" in ask("recall", "Where does Ann live?", "--all")

@@ -42,11 +42,16 @@ class OpenMemory:
     def rows(self, table: str) -> pl.DataFrame:
         return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])
 
-    def resolved(self, as_of: datetime | None = None) -> Resolved:
+    def resolved(self, as_of: datetime | None = None, *, now: datetime | None = None) -> Resolved:
         from memlab.indexing import resolved_facts
 
         return resolved_facts(
-            self.store, self.dataset, scopes=[self.scope], encoder=self.encoder, as_of=as_of
+            self.store,
+            self.dataset,
+            scopes=[self.scope],
+            encoder=self.encoder,
+            as_of=as_of,
+            now=now,
         )
 
     def nothing(self, what: str, why: str = "") -> DataError:
@@ -93,7 +98,8 @@ def scored_facts(
     place: OpenMemory, *, now: str | None, as_of: str | None
 ) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
-    resolved = place.resolved(read_date(as_of, end=True))
+    at, present = _resolve_now(place, now or as_of)
+    resolved = place.resolved(read_date(as_of, end=True), now=at)
     stated = place.rows("facts")
     undated = memlab.knowledge.supersession.count_undated_facts(stated)
     if resolved.facts.is_empty():
@@ -108,7 +114,6 @@ def scored_facts(
     awaiting = memlab.indexing.earlier_facts_note(place.store, place.dataset, scopes=[place.scope])
     if awaiting:
         echo(awaiting, err=True)
-    at, present = _resolve_now(place, now or as_of)
     if undated:
         how = "left out" if as_of else "in the order of the conversations"
         present += f"; {count_noun(undated, 'facts')} without a date, {how}"
@@ -125,8 +130,8 @@ def _resolve_now(place: OpenMemory, wanted: str | None) -> tuple[datetime, str]:
     if date is not None:
         return date, f"now: {day_or_undated(date)}, as asked"
     times = place.store.sessions(place.dataset, scopes=[place.scope], columns=["start", "end"])
-    known = [times["end"].max(), times["start"].max()]
-    latest: Any = max(filter(None, known), default=clock)
+    known: list[Any] = [times["end"].max(), times["start"].max()]
+    latest: datetime = max(filter(None, known), default=clock)
     days = (clock - latest).days
     if days <= _OLD_DAYS:
         return clock, f"now: {day_or_undated(clock)}"

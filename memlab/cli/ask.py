@@ -204,8 +204,9 @@ def facts(
         _print_log(shown, closings.height, place, resolved)
         return
     rows = filter_rows(rows, place, session=session, since=since, at="last_access")
-    held = rows.filter(rows["status"].is_in(memlab.indexing.HELD))
-    shown = rows if all_ else held
+    shown = rows
+    if not all_:
+        shown = rows.filter(rows["status"].is_in([*memlab.indexing.HELD, "upcoming"]))
     shown = shown.sort("last_access", descending=True, maintain_order=True)
     if json:
         columns = shown.select(*_STATED_COLUMNS, *_RESOLVED_COLUMNS)
@@ -217,7 +218,8 @@ def facts(
         counted += f"; {rows.height - shown.height:,} no longer hold: --all shows them"
     echo(counted)
     for row in add_turn_texts(shown.head(k), place, wanted=evidence).iter_rows(named=True):
-        _print_fact(f"{row['confidence']:.2f}  {_dates(row)}{_marks(row)}", row)
+        head = f"{row['confidence']:.2f}  {_dates(row)}{_marks(row, with_end=True)}"
+        _print_fact(head, row)
         print_turns(row)
     if shown.height > k:
         echo(f"… and {shown.height - k:,} more; --k prints them")
@@ -231,6 +233,7 @@ def _log_with_sessions(resolved: Resolved, rows: pl.DataFrame) -> pl.DataFrame:
     return closings.join(said_in, on="new", how="left", maintain_order="left")
 
 
+_IS_OVER = ("superseded", "ended", "corrected")
 _DATED_BY_KIND = {
     "state": ("", "since"),
     "rule": ("a rule, ", "a rule since"),
@@ -264,18 +267,21 @@ def _day_of(row: dict[str, Any]) -> str:
     return since or day_or_undated(row["valid_from"])
 
 
-def _marks(row: dict[str, Any]) -> str:
-    """Give in brackets what a reader has to know of a fact beside its sentence."""
-    marks = []
-    status: str = row["status"]
+def _marks(row: dict[str, Any], *, with_end: bool = False) -> str:
+    """Give in brackets what a reader has to know of a fact beside its sentence.
+
+    :param with_end: say until when what is over held.
+    """
+    marks: list[str] = []
+    status = row["status"]
     if status == "due":
         marks.append(f"due {_day_of(row)}")
-    elif status != "active" and row["valid_to"]:
+    elif status in _IS_OVER and with_end and row["valid_to"]:
         marks.append(f"{status} until {day_or_undated(row['valid_to'])}")
     elif status != "active":
         marks.append(status)
     if not row["holds"]:
-        marks.append("said not to be so")
+        marks.append("denied")
     if row["source"] == "reported":
         marks.append("words of others")
     if not marks:

@@ -30,18 +30,20 @@ def resolved_facts(
     scopes: Sequence[str] | None = None,
     encoder: Encoder | None = None,
     as_of: datetime | None = None,
+    now: datetime | None = None,
 ) -> Resolved:
     """Read the facts of a dataset and resolve them, without the supersessions that were undone.
 
     :param encoder: matches near-equal values too; see :func:`memlab.knowledge.resolve`.
     :param as_of: only what had reached the memory by then counts.
+    :param now: when it is asked, by which plans are due; ``None``: when something was said last.
     """
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
     pairs = map_undos_to_current_facts(store, dataset, facts).values()
     cached = None
     if encoder is not None:
         cached = cache_encoder(store, encoder)
-    return resolve(facts, encoder=cached, as_of=as_of, undone=pairs)
+    return resolve(facts, encoder=cached, as_of=as_of, now=now, undone=pairs)
 
 
 def map_undos_to_current_facts(

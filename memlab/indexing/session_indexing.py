@@ -360,8 +360,8 @@ def _commit_batch(
         better=better,
     )
     failed = pl.col("status") == "failed"
-    change = pl.when(pl.col("generation").is_null()).then(pl.lit("created"))
-    change = change.otherwise(pl.lit("updated"))
+    is_new = pl.col("generation").is_null()
+    change = pl.when(is_new).then(pl.lit("created")).otherwise(pl.lit("updated"))
     named = pl.Series(text_hashes(rows.select(before).to_series()))
     service = pl.when(failed).then(pl.lit(asked)).when("better").then("service")
     events = rows.with_columns(

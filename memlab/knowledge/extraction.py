@@ -32,7 +32,8 @@ from memlab.knowledge.known_facts import (
     known_entries,
 )
 from memlab.knowledge.own_words import is_about_speaker, is_reported
-from memlab.llm import Request, Service, ask
+from memlab.llm import RECORDED, Answer, Request, Service, ask
+from memlab.llm.asking import PATIENCE
 from memlab.llm.spending import is_estimating
 from memlab.records import Entity, Fact, frame
 from memlab.terminal import count_noun
@@ -121,13 +122,14 @@ def extract(
     sessions = _sessions(turns)
     memory = KnownFacts(known, skip=sessions, order=order)
     readings: dict[str, _Reading] = {}
+    failures: list[str] = []
     for asked in _rounds(sessions):
         requests = []
         for session in asked:
             shown = _shown_facts(memory, session, sessions[session])
             before = (earlier or {}).get(session, [])
             requests.append(_request(sessions[session], before, shown))
-        answers = ask(requests, service)
+        answers = _ask_patiently(requests, service, failures)
         for session, answer in zip(asked, answers, strict=True):
             rows = sessions[session]
             if answer.value is None:
@@ -262,6 +264,27 @@ def _request(rows: list[TurnRow], before: list[TurnRow], shown: dict[str, list[A
             system += WORDS_OF_OTHERS
             break
     return Request("facts", VERSION, about, prompt, Stated, system)
+
+
+def _ask_patiently(
+    requests: Sequence[Request], service: str | Service | None, failures: list[str]
+) -> list[Answer]:
+    """Ask, unless a service failed for the last sessions in a row: then it is left alone.
+
+    :param failures: the errors of these sessions, which are noted here.
+    """
+    if len(failures) >= PATIENCE:
+        reason = f"not asked after {len(failures)} failures in a row; the last: {failures[-1]}"
+        return [Answer(None, reason)] * len(requests)
+    answers = ask(requests, service)
+    if service in (None, RECORDED) or is_estimating():
+        return answers
+    for answer in answers:
+        if answer.value is not None:
+            failures.clear()
+        elif not answer.error.startswith("not asked"):
+            failures.append(answer.error)
+    return answers
 
 
 def _turn_entry(n: int, row: TurnRow) -> dict[str, Any]:

@@ -78,6 +78,7 @@ def resolve(
     *,
     encoder: Encoder | None = None,
     as_of: datetime | None = None,
+    now: datetime | None = None,
     undone: Collection[tuple[str, str]] = (),
 ) -> Resolved:
     """Find out which facts are active, and what superseded, ended or corrected the others.
@@ -101,14 +102,15 @@ def resolve(
     no date in what comes back, unless its ``since`` or ``until`` says one: when it reached the memory
     says nothing of when it was said.
 
-    The present is ``as_of``, else the last time at which something was said in the scope. By it
-    statuses are given: what ends or begins on a later date is still active, or ``upcoming``.
+    The present is ``as_of``, else ``now`` or the last time at which something was said in the scope,
+    whichever is later. By it statuses are given: what ends or begins on a later date is still active, or ``upcoming``.
 
     :param facts: rows of :class:`memlab.records.Fact`.
     :param encoder: matches near-equal slots and values, see :func:`memlab.knowledge.keys.part_keys`;
         ``None``: none.
     :param as_of: only what had reached the memory by then counts: what was active on that date. Facts
         without a date are left out, see :func:`count_undated_facts`.
+    :param now: when it is asked; ``None``: when something was said last.
     :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count: both
         values are kept, however often and in whatever words either is said again. Another value may
         close the same fact.
@@ -138,7 +140,7 @@ def resolve(
         placed = placed.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
     statements = read_statements(placed, encoder)
     outcome = _resolve_scopes(statements, undone)
-    presents = _presents(placed, as_of)
+    presents = _presents(placed, as_of, now)
     states: dict[str, State] = {}
     for interval in outcome.intervals:
         present = presents[interval.first.fact["scope"]]
@@ -199,9 +201,13 @@ def _resolve_scopes(statements: list[Statement], undone: Collection[tuple[str, s
     return outcome
 
 
-def _presents(placed: pl.DataFrame, as_of: datetime | None) -> dict[str, datetime | None]:
+def _presents(
+    placed: pl.DataFrame, as_of: datetime | None, now: datetime | None
+) -> dict[str, datetime | None]:
     """Give the present of each scope; ``None`` where nothing has any date."""
     latest = pl.coalesce(pl.col("said_at").max(), pl.col("recorded_at").max())
+    if now is not None:
+        latest = pl.max_horizontal(latest, pl.lit(now).cast(TIMESTAMP))
     presents = dict(placed.group_by("scope").agg(latest).iter_rows())
     if as_of is not None:
         return dict.fromkeys(presents, as_of)

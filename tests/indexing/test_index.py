@@ -251,7 +251,8 @@ def test_a_service_that_fails_again_and_again_is_left_alone(
         ).height
         == 28
     )
-    assert len(server.requests) <= 30
+    # Of 56; each that fails is asked again with less.
+    assert len(server.requests) <= 40
 
 
 def test_what_cannot_be_asked_changes_nothing_and_what_is_not_recorded_is_due_with_other_recordings(
