@@ -137,8 +137,13 @@ class Interval:
             self.closed = None
 
     def _begin_by(self, start: datetime) -> None:
-        if not self.is_dated or start < self.begins:
-            self.begins, self.is_dated = start, True
+        """Begin at the date that a statement says, if that is earlier or the first that is said."""
+        if self.is_dated and start >= self.begins:
+            return
+        if self.closed is not None and start > self.closed.at:
+            return
+        self.begins = start
+        self.is_dated = True
 
     def states(self, present: datetime | None) -> list[State]:
         """Give the state of each of its statements.

@@ -90,7 +90,8 @@ def _resolve_group(statements: list[Statement], undone: Undone) -> Outcome:
     """Read connected statements, again after each correction and each closing that is taken back.
 
     A correction takes the place of what was wrong, and the statements are read without that. Each
-    reading but the last settles a correction or voids a statement for good, so that there is an end.
+    reading but the last settles a correction for good, or voids one more statement, so that there is an
+    end.
     """
     reading = _Reading(list(statements), undone)
     while True:
@@ -123,6 +124,7 @@ class _Reading:
         An event has no value to put there: it stays where it is.
         """
         self.settled.add(statement.id)
+        self.voided.clear()  # by what may have been wrong
         dropped: set[str] = set()
         for interval in wrong:
             at, is_dated = interval.begins, interval.is_dated
@@ -147,11 +149,17 @@ class _Reading:
 
 
 def _in_place_of(old: Statement, statement: Statement, wrong: list[Interval]) -> Statement:
-    """Give a correction in the place of a wrong statement: it holds from when that began, unless it says."""
-    held = next(interval for interval in wrong if interval.first.id == old.id)
+    """Put a correction in the place of a wrong statement.
+
+    It holds from when that began, unless it says a date itself; a plan from when that was said.
+    """
     moved = replace(statement, placed_at=old.placed_at, effects=())
-    is_said = statement.since is not None and statement.kind != "plan"
-    if is_said or not held.is_dated:
+    held = next(interval for interval in wrong if interval.first.id == old.id)
+    if not held.is_dated:
+        return moved
+    if statement.kind == "plan":
+        return replace(moved, begins=old.placed_at, is_dated=True)
+    if statement.since is not None:
         return moved
     return replace(moved, begins=held.begins, is_dated=True)
 
@@ -163,7 +171,7 @@ class _Timeline:
         self.reading = reading
         self.intervals: list[Interval] = []
         self.idle: set[Effect] = set()
-        self.is_stopped = False
+        self.just_closed: list[Interval] = []
         self.holder: dict[str, Interval] = {}
         self.meanings: dict[str, Meaning] = {}
         self.latest: dict[str, Interval] = {}
@@ -179,7 +187,7 @@ class _Timeline:
                 self.reading.correct(statement, wrong)
                 return False
             self._add(statement)
-            if self.is_stopped:
+            if self._take_back():
                 return False
         return True
 
@@ -341,9 +349,15 @@ class _Timeline:
         is_dated = statement.said_at is not None or statement.since is not None
         old.closed = Closing(statement, at, is_dated, rule, own)
         own.made.append(old)
-        if _takes_back(old):
+        self.just_closed.append(old)
+
+    def _take_back(self) -> bool:
+        """Void what never came into force of the intervals that the last statement closed; whether any is."""
+        voided = [old for old in self.just_closed if _takes_back(old)]
+        self.just_closed.clear()
+        for old in voided:
             self.reading.voided.update(each.id for each in old.statements)
-            self.is_stopped = True
+        return bool(voided)
 
 
 def _slot_of(statement: Statement) -> tuple[str, ...]:
