@@ -19,6 +19,8 @@ from memlab.records.facts import meaning_id
 _NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
 """The place of facts of a scope without any date, among which the order of the rows alone counts."""
 _N_REQUIRED = 8  # the columns of a fact up to ``asserted_at``
+LASTING = ("state", "rule")
+"""The kinds of facts that hold for a time."""
 _DEFAULTS = {"kind": "state", "holds": True, "values": "one"}
 
 
@@ -70,14 +72,37 @@ class Statement:
         return self.meaning.kind
 
     @property
+    def slot(self) -> tuple[str, ...]:
+        """Scope, subject, slot and kind: what has one value at a time has one of these."""
+        return (*self.meaning.parts[:3], self.kind)
+
+    @property
     def evidence(self) -> Collection[str]:
         turns: list[str] | None = self.fact["evidence"]
         return turns or ()
 
     @property
+    def is_one_of_a_kind(self) -> bool:
+        """Whether it takes the place of another value of its slot; a denial does not."""
+        return self.fact["values"] == "one" and self.meaning.holds
+
+    @property
     def is_past(self) -> bool:
         """Whether what it states was over when it was said."""
-        return self.until is not None and self.until.end <= self.placed_at
+        return self.is_over_by(self.placed_at)
+
+    @property
+    def says_when(self) -> bool:
+        """Whether there is a date to it: when it was said, or from when it holds."""
+        return self.said_at is not None or self.since is not None
+
+    def is_over_by(self, moment: datetime) -> bool:
+        """Whether what it states ends by a time, as it says itself."""
+        return self.until is not None and self.until.end <= moment
+
+    def affected_by(self, effect: str) -> list[str]:
+        """Give what one of its effects names."""
+        return [affected for name, affected in self.effects if name == effect]
 
 
 def place_facts(facts: pl.DataFrame) -> pl.DataFrame:

@@ -11,8 +11,8 @@ import polars as pl
 
 from memlab.embed import Encoder
 from memlab.knowledge.intervals import Interval, State
+from memlab.knowledge.readings import Outcome, resolve_statements
 from memlab.knowledge.statements import Meaning, Statement, place_facts, read_statements
-from memlab.knowledge.timeline import Outcome, resolve_statements
 from memlab.records import TIMESTAMP
 
 _STATE_SCHEMA = {
@@ -144,8 +144,7 @@ def resolve(
     states: dict[str, State] = {}
     for interval in outcome.intervals:
         present = presents[interval.first.fact["scope"]]
-        of_interval = zip(interval.statements, interval.states(present), strict=True)
-        states |= {statement.id: state for statement, state in of_interval}
+        states.update(interval.states(present))
     in_order = [states[fact_id] for fact_id in placed["fact_id"]]
     table = pl.DataFrame(in_order, schema=_STATE_SCHEMA, orient="row")
     resolved = placed.drop("placed_at", "placed_by").hstack(table)
@@ -195,9 +194,7 @@ def _resolve_scopes(statements: list[Statement], undone: Collection[tuple[str, s
             pairs.add((meanings[old], meanings[new]))
     outcome = Outcome()
     for of_scope in scopes.values():
-        resolved = resolve_statements(of_scope, pairs)
-        outcome.intervals += resolved.intervals
-        outcome.idle |= resolved.idle
+        outcome.add(resolve_statements(of_scope, pairs))
     return outcome
 
 

@@ -138,14 +138,18 @@ class Oracle:
             return self.corrected + self.spans
 
     def holding(self, fact_id: str) -> Span | None:
-        found = [span for span in self.spans if fact_id in [said.fact.fact_id for said in span.said]]
+        found = [
+            span for span in self.spans if fact_id in [said.fact.fact_id for said in span.said]
+        ]
         return found[0] if found else None
 
     def spans_of(self, means: tuple) -> list[Span]:
         """The spans that state something, in the order in which they were last said to."""
         dated = []
         for span in self.spans:
-            places = [n for n, old in enumerate(self.facts) if old in span.said and old.means == means]
+            places = [
+                n for n, old in enumerate(self.facts) if old in span.said and old.means == means
+            ]
             if places:
                 dated.append((places[0], span))
         return [span for _, span in sorted(dated, key=lambda pair: pair[0])]
@@ -164,7 +168,9 @@ class Oracle:
         return spans[-1] if spans else None
 
     def spans_by_id(self, name: str) -> list[Span]:
-        means = {said.means for span in self.spans for said in span.said if id_of(said.fact) == name}
+        means = {
+            said.means for span in self.spans for said in span.said if id_of(said.fact) == name
+        }
         return self.spans_of(means.pop()) if means else []
 
     def correct(self, new: Said) -> None:
@@ -228,7 +234,7 @@ class Oracle:
     def repeated(self, new: Said) -> Span | None:
         fact = new.fact
         for effect, name in zip(fact.effects, fact.affected, strict=True):
-            if effect == "repeats" and not new.moved:
+            if effect == "repeats":
                 span = self.named(name, new)
                 first = span and span.said[0].fact
                 if span and (first.kind, first.holds) == (fact.kind, fact.holds):
