@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from fact_answers import facts_answer, stated_fact
 from model_server import KEY, ModelServer, fitting, say, send
 from talk import dialogue
 
@@ -35,7 +36,6 @@ STATED = re.compile(
 )
 ASKS_FOR_FACTS = "You keep the memory of a chat. You read one session of it"
 SLOTS = {"work at": "employer", "moved to": "home", "drive": "vehicle"}
-REST = {"kind": "state", "holds": True, "values": "one", "since": "", "until": "", "effects": []}
 START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 NAME = "talk"
 
@@ -65,10 +65,9 @@ def states_facts(handler: Any, request: dict[str, Any]) -> None:
     facts = []
     for turn in json.loads(user)["session"]:
         for found in STATED.finditer(turn["text"]):
-            said = {"said_by": turn["speaker"], "source": "stated", "turns": [turn["id"]]}
-            stated = {"slot": SLOTS[found["said"]], "value": found["value"], "sentence": found[0]}
-            facts.append({"about": turn["speaker"]} | stated | REST | said)
-    say(json.dumps({"facts": facts, "entities": [], "relations": []}))(handler, request)
+            stated = (turn["speaker"], SLOTS[found["said"]], found["value"])
+            facts.append(stated_fact(*stated, sentence=found[0], turns=[turn["id"]]))
+    say(json.dumps(facts_answer(*facts)))(handler, request)
 
 
 @pytest.fixture
