@@ -12,7 +12,14 @@ from typing import Any
 from memlab import datasets
 from memlab.datasets.source import Source
 from memlab.errors import DataError
-from memlab.evaluate.row_words import RowWords, contains_value, is_denial, polarity, read_row
+from memlab.evaluate.row_words import (
+    RowWords,
+    contains_value,
+    has_content,
+    is_denial,
+    polarity,
+    read_row,
+)
 from memlab.records import Dataset, encode_id_part
 from memlab.text.lemmas import base_form_stems
 
@@ -68,6 +75,11 @@ class Entry:
         return frozenset(base_form_stems(" ".join(self.about)))
 
     @cached_property
+    def relation_content(self) -> frozenset[str]:
+        """Stems of the relation that are no stop words."""
+        return frozenset(word for word in self.relation if has_content(word))
+
+    @cached_property
     def owners(self) -> list[tuple[str, ...]]:
         """The subject's names in words, the longest first."""
         return sorted({base_form_stems(name) for name in self.names}, key=len, reverse=True)
@@ -76,7 +88,8 @@ class Entry:
         """Say whether a fact says what the entry says: the same words, with the same polarity.
 
         Where a wording of the value is itself a denial ("no bullet points"), a fact that denies
-        agrees with an entry that is so.
+        agrees with an entry that is so. An event that ends something agrees with an entry that its
+        message begins: "Mel broke up with Ann" with "single", not with "dates Ann".
 
         :param fact: a row of :class:`memlab.records.Fact`, at least ``about``, ``slot`` and
             ``value``.
@@ -93,8 +106,12 @@ class Entry:
         way = polarity(fact)
         if way in _ACCEPTED[self.mode]:
             return True
-        denied = any(is_denial(value) for value in stated)
-        return denied and way == "not" and self.mode == "is"
+        if self.mode != "is":
+            return False
+        if way == "not" and any(is_denial(value) for value in stated):
+            return True
+        begins_here = self.kind == "fact" and self.since in (fact.get("evidence") or ())
+        return begins_here and read_row(fact).ends
 
     def matches_ignoring_polarity(self, fact: Mapping[str, Any]) -> bool:
         """Say whether a fact speaks of the entry's subject, relation and value, whatever its polarity."""
@@ -109,16 +126,21 @@ class Entry:
           not do). Or it names nobody and belongs to the relation ("gym code"); if it only ends in a
           word of it ("Fairlawns room"), the rest of the row must name the subject, or the subject
           have said it. "I" and "the user" are who speaks.
-        - **Relation**: a word of it occurs, in ``about``, ``slot``, ``value`` or ``sentence``. An
-          event that ends something need not say what that was: "Mel left Acme".
+        - **Relation**: a word of it occurs, in ``about``, ``slot`` or ``value``, or in ``sentence``,
+          where stop words ("have") count only if it has no others. An event that ends something
+          need not say what that was: "Mel left Acme".
         - **Value**: all words of one wording occur in ``slot`` and ``value`` together, or in
           ``sentence``, which says more than the row states: "Mel moved from Oslo to Bergen" does not
-          say that Mel lives in Oslo. So a sentence only completes the value: where ``value`` shares
-          with the wording a word that is neither a number nor a stop word, or is a part of it ("6"
-          of "six hens"), or has no words of its own (a date, "none"). What a value is contrasted
-          with ("not Oslo but Bergen", "from Oslo to Bergen") is left out of both.
-        - **The other way round**: ``about`` holds the value ("Henrik | role | boss of Nora"), while
-          ``slot`` and ``value`` name the subject, or ``sentence`` does and they name the relation.
+          say that Mel lives in Oslo. So a sentence only completes the value: where ``value`` is a
+          date or nothing but a denial; or is a part of the wording or has a word of content of it,
+          no other number, and the row without its sentence has half of the wording's content
+          ("6" of "six hens"). What a value is contrasted with ("not Oslo but Bergen", "from Oslo to
+          Bergen") is left out of both.
+        - **The other way round**, of what is not the subject's: ``value`` is the subject's name, and
+          ``slot`` holds the value ("Nora | boss | Henrik", of Henrik, whose role is boss), or
+          ``about`` does and there is a word of the relation or no slot but "name". Or ``about``
+          holds the value, the rest of the row names the subject, and ``slot`` and ``value`` the
+          relation ("Henrik | role | boss of Nora"). Stop words of the relation do not count.
 
         Words are compared by base form and stem, numbers by their value, codes and telephone
         numbers without their signs. In a fact that denies, a wording is looked for without its own
@@ -126,20 +148,12 @@ class Entry:
         """
         row = read_row(fact)
         if self._has_subject(row):
-            related = row.ends or not self.relation or not self.relation.isdisjoint(row.all_words)
-            if not related:
+            if not row.ends and not self._is_related(row):
                 return []
             return [value for value in self.value if row.states(value)]
         if self._begins(row):
             return []
-        relation = row.sentence_words
-        if not self._is_named_in(row.said):
-            if not self._is_named_in(row.sentence_words):
-                return []
-            relation = frozenset()
-        if self.relation.isdisjoint(row.said | relation):
-            return []
-        return self._held(row.about)
+        return self._held(self._text_of_reversed(row))
 
     def value_words(self, fact: Mapping[str, Any]) -> frozenset[str]:
         """Give the words of the wordings of the entry's value that a fact states."""
@@ -155,6 +169,26 @@ class Entry:
     def _held(self, text: str) -> list[str]:
         """Give the wordings of the value that a text holds."""
         return [value for value in self.value if contains_value(text, value)]
+
+    def _is_related(self, row: RowWords) -> bool:
+        """Whether a row holds a word of the relation, or there is none."""
+        if not self.relation or not self.relation.isdisjoint(row.row_words):
+            return True
+        told = self.relation_content or self.relation
+        return not told.isdisjoint(row.sentence_words)
+
+    def _text_of_reversed(self, row: RowWords) -> str:
+        """Give what holds the value in a row that is about the value rather than the subject: see above."""
+        relation = self.relation_content
+        if row.value_words in {frozenset(name) for name in self.owners}:
+            if not relation.isdisjoint(row.all_words):
+                return f"{row.about} {row.slot}"
+            only_names = _NAMING.issuperset(base_form_stems(row.slot))
+            return row.about if only_names else row.slot
+        named = self._is_named_in(row.said | row.sentence_words)
+        if named and not relation.isdisjoint(row.said):
+            return row.about
+        return ""
 
     def _is_named_in(self, said: frozenset[str]) -> bool:
         """Whether words hold a name of the subject."""

@@ -28,11 +28,12 @@ class RowWords:
     :param about: whom or what it is about, as it is written.
     :param subjects: the same in words; of several that it lists ("Ann and Bo") also each.
     :param speaker: words of the name of who said it.
+    :param slot: as it is written.
     :param text: slot and value, ``sentence``: the sentence, both without what a value is contrasted
         with; ``said`` and ``sentence_words``: their words.
     :param value_words: words of the value alone.
-    :param completed: whether the sentence says what the value leaves open: it is a date, or has no
-        words.
+    :param completed: whether the sentence alone says what the value is: that is a date, or nothing
+        but a denial.
     :param denies: whether it is a denial; ``ends``: whether it is an event that ends or cancels
         something.
     """
@@ -40,6 +41,7 @@ class RowWords:
     about: str
     subjects: list[Subject]
     speaker: frozenset[str]
+    slot: str
     text: str
     said: frozenset[str]
     sentence: str
@@ -50,10 +52,15 @@ class RowWords:
     ends: bool
 
     @property
+    def row_words(self) -> frozenset[str]:
+        """The words of about, slot and value."""
+        about = [word for subject in self.subjects for word in subject[0]]
+        return self.said | frozenset(about)
+
+    @property
     def all_words(self) -> frozenset[str]:
         """The words of about, slot, value and sentence."""
-        about = [word for subject in self.subjects for word in subject[0]]
-        return self.said | self.sentence_words | frozenset(about)
+        return self.row_words | self.sentence_words
 
     def parts(self) -> Iterator[tuple[str, ...]]:
         """Give each subject, with and without its owners."""
@@ -67,16 +74,20 @@ class RowWords:
             asked = _without_denial(wording) or wording
         if contains_value(self.text, asked):
             return True
-        return self._shares(asked) and contains_value(self.sentence, asked)
+        return self._completes(asked) and contains_value(self.sentence, asked)
 
-    def _shares(self, wording: str) -> bool:
-        """Whether the value is a part of a wording, or has a word of content in common with it."""
+    def _completes(self, wording: str) -> bool:
+        """Whether the sentence may say the rest of a wording, of which slot and value say a part."""
         if self.completed:
             return True
         asked = frozenset(base_form_stems(wording))
-        if self.value_words <= asked:
-            return True
-        return any(_has_content(word) for word in self.value_words & asked)
+        content = frozenset(word for word in asked if has_content(word))
+        is_part = self.value_words <= asked
+        if not is_part and content.isdisjoint(self.value_words):
+            return False
+        if _numbers(asked) and not _numbers(self.value_words) <= asked:
+            return False
+        return 2 * len(content & self.row_words) >= len(content)
 
 
 def read_row(fact: Mapping[str, Any]) -> RowWords:
@@ -89,24 +100,23 @@ def read_row(fact: Mapping[str, Any]) -> RowWords:
     """
     speaker = str(fact.get("said_by") or "user")
     about = normalize_characters(str(fact["about"]))
-    listed = _BETWEEN_SUBJECTS.split(about)
-    if len(listed) > 1:
-        listed = [about, *listed]
     value = strip_contrast(str(fact["value"]))
-    text = f"{fact['slot']} {value}"
+    slot = str(fact["slot"])
+    text = f"{slot} {value}"
     sentence = strip_contrast(str(fact.get("sentence") or ""))
     value_words = frozenset(base_form_stems(value))
-    meant = any(_has_content(word) or word.isdigit() for word in value_words)
+    bare = NEGATIONS.issuperset(value_words) or _DATE.fullmatch(value.strip()) is not None
     return RowWords(
         about=about,
-        subjects=[_owned_words(one, speaker) for one in listed],
+        subjects=[_owned_words(one, speaker) for one in _list_subjects(about)],
         speaker=frozenset(base_form_stems(speaker)),
+        slot=slot,
         text=text,
         said=frozenset(base_form_stems(text)),
         sentence=sentence,
         sentence_words=frozenset(base_form_stems(sentence)),
         value_words=value_words,
-        completed=not meant or _DATE.fullmatch(value.strip()) is not None,
+        completed=bare,
         denies=_denies(fact),
         ends=_tells_ending(fact, "ends") or _tells_ending(fact, "cancelled"),
     )
@@ -170,6 +180,19 @@ def contains_value(text: str, value: str) -> bool:
     return re.search(rf"(?<![0-9a-z]){signs}(?![0-9a-z])", text.lower()) is not None
 
 
+def _list_subjects(about: str) -> list[str]:
+    """Give what a row is about, and of several subjects also each: "Ann and Bo's cat" is Ann's cat too."""
+    listed = _BETWEEN_SUBJECTS.split(about)
+    if len(listed) == 1:
+        return listed
+    _, owner, owned = listed[-1].partition("'s ")
+    if owner:
+        for n, one in enumerate(listed[:-1]):
+            if owner not in one:
+                listed[n] = f"{one}{owner}{owned}"
+    return [about, *listed]
+
+
 def _owned_words(about: str, speaker: str) -> Subject:
     """Give the words of a subject, then those without each owner; "I" and "the user" are who speaks."""
     own = FIRST_PERSON | {"user"}
@@ -208,9 +231,14 @@ def _is_over(until: str | None, when: datetime | None) -> bool:
 
 
 @cache
-def _has_content(word: str) -> bool:
+def has_content(word: str) -> bool:
     """Whether a stem is neither a number nor a stop word."""
     return not word.isdigit() and word not in _stop_stems()
+
+
+def _numbers(said: frozenset[str]) -> frozenset[str]:
+    """Give the numbers among words."""
+    return frozenset(word for word in said if word.isdigit())
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,11 @@ CATS = "Una | is | cat pet have | three cats; 3 cats; third cat"
 HENS = "Una | is | hen chicken keep | six hens; six"
 MEAT = "Una | not | eat meat | meat"
 FASTS = "Una | is | breakfast eat | nothing"
+PHYSIO = "Ingrid | is | job profession is | physio; physiotherapist"
+DOSE = "Una | is | medicine takes dose | 10 mg"
+DAYS = "Una | is | days hours work | Monday Wednesday Friday"
+CHILD = "Hidde | is | baby child | Lieke"
+AGE = "Hidde | is | age old | 3"
 NAPS = "Ivy | not | nap have | nap; naps"
 TRIP = "Una | plan | go trip fly visit | Crete; June"
 LIMA = "Una | was | live | Lima"
@@ -83,6 +89,10 @@ PAIRS = [
     ("Una | move | 2026-03 | Una moved from Oslo to Tromsø in March 2026. | kind=event", OSLO, False),
     ("Una's boss | name | Henrik", BOSS, True),
     ("Henrik | role | boss of Una", BOSS, True),
+    ("Una | physio | Ingrid", PHYSIO, True),
+    ("Una's physio | name | Ingrid", PHYSIO, True),
+    ("Una's physio | friend | Ingrid", PHYSIO, False),
+    ("Una | climbing partner | Ingrid | Ingrid climbs with Una's physio.", PHYSIO, False),
     ("Henrik | role | boss | Henrik is Una's boss.", BOSS, True),
     ("Henrik | home | Ghent | Una's boss Henrik lives in Ghent.", BOSS, False),
     ("Henrik | role | boss | Henrik is Ben's boss.", BOSS, False),
@@ -96,6 +106,12 @@ PAIRS = [
     ("Una | goats | 4 | Una keeps six hens and four goats.", HENS, False),
     ("Una | eats | meat | Una does not eat meat. | holds=", MEAT, True),
     ("Una | eats | no meat", MEAT, True),
+    ("Una | medicine | 5 mg | Una's dose went from 5 mg to 10 mg in May.", DOSE, False),
+    ("Una | medicine | 10 mg | Una takes 10 mg.", DOSE, True),
+    ("Una | days | Mondays | Una works on Mondays, Ben on Wednesday and Friday.", DAYS, False),
+    ("Hidde and Lot's baby | name | Lieke | Hidde and Lot had a baby, Lieke.", CHILD, True),
+    ("Hidde and Lot's dog | age | 3 | The dog of Hidde and Lot is 3.", AGE, False),
+    ("Hidde and Lot's baby | age | 3", AGE, False),
     ("Una | breakfast | nothing | Una has nothing for breakfast.", FASTS, True),
     ("Una | breakfast | porridge", FASTS, False),
     ("Una | eats | meat | Una eats meat.", MEAT, False),
@@ -146,6 +162,15 @@ def _row(fact: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("fact", "line", "same"), PAIRS)
 def test_pairs_judged_by_hand(fact: str, line: str, same: bool) -> None:
     assert _entry(line).matches(_row(fact)) == same
+
+
+def test_an_event_that_ends_something_states_what_its_message_begins() -> None:
+    row = _row("Una | break-up | Ben | Una broke up with Ben. | kind=event effects=ends")
+    row["evidence"] = ["m4"]
+    together = replace(_entry("Una | is | partner broke with | Ben"), since="m1", until="m4")
+    apart = replace(together, since="m4", until=None)
+    assert (together.matches(row), apart.matches(row)) == (False, True)
+    assert not replace(apart, kind="trap").matches(row)
 
 
 def test_a_fact_written_from_a_line_says_what_the_line_says() -> None:
