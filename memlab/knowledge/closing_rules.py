@@ -1,4 +1,4 @@
-"""The rules of closing: when an interval ends by what an effect says, and what such an end takes back."""
+"""The rules of closing: when an interval ends by an effect, and what that takes back."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ class Interval:
         return "active", None
 
     def _is_in_force(self, closed: Closing, present: datetime | None) -> bool:
-        """Whether a closing counts by now: its date has come, or the interval never came into force."""
+        """Whether a closing counts by now: it has come, or the interval never came into force."""
         if present is None:
             return True
         if closed.rule == CORRECTED:

@@ -1,4 +1,4 @@
-"""The keys by which facts are compared: their parts folded, and near-equal ones joined by an encoder."""
+"""The keys by which facts are compared: folded parts, near-equal ones joined by an encoder."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Parts(NamedTuple):
 def fold(text: str) -> str:
     """Fold the characters, the case, the blanks and the outer punctuation of a text.
 
-    An exclamation or question mark behind a token that has a digit stays where that is the whole text:
-    it may belong to a password.
+    An exclamation or question mark behind a token that has a digit stays where that is the whole
+    text: it may belong to a password.
 
     >>> from memlab.knowledge.keys import fold
     >>> fold(" “ACME,  Inc.” "), fold("Ｏｓｌｏ！"), fold("hunter2!"), fold("C#")
@@ -56,9 +56,9 @@ def part_keys(rows: list[dict[str, Any]], encoder: Encoder | None) -> list[Parts
     """Give the keys of the parts of facts.
 
     Without an encoder they are the folded texts. With one, a slot has the key of the first slot of
-    its subject whose cosine with it reaches 0.90, and a value that of the first value of its subject
-    and slot at 0.95. Texts that differ in a token with a digit stay apart, and so does a value of one
-    token: vectors of names and codes are near where their letters are.
+    its subject whose cosine with it reaches 0.90, and a value that of the first value of its
+    subject and slot at 0.95. Texts that differ in a token with a digit stay apart, and so does a
+    value of one token: vectors of names and codes are near where their letters are.
 
     :param rows: facts with ``scope``, ``about``, ``slot`` and ``value``, in the order in which they
         were said.
@@ -87,7 +87,7 @@ def _join(
     threshold: float,
     may_join: Callable[[str, str], bool],
 ) -> Joined:
-    """Give each text of an owner its key: of the first near-equal text of the owner, else its own."""
+    """Give each text of an owner the key of the first one near it, else its own."""
     owned: dict[Hashable, dict[str, str]] = {}
     for owner, text in texts:
         owned.setdefault(owner, {}).setdefault(fold(text), text)
@@ -116,7 +116,7 @@ def _join(
 def _join_rows(
     texts: list[str], is_near: np.ndarray, may_join: Callable[[str, str], bool]
 ) -> dict[str, str]:
-    """Give each text the key of the first text before it that is near; ``is_near``: texts × texts."""
+    """Give each text the key of the first near one before it; ``is_near``: texts × texts."""
     keys: dict[str, str] = {}
     for row, text in enumerate(texts):
         keys[text] = text

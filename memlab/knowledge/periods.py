@@ -44,7 +44,7 @@ def parse_period(text: str) -> Period:
 
 
 def _end_of(start: datetime, month: str | None, day: str | None) -> datetime:
-    """Give the first moment after a year, a month or a day; after the year 9999 the last one there is."""
+    """Give the first moment after a year, a month or a day, or the last one there is."""
     try:
         if day is not None:
             return start + timedelta(days=1)

@@ -1,7 +1,7 @@
 """Readings: the statements of a scope are read in order, and again where one takes another out.
 
-A correction says that something never held, and a plan that is called off never came into force. What
-stands after such a thing may then repeat or close something else.
+A correction says that something never held, and a plan that is called off never came into force.
+What stands after such a thing may then repeat or close something else.
 """
 
 from __future__ import annotations

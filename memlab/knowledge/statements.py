@@ -1,4 +1,4 @@
-"""Statements: the rows of facts in the order in which they were said, with what the resolver compares."""
+"""Statements: facts in the order in which they were said, with what the resolver compares."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memlab.records import Fact, schema
 from memlab.records.facts import meaning_id
 
 _NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
-"""The place of facts of a scope without any date, among which the order of the rows alone counts."""
+"""The place of facts of a scope without any date: the order of the rows alone counts."""
 _N_REQUIRED = 8  # the columns of a fact up to ``asserted_at``
 LASTING = ("state", "rule")
 """The kinds of facts that hold for a time."""
@@ -42,10 +42,10 @@ class Statement:
     """A fact in its place among the others of its scope.
 
     :param fact: its row.
-    :param placed_at: its place in time: when it was said, or of what nobody dated what stands before
-        it. ``said_at``: when it was said; ``None`` where nobody dated it.
-    :param begins: from when it holds: the start of ``since``, else its place. A plan stands from when
-        it was made, whatever it is for. ``is_dated``: whether that is more than the place of a
+    :param placed_at: its place in time: when it was said, or of what nobody dated what stands
+        before it. ``said_at``: when it was said; ``None`` where nobody dated it.
+    :param begins: from when it holds: the start of ``since``, else its place. A plan stands from
+        when it was made, whatever it is for. ``is_dated``: whether that is more than the place of a
         statement that nobody dated.
     :param since: the time that its own ``since`` covers; ``until`` likewise.
     :param effects: pairs of an effect and what it affects.
@@ -146,8 +146,8 @@ def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
 def read_statements(placed: pl.DataFrame, encoder: Encoder | None) -> list[Statement]:
     """Read facts that have their place as statements, in the order in which they were said.
 
-    :raises DataError: for a ``since`` or ``until`` that is no date, and for effects that do not stand
-        beside what they affect.
+    :raises DataError: for a ``since`` or ``until`` that is no date, and for effects that do not
+        stand beside what they affect.
     """
     arrived = pl.when(pl.col("said_at").is_not_null()).then("recorded_at")
     rows = placed.sort("placed_at", "placed_by", arrived, maintain_order=True).to_dicts()

@@ -1,4 +1,4 @@
-"""Supersession: which facts are active, computed from all facts, with a log of what replaced what."""
+"""Supersession: which facts are active, computed from all facts, with a log of closings."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Resolved:
 
     :param facts: every statement, in its order, with ``status``, ``superseded`` (whether it is
         superseded, corrected or ended), ``superseded_by``, ``repeats`` (the statement that it
-        reinforces), ``valid_from``, ``valid_to``, ``n_reinforced`` (statements that were read from the
-        same turn are one) and ``last_access``.
+        reinforces), ``valid_from``, ``valid_to``, ``n_reinforced`` (statements that were read from
+        the same turn are one) and ``last_access``.
     :param log: one row per closing: ``old``, ``new`` (fact ids), ``about`` and ``slot`` of the old,
         ``at`` (when the old stopped to hold; it may be to come), ``recorded_at`` (when that could
         first be known), ``rule``, ``by`` (who said so), ``evidence`` (turn ids), and both values.
@@ -86,9 +86,9 @@ def resolve(
     Within a scope, in the order in which things were *said* (not in which they arrived):
 
     - the same again (subject, slot, value, kind and whether it holds) reinforces;
-    - the effects of a fact close what they name: ``replaces`` from when the new one begins, ``ends``
-      and ``cancelled`` for good, ``came_about`` a plan; what ``was_wrong`` never held, and the new
-      fact holds in its place, closed by what had closed the wrong one;
+    - the effects of a fact close what they name: ``replaces`` from when the new one begins,
+      ``ends`` and ``cancelled`` for good, ``came_about`` a plan; what ``was_wrong`` never held, and
+      the new fact holds in its place, closed by what had closed the wrong one;
     - another value of a slot that has one at a time closes the old one of the same kind without an
       effect, unless one turn states both; a denial closes what it denies, and the reverse;
     - an event never ends, but one to come may be called off. A plan ends a state from its own date
@@ -98,18 +98,19 @@ def resolve(
     An older statement that arrives late takes its place in that order, so it is superseded from the
     start.
 
-    A fact that nobody dated (``asserted_at`` is empty) takes its place by the order of the rows, and has
-    no date in what comes back, unless its ``since`` or ``until`` says one: when it reached the memory
-    says nothing of when it was said.
+    A fact that nobody dated (``asserted_at`` is empty) takes its place by the order of the rows,
+    and has no date in what comes back, unless its ``since`` or ``until`` says one: when it reached
+    the memory says nothing of when it was said.
 
-    The present is ``as_of``, else ``now`` or the last time at which something was said in the scope,
-    whichever is later. By it statuses are given: what ends or begins on a later date is still active, or ``upcoming``.
+    The present is ``as_of``, else ``now`` or the last time at which something was said in the
+    scope, whichever is later. By it statuses are given: what ends or begins on a later date is
+    still active, or ``upcoming``.
 
     :param facts: rows of :class:`memlab.records.Fact`.
-    :param encoder: matches near-equal slots and values, see :func:`memlab.knowledge.keys.part_keys`;
-        ``None``: none.
-    :param as_of: only what had reached the memory by then counts: what was active on that date. Facts
-        without a date are left out, see :func:`count_undated_facts`.
+    :param encoder: matches near-equal slots and values, see
+        :func:`memlab.knowledge.keys.part_keys`; ``None``: none.
+    :param as_of: only what had reached the memory by then counts: what was active on that date.
+        Facts without a date are left out, see :func:`count_undated_facts`.
     :param now: when it is asked; ``None``: when something was said last.
     :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count: both
         values are kept, however often and in whatever words either is said again. Another value may
@@ -156,14 +157,15 @@ def count_undated_facts(facts: pl.DataFrame) -> int:
 
     >>> from memlab.records import Fact, frame
     >>> from memlab.knowledge.supersession import count_undated_facts
-    >>> count_undated_facts(frame(Fact, [Fact("f1", "u", "Ann", "home", "Oslo", "stated", [], None)]))
+    >>> fact = Fact("f1", "u", "Ann", "home", "Oslo", "stated", [], None)
+    >>> count_undated_facts(frame(Fact, [fact]))
     1
     """
     return int(facts["asserted_at"].null_count())
 
 
 def active_facts(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
-    """List the active facts and the plans that are due, one row for each value, however often it was stated.
+    """List the active facts and the plans that are due, one row for each, however often stated.
 
     :param as_of: what held then, by all that is known, with the events that had been stated or had
         happened; ``None``: what holds last. For what was *known* then, without what arrived or was
@@ -182,7 +184,7 @@ def active_facts(resolved: Resolved, *, as_of: datetime | None = None) -> pl.Dat
 
 
 def _resolve_scopes(statements: list[Statement], undone: Collection[tuple[str, str]]) -> Outcome:
-    """Resolve each scope for itself; an undo is about what two facts state, wherever it is stated again."""
+    """Resolve each scope for itself; an undo is about what two facts state, however often."""
     meanings: dict[str, Meaning] = {}
     scopes: defaultdict[str, list[Statement]] = defaultdict(list)
     for statement in statements:

@@ -50,7 +50,7 @@ class Timeline:
         self._just_closed: list[Interval] = []
 
     def add(self, statement: Statement) -> None:
-        """Add the next statement to the interval that it repeats, or begin one; then close others."""
+        """Add the next statement to the interval that it repeats, else begin one; close others."""
         self._just_closed.clear()
         own = self._holders.get(statement.id)
         if own is not None:
@@ -157,14 +157,14 @@ class Timeline:
         return closed
 
     def _put_off_endings(self, statement: Statement, own: Interval) -> None:
-        """Let what a plan is to end go on until another day, where the plan is repeated with one."""
+        """Let what a plan is to end go on until another day, if the plan is repeated with one."""
         if statement.kind != "plan":
             return
         if statement.since is None:
             return
         for old in lasting_closed_by(own):
             assert old.closed
-            if old.closed.at > statement.placed_at:
+            if old.is_open(statement.placed_at):
                 self._close(old, statement, statement.since.start, old.closed.rule, own)
 
     def _close_opposite(

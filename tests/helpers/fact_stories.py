@@ -21,9 +21,9 @@ def story_facts(story: str, *, days: int = 10) -> pl.DataFrame:
     """Read facts ``f0``, ``f1`` … that are said some days apart, each in a turn of its own.
 
     :param story: facts with "; " between them: ``[kind] [not] [about: ]slot = value [| options]``.
-        Options have blanks between them: ``many``, ``since:DATE``, ``until:DATE``, ``day:N`` (when it is
-        said, from 2025-01-01), ``late:N`` (days until it is recorded), ``turn:N``, ``undated`` and
-        ``EFFECT:N``, which affects fact N, or ``EFFECT:@N`` what fact N states.
+        Options have blanks between them: ``many``, ``since:DATE``, ``until:DATE``, ``day:N`` (when
+        it is said, from 2025-01-01), ``late:N`` (days until it is recorded), ``turn:N``,
+        ``undated`` and ``EFFECT:N``, which affects fact N, or ``EFFECT:@N`` what fact N states.
     """
     made: list[Fact] = []
     for text in story.split("; "):

@@ -1,7 +1,7 @@
-"""Random histories: the resolver gives what the rules give, read one by one, over and over, without any index.
+"""Random histories: the resolver gives what the rules give, read one by one without any index.
 
-The oracle below states the rules a second time. It keeps plain lists, looks through all of them for every
-question, and is computed from scratch for each date.
+The oracle below states the rules a second time. It keeps plain lists, looks through all of them for
+every question, and is computed from scratch for each date.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class Oracle:
             return
         for old in self.spans:
             lasting = old.kind in ("state", "rule") and old.closing is not None
-            if lasting and old.closing[3] is own and old.closing[1] > new.placed:
+            if lasting and old.closing[3] is own and old.open(new.placed):
                 self.close(old, new, start_of(new.fact.since), old.closing[2], own)
 
     def effects(self, new: Said, own: Span) -> list[Span]:
@@ -321,12 +321,10 @@ class Oracle:
         before = set(self.void)
         for old in self.closed:
             new, at, rule, _ = old.closing
-            if old.kind == "plan":
-                never = rule != "came about"
-            else:
-                never = new.placed < old.begins and at <= old.begins
+            failed = old.kind == "plan" and rule != "came about"
+            unbegun = old.kind != "plan" and new.placed < old.begins and at <= old.begins
             mine = [span for span in self.spans if span.closing and span.closing[3] is old]
-            if never and any(span.kind in ("state", "rule") for span in mine):
+            if (failed or unbegun) and any(span.kind in ("state", "rule") for span in mine):
                 self.void |= {said.fact.fact_id for said in old.said}
         if self.void != before:
             raise Again
@@ -337,7 +335,7 @@ def id_of(fact: Fact) -> str:
 
 
 def in_order(facts: list[Fact]) -> list[Said]:
-    """Dated facts by when they were said; undated ones behind the one before them, else before all."""
+    """Dated facts by when they were said; undated ones behind the one before, else first."""
     placed: list[tuple] = []
     for n, fact in enumerate(facts):
         before = [old.asserted_at for old in facts[:n] if old.asserted_at]

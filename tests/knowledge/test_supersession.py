@@ -81,7 +81,7 @@ STORIES = {
     "a repeat of a denial is none": ([A, A], "pet = dog; not pet = cat | repeats:0"),
     "an unknown effect": ([A, A], "home = Oslo; mood = good | ends:9 was_wrong:8"),
     "an effect on the future": ([A, A], "event talk = gave it | ends:1; home = Oslo"),
-    "an effect on what is over": ([S, A, A], "home = Oslo; home = Rome; event move = left | ends:0"),
+    "an effect on what is over": ([S, A, A], "home = Oslo; home = Rome; event move = up | ends:0"),
     "an effect on what is open again": (
         [S, S, E, A],
         "home = Oslo; home = Rome; home = Oslo; event move = left | ends:0",
@@ -101,7 +101,8 @@ STORIES = {
     ),
     "an event to come is put off": (
         [S, A],
-        "event concert = Muse | since:2025-06-01; event concert = Muse | since:2025-06-08 replaces:0",
+        "event concert = Muse | since:2025-06-01;"
+        " event concert = Muse | since:2025-06-08 replaces:0",
     ),
     "an event that is over is not cancelled": (
         [A, A],
@@ -148,11 +149,11 @@ STORIES = {
     ),
     "a plan that is put off": (
         [A, A, R, A],
-        "home = Oslo; plan home = Rome | since:2025-03 replaces:0; plan home = Rome | since:2025-09;"
-        " pet = cat | day:90",
+        "home = Oslo; plan home = Rome | since:2025-03 replaces:0;"
+        " plan home = Rome | since:2025-09; pet = cat | day:90",
     ),
     "another plan": ([S, A], "plan trip = Rome; plan trip = Milan | since:2025-09"),
-    "a plan ends a plan": ([E, A], "plan trip = Rome; plan summer = at home | since:2025-09 ends:0"),
+    "a plan ends a plan": ([E, A], "plan trip = Rome; plan May = at home | since:2025-05 ends:0"),
     "a plan is due": ([D, A], "plan trip = Rome | since:2025-01-05; pet = cat"),
     "a plan is due after its month": ([A, A], "plan trip = Rome | since:2025-01; pet = cat"),
     "a plan until a date is due": (
@@ -201,6 +202,20 @@ STORIES = {
         [C, C, A],
         "home = Oslo; city = Oslo; home = Bergen | was_wrong:1 was_wrong:0",
     ),
+    "a correction that repeats another": (
+        [A, C, R],
+        "home = Oslo; home = Rome; lives = in Oslo | was_wrong:1 repeats:0",
+    ),
+    "a plan corrects what is to come": (
+        [C, A],
+        "meeting = Friday | since:2025-03; plan meeting = Monday | was_wrong:0",
+    ),
+    "a denial corrects": ([C, A], "home = Oslo; not home = Oslo | was_wrong:0"),
+    "a wrong replacement of what was to come": (
+        [A, U, C, A],
+        "meeting = Tuesday; meeting = Wednesday | since:2025-06; meeting = Friday;"
+        " event mix-up = other team | was_wrong:2",
+    ),
     # Dates.
     "a past job": ([E, A], "employer = Acme | until:2020; pet = cat"),
     "a past job replaces nothing": ([A, E], "employer = Acme; employer = Bolt | until:2020"),
@@ -238,7 +253,14 @@ STORIES = {
     # What nobody dated, and what came late.
     "undated": ([S, A], "home = Oslo | undated; home = Rome | undated"),
     "undated among dated": ([S, S, A], "home = Oslo; home = Rome | undated; home = Bergen"),
-    "a late arrival": ([S, A, S], "home = Oslo; home = Rome | day:50; home = Bergen | day:20 late:99"),
+    "undated, then dated": (
+        [A, R],
+        "job = Acme | undated; job = Acme | since:2019",
+    ),
+    "a late arrival": (
+        [S, A, S],
+        "home = Oslo; home = Rome | day:50; home = Bergen | day:20 late:99",
+    ),
 }  # fmt: skip
 
 
@@ -331,6 +353,21 @@ def test_a_correction_holds_in_the_past_too() -> None:
     assert over.facts["valid_to"].to_list() == [day(0), None, day(10)]
 
 
+def test_the_present_is_the_time_of_asking_or_of_the_last_word() -> None:
+    facts = story_facts("visa = student | until:2025-03; plan trip = Rome | since:2025-02")
+    for now, states in ((None, [A, A]), (day(-9), [A, A]), (day(65), [A, D]), (day(99), [E, D])):
+        assert statuses(resolve(facts, now=now)) == states
+    assert statuses(resolve(facts, now=day(99), as_of=day(20))) == [A, A]
+
+
+def test_what_is_taken_out_was_never_said() -> None:
+    """Deleted facts leave no trace, and what they had closed goes on."""
+    facts = story_facts("home = Oslo; home = Rome; plan home = Turku | since:2025-03 replaces:1")
+    assert held(resolve(facts.filter(pl.col("fact_id") != "f1"))) == ["Oslo", "Turku"]
+    assert held(resolve(facts, as_of=day(70))) == ["Turku"]
+    assert held(resolve(facts.head(2), as_of=day(70))) == ["Rome"]
+
+
 def test_dates_that_were_said_are_the_dates() -> None:
     resolved = resolve(
         story_facts(
@@ -404,7 +441,7 @@ def test_facts_without_a_date_stand_in_the_order_of_the_rows_and_get_none() -> N
         assert resolved.log["at"].null_count() == 2
         assert resolve(undated, as_of=said["asserted_at"].max()).facts.is_empty()
         assert count_undated_facts(undated) == 3
-    # One of them between two that are dated takes its place there, and does not end what came later.
+    # One of them between two that are dated takes its place there, and ends nothing later.
     is_bodo = pl.col("value") == "Bodø"
     mixed = said.with_columns(asserted_at=pl.when(~is_bodo).then("asserted_at"), recorded_at=None)
     resolved = resolve(mixed)
@@ -480,7 +517,7 @@ def test_folding_keeps_what_tells_codes_apart() -> None:
 
 
 def test_many_facts_resolve_in_a_moment() -> None:
-    """Five thousand facts of a scope take well under a second; the limit leaves room for a busy machine."""
+    """Five thousand facts take well under a second; the limit leaves room for a busy machine."""
     n = 5000
     rows = []
     for i in range(n):
