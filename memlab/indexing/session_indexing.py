@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import tee
@@ -125,28 +126,48 @@ def index(
     present = present.replace(tzinfo=present.tzinfo or UTC).astimezone(UTC)
     job = IndexJob(dataset, language, chosen, service, _recipe_version(chosen, service), present)
     due = _due_sessions(store, job, gap)
-    events, left_alone = [frame(IndexEvent)], ""
-    with tqdm(
-        total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2
-    ) as bar:
-        read_ahead, batches = tee(due.iter_slices(chosen.batch))
-        inputs = (
-            _read_batch(store, job, batch)._replace(left_alone=left_alone) for batch in read_ahead
-        )
-        for batch, rows in zip(
-            batches, parallel_map(_index_batch, inputs, job, engine=engine), strict=True
-        ):
+    events = [frame(IndexEvent)]
+    left_alone = ""
+    # Workers that read at the same time know nothing of what the others find.
+    asks_for_facts = chosen.facts and service is not None
+    whole_scopes = asks_for_facts and engine != "local"
+    read_ahead, batches = tee(_batches(due, chosen.batch, whole_scopes=whole_scopes))
+    inputs = (
+        _read_batch(store, job, batch)._replace(left_alone=left_alone) for batch in read_ahead
+    )
+    results = parallel_map(_index_batch, inputs, job, engine=engine)
+    shown: dict[str, Any] = {"disable": not progress, "delay": 2, "unit": " sessions"}
+    with tqdm(total=due.height, desc="index", **shown) as bar:
+        for batch, rows in zip(batches, results, strict=True):
             if is_estimating():
                 continue
             events.append(_commit_batch(store, job, batch, rows))
-            reasons = events[-1]["reason"].drop_nulls()
-            left_alone = left_alone or next(
-                (each for each in reasons if "not asked after" in each), ""
-            )
+            in_vain = events[-1].filter(pl.col("reason").str.contains("not asked after"))
+            if in_vain.height and not left_alone:
+                left_alone = in_vain["reason"][0]
             bar.update(batch.height)
     if encoder is not None and due.height and not is_estimating():
         cache_vectors(store, dataset, encoder, progress=progress)
     return pl.concat(events)
+
+
+def _batches(due: pl.DataFrame, size: int, *, whole_scopes: bool) -> Iterator[pl.DataFrame]:
+    """Divide the sessions that are due into batches.
+
+    :param size: sessions of a batch.
+    :param whole_scopes: whether the sessions of a scope stay together, also where they are more.
+    """
+    if not whole_scopes:
+        yield from due.iter_slices(size)
+        return
+    batch = due.clear()
+    for of_scope in due.partition_by("scope", maintain_order=True):
+        batch = pl.concat([batch, of_scope])
+        if batch.height >= size:
+            yield batch
+            batch = due.clear()
+    if batch.height:
+        yield batch
 
 
 def _recipe_version(settings: IndexSettings, service: str | Service | None) -> str:

@@ -268,6 +268,33 @@ def test_what_cannot_be_asked_changes_nothing_and_what_is_not_recorded_is_due_wi
     assert kinds(index(store, NAME, service="recorded")) == {"fallback": 3}
 
 
+def test_batches_hold_so_many_sessions_or_whole_scopes() -> None:
+    due = pl.DataFrame({"scope": [*"aabcccd"], "session_id": [*"1234567"]})
+    cut = session_indexing._batches(due, 2, whole_scopes=False)
+    assert ["".join(batch["session_id"]) for batch in cut] == ["12", "34", "56", "7"]
+    whole = session_indexing._batches(due, 2, whole_scopes=True)
+    assert ["".join(batch["session_id"]) for batch in whole] == ["12", "3456", "7"]
+
+
+def test_sessions_that_are_read_alone_know_what_those_before_them_state(
+    store: MemoryStore, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.modes = [states_facts]
+    whole = session_indexing._index_sessions
+
+    def breaks(batch: Any, job: Any) -> Any:
+        if batch.due.height > 1 or "u/s2" in batch.due["session_id"]:
+            raise ValueError("odd words")
+        return whole(batch, job)
+
+    monkeypatch.setattr(session_indexing, "_index_sessions", breaks)
+    events = index(store, NAME, service=server.service(max_retries=0))
+    assert kinds(events) == {"created": 2, "failed": 1}
+    shown = [json.loads(prompt) for prompt in server.prompts if "known" in prompt]
+    known = [{entry["value"] for entry in prompt["known"]} for prompt in shown]
+    assert known == [set(), {"Lisbon", "Acme", "a van"}]
+
+
 def test_a_session_that_fails_fails_alone(
     store: MemoryStore, lab: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
