@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable
+from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from memlab.embed import Encoder
 
 SAME_SLOT_COSINE = 0.90
 SAME_VALUE_COSINE = 0.95
+_NEAR_SPELLING = 0.88  # "color" and "colour", "code" and "codes"; not "maximum" and "minimum"
 _CACHE_SIZE = 100_000  # texts of which the folded form is remembered
 _OPENING = " \"'“”„‚‘«‹([{「『《<¿¡"
 _CLOSING = " \"'“”‘’»›)]}」』》>.,;:。、…"
@@ -57,8 +59,10 @@ def part_keys(rows: list[dict[str, Any]], encoder: Encoder | None) -> list[Parts
 
     Without an encoder they are the folded texts. With one, a slot has the key of the first slot of
     its subject whose cosine with it reaches 0.90, and a value that of the first value of its
-    subject and slot at 0.95. Texts that differ in a token with a digit stay apart, and so does a
-    value of one token: vectors of names and codes are near where their letters are.
+    subject and slot at 0.95. As vectors of "every Monday in the office" and "every Tuesday in the
+    office" are as near as that, the texts must agree too: slots word by word but for a letter
+    ("door codes"), values but for words that one has beside those of the other ("a nurse"). Texts
+    that differ in a token with a digit stay apart, and so does a value of one token.
 
     :param rows: facts with ``scope``, ``about``, ``slot`` and ``value``, in the order in which they
         were said.
@@ -129,15 +133,27 @@ def _join_rows(
 
 
 def _may_be_slots(one: str, two: str) -> bool:
-    return _tokens_with_digits(one) == _tokens_with_digits(two)
+    """Whether two slots may be one: word by word, they are spelled nearly the same."""
+    if _tokens_with_digits(one) != _tokens_with_digits(two):
+        return False
+    ours, theirs = one.split(), two.split()
+    if len(ours) != len(theirs):
+        return False
+    return all(map(_are_spelled_nearly_the_same, ours, theirs))
+
+
+def _are_spelled_nearly_the_same(one: str, two: str) -> bool:
+    return SequenceMatcher(None, one, two).ratio() >= _NEAR_SPELLING
 
 
 def _may_be_equal(one: str, two: str) -> bool:
-    if len(one.split()) == 1:
+    """Whether two values may be one: the words of one are among those of the other."""
+    ours, theirs = set(one.split()), set(two.split())
+    if min(len(ours), len(theirs)) == 1:
         return False
-    if len(two.split()) == 1:
+    if _tokens_with_digits(one) != _tokens_with_digits(two):
         return False
-    return _tokens_with_digits(one) == _tokens_with_digits(two)
+    return ours <= theirs or theirs <= ours
 
 
 def _tokens_with_digits(text: str) -> list[str]:

@@ -151,7 +151,7 @@ class Oracle:
                 n for n, old in enumerate(self.facts) if old in span.said and old.means == means
             ]
             if places:
-                dated.append((places[0], span))
+                dated.append((places[-1], span))
         return [span for _, span in sorted(dated, key=lambda pair: pair[0])]
 
     def named(self, name: str, new: Said, *, but: Span | None = None) -> Span | None:
