@@ -20,6 +20,18 @@ def end_by_effect(effect: str, old: Interval, new: Statement) -> datetime | None
     """Give when an interval ends by an effect; ``None`` where the effect does nothing to it.
 
     :param effect: a key of :data:`EFFECT_RULES`.
+
+    >>> from datetime import datetime, UTC
+    >>> from memlab.records import Fact, frame
+    >>> from memlab.knowledge.closing_rules import end_by_effect
+    >>> from memlab.knowledge.intervals import Interval
+    >>> from memlab.knowledge.statements import place_facts, read_statements
+    >>> may = datetime(2026, 5, 1, tzinfo=UTC)
+    >>> home = Fact("f1", "u", "Ann", "home", "Oslo", "stated", [], may)
+    >>> trip = Fact("f2", "u", "Ann", "home", "Rome", "stated", [], may, kind="plan", since="2027")
+    >>> oslo, plan = read_statements(place_facts(frame(Fact, [home, trip])), None)
+    >>> str(end_by_effect("replaces", Interval.of(oslo), plan).date())
+    '2027-01-01'
     """
     if old.kind == "event":
         return _end_of_event(effect, old, new)

@@ -36,6 +36,16 @@ def resolve_statements(statements: list[Statement], undone: Undone) -> Outcome:
     """Give the intervals of the statements of one scope, in the order in which they were said.
 
     :param undone: pairs of meanings: the second does not close the first.
+
+    >>> from memlab.records import Fact, frame
+    >>> from memlab.knowledge.readings import resolve_statements
+    >>> from memlab.knowledge.statements import place_facts, read_statements
+    >>> values = {"f1": "Oslo", "f2": "Rome"}
+    >>> facts = [Fact(i, "u", "Ann", "home", v, "stated", [], None) for i, v in values.items()]
+    >>> statements = read_statements(place_facts(frame(Fact, facts)), None)
+    >>> oslo, rome = resolve_statements(statements, undone=()).intervals
+    >>> oslo.closed.by.id, rome.closed
+    ('f2', None)
     """
     outcome = Outcome()
     for group in _connected_groups(statements):

@@ -148,6 +148,13 @@ def read_statements(placed: pl.DataFrame, encoder: Encoder | None) -> list[State
 
     :raises DataError: for a ``since`` or ``until`` that is no date, and for effects that do not
         stand beside what they affect.
+
+    >>> from memlab.records import Fact, frame
+    >>> from memlab.knowledge.statements import place_facts, read_statements
+    >>> fact = Fact("f1", "u", "Ann", "Home", "Oslo.", "stated", [], None, since="2019")
+    >>> (statement,) = read_statements(place_facts(frame(Fact, [fact])), None)
+    >>> statement.meaning.parts[1:], str(statement.begins.date())
+    (('ann', 'home', 'oslo'), '2019-01-01')
     """
     arrived = pl.when(pl.col("said_at").is_not_null()).then("recorded_at")
     rows = placed.sort("placed_at", "placed_by", arrived, maintain_order=True).to_dicts()

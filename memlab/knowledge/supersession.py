@@ -170,6 +170,15 @@ def active_facts(resolved: Resolved, *, as_of: datetime | None = None) -> pl.Dat
     :param as_of: what held then, by all that is known, with the events that had been stated or had
         happened; ``None``: what holds last. For what was *known* then, without what arrived or was
         corrected later, resolve with the same ``as_of``.
+
+    >>> from datetime import datetime, UTC
+    >>> from memlab.records import Fact, frame
+    >>> from memlab.knowledge import active_facts, resolve
+    >>> may = datetime(2026, 5, 1, tzinfo=UTC)
+    >>> fact = Fact("f1", "u", "Ann", "ski pass", "north", "stated", [], may, until="2026-05")
+    >>> resolved = resolve(frame(Fact, [fact]))
+    >>> active_facts(resolved).height, active_facts(resolved, as_of=may.replace(month=6)).height
+    (1, 0)
     """
     if as_of is None:
         return resolved.facts.filter(pl.col("status").is_in(_ACTIVE))
