@@ -80,8 +80,9 @@ class RecallSettings(BaseModel, extra="forbid"):
     :param vector: weight of the similarity of question and fact.
     :param graph: weight of the fact's nearness to the question's entities in the graph.
     :param confidence: weight of how sure the fact is.
-    :param calibrated: whether each component is brought to one scale before it is weighed, so that
-        a weight of a half stands for half of the score.
+    :param calibrated: whether nearness in the graph is brought to the scale of the question's
+        similarities, and confidence counts in proportion to the similarity; else all three are
+        summed as they are.
 
     >>> from memlab.config import RecallSettings
     >>> dict(RecallSettings())

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from memlab.text.lemmas import base_form_stems, normalize_negations, strip_contrast
@@ -98,12 +98,23 @@ def read_row(fact: Mapping[str, Any]) -> RowWords:
     >>> row.subjects, sorted(row.said)
     ([[('nora', 'boss')]], ['henrik', 'name'])
     """
-    speaker = str(fact.get("said_by") or "user")
-    about = normalize_characters(str(fact["about"]))
-    value = strip_contrast(str(fact["value"]))
-    slot = str(fact["slot"])
+    return _read_texts(
+        str(fact["about"]),
+        str(fact["slot"]),
+        strip_contrast(str(fact["value"])),
+        strip_contrast(str(fact.get("sentence") or "")),
+        str(fact.get("said_by") or "user"),
+        (_denies(fact), _tells_ending(fact, "ends") or _tells_ending(fact, "cancelled")),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _read_texts(
+    about: str, slot: str, value: str, sentence: str, speaker: str, told: tuple[bool, bool]
+) -> RowWords:
+    """Read the words of a row; ``told``: whether it denies, and whether it ends something."""
+    about = normalize_characters(about)
     text = f"{slot} {value}"
-    sentence = strip_contrast(str(fact.get("sentence") or ""))
     value_words = frozenset(base_form_stems(value))
     bare = NEGATIONS.issuperset(value_words) or _DATE.fullmatch(value.strip()) is not None
     return RowWords(
@@ -117,8 +128,8 @@ def read_row(fact: Mapping[str, Any]) -> RowWords:
         sentence_words=frozenset(base_form_stems(sentence)),
         value_words=value_words,
         completed=bare,
-        denies=_denies(fact),
-        ends=_tells_ending(fact, "ends") or _tells_ending(fact, "cancelled"),
+        denies=told[0],
+        ends=told[1],
     )
 
 
