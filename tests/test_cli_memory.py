@@ -156,6 +156,34 @@ def test_what_was_active_then_and_how_sure_it_is_now(ask: Any) -> None:
     assert "0.50  since 2023-07-20" in ask("facts", "--now", "2026-01-01")
 
 
+def test_facts_of_an_earlier_layout_are_named(memlab_cli: Any, tmp_path: Path) -> None:
+    write(tmp_path / "talk.jsonl", dialogue(f"== home {DAYS[0]:%Y-%m-%d}\nAnn: Hello"))
+    assert memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=tmp_path).code == 0
+    store = MemoryStore.open(tmp_path / "store")
+    session = {"session_id": "home/s1", "generation": "g"}
+    for name in ("f1", "f2"):
+        earlier = {"scope": "home", "fact_id": name, "subject": "Ann", "predicate": "lives in"}
+        store.database.write_row("facts", name, dataset="talk", **session, **earlier)
+    state = IndexState("home/s1", "home", "indexed", "1", "", "g", 1, None, "x", DAYS[0])
+    rows = {"states": frame(IndexState, [state]), "events": frame(IndexEvent)}
+    store.knowledge.commit("talk", parts={}, **rows)
+
+    line = "2 facts of an earlier layout await memlab index"
+    for verb in (["facts"], ["recall", "Where?"]):
+        refused = memlab_cli(*verb, *HASHING, cwd=tmp_path)
+        assert refused.code == 2
+        assert refused.messages[0].endswith(f"nothing was found; {line}")
+    info = memlab_cli("info", *HASHING, cwd=tmp_path).out
+    assert f"talk: {line}\n" in info
+
+    store.knowledge.commit("talk", parts={"facts": frame(Fact, FACTS[:1])}, **rows)
+    shown = memlab_cli("facts", *HASHING, cwd=tmp_path)
+    assert "Ann lives in Oslo." in shown.out
+    assert line in shown.err
+    assert memlab_cli("index", *HASHING, cwd=tmp_path).code == 0
+    assert "earlier layout" not in memlab_cli("info", *HASHING, cwd=tmp_path).out
+
+
 def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> None:
     log = ask("facts", "--log")
     assert "2023-07-20  another value, said by Ann" in log

@@ -148,7 +148,8 @@ def earlier_facts_note(
     n_earlier = store.knowledge.count_earlier_facts(dataset, scopes=scopes)
     if not n_earlier:
         return ""
-    return f"{count_noun(n_earlier, 'facts')} of an earlier layout await memlab index"
+    verb = "awaits" if n_earlier == 1 else "await"
+    return f"{count_noun(n_earlier, 'facts')} of an earlier layout {verb} memlab index"
 
 
 def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:

@@ -115,9 +115,11 @@ class Knowledge(TableGroup):
 
     def count_earlier_facts(self, dataset: str, *, scopes: Sequence[str] | None = None) -> int:
         """Count the facts of an earlier layout, which nothing reads: their sessions are due."""
-        states = self._read("index_states", dataset, scopes)
         columns = ["session_id", "generation"]
         rows = self.database.read(EARLIER_FACTS, columns, dataset=dataset, scope=scopes)
+        if rows.is_empty():
+            return 0
+        states = self._read("index_states", dataset, scopes)
         return rows.join(states, on=["session_id", "generation"], how="semi").height
 
     def states(self, dataset: str) -> pl.DataFrame:
