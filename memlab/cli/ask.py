@@ -240,7 +240,7 @@ _DATED_BY_KIND = {
     "event": ("happened, ", "happened"),
     "plan": ("planned, ", "planned for"),
 }
-"""What is printed of a kind of fact where nobody told its date, and before its date."""
+"""What is printed of a kind of fact without a date, and before its date."""
 
 
 def _dates(row: dict[str, Any]) -> str:
