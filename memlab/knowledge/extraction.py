@@ -103,7 +103,7 @@ def extract(
     :param known: what other sessions of the scopes stated, rows of :class:`memlab.records.Fact`; a
         session is shown what was stated before it.
     :param order: ids of sessions in their order, also of those that ``known`` was read from: by it
-        what stands before a session without times is told from what stands after it. Without it,
+        what stands before a session without times is kept from what stands after it. Without it,
         known facts without a time stand before all sessions.
     :raises ModelError: when the service cannot be asked at all.
 
