@@ -27,8 +27,12 @@ SUFFIX = ".gold.jsonl"
 JOINT_LOG_FILE = "sample.jsonl"
 """The chats of a folder in one file, where annotations have no chat of their name beside them: ``data/sample``."""
 _IGNORED = frozenset(
-    base_form_stems("new old current first own real actual name now of for at in on")
+    base_form_stems(
+        "new old current first own real actual name now of for at in on count number amount "
+        "home house flat apartment place household"
+    )
 )
+"""Words behind the name of a subject that name nobody else: "Mel's home"."""
 _NAMING = frozenset(base_form_stems("have be name named call called"))
 _ACCEPTED = {
     "is": {"is", "event"},
@@ -123,19 +127,19 @@ class Entry:
         - **Subject**: ``about``, or one of several that it lists, begins with a name of the
           subject, and what else it holds belongs to the relation ("Nora's boss"), or ends in a word
           of it ("Gran's Fairlawns room") and belongs to nobody else ("Nora's sister's boss" does
-          not do). Or it names nobody and belongs to the relation ("gym code"); if it only ends in a
-          word of it ("Fairlawns room"), the rest of the row must name the subject, or the subject
-          have said it. "I" and "the user" are who speaks.
-        - **Relation**: a word of it occurs, in ``about``, ``slot`` or ``value``, or in ``sentence``,
-          where stop words ("have") count only if it has no others. An event that ends something
-          need not say what that was: "Mel left Acme".
+          not do). Or the slot begins with a name of it ("flat 9 | rent day", of the rent). Or it
+          names nobody and belongs to the relation ("gym code"); if it only has a word of it
+          ("Fairlawns room"), the rest of the row must name the subject, or the subject have said
+          it. "I" and "the user" are who speaks.
+        - **Relation**: a word of it occurs, in ``about``, ``slot``, ``value`` or ``sentence``. An
+          event that ends something need not say what that was: "Mel left Acme".
         - **Value**: all words of one wording occur in ``slot`` and ``value`` together, or in
           ``sentence``, which says more than the row states: "Mel moved from Oslo to Bergen" does not
           say that Mel lives in Oslo. So a sentence only completes the value: where ``value`` is a
-          date or nothing but a denial; or is a part of the wording or has a word of content of it,
-          no other number, and the row without its sentence has half of the wording's content
-          ("6" of "six hens"). What a value is contrasted with ("not Oslo but Bergen", "from Oslo to
-          Bergen") is left out of both.
+          date or nothing but a denial; or is a part of the wording and the row without its sentence
+          has half of the wording's content ("6" of "six hens"); or has a word of content of it, no
+          other number, and the row more than half. What a value is contrasted with ("not Oslo but
+          Bergen", "from Oslo to Bergen") is left out of both.
         - **The other way round**, of what is not the subject's: ``value`` is the subject's name, and
           ``slot`` holds the value ("Nora | boss | Henrik", of Henrik, whose role is boss), or
           ``about`` does and there is a word of the relation or no slot but "name". Or ``about``
@@ -156,8 +160,9 @@ class Entry:
         return self._held(self._text_of_reversed(row))
 
     def value_words(self, fact: Mapping[str, Any]) -> frozenset[str]:
-        """Give the words of the wordings of the entry's value that a fact states."""
-        stated = self.stated_wordings(fact)
+        """Give the words of the wordings of the value that a fact states, not by its slot alone."""
+        slot = str(fact["slot"])
+        stated = [value for value in self.stated_wordings(fact) if not contains_value(slot, value)]
         return frozenset(word for value in stated for word in base_form_stems(value))
 
     def is_mentioned(self, fact: Mapping[str, Any]) -> bool:
@@ -172,10 +177,7 @@ class Entry:
 
     def _is_related(self, row: RowWords) -> bool:
         """Whether a row holds a word of the relation, or there is none."""
-        if not self.relation or not self.relation.isdisjoint(row.row_words):
-            return True
-        told = self.relation_content or self.relation
-        return not told.isdisjoint(row.sentence_words)
+        return not self.relation or not self.relation.isdisjoint(row.all_words)
 
     def _text_of_reversed(self, row: RowWords) -> str:
         """Give what holds the value in a row that is about the value rather than the subject: see above."""
@@ -206,6 +208,8 @@ class Entry:
                 alone = len(subject) - n <= 2
                 if self._is_owned(part, alone=alone):
                     return True
+        if any(row.slot_words[: len(name)] == name for name in self.owners):
+            return True
         if self._begins(row):
             return False
         for subject in row.subjects:
@@ -213,7 +217,7 @@ class Entry:
             if whole and self._belongs(whole):
                 return True
             named = self._is_named_in(row.said | row.sentence_words | row.speaker)
-            if named and len(subject) == 1 and whole and whole[-1] in self.relation:
+            if named and len(subject) == 1 and not self.relation_content.isdisjoint(whole):
                 return True
         return False
 

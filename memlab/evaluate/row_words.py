@@ -67,6 +67,11 @@ class RowWords:
         for subject in self.subjects:
             yield from subject
 
+    @property
+    def slot_words(self) -> tuple[str, ...]:
+        """The words of the slot, in their order."""
+        return base_form_stems(self.slot)
+
     def states(self, wording: str) -> bool:
         """Whether slot and value hold a wording, or the sentence that completes them does."""
         asked = wording
@@ -87,7 +92,8 @@ class RowWords:
             return False
         if _numbers(asked) and not _numbers(self.value_words) <= asked:
             return False
-        return 2 * len(content & self.row_words) >= len(content)
+        told = 2 * len(content & self.row_words)
+        return told > len(content) or (is_part and told == len(content))
 
 
 def read_row(fact: Mapping[str, Any]) -> RowWords:

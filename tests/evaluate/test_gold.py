@@ -49,6 +49,9 @@ DOSE = "Una | is | medicine takes dose | 10 mg"
 DAYS = "Una | is | days hours work | Monday Wednesday Friday"
 CHILD = "Hidde | is | baby child | Lieke"
 AGE = "Hidde | is | age old | 3"
+RENT = "Rent | is | due go day | 5th"
+DORM = "Una | is | hollis door code | 6613"
+HALL = "Una | is | dorm live room | Hollis Hall"
 NAPS = "Ivy | not | nap have | nap; naps"
 TRIP = "Una | plan | go trip fly visit | Crete; June"
 LIMA = "Una | was | live | Lima"
@@ -135,6 +138,11 @@ PAIRS = [
     ("Una | mail format | bullet points | Una wants bullet points. | kind=rule", MAIL, False),
     ("Una | subject | chemistry | Una teaches chemistry at Hill School.", TEACHES, True),
     ("Una | employer | Hill School | Una teaches chemistry at Hill School.", TEACHES, False),
+    ("flat 9 | rent day | the 5th", RENT, True),
+    ("Una's flat | city | Tromsø | Una's flat is in Tromsø, her home.", HOME, True),
+    ("Hollis Hall | door code | 6613", DORM, True),
+    ("Garvey Hall | door code | 6613", DORM, False),
+    ("Una | dorm | Garvey Hall | Una lives in Garvey Hall since Hollis Hall was flooded.", HALL, False),
     ("Una | shift | days | Una works the day shift.", SHIFT, True),
 ]  # fmt: skip
 
