@@ -418,14 +418,18 @@ def _all_hold(gold: Annotations, entries: list[Entry], when: datetime | None) ->
 
 
 def _is_stale(row: _Row, agreeing: list[Entry], holding: list[Entry]) -> bool:
-    """Whether a fact says of an entry that is over that it holds; an event stays true of what was so.
+    """Whether a fact says of an entry that is over that it holds.
 
-    What holds does not excuse what does not: "chemistry at the old school".
+    What holds does not excuse what does not ("chemistry at the old school"), but for a plan, which
+    came about. An event stays true of what was so.
     """
     current = frozenset[str]().union(*(entry.value_words(row) for entry in holding))
     for entry in agreeing:
-        told = polarity(row) == "event" and not entry.corrected
-        if entry not in holding and not told and not entry.value_words(row) <= current:
+        told = row["kind"] == "event" and not entry.corrected
+        came_about = entry.mode == "plan" and bool(holding)
+        if entry in holding or told or came_about:
+            continue
+        if not entry.value_words(row) <= current:
             return True
     return False
 

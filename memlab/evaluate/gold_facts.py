@@ -131,8 +131,9 @@ class Entry:
           names nobody and belongs to the relation ("gym code"); if it only has a word of it
           ("Fairlawns room"), the rest of the row must name the subject, or the subject have said
           it. "I" and "the user" are who speaks.
-        - **Relation**: a word of it occurs, in ``about``, ``slot``, ``value`` or ``sentence``. An
-          event that ends something need not say what that was: "Mel left Acme".
+        - **Relation**: a word of it occurs, in ``about``, ``slot``, ``value`` or ``sentence``. Of a
+          trap, and where the wording is a number alone, no stop word ("have") that the sentence
+          alone has. An event that ends something need not say what that was: "Mel left Acme".
         - **Value**: all words of one wording occur in ``slot`` and ``value`` together, or in
           ``sentence``, which says more than the row states: "Mel moved from Oslo to Bergen" does not
           say that Mel lives in Oslo. So a sentence only completes the value: where ``value`` is a
@@ -154,7 +155,8 @@ class Entry:
         if self._has_subject(row):
             if not row.ends and not self._is_related(row):
                 return []
-            return [value for value in self.value if row.states(value)]
+            stated = [value for value in self.value if row.states(value)]
+            return [value for value in stated if not self._is_bare_count(value, row)]
         if self._begins(row):
             return []
         return self._held(self._text_of_reversed(row))
@@ -177,7 +179,20 @@ class Entry:
 
     def _is_related(self, row: RowWords) -> bool:
         """Whether a row holds a word of the relation, or there is none."""
-        return not self.relation or not self.relation.isdisjoint(row.all_words)
+        if not self.relation or not self.relation.isdisjoint(row.row_words):
+            return True
+        told = self.relation
+        if self.kind == "trap":
+            told = self.relation_content or told
+        return not told.isdisjoint(row.sentence_words)
+
+    def _is_bare_count(self, wording: str, row: RowWords) -> bool:
+        """Whether a wording is a number alone, and nothing says of what."""
+        if any(not word.isdigit() for word in base_form_stems(wording)):
+            return False
+        if not self.relation_content or not self.relation.isdisjoint(row.row_words):
+            return False
+        return self.relation_content.isdisjoint(row.sentence_words)
 
     def _text_of_reversed(self, row: RowWords) -> str:
         """Give what holds the value in a row that is about the value rather than the subject: see above."""

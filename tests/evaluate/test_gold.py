@@ -49,6 +49,7 @@ DOSE = "Una | is | medicine takes dose | 10 mg"
 DAYS = "Una | is | days hours work | Monday Wednesday Friday"
 CHILD = "Hidde | is | baby child | Lieke"
 AGE = "Hidde | is | age old | 3"
+GOATS = "Una | is | goat have | 2; two"
 RENT = "Rent | is | due go day | 5th"
 DORM = "Una | is | hollis door code | 6613"
 HALL = "Una | is | dorm live room | Hollis Hall"
@@ -138,6 +139,8 @@ PAIRS = [
     ("Una | mail format | bullet points | Una wants bullet points. | kind=rule", MAIL, False),
     ("Una | subject | chemistry | Una teaches chemistry at Hill School.", TEACHES, True),
     ("Una | employer | Hill School | Una teaches chemistry at Hill School.", TEACHES, False),
+    ("Una | home | second floor | Una has a room on the second floor.", GOATS, False),
+    ("Una | goats | two", GOATS, True),
     ("flat 9 | rent day | the 5th", RENT, True),
     ("Una's flat | city | Tromsø | Una's flat is in Tromsø, her home.", HOME, True),
     ("Hollis Hall | door code | 6613", DORM, True),
@@ -325,6 +328,7 @@ def _further(fact: Stated, **columns: Any) -> Stated:
         # What counts neither way.
         (LEFT, None),
         (_further(MILL, kind="event"), None),
+        (_further(MILL, kind="event", effects=["ends"], affected=["f0"]), None),
         ((3, "Mo", "works at", "the mill", {"holds": False}), None),
         ((4, "Mo", "brother", "Mo's brother", {}), None),
         ((3, "Mo", "hope to work", "the harbour", {"kind": "plan"}), None),
