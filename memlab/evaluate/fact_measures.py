@@ -437,13 +437,16 @@ def _is_stale(row: _Row, agreeing: list[Entry], holding: list[Entry]) -> bool:
 def _falls_into(trap: Entry, row: _Row) -> bool:
     """Whether a fact says what a trap says.
 
-    Words of others may say what was quoted or rumoured, and what is dated ahead what was planned.
+    Words of others may say what was quoted or rumoured, what is dated ahead what was planned, and an
+    event what is past. What only the slot calls so is none: "Una | deputy head | Ben".
     """
     if row["source"] == "reported" and trap.trap in WORDS_OF_OTHERS:
         return False
     if trap.trap == "plan" and is_ahead(row):
         return False
-    return trap.matches(row)
+    if trap.trap == "past" and row["kind"] == "event":
+        return False
+    return trap.matches(row) and bool(trap.value_words(row))
 
 
 def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:

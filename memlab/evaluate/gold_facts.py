@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time
@@ -33,6 +34,7 @@ _IGNORED = frozenset(
     )
 )
 """Words behind the name of a subject that name nobody else: "Mel's home"."""
+_COUNT_OR_YES = re.compile(r"\d{0,2}|yes|true|none|no")
 _NAMING = frozenset(base_form_stems("have be name named call called"))
 _ACCEPTED = {
     "is": {"is", "event"},
@@ -162,9 +164,15 @@ class Entry:
         return self._held(self._text_of_reversed(row))
 
     def value_words(self, fact: Mapping[str, Any]) -> frozenset[str]:
-        """Give the words of the wordings of the value that a fact states, not by its slot alone."""
-        slot = str(fact["slot"])
-        stated = [value for value in self.stated_wordings(fact) if not contains_value(slot, value)]
+        """Give the words of the wordings of the value that a fact states.
+
+        Not by its slot alone, unless its value only counts or affirms that ("boat": "one", "mango
+        allergy": "yes").
+        """
+        stated = self.stated_wordings(fact)
+        if not _COUNT_OR_YES.fullmatch(" ".join(read_row(fact).value_words)):
+            slot = str(fact["slot"])
+            stated = [value for value in stated if not contains_value(slot, value)]
         return frozenset(word for value in stated for word in base_form_stems(value))
 
     def is_mentioned(self, fact: Mapping[str, Any]) -> bool:

@@ -361,6 +361,9 @@ def test_what_is_wrong_and_why(chat: Annotations, stated: Stated, verdict: str |
         ("plan", {}, True),
         ("plan", {"since": "2025-06"}, False),
         ("plan", {"kind": "plan"}, False),
+        ("past", {}, True),
+        ("past", {"kind": "event"}, False),
+        ("other", {"slot": "home of Rome's mayor", "value": "Ben"}, False),
     ],
 )
 def test_what_falls_into_a_trap(
@@ -370,7 +373,9 @@ def test_what_falls_into_a_trap(
             "about": ["home"], "value": ["Rome"]}  # fmt: skip
     _write_lines(tmp_path / "mo.jsonl", CHAT)
     _write_lines(tmp_path / "mo.gold.jsonl", [LINES[0], trap])
-    outcomes = _measured(read_gold(tmp_path)[0], [(5, "Mo", "home", "Rome", further)])
+    columns = dict(further)
+    said: Stated = (5, "Mo", columns.pop("slot", "home"), columns.pop("value", "Rome"), columns)
+    outcomes = _measured(read_gold(tmp_path)[0], [said])
     assert outcomes.filter(measure="traps avoided")["hit"].to_list() == [not broken]
 
 
