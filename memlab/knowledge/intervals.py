@@ -62,6 +62,7 @@ class Interval:
     :param due: of a plan the time that it is for.
     :param statements: the first one and those that repeat it, in the order in which they were read.
     :param meanings: what they state; ``said_in``: ids of the turns in which they were said.
+    :param heard: statements of other intervals that say it again in other words.
     :param made: the intervals that they closed.
     """
 
@@ -74,6 +75,7 @@ class Interval:
     statements: list[Statement] = field(default_factory=list)
     meanings: set[Meaning] = field(default_factory=set)
     said_in: set[str] = field(default_factory=set)
+    heard: list[Statement] = field(default_factory=list)
     made: list[Interval] = field(default_factory=list)
 
     @classmethod
@@ -90,6 +92,17 @@ class Interval:
     @property
     def holds(self) -> bool:
         return self.first.meaning.holds
+
+    @property
+    def head(self) -> Statement:
+        """The statement that stands for all: the first one with the wording that came last."""
+        worded: set[Meaning] = set()
+        head = self.first
+        for each in self.statements:
+            if each.meaning not in worded:
+                worded.add(each.meaning)
+                head = each
+        return head
 
     @property
     def ends(self) -> datetime | None:
@@ -125,6 +138,12 @@ class Interval:
         if statement.until is None:
             return True
         return statement.until.end > self.begins
+
+    def is_reworded_by(self, statement: Statement) -> bool:
+        """Whether a statement that repeats it states the same slot, in the same way."""
+        if (self.kind, self.holds) != (statement.kind, statement.meaning.holds):
+            return False
+        return any(each.slot == statement.slot for each in self.statements)
 
     def add(self, statement: Statement) -> None:
         """Add the statement that begins it, or one that repeats it and may date it better."""
@@ -171,16 +190,19 @@ class Interval:
             return
         begins, ends, last = self._valid_from(), self._valid_to(), self._last_access()
         n_reinforced = self._count_turns() - 1
-        head = State(status, is_over, closer, None, begins, ends, n_reinforced, last)
-        yield self.first.id, head
-        again = State("repeat", is_over, closer, self.first.id, begins, ends, 0, last)
-        for each in self.statements[1:]:
-            yield each.id, again
+        head = self.head.id
+        again = State("repeat", is_over, closer, head, begins, ends, 0, last)
+        for each in self.statements:
+            if each.id == head:
+                state = State(status, is_over, closer, None, begins, ends, n_reinforced, last)
+                yield head, state
+            else:
+                yield each.id, again
 
     def log_row(self) -> dict[str, Any]:
         """Give the row of the log for what closed it."""
         assert self.closed
-        old, new = self.first.fact, self.closed.by.fact
+        old, new = self.head.fact, self.closed.by.fact
         at = None
         if self.closed.is_dated:
             at = self.closed.at
@@ -189,13 +211,13 @@ class Interval:
             "scope": old["scope"],
             "about": old["about"],
             "slot": old["slot"],
-            "old": self.first.id,
+            "old": self.head.id,
             "new": self.closed.by.id,
             "old_value": old["value"],
             "new_value": new["value"],
             "at": at,
             "recorded_at": max(reached, default=None),
-            "rule": self.closed.rule + _arrival_note(self.first, self.closed.by),
+            "rule": self.closed.rule + _arrival_note(self.head, self.closed.by),
             "by": new["said_by"] or new["source"],
             "evidence": new["evidence"],
         }
@@ -235,12 +257,13 @@ class Interval:
         return None
 
     def _last_access(self) -> datetime | None:
-        dated = [each.said_at for each in self.statements if each.said_at is not None]
-        return max(dated, default=None)
+        said = (each.said_at for each in (*self.statements, *self.heard))
+        return max(filter(None, said), default=None)
 
     def _count_turns(self) -> int:
         """Count the turns that state it: several statements that were read from one are one."""
-        return len({next(iter(each.evidence), each.id) for each in self.statements})
+        said = (*self.statements, *self.heard)
+        return len({next(iter(each.evidence), each.id) for each in said})
 
 
 def has_come(moment: datetime | None, at: datetime) -> bool:

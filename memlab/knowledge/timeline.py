@@ -125,13 +125,18 @@ class Timeline:
                 intervals.append(own)
 
     def _find_repeated(self, statement: Statement) -> Interval | None:
-        """Find the open interval that a statement repeats: named by it, or of equal meaning."""
+        """Find the open interval that a statement repeats: named by it, or of equal meaning.
+
+        What it names in another slot is heard again, and it states something beside that.
+        """
         for affected in statement.affected_by("repeats"):
             named = self.find_open(affected, statement)
             if named is None:
                 self.idle.add((statement.id, "repeats", affected))
-            elif (named.kind, named.holds) == (statement.kind, statement.meaning.holds):
+            elif named.is_reworded_by(statement):
                 return named
+            else:
+                named.heard.append(statement)
         for interval in _open(self._by_meaning[statement.meaning], statement.placed_at):
             if interval.is_repeated_by(statement):
                 return interval

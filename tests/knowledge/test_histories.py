@@ -236,8 +236,8 @@ class Oracle:
         for effect, name in zip(fact.effects, fact.affected, strict=True):
             if effect == "repeats":
                 span = self.named(name, new)
-                first = span and span.said[0].fact
-                if span and (first.kind, first.holds) == (fact.kind, fact.holds):
+                worded = [said.means[:2] + said.means[3:] for said in span.said] if span else []
+                if new.means[:2] + new.means[3:] in worded:
                     return span
         for span in reversed(self.spans_of(new.means)):
             if not span.open(new.placed):
@@ -410,16 +410,24 @@ def states_of(span: Span, present: datetime | None) -> Iterator[tuple[str, tuple
         ends = None
     begins = span.begins if span.dated else None
     over = status in ("superseded", "ended")
-    head = span.said[0].fact.fact_id
-    yield head, (status, by, None, begins, ends, over)
-    for said in span.said[1:]:
-        yield said.fact.fact_id, ("repeat", by, head, begins, ends, over)
+    head = head_of(span)
+    for said in span.said:
+        if said is head:
+            yield head.fact.fact_id, (status, by, None, begins, ends, over)
+        else:
+            yield said.fact.fact_id, ("repeat", by, head.fact.fact_id, begins, ends, over)
+
+
+def head_of(span: Span) -> Said:
+    """The first one of the wording that came last."""
+    means = [said.means for said in span.said]
+    return span.said[max(means.index(each) for each in means)]
 
 
 def log_of(span: Span) -> Iterator[tuple]:
     if span.closing:
         closer, at, rule, _ = span.closing
-        old, new = span.said[0].fact, closer.fact
+        old, new = head_of(span).fact, closer.fact
         if old.asserted_at and new.asserted_at and old.recorded_at > new.recorded_at:
             rule += " (the old arrived late)"
         dated = new.asserted_at or new.since

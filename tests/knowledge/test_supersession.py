@@ -72,12 +72,17 @@ STORIES = {
         [A, A],
         "home = Oslo; event lease = ends | since:2025-12-31 ends:0",
     ),
-    "repeated in other words": ([A, R, S, A], "job = nurse; work = in care | repeats:0; pet = cat;"
-        " pet = dog"),
-    "replaced by the slot of a repeat": (
-        [S, R, A],
-        "job = nurse; work = in care | repeats:0; work = in law",
+    # The wording that came last stands for both.
+    "repeated in other words": (
+        [R, A, S, A],
+        "job = nurse; job = ward nurse | repeats:0; pet = cat; pet = dog",
     ),
+    "repeated in the first words again": (
+        [R, A, R],
+        "job = nurse; job = ward nurse | repeats:0; job = nurse",
+    ),
+    "a repeat is replaced": ([R, S, A], "job = nurse; job = in care | repeats:0; job = in law"),
+    "a repeat in another slot stands beside it": ([A, A], "job = nurse; hours = full time | repeats:0"),
     "a repeat of a denial is none": ([A, A], "pet = dog; not pet = cat | repeats:0"),
     "an unknown effect": ([A, A], "home = Oslo; mood = good | ends:9 was_wrong:8"),
     "an effect on the future": ([A, A], "event talk = gave it | ends:1; home = Oslo"),
@@ -203,8 +208,8 @@ STORIES = {
         "home = Oslo; city = Oslo; home = Bergen | was_wrong:1 was_wrong:0",
     ),
     "a correction that repeats another": (
-        [A, C, R],
-        "home = Oslo; home = Rome; lives = in Oslo | was_wrong:1 repeats:0",
+        [R, C, A],
+        "home = Oslo; home = Rome; home = in Oslo | was_wrong:1 repeats:0",
     ),
     "a plan corrects what is to come": (
         [C, A],
