@@ -463,6 +463,11 @@ def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
             if new:
                 what += f" <- {_fact_text(new)}"
             yield "invalidation precision", bool(over), None if over else verdict, what
+    plans = [entry for entry in ended if entry.mode == "plan"]
+    for row in end.facts.iter_rows(named=True):
+        # A plan that was read as what begins on a later day is over once that has come.
+        if row["kind"] != "plan" and row["status"] != "upcoming" and is_ahead(row):
+            stated |= {entry.same or entry.id for entry in plans if entry.matches(row)}
     yield from _recall_outcomes("invalidation", ended, stated)
 
 

@@ -60,6 +60,7 @@ class Entry:
     :param mode: how it was stated: ``is``, ``not``, ``plan`` or ``was``.
     :param same: the id of another entry that says the same of another subject: to know one is
         enough.
+    :param others: what the other subjects of the chat are called.
     """
 
     id: str
@@ -74,6 +75,7 @@ class Entry:
     corrected: bool = False
     trap: str | None = None
     same: str | None = None
+    others: tuple[str, ...] = field(default=(), repr=False)
 
     @cached_property
     def relation(self) -> frozenset[str]:
@@ -154,7 +156,7 @@ class Entry:
         denial: "no bullet points" is stated where "bullet points" do not hold.
         """
         row = read_row(fact)
-        if self._has_subject(row):
+        if self._has_subject(row) or self._is_of_a_thing(fact, row):
             if not row.ends and not self._is_related(row):
                 return []
             stated = [value for value in self.value if row.states(value)]
@@ -243,6 +245,16 @@ class Entry:
             if named and len(subject) == 1 and not self.relation_content.isdisjoint(whole):
                 return True
         return False
+
+    def _is_of_a_thing(self, fact: Mapping[str, Any], row: RowWords) -> bool:
+        """Whether a row from the entry's message is about what no name of the chat stands for."""
+        if self.kind != "fact" or self.since not in (fact.get("evidence") or ()):
+            return False
+        names = {base_form_stems(name) for name in (*self.others, *self.names)}
+        for part in row.parts():
+            if any(part[: len(name)] == name for name in names):
+                return False
+        return True
 
     def _is_owned(self, part: tuple[str, ...], *, alone: bool) -> bool:
         """Whether words are a name of the subject, with nothing behind it but what belongs to the relation."""
@@ -336,7 +348,9 @@ def _read_annotations(file: Path, data: Dataset) -> Annotations:
                 for name in ("since", "until")
                 if name in row
             }
-            entry = Entry(kind=kind, trap=trap, names=people[row["subject"]], **row)
+            names = people[row["subject"]]
+            others = tuple(name for known in people.values() for name in known if name not in names)
+            entry = Entry(kind=kind, trap=trap, names=names, others=others, **row)
             if (
                 entry.mode not in _ACCEPTED
                 or not {entry.since, entry.until or entry.since} <= times.keys()
