@@ -438,13 +438,14 @@ def _falls_into(trap: Entry, row: _Row) -> bool:
     """Whether a fact says what a trap says.
 
     Words of others may say what was quoted or rumoured, what is dated ahead what was planned, and an
-    event what is past. What only the slot calls so is none: "Una | deputy head | Ben".
+    event what is past. What only the slot calls so is none: "Una | deputy head | Ben". An event is
+    what its slot says: to view a flat is not to live in it.
     """
     if row["source"] == "reported" and trap.trap in WORDS_OF_OTHERS:
         return False
     if trap.trap == "plan" and is_ahead(row):
         return False
-    if trap.trap == "past" and row["kind"] == "event":
+    if row["kind"] == "event" and (trap.trap == "past" or not trap.has_relation(row["slot"])):
         return False
     return trap.matches(row) and bool(trap.value_words(row))
 

@@ -165,6 +165,10 @@ class Entry:
             return []
         return self._held(self._text_of_reversed(row))
 
+    def has_relation(self, slot: str) -> bool:
+        """Whether all words of a slot are of the relation, or say nothing."""
+        return self._belongs(base_form_stems(slot))
+
     def value_words(self, fact: Mapping[str, Any]) -> frozenset[str]:
         """Give the words of the wordings of the value that a fact states.
 
