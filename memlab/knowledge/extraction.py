@@ -30,6 +30,7 @@ from memlab.knowledge.known_facts import (
     fact_meaning,
     in_order_of_time,
     known_entries,
+    prompt_id,
 )
 from memlab.knowledge.own_words import is_about_speaker, is_reported
 from memlab.llm import RECORDED, Answer, Request, Service, ask
@@ -306,10 +307,10 @@ def _on_one_line(text: str) -> str:
 def _read_answer(answer: Stated, rows: list[TurnRow], known: list[FactRow]) -> _Reading:
     """Make rows of what a model answered about a session, and count what is left out."""
     reading = _Reading("ok")
-    about_by_meaning = {fact_meaning(fact): str(fact["about"]) for fact in known}
+    by_id = {prompt_id(fact): fact for fact in known}
     made: dict[str, Fact] = {}
     for stated in answer.facts:
-        fact = _read_fact(stated, rows, about_by_meaning, reading.left_out)
+        fact = _read_fact(stated, rows, by_id, reading.left_out)
         if fact is not None:
             made.setdefault(fact.fact_id, fact)
     reading.facts = [*made.values()]
@@ -320,7 +321,7 @@ def _read_answer(answer: Stated, rows: list[TurnRow], known: list[FactRow]) -> _
 def _read_fact(
     stated: StatedFact,
     rows: list[TurnRow],
-    about_by_meaning: Mapping[str, str],
+    by_id: Mapping[str, FactRow],
     left_out: Counter[tuple[str, str]],
 ) -> Fact | None:
     """Make the row of a fact; ``None`` where nothing of the session states it."""
@@ -338,14 +339,14 @@ def _read_fact(
     effects: list[str] = []
     affected: list[str] = []
     for effect in stated.effects:
-        target = about_by_meaning.get(effect.id)
+        target = by_id.get(effect.id)
         if target is None:
             left_out[_UNKNOWN] += 1
-        elif others and is_about_speaker(target, turns):
+        elif others and is_about_speaker(target["about"], turns):
             left_out[_EFFECTS_OF_OTHERS] += 1
         else:
             effects.append(effect.how)
-            affected.append(effect.id)
+            affected.append(fact_meaning(target))
     return make_fact(
         turns,
         about=stated.about,

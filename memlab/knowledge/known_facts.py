@@ -26,11 +26,18 @@ FactRow = Mapping[str, Any]
 """A fact as a row of :class:`memlab.records.Fact`."""
 
 
-def fact_meaning(fact: FactRow) -> str:
-    """Give the short id of what a fact states, by which prompts and effects name it."""
-    return meaning_id(
-        fact["about"], fact["slot"], fact["value"], kind=fact["kind"], holds=fact["holds"]
-    )
+def fact_meaning(fact: FactRow, *, size: int = 8) -> str:
+    """Give the id of what a fact states, by which effects name it.
+
+    :param size: bytes of its digest, see :func:`memlab.records.facts.meaning_id`.
+    """
+    about, slot, value = fact["about"], fact["slot"], fact["value"]
+    return meaning_id(about, slot, value, kind=fact["kind"], holds=fact["holds"], size=size)
+
+
+def prompt_id(fact: FactRow) -> str:
+    """Give the short id by which a prompt names a fact; no two of its sixty are likely to share one."""
+    return fact_meaning(fact, size=3)
 
 
 def open_facts(facts: Iterable[FactRow]) -> dict[str, FactRow]:
@@ -154,7 +161,7 @@ def known_entries(
     in_order = [meaning for meaning in shown if meaning in frozenset(nearest)]
     subjects = dict.fromkeys(fact["about"] for fact in reversed(shown.values()))
     return {
-        "known": [_known_entry(meaning, shown[meaning]) for meaning in in_order],
+        "known": [_known_entry(shown[meaning]) for meaning in in_order],
         "subjects": list(subjects)[:MAX_SUBJECTS],
     }
 
@@ -167,9 +174,14 @@ def _with_known_dates(fact: FactRow, before: FactRow | None) -> FactRow:
     return {**fact, **dates}
 
 
-def _known_entry(meaning: str, fact: FactRow) -> dict[str, Any]:
+def _known_entry(fact: FactRow) -> dict[str, Any]:
     """Give a fact as a prompt shows it; what is as usual is left out."""
-    entry = {"id": meaning, "about": fact["about"], "slot": fact["slot"], "value": fact["value"]}
+    entry = {
+        "id": prompt_id(fact),
+        "about": fact["about"],
+        "slot": fact["slot"],
+        "value": fact["value"],
+    }
     if fact["kind"] != "state":
         entry["kind"] = fact["kind"]
     if not fact["holds"]:

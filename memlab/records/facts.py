@@ -61,9 +61,17 @@ EFFECTS = ("replaces", "ends", "came_about", "cancelled", "was_wrong", "repeats"
 
 
 def meaning_id(
-    about: str, slot: str, value: str, *, kind: str = "state", holds: bool = True
+    about: str,
+    slot: str,
+    value: str,
+    *,
+    kind: str = "state",
+    holds: bool = True,
+    size: int = 8,
 ) -> str:
-    """Give the short id of what a fact states, whoever said it and whenever: "f" and six hex digits.
+    """Give the id of what a fact states, whoever said it and whenever: "f" and hex digits.
+
+    :param size: bytes of the digest, each two digits.
 
     >>> from memlab.records.facts import meaning_id
     >>> meaning_id("Mel", "employer", "Acme") == meaning_id("Mel", "Employer", "ACME")
@@ -71,7 +79,7 @@ def meaning_id(
     """
     parts = [" ".join(part.split()).casefold() for part in (about, slot, value)]
     parts += [kind, str(holds)]
-    digest = hashlib.blake2b("\x1f".join(parts).encode(), digest_size=3)
+    digest = hashlib.blake2b("\x1f".join(parts).encode(), digest_size=size)
     return f"f{digest.hexdigest()}"
 
 

@@ -13,7 +13,13 @@ import pytest
 from memlab.evaluate.fact_measures import measure_chat, outcome_totals
 from memlab.evaluate.gold_facts import read_gold
 from memlab.knowledge import active_facts, extraction, fact_prompts, resolve
-from memlab.knowledge.known_facts import MAX_KNOWN, KnownFacts, fact_meaning, known_entries
+from memlab.knowledge.known_facts import (
+    MAX_KNOWN,
+    KnownFacts,
+    fact_meaning,
+    known_entries,
+    prompt_id,
+)
 from memlab.knowledge.own_words import is_about_speaker, is_reported
 from memlab.llm import Answer
 from memlab.records import Fact, Turn, frame
@@ -45,8 +51,9 @@ def _stated(slot: str, value: str, **parts: Any) -> dict[str, Any]:
     return usual | parts
 
 
-def _meaning(slot: str, value: str, **parts: Any) -> str:
-    return fact_meaning(_stated(slot, value, **parts))
+def _id(slot: str, value: str, **parts: Any) -> str:
+    """The id by which a prompt names what is stated so."""
+    return prompt_id(_stated(slot, value, **parts))
 
 
 class Model:
@@ -85,7 +92,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
 
 
 def test_one_request_a_session_shows_what_is_known_and_names_it_by_id(model: Model) -> None:
-    acme = _meaning("employer", "Acme")
+    acme = _id("employer", "Acme")
     model.facts["I work at Acme"] = [_stated("employer", "Acme", since="2026-02")]
     left = _stated("resignation", "left Acme", kind="event", effects=[{"id": acme, "how": "ends"}])
     model.facts["last day today"] = [left]
@@ -98,7 +105,7 @@ def test_one_request_a_session_shows_what_is_known_and_names_it_by_id(model: Mod
     assert model.shown()["subjects"] == ["Mel"]
     assert second.facts.select("effects", "affected", "evidence").row(0) == (
         ["ends"],
-        [acme],
+        [fact_meaning(_stated("employer", "Acme"))],
         ["u/s2/1"],
     )
     held = active_facts(resolve(pl.concat([first.facts, second.facts])))
@@ -211,7 +218,7 @@ def test_words_of_others_are_told_apart_and_state_nothing_of_the_speaker(model: 
     known = frame(
         Fact, [extraction.make_fact(plain.to_dicts(), about="Mel", slot="home", value="Oslo")]
     )
-    oslo = [{"id": _meaning("home", "Oslo"), "how": "replaces"}]
+    oslo = [{"id": _id("home", "Oslo"), "how": "replaces"}]
     later = _turns("I live in Rome", session="u/s2", day=2)
     for column, value, text in (
         ("forwarded_from", "Bo", "I live in Rome"),
