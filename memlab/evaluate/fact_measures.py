@@ -85,7 +85,7 @@ def measure_folder(
     says (a hit); if it falls into a trap, says what no longer holds, contradicts or is nowhere among
     the entries (a miss); neither way if it is a neutral entry, or states truly that something was
     planned, happened, is over or was not so. Recall asks which active entries are stated by such a
-    fact. An invalidation is right if it ends an entry that has ended, and was told at most a day
+    fact. An invalidation is right if it ends an entry that has ended, and was known at most a day
     before that was said; what ends by the date that was stated of it has no such bound. A trap is
     avoided unless a fact from its message says it. A session that the model does not answer for has
     no facts, with a warning.
@@ -473,9 +473,9 @@ def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
 
 
 def _closings(end: Resolved) -> Iterator[tuple[_Row, _Row | None, datetime | None]]:
-    """Give each fact that was ended, what ended it, and when that was told and so.
+    """Give each fact that was ended, what ended it, and when that was both said and so.
 
-    The time is ``None`` for what ended by its own date, which was told before.
+    The time is ``None`` for what ended by its own date, which was said before.
     """
     facts = {row["fact_id"]: row for row in end.facts.iter_rows(named=True)}
     for log in end.log.iter_rows(named=True):
@@ -490,7 +490,7 @@ def _closings(end: Resolved) -> Iterator[tuple[_Row, _Row | None, datetime | Non
 
 
 def _is_in_time(gold: Annotations, entry: Entry, told_at: datetime | None) -> bool:
-    """Whether an ending was told at most a day before the chat says so; of a correction, whenever."""
+    """Whether an ending was known at most a day before the chat says so; of a correction, whenever."""
     if told_at is None or entry.corrected:
         return True
     return told_at >= gold.times[str(entry.until)] - timedelta(days=1)

@@ -44,7 +44,7 @@ _ACCEPTED = {
 }
 """The polarities of a fact (:func:`polarity`) that agree with each way in which an entry was stated."""
 WORDS_OF_OTHERS = frozenset({"quote", "rumour"})
-"""Traps into which a fact does not fall that is told as words of others."""
+"""Traps into which a fact does not fall that is stated as words of others."""
 
 
 @dataclass(frozen=True)

@@ -116,9 +116,9 @@ def read_row(fact: Mapping[str, Any]) -> RowWords:
 
 @lru_cache(maxsize=4096)
 def _read_texts(
-    about: str, slot: str, value: str, sentence: str, speaker: str, told: tuple[bool, bool]
+    about: str, slot: str, value: str, sentence: str, speaker: str, roles: tuple[bool, bool]
 ) -> RowWords:
-    """Read the words of a row; ``told``: whether it denies, and whether it ends something."""
+    """Read the words of a row; ``roles``: whether it denies, and whether it ends something."""
     about = normalize_characters(about)
     text = f"{slot} {value}"
     value_words = frozenset(base_form_stems(value))
@@ -134,8 +134,8 @@ def _read_texts(
         sentence_words=frozenset(base_form_stems(sentence)),
         value_words=value_words,
         completed=bare,
-        denies=told[0],
-        ends=told[1],
+        denies=roles[0],
+        ends=roles[1],
     )
 
 
@@ -145,7 +145,7 @@ def polarity(fact: Mapping[str, Any]) -> str:
     ``not``: it is denied, its value begins with a denial ("none", "no dog"), or it is an event that
     only tells what was cancelled. ``plan``. ``was``: it was over when it was said (``until``), or is
     an event that ends something: what is so from then on has a row of its own. ``event``: any other
-    one; it bears out what is and what was so. Else ``is``.
+    one; it supports what is and what was so. Else ``is``.
 
     >>> from memlab.evaluate.row_words import polarity
     >>> from datetime import datetime
