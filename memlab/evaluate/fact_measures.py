@@ -94,8 +94,8 @@ def measure_folder(
         they are resolved.
     :param service: the language model that extracts, where ``facts`` are not given.
     :param encoder: matches near-equal wordings when facts are resolved; ``None``: equal ones only.
-    :param verdicts: JSON lines of readers, see :func:`read_verdicts`: of the chats that they read
-        :data:`AS_READ` is measured too.
+    :param verdicts: JSON lines of readers, see :func:`read_verdicts`: of the chats of which they
+        read all that no annotation speaks of, :data:`AS_READ` is measured too.
     :returns: a row for each thing counted: ``scope``, ``measure``, ``hit``, ``kind`` (of a trap; of
         what was wrong), ``what`` (in words; null where ``closed``) and ``closed``: see
         :func:`outcome_totals`.
@@ -289,8 +289,7 @@ def measure_chat(
     rows += _active_fact_outcomes(gold, "current", None, end)
     rows += _closing_outcomes(gold, end)
     rows += _trap_outcomes(gold, end)
-    read_scopes = {scope for scope, _ in verdicts or ()}
-    if verdicts and gold.scope in read_scopes:
+    if verdicts:
         rows += _read_outcomes(gold, end, verdicts)
     about = []
     for measure, hit, kind, what in rows:
@@ -360,14 +359,24 @@ def _active_fact_outcomes(
     yield from _recall_outcomes(name, holding, stated)
 
 
-def _read_outcomes(gold: Annotations, end: Resolved, verdicts: Verdicts) -> Iterator[_Outcome]:
-    """Count active facts as for precision, and those that no entry speaks of by what readers said."""
+def _read_outcomes(gold: Annotations, end: Resolved, verdicts: Verdicts) -> list[_Outcome]:
+    """Count active facts as for precision, and those that no entry speaks of by what readers said.
+
+    None where one of those was not read.
+    """
+    outcomes: list[_Outcome] = []
     for row in active_facts(end).iter_rows(named=True):
         verdict, _ = _verdict(gold, row, None)
-        if verdict == "unlisted" and verdicts.get((gold.scope, _meaning(row)), False):
-            verdict = "called true"
+        if verdict == "unlisted":
+            read = verdicts.get((gold.scope, _meaning(row)))
+            if read is None:
+                return []
+            if read:
+                verdict = "called true"
         if verdict != "neutral":
-            yield AS_READ, verdict in ("right", "called true"), verdict, _fact_text(row)
+            is_right = verdict in ("right", "called true")
+            outcomes.append((AS_READ, is_right, verdict, _fact_text(row)))
+    return outcomes
 
 
 def _unmatched_in(gold: Annotations, end: Resolved) -> pl.DataFrame:
