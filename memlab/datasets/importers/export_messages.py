@@ -131,6 +131,37 @@ def make_message(
     return [record]
 
 
+def keep_plain_message(source: Source, record: Message) -> bool:
+    """Keep a record as it is, where :func:`make_message` would give it so, as it does of most.
+
+    :param record: ``text``, ``scope``, ``sender``, ``role``, ``session``, ``timestamp`` and ``id``,
+        without white space around them; the role is a person's or an assistant's.
+    :returns: whether it was kept; of one that was not nothing is noted.
+
+    >>> from pathlib import Path
+    >>> source = Source(Path("export.json"))
+    >>> record = {"text": "Hi", "scope": "me", "sender": "user", "role": "user"}
+    >>> record |= {"session": "c1", "timestamp": 1.7e9, "id": "m1"}
+    >>> keep_plain_message(source, record), keep_plain_message(source, record)
+    (True, False)
+    """
+    text, session, own_id = record["text"], record["session"], record["id"]
+    if not text or not session or not own_id or source.people:
+        return False
+    if not _is_count_of_seconds(record["timestamp"]):
+        return False
+    if "\x00" in text or (not text.isascii() and UNREADABLE.search(text)):
+        return False
+    if record["role"] == "assistant" and may_hold_thoughts(text):
+        return False
+    place = record["scope"], own_id
+    seen = source.report.seen
+    if place in seen:
+        return False
+    seen[place] = session, hash((text, ""))
+    return True
+
+
 def _replace_unreadable(source: Source, scope: str, value: str) -> str:
     """Put a question mark for each character that no text can hold."""
     if (value.isascii() and "\x00" not in value) or not UNREADABLE.search(value):
