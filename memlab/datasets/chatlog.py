@@ -62,6 +62,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -222,24 +223,34 @@ def divide_records(records: Iterable[Any], *, size: int = _CHUNK) -> Iterator[Ch
     :param size: records of a chunk.
     :raises DataError: where one is no dict.
     """
-    first, listed = 1, list[dict[str, Any]]()
-    try:
-        for record in records:
-            if not isinstance(record, dict):
-                number, kind = first + len(listed), type(record).__name__
-                raise DataError(
-                    f"record {number} is {kind}; a format yields dicts, as a chat log's lines are"
-                )
-            listed.append(record)
-            if len(listed) == size:
-                yield RecordChunk(first, listed)
-                first, listed = first + size, []
-    except DataError:
+    first, rest = 1, iter(records)
+    while True:
+        listed, error = list[Any](), None
+        try:
+            listed.extend(islice(rest, size))
+        except DataError as raised:
+            error = raised  # what was read before it stays in the list
+        if not {dict}.issuperset(map(type, listed)):
+            listed, error = _cut_at_other_kind(listed, first, error)
         if listed:
             yield RecordChunk(first, listed)
-        raise
-    if listed:
-        yield RecordChunk(first, listed)
+        if error is not None:
+            raise error
+        if len(listed) < size:
+            return
+        first += size
+
+
+def _cut_at_other_kind(
+    listed: list[Any], first: int, error: DataError | None
+) -> tuple[list[Any], DataError | None]:
+    """Give the records before the first that is no dict, with the error that says so."""
+    for place, record in enumerate(listed):
+        if not isinstance(record, dict):
+            what = f"record {first + place} is {type(record).__name__}"
+            why = "a format yields dicts, as a chat log's lines are"
+            return listed[:place], DataError(f"{what}; {why}")
+    return listed, error
 
 
 def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> bool:

@@ -7,11 +7,11 @@ no table: ``None`` is given, and it is read record by record, which says what is
 from __future__ import annotations
 
 import io
-import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -144,13 +144,13 @@ def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable 
 
     :param known: the fields that a message has.
     """
-    there = set().union(*records)
+    forms = set(map(tuple, records))
+    there = set(chain.from_iterable(forms))
     if not there <= known:
         return None
     arrays = {}
     try:
-        for name in there.intersection(_TYPES):
-            values = [record.get(name) for record in records]
+        for name, values in _list_columns(records, forms).items():
             column = _make_array(name, values)
             if column is None:
                 return None
@@ -160,7 +160,20 @@ def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable 
     return _check_table(pa.table(arrays), known)
 
 
-def _make_array(name: str, values: list[Any]) -> pa.Array | None:
+def _list_columns(records: list[Any], forms: set[tuple[str, ...]]) -> dict[str, Sequence[Any]]:
+    """List the values of records by those of their keys that a chat log has.
+
+    :param forms: the keys of each record in their order; of most records they are the same.
+    """
+    names = set(chain.from_iterable(forms)).intersection(_TYPES)
+    if len(forms) > 1:
+        return {name: [record.get(name) for record in records] for name in names}
+    (keys,) = forms
+    columns = dict(zip(keys, zip(*map(dict.values, records), strict=True), strict=True))
+    return {name: columns[name] for name in names}
+
+
+def _make_array(name: str, values: Sequence[Any]) -> pa.Array | None:
     """Make a column of values of one kind; ``None`` where they are of several."""
     kinds = set(map(type, values)) - {type(None)}
     if kinds <= {str}:
@@ -172,13 +185,13 @@ def _make_array(name: str, values: list[Any]) -> pa.Array | None:
     if kinds == {int} and name in NAMES:
         return pa.array(values, pa.int64())
     if (name, kinds) == ("quoted", {list}):
-        parts = itertools.chain.from_iterable(filter(None, values))
+        parts = chain.from_iterable(filter(None, values))
         if set(map(type, parts)) <= {str}:
             return pa.array(values, pa.list_(pa.string()))
     return None
 
 
-def _make_time_array(values: list[datetime | None]) -> pa.Array | None:
+def _make_time_array(values: Sequence[datetime | None]) -> pa.Array | None:
     """Make a column of times that all have a zone, or that all have none; ``None`` for others."""
     zones = {value.tzinfo for value in values if value is not None}
     if zones == {None}:

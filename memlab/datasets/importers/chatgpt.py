@@ -4,7 +4,8 @@ Layout: mitkury/chatgpt-export-parser, ``docs/chatgpt-data-export-format.md``. L
 several files ``conversations-000.json`` and so on.
 
 Most messages are one text that a person or the assistant says, and most branches a path of nodes
-that each name their parent. Both have a short way of their own, which gives what the long one does.
+that each name their parent. Both have a short way, which gives what the long one does: see
+:mod:`memlab.datasets.importers.chatgpt_columns` and :func:`_climb_to_root`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from typing import Any
 
 from memlab.datasets.fields import Record
 from memlab.datasets.importers.branches import newest_branch, read_newest_conversations
+from memlab.datasets.importers.chatgpt_columns import MARKERS, MORE, read_in_columns
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
     describe_file,
-    keep_plain_message,
     make_message,
     text_and_caption,
 )
@@ -46,15 +47,8 @@ _THOUGHTS = {"thoughts", "reasoning_recap"}
 _WIDGET = "The latest state of the widget is:"
 _DAY = 86_400
 _HIDDEN = ("metadata.is_visually_hidden_from_conversation", "metadata.is_user_system_message")
-_MARKER = re.compile("\ue200([^\ue200\ue201]*)\ue201|[\ue200-\ue203]")
+_MARKER = re.compile(f"\ue200([^\ue200\ue201]*)\ue201|[{MARKERS}]")
 _READ = {"content", "metadata", "author"}
-_WITH_MORE = {
-    "is_visually_hidden_from_conversation",
-    "is_user_system_message",
-    "attachments",
-    "chatgpt_sdk",
-}
-"""Metadata of messages that are no plain text."""
 
 
 def is_chatgpt_export(file: Source) -> bool:
@@ -95,11 +89,33 @@ def _read_chatgpt_conversation(source: Source, conversation: Record) -> list[Mes
     _count_other_branches(source, mapping, branch)
     nodes = list(map(mapping.get, branch))
     about = _Conversation(source, session, _find_wrong_times(conversation, nodes))
-    messages = list[Message]()
+    keys, said = list[str](), list[Any]()
     for key, node in zip(branch, nodes, strict=True):
         each = get_nested(node, "message")
         if each is not None:
-            messages += _read_message(about, key, each)
+            keys.append(key)
+            said.append(each)
+    return _read_messages(about, keys, said)
+
+
+def _read_messages(about: _Conversation, keys: list[str], said: list[Any]) -> list[Message]:
+    """Give the records of messages, whose nodes have some keys.
+
+    Most conversations begin with a message that is hidden, and go on with plain texts.
+    """
+    begin = 0
+    while begin < len(said) and not _read_plain_text(said[begin]):
+        begin += 1
+    messages = list[Message]()
+    for key, each in zip(keys[:begin], said, strict=False):
+        messages += _read_message(about, key, each)
+    plain = None
+    if not about.wrong:
+        plain = read_in_columns(about.source, about.session, said[begin:], about.latest)
+    if plain is not None:
+        return messages + plain
+    for key, each in zip(keys[begin:], said[begin:], strict=True):
+        messages += _read_message(about, key, each)
     return messages
 
 
@@ -120,13 +136,8 @@ def _read_message(about: _Conversation, key: str, each: Any) -> Sequence[Message
     when = _read_time(about, each)
     if not text.isascii():
         text = _MARKER.sub(_render_marker, text)
-    said = {"role": role, "session": about.session, "timestamp": when}
-    own_id = first_text(each.get("id"), key)
-    if not caption:
-        record = {"text": text.strip(), "scope": OWNER_SCOPE, "sender": role, **said, "id": own_id}
-        if keep_plain_message(source, record):
-            return (record,)
-    return make_message(source, OWNER_SCOPE, role, text, id=own_id, caption=caption, **said)
+    more = {"caption": caption, "timestamp": when, "id": first_text(each.get("id"), key)}
+    return make_message(source, OWNER_SCOPE, role, text, role=role, session=about.session, **more)
 
 
 def _read_time(about: _Conversation, each: Any) -> Any:
@@ -217,7 +228,7 @@ def _read_plain_text(each: Any) -> str:
             return ""
         (text,) = parts
         about = each.get("metadata")
-        if about and not _WITH_MORE.isdisjoint(about):
+        if about and not MORE.isdisjoint(about):
             return ""
         if each.get("recipient") not in (None, "all") or each.get("channel") == "analysis":
             return ""
@@ -282,10 +293,14 @@ def _add_file_names(caption: str, each: Any) -> str:
 
 def _creation_time(node: Any) -> float:
     """Give the time of a node, by which leaves are compared; -1 of one without a message."""
-    message = get_nested(node, "message")
+    if not isinstance(node, dict):
+        return -1.0
+    message = node.get("message")
     if not message:
         return -1.0
-    when = get_nested(message, "create_time")
+    if not isinstance(message, dict):
+        return 0.0
+    when = message.get("create_time")
     if isinstance(when, (int, float)):
         return when
     return 0.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -131,34 +132,26 @@ def make_message(
     return [record]
 
 
-def keep_plain_message(source: Source, record: Message) -> bool:
-    """Keep a record as it is, where :func:`make_message` would give it so, as it does of most.
+def note_messages(
+    source: Source, scope: str, session: str, ids: Sequence[str], texts: Sequence[str]
+) -> bool:
+    """Note messages without captions, as :func:`make_message` notes each.
 
-    :param record: ``text``, ``scope``, ``sender``, ``role``, ``session``, ``timestamp`` and ``id``,
-        without white space around them; the role is a person's or an assistant's.
-    :returns: whether it was kept; of one that was not nothing is noted.
+    :returns: false, with nothing noted, where one of the ids was there.
 
     >>> from pathlib import Path
     >>> source = Source(Path("export.json"))
-    >>> record = {"text": "Hi", "scope": "me", "sender": "user", "role": "user"}
-    >>> record |= {"session": "c1", "timestamp": 1.7e9, "id": "m1"}
-    >>> keep_plain_message(source, record), keep_plain_message(source, record)
-    (True, False)
+    >>> note_messages(source, "me", "c1", ["m1"], ["Hi"])
+    True
+    >>> note_messages(source, "me", "c2", ["m1"], ["Hi"])
+    False
     """
-    text, session, own_id = record["text"], record["session"], record["id"]
-    if not text or not session or not own_id or source.people:
-        return False
-    if not _is_count_of_seconds(record["timestamp"]):
-        return False
-    if "\x00" in text or (not text.isascii() and UNREADABLE.search(text)):
-        return False
-    if record["role"] == "assistant" and may_hold_thoughts(text):
-        return False
-    place = record["scope"], own_id
     seen = source.report.seen
-    if place in seen:
+    places = list(zip(repeat(scope), ids, strict=False))
+    if not seen.keys().isdisjoint(places):
         return False
-    seen[place] = session, hash((text, ""))
+    for place, text in zip(places, texts, strict=True):
+        seen[place] = session, hash((text, ""))
     return True
 
 
