@@ -36,6 +36,8 @@ _OTHER_TYPES: dict[str, dict[type, pa.DataType]] = {
 _NEEDED = frozenset(("scope", "text"))
 _NO_MESSAGE = frozenset(("memlab", "question"))
 _NOT_BLANK = r"[^\s\x1c-\x1f]"
+_PLAIN_NAMES = pl.lit("!"), pl.lit("~")
+"""Between these a name begins with a character that shows; to compare takes less than to search."""
 _UTC = pa.timestamp("us", "UTC")
 _LARGEST_INTEGER = 2**53
 """Up to which every whole number is a float."""
@@ -241,9 +243,14 @@ def _is_plain(texts: pl.DataFrame) -> bool:
     if needed.null_count().sum_horizontal().item():
         return False
     filled = [name for name in _TEXTS if texts[name].null_count() < texts.height]
-    names = pl.col([name for name in filled if name in NAMES])
-    is_odd = pl.any_horizontal(_has_nul(pl.col(filled)), ~names.str.contains(_NOT_BLANK).all())
-    return not texts.select(is_odd).item()
+    if texts.select(pl.any_horizontal(_has_nul(pl.col(filled)))).item():
+        return False
+    names = texts.select(NAMES)
+    begins_plainly = names.select(pl.all().is_between(*_PLAIN_NAMES).all()).row(0)
+    for name, is_plain in zip(NAMES, begins_plainly, strict=True):
+        if not is_plain and not names[name].str.contains(_NOT_BLANK).all():
+            return False
+    return True
 
 
 def _has_nul(column: pl.Expr) -> pl.Expr:
