@@ -62,6 +62,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,7 +108,8 @@ _SCHEMA: dict[str, Any] = {
     "timestamp": TIMESTAMP,
     "n": pl.Int32(),
 }
-_MARKS_OF_THOUGHTS = r"<|◁|\[(?i:think)\]"
+_MARKS_OF_THOUGHTS = ["<", "◁", "["]
+"""What every mark of a thought begins with."""
 _PACK = 50_000
 _CHUNK = 4_000
 """Records of a reader that are checked together."""
@@ -222,24 +224,34 @@ def divide_records(records: Iterable[Any], *, size: int = _CHUNK) -> Iterator[Ch
     :param size: records of a chunk.
     :raises DataError: where one is no dict.
     """
-    first, listed = 1, list[dict[str, Any]]()
-    try:
-        for record in records:
-            if not isinstance(record, dict):
-                number, kind = first + len(listed), type(record).__name__
-                raise DataError(
-                    f"record {number} is {kind}; a format yields dicts, as a chat log's lines are"
-                )
-            listed.append(record)
-            if len(listed) == size:
-                yield RecordChunk(first, listed)
-                first, listed = first + size, []
-    except DataError:
+    first, rest = 1, iter(records)
+    while True:
+        listed, error = list[Any](), None
+        try:
+            listed.extend(islice(rest, size))
+        except DataError as raised:
+            error = raised  # what was read before it stays in the list
+        if not {dict}.issuperset(map(type, listed)):
+            listed, error = _cut_at_other_kind(listed, first, error)
         if listed:
             yield RecordChunk(first, listed)
-        raise
-    if listed:
-        yield RecordChunk(first, listed)
+        if error is not None:
+            raise error
+        if len(listed) < size:
+            return
+        first += size
+
+
+def _cut_at_other_kind(
+    listed: list[Any], first: int, error: DataError | None
+) -> tuple[list[Any], DataError | None]:
+    """Give the records before the first that is no dict, with the error that says so."""
+    for place, record in enumerate(listed):
+        if not isinstance(record, dict):
+            what = f"record {first + place} is {type(record).__name__}"
+            why = "a format yields dicts, as a chat log's lines are"
+            return listed[:place], DataError(f"{what}; {why}")
+    return listed, error
 
 
 def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> bool:
@@ -639,10 +651,12 @@ class _Log:
         answered = rows["role"] == "assistant"
         counted = [(row, 0, "thought", 0) for row in answered.arg_true().head(1)]
         spoken = dict[int, str]()
-        is_marked = answered & rows["text"].str.contains(_MARKS_OF_THOUGHTS)
-        marked = rows.select("row", "text")[is_marked.arg_true()]
+        answers = rows.select("row", "text").filter(answered)
+        marked = answers.filter(answers["text"].str.contains_any(_MARKS_OF_THOUGHTS))
         for row, text in marked.iter_rows():
-            spoken[row], thoughts = self.cut_thoughts(text)
+            said_aloud, thoughts = self.cut_thoughts(text)
+            if said_aloud != text:
+                spoken[row] = said_aloud
             counted.append((row, 0, "thought", thoughts))
         if table.unread is not None:
             said = rows.select("text", "caption").iter_rows()

@@ -7,11 +7,11 @@ no table: ``None`` is given, and it is read record by record, which says what is
 from __future__ import annotations
 
 import io
-import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ _OTHER_TYPES: dict[str, dict[type, pa.DataType]] = {
 _NEEDED = frozenset(("scope", "text"))
 _NO_MESSAGE = frozenset(("memlab", "question"))
 _NOT_BLANK = r"[^\s\x1c-\x1f]"
+_PLAIN_NAMES = pl.lit("!"), pl.lit("~")
+"""Between these a name begins with a character that shows; to compare takes less than to search."""
 _UTC = pa.timestamp("us", "UTC")
 _LARGEST_INTEGER = 2**53
 """Up to which every whole number is a float."""
@@ -144,13 +146,13 @@ def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable 
 
     :param known: the fields that a message has.
     """
-    there = set().union(*records)
+    forms = set(map(tuple, records))
+    there = set(chain.from_iterable(forms))
     if not there <= known:
         return None
     arrays = {}
     try:
-        for name in there.intersection(_TYPES):
-            values = [record.get(name) for record in records]
+        for name, values in _list_columns(records, forms).items():
             column = _make_array(name, values)
             if column is None:
                 return None
@@ -160,7 +162,20 @@ def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable 
     return _check_table(pa.table(arrays), known)
 
 
-def _make_array(name: str, values: list[Any]) -> pa.Array | None:
+def _list_columns(records: list[Any], forms: set[tuple[str, ...]]) -> dict[str, Sequence[Any]]:
+    """List the values of records by those of their keys that a chat log has.
+
+    :param forms: the keys of each record in their order; of most records they are the same.
+    """
+    names = set(chain.from_iterable(forms)).intersection(_TYPES)
+    if len(forms) > 1:
+        return {name: [record.get(name) for record in records] for name in names}
+    (keys,) = forms
+    columns = dict(zip(keys, zip(*map(dict.values, records), strict=True), strict=True))
+    return {name: columns[name] for name in names}
+
+
+def _make_array(name: str, values: Sequence[Any]) -> pa.Array | None:
     """Make a column of values of one kind; ``None`` where they are of several."""
     kinds = set(map(type, values)) - {type(None)}
     if kinds <= {str}:
@@ -172,13 +187,13 @@ def _make_array(name: str, values: list[Any]) -> pa.Array | None:
     if kinds == {int} and name in NAMES:
         return pa.array(values, pa.int64())
     if (name, kinds) == ("quoted", {list}):
-        parts = itertools.chain.from_iterable(filter(None, values))
+        parts = chain.from_iterable(filter(None, values))
         if set(map(type, parts)) <= {str}:
             return pa.array(values, pa.list_(pa.string()))
     return None
 
 
-def _make_time_array(values: list[datetime | None]) -> pa.Array | None:
+def _make_time_array(values: Sequence[datetime | None]) -> pa.Array | None:
     """Make a column of times that all have a zone, or that all have none; ``None`` for others."""
     zones = {value.tzinfo for value in values if value is not None}
     if zones == {None}:
@@ -228,9 +243,14 @@ def _is_plain(texts: pl.DataFrame) -> bool:
     if needed.null_count().sum_horizontal().item():
         return False
     filled = [name for name in _TEXTS if texts[name].null_count() < texts.height]
-    names = pl.col([name for name in filled if name in NAMES])
-    is_odd = pl.any_horizontal(_has_nul(pl.col(filled)), ~names.str.contains(_NOT_BLANK).all())
-    return not texts.select(is_odd).item()
+    if texts.select(pl.any_horizontal(_has_nul(pl.col(filled)))).item():
+        return False
+    names = texts.select(NAMES)
+    begins_plainly = names.select(pl.all().is_between(*_PLAIN_NAMES).all()).row(0)
+    for name, is_plain in zip(NAMES, begins_plainly, strict=True):
+        if not is_plain and not names[name].str.contains(_NOT_BLANK).all():
+            return False
+    return True
 
 
 def _has_nul(column: pl.Expr) -> pl.Expr:

@@ -53,7 +53,7 @@ _NEAR = 100
 
 def may_hold_thoughts(text: str) -> bool:
     """Say whether a mark of a thought is in a text; a mark in code is one too here."""
-    if "<" not in text and "[" not in text and text.isascii():
+    if "<" not in text and "[" not in text and "◁" not in text:
         return False  # as most are
     return _MAY_HOLD.search(text) is not None
 

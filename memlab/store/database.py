@@ -29,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
 _ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
+_STREAMED = 10_000
+"""Rows that are made while those before them are written."""
 _VECTORS = 4_096
 _CONFLICT = ("conflict", "concurrent")
 _OVERTAKEN = (
@@ -88,6 +90,20 @@ def _make_arrow_table(rows: pl.DataFrame, schema: Any) -> Any:
     slices = rows.select(schema.names).iter_slices(_ROWS)
     parts = [part.to_arrow().cast(schema) for part in slices]
     return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _stream_arrow_batches(
+    rows: pl.DataFrame, schema: Any, complete: Callable[[pl.DataFrame], pl.DataFrame]
+) -> Any:
+    """Give rows as Arrow batches, each completed and made when the database asks for it."""
+    import pyarrow as pa
+
+    def make() -> Iterator[Any]:
+        for part in rows.iter_slices(_STREAMED):
+            whole = complete(part).select(schema.names)
+            yield from whole.to_arrow().cast(schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, make())
 
 
 class TableGroup:
@@ -297,7 +313,13 @@ class Database:
         )
 
     def write(
-        self, name: str, rows: pl.DataFrame, *, clear_vectors: bool = False, are_new: bool = False
+        self,
+        name: str,
+        rows: pl.DataFrame,
+        *,
+        clear_vectors: bool = False,
+        are_new: bool = False,
+        complete: Callable[[pl.DataFrame], pl.DataFrame] = pl.DataFrame.clone,
     ) -> None:
         """Upsert rows by their key, as one version of the table; columns that they have not stay as they are.
 
@@ -308,19 +330,21 @@ class Database:
             those of old texts.
         :param are_new: whether no row with their keys is there, nor is written by others meanwhile:
             no key is looked up then.
+        :param complete: gives rows the columns that they lack; new ones some thousand at a time,
+            while those before them are written.
         """
         import pyarrow as pa
 
         table, schema = self.table(name), TABLES[name].arrow()
         self._add_later_columns(name)
-        source = _make_arrow_table(rows, schema)
+        if are_new and rows.height:
+            self.retried(lambda: table.add(_stream_arrow_batches(rows, schema, complete)))
+            return
+        source = _make_arrow_table(complete(rows), schema)
         for column in table.schema if clear_vectors else ():
             if column.name.startswith(("vector_", "embedded_")):
                 source = source.append_column(column, pa.nulls(len(source), column.type))
         if not len(source):
-            return
-        if are_new:
-            self.retried(lambda: table.add(source))
             return
         builder = (
             table.merge_insert("key")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -113,17 +114,17 @@ class DatasetWriter:
         """Write the rows of some scopes to one table, and count them."""
         columns, scoped = list(TABLES[table].columns), "scope" in rows.columns
         places = self._read(table, ["key", "position"])
-        rows = rows.with_columns(
-            position=_assign_places(rows, places, after=self.last[table])
-        ).select(columns)
+        rows = rows.with_columns(position=_assign_places(rows, places, after=self.last[table]))
         if rows.height:
             self.last[table] = rows["position"][-1]
         if places.is_empty():
             self.counts[table][0] += rows.height
             if rows.height:
                 self._begin()
-                self.database.write(table, rows, are_new=self.is_new)
+                complete = partial(_add_hashes, table)
+                self.database.write(table, rows, are_new=self.is_new, complete=complete)
             return
+        rows = _add_hashes(table, rows).select(columns)
         there = self._read(table, columns, [*scopes, *rows["scope"].unique()] if scoped else None)
         # Questions stay: they may come from another file.
         gone = (
@@ -334,9 +335,6 @@ def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
     rows = rows.with_columns(
         key=primary_keys(batch.name, pl.col(TABLES[table].id)), dataset=pl.lit(batch.name)
     )
-    if table == "turns":
-        rows = rows.with_columns(content=turn_text_expr())
-        rows = rows.with_columns(hash_column(rows["content"]).alias("content_hash"))
     if rows["key"].n_unique() == rows.height:
         return rows
     single = rows.unique(maintain_order=True)
@@ -347,3 +345,11 @@ def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
             "rows; give each its own id"
         )
     return single
+
+
+def _add_hashes(table: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """Give turns the text that is retrieved, and its hash; rows of other tables stay as they are."""
+    if table != "turns":
+        return rows
+    read = rows.with_columns(content=turn_text_expr())
+    return read.with_columns(hash_column(read["content"]).alias("content_hash"))

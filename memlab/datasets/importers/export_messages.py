@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -129,6 +130,29 @@ def make_message(
             source.drop("times that cannot be read", scope)
             del record["timestamp"]
     return [record]
+
+
+def note_messages(
+    source: Source, scope: str, session: str, ids: Sequence[str], texts: Sequence[str]
+) -> bool:
+    """Note messages without captions, as :func:`make_message` notes each.
+
+    :returns: false, with nothing noted, where one of the ids was there.
+
+    >>> from pathlib import Path
+    >>> source = Source(Path("export.json"))
+    >>> note_messages(source, "me", "c1", ["m1"], ["Hi"])
+    True
+    >>> note_messages(source, "me", "c2", ["m1"], ["Hi"])
+    False
+    """
+    seen = source.report.seen
+    places = list(zip(repeat(scope), ids, strict=False))
+    if not seen.keys().isdisjoint(places):
+        return False
+    for place, text in zip(places, texts, strict=True):
+        seen[place] = session, hash((text, ""))
+    return True
 
 
 def _replace_unreadable(source: Source, scope: str, value: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -26,10 +27,13 @@ def get_nested(value: Any, path: str) -> Any:
     >>> get_nested({"author": {"role": "user"}}, "author.role"), get_nested([], "author")
     ('user', None)
     """
-    if "." not in path:
-        return value.get(path) if isinstance(value, dict) else None
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
+    keys: Iterable[str] = (path,)
+    if "." in path:
+        keys = path.split(".")
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
     return value
 
 
@@ -85,8 +89,11 @@ def first_text(*values: Any) -> str:
         if not isinstance(value, (str, int)) or isinstance(value, bool):
             continue
         text = str(value).strip()
-        if text:
-            return UNREADABLE.sub("\ufffd", text)
+        if not text:
+            continue
+        if text.isascii() and "\x00" not in text:
+            return text  # as most are
+        return UNREADABLE.sub("\ufffd", text)
     return ""
 
 
