@@ -113,7 +113,7 @@ def extract(
     >>> turns = memlab.sample(scopes=["nadia"]).turns
     >>> session = turns.filter(turns["session_id"] == turns["session_id"][0])
     >>> found = extract(session, service="recorded")
-    >>> found.facts.select("about", "slot", "value").row(0)
+    >>> found.facts.select("about", "slot", "value").row(1)
     ('Nadia', 'employer', 'Kwartel')
     >>> extract(session).facts.height
     0
