@@ -1,24 +1,26 @@
-"""The words of a fact's row, as gold annotations are compared with them, and how it is stated."""
+"""The words of a fact's row, as gold annotations are compared with them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from functools import cache, lru_cache
-from typing import Any
+from functools import cache, cached_property, lru_cache
+from typing import Any, NamedTuple
 
-from memlab.text.lemmas import base_form_stems, normalize_negations, strip_contrast
-from memlab.text.tokens import normalize_characters, words
+from memlab.evaluate.row_polarity import denies, ends_something, is_denial, without_denial
+from memlab.text.lemmas import base_form_stems, strip_contrast
+from memlab.text.tokens import normalize_characters
 from memlab.text.words import FIRST_PERSON, NEGATIONS, STOP_WORDS
 
 _CODE = re.compile(r"(?=(?:\D*\d){3})\S*\d\S*(?:\s+\S*\d\S*)*")
 _DATE = re.compile(r"\d{4}-\d{2}(?:-\d{2})?")
 _BETWEEN_SUBJECTS = re.compile(r",\s*|\s+(?:and|&|\+)\s+")
+_SPEAKERS = FIRST_PERSON | {"user"}
+"""Words that stand for who speaks."""
 
 Subject = list[tuple[str, ...]]
-"""The words of whom or what a row is about, then those without each owner: "Nora's boss", "boss"."""
+"""Words of whom or what a row is about, then those without each owner: "Nora's boss", "boss"."""
 
 
 @dataclass(frozen=True)
@@ -51,136 +53,109 @@ class RowWords:
     denies: bool
     ends: bool
 
-    @property
+    @cached_property
     def row_words(self) -> frozenset[str]:
         """The words of about, slot and value."""
-        about = [word for subject in self.subjects for word in subject[0]]
-        return self.said | frozenset(about)
+        wholes = [subject[0] for subject in self.subjects]
+        return self.said.union(*wholes)
 
-    @property
+    @cached_property
     def all_words(self) -> frozenset[str]:
         """The words of about, slot, value and sentence."""
         return self.row_words | self.sentence_words
-
-    def parts(self) -> Iterator[tuple[str, ...]]:
-        """Give each subject, with and without its owners."""
-        for subject in self.subjects:
-            yield from subject
 
     @property
     def slot_words(self) -> tuple[str, ...]:
         """The words of the slot, in their order."""
         return base_form_stems(self.slot)
 
+    def parts(self) -> Iterator[tuple[str, ...]]:
+        """Give each subject, with and without its owners."""
+        for subject in self.subjects:
+            yield from subject
+
     def states(self, wording: str) -> bool:
         """Whether slot and value hold a wording, or the sentence that completes them does."""
         asked = wording
         if self.denies and is_denial(wording):
-            asked = _without_denial(wording) or wording
+            asked = without_denial(wording)
         if contains_value(self.text, asked):
             return True
-        return self._completes(asked) and contains_value(self.sentence, asked)
+        return self._is_completed(asked) and contains_value(self.sentence, asked)
 
-    def _completes(self, wording: str) -> bool:
-        """Whether the sentence may say the rest of a wording, of which slot and value say a part."""
+    def _is_completed(self, wording: str) -> bool:
+        """Whether the sentence may say the rest of a wording, of which the row says a part."""
         if self.completed:
             return True
         asked = frozenset(base_form_stems(wording))
-        content = frozenset(word for word in asked if has_content(word))
+        content = content_words(asked)
         is_part = self.value_words <= asked
         if not is_part and content.isdisjoint(self.value_words):
             return False
-        if _numbers(asked) and not _numbers(self.value_words) <= asked:
+        if _has_other_number(self.value_words, asked):
             return False
-        told = 2 * len(content & self.row_words)
-        return told > len(content) or (is_part and told == len(content))
+        stated = len(content & self.row_words)
+        half = len(content) / 2
+        if is_part:
+            return stated >= half
+        return stated > half
+
+
+class _Texts(NamedTuple):
+    """The texts of a row of which its words are read, and how it is stated."""
+
+    about: str
+    slot: str
+    value: str
+    sentence: str
+    speaker: str
+    denies: bool
+    ends: bool
 
 
 def read_row(fact: Mapping[str, Any]) -> RowWords:
-    """Read the words of a row: ``about``, ``slot`` and ``value``; ``sentence`` and ``said_by`` if there.
+    """Read the words of a row.
+
+    :param fact: ``about``, ``slot`` and ``value``; ``sentence`` and ``said_by`` if there.
 
     >>> from memlab.evaluate.row_words import read_row
     >>> row = read_row({"about": "my boss", "slot": "name", "value": "Henrik", "said_by": "Nora"})
     >>> row.subjects, sorted(row.said)
     ([[('nora', 'boss')]], ['henrik', 'name'])
     """
-    return _read_texts(
-        str(fact["about"]),
-        str(fact["slot"]),
-        strip_contrast(str(fact["value"])),
-        strip_contrast(str(fact.get("sentence") or "")),
-        str(fact.get("said_by") or "user"),
-        (_denies(fact), _tells_ending(fact, "ends") or _tells_ending(fact, "cancelled")),
+    texts = _Texts(
+        about=str(fact["about"]),
+        slot=str(fact["slot"]),
+        value=strip_contrast(str(fact["value"])),
+        sentence=strip_contrast(str(fact.get("sentence") or "")),
+        speaker=str(fact.get("said_by") or "user"),
+        denies=denies(fact),
+        ends=ends_something(fact),
     )
+    return _read_texts(texts)
 
 
 @lru_cache(maxsize=4096)
-def _read_texts(
-    about: str, slot: str, value: str, sentence: str, speaker: str, roles: tuple[bool, bool]
-) -> RowWords:
-    """Read the words of a row; ``roles``: whether it denies, and whether it ends something."""
-    about = normalize_characters(about)
-    text = f"{slot} {value}"
-    value_words = frozenset(base_form_stems(value))
-    bare = NEGATIONS.issuperset(value_words) or _DATE.fullmatch(value.strip()) is not None
+def _read_texts(texts: _Texts) -> RowWords:
+    """Read the words of a row, once for all entries that it is compared with."""
+    about = normalize_characters(texts.about)
+    text = f"{texts.slot} {texts.value}"
+    value_words = frozenset(base_form_stems(texts.value))
+    is_date = _DATE.fullmatch(texts.value.strip()) is not None
     return RowWords(
         about=about,
-        subjects=[_owned_words(one, speaker) for one in _list_subjects(about)],
-        speaker=frozenset(base_form_stems(speaker)),
-        slot=slot,
+        subjects=[_owned_words(one, texts.speaker) for one in _list_subjects(about)],
+        speaker=frozenset(base_form_stems(texts.speaker)),
+        slot=texts.slot,
         text=text,
         said=frozenset(base_form_stems(text)),
-        sentence=sentence,
-        sentence_words=frozenset(base_form_stems(sentence)),
+        sentence=texts.sentence,
+        sentence_words=frozenset(base_form_stems(texts.sentence)),
         value_words=value_words,
-        completed=bare,
-        denies=roles[0],
-        ends=roles[1],
+        completed=is_date or NEGATIONS.issuperset(value_words),
+        denies=texts.denies,
+        ends=texts.ends,
     )
-
-
-def polarity(fact: Mapping[str, Any]) -> str:
-    """Say how a row is stated.
-
-    ``not``: it is denied, its value begins with a denial ("none", "no dog"), or it is an event that
-    only tells what was cancelled. ``plan``. ``was``: it was over when it was said (``until``), or is
-    an event that ends something: what is so from then on has a row of its own. ``event``: any other
-    one; it supports what is and what was so. Else ``is``.
-
-    >>> from memlab.evaluate.row_words import polarity
-    >>> from datetime import datetime
-    >>> job = {"about": "Ann", "slot": "employer", "value": "Acme", "asserted_at": datetime(2026, 3, 14)}
-    >>> polarity(job), polarity(job | {"until": "2026-02"}), polarity(job | {"until": "2026-03"})
-    ('is', 'was', 'is')
-    """
-    kind = fact.get("kind") or "state"
-    if _denies(fact):
-        return "not"
-    if kind == "plan":
-        return "plan"
-    if _is_over(fact.get("until"), fact.get("asserted_at")):
-        return "was"
-    if kind != "event":
-        return "is"
-    if _tells_ending(fact, "cancelled"):
-        return "not"
-    if _tells_ending(fact, "ends"):
-        return "was"
-    return "event"
-
-
-def is_ahead(fact: Mapping[str, Any]) -> bool:
-    """Whether what a row states begins on a later day than that on which it was said."""
-    since, when = fact.get("since"), fact.get("asserted_at")
-    if not since or when is None:
-        return False
-    said: str = when.date().isoformat()
-    return bool(since > said[: len(since)])
-
-
-def is_denial(wording: str) -> bool:
-    """Whether a wording of a value has a word of denial: "no bullet points", "none"."""
-    return not NEGATIONS.isdisjoint(words(normalize_negations(wording)))
 
 
 def contains_value(text: str, value: str) -> bool:
@@ -193,12 +168,21 @@ def contains_value(text: str, value: str) -> bool:
     if not _CODE.fullmatch(value):
         return set(base_form_stems(text)).issuperset(base_form_stems(value))
     # A code may be spaced and signed otherwise, and does not stand within a longer one.
-    signs = r"[^0-9a-z]?".join(map(re.escape, re.sub(r"[^0-9a-z]+", "", value.lower())))
+    letters = re.sub(r"[^0-9a-z]+", "", value.lower())
+    signs = r"[^0-9a-z]?".join(letters)
     return re.search(rf"(?<![0-9a-z]){signs}(?![0-9a-z])", text.lower()) is not None
 
 
+def content_words(said: frozenset[str]) -> frozenset[str]:
+    """Give the stems that are neither numbers nor stop words."""
+    return said - _numbers(said) - _stop_stems()
+
+
 def _list_subjects(about: str) -> list[str]:
-    """Give what a row is about, and of several subjects also each: "Ann and Bo's cat" is Ann's cat too."""
+    """Give what a row is about, and of several subjects also each.
+
+    "Ann and Bo's cat" is Ann's cat too.
+    """
     listed = _BETWEEN_SUBJECTS.split(about)
     if len(listed) == 1:
         return listed
@@ -211,51 +195,30 @@ def _list_subjects(about: str) -> list[str]:
 
 
 def _owned_words(about: str, speaker: str) -> Subject:
-    """Give the words of a subject, then those without each owner; "I" and "the user" are who speaks."""
-    own = FIRST_PERSON | {"user"}
-    named = [speaker if word.lower() in own else word for word in about.split()]
+    """Give the words of a subject, then those without each owner.
+
+    "I" and "the user" are who speaks.
+    """
+    named = about.split()
     starts = [0]
-    for n, word in enumerate(named, 1):
-        if word.endswith("'s") and n < len(named):
-            starts.append(n)
+    for n, word in enumerate(named):
+        if word.lower() in _SPEAKERS:
+            named[n] = speaker
+        if named[n].endswith("'s") and n + 1 < len(named):
+            starts.append(n + 1)
     return [base_form_stems(" ".join(named[start:])) for start in starts]
 
 
-def _denies(fact: Mapping[str, Any]) -> bool:
-    """Whether a row is a denial, by what it holds or by how its value begins."""
-    if fact.get("holds") is False:
-        return True
-    begin = words(normalize_negations(strip_contrast(str(fact["value"]))))[:1]
-    return not NEGATIONS.isdisjoint(begin)
-
-
-def _tells_ending(fact: Mapping[str, Any], effect: str) -> bool:
-    """Whether a row is an event with an effect."""
-    return fact.get("kind") == "event" and effect in (fact.get("effects") or [])
-
-
-def _without_denial(wording: str) -> str:
-    """Give a wording without its words of denial; empty where it has no other."""
-    said = words(normalize_negations(wording))
-    return " ".join(word for word in said if word not in NEGATIONS)
-
-
-def _is_over(until: str | None, when: datetime | None) -> bool:
-    """Whether a last day, month or year lies before a time; not where either is unknown."""
-    if not until or when is None:
+def _has_other_number(said: frozenset[str], asked: frozenset[str]) -> bool:
+    """Whether words name another number than the one that is asked for."""
+    if not _numbers(asked):
         return False
-    return until < when.date().isoformat()[: len(until)]
-
-
-@cache
-def has_content(word: str) -> bool:
-    """Whether a stem is neither a number nor a stop word."""
-    return not word.isdigit() and word not in _stop_stems()
+    return not _numbers(said) <= asked
 
 
 def _numbers(said: frozenset[str]) -> frozenset[str]:
     """Give the numbers among words."""
-    return frozenset(word for word in said if word.isdigit())
+    return frozenset(filter(str.isdigit, said))
 
 
 @cache

@@ -16,7 +16,6 @@ from remembering import minilm
 
 from memlab.errors import DataError
 from memlab.evaluate.fact_measures import (
-    AS_READ,
     MEASURES,
     format_outcomes,
     measure_chat,
@@ -24,7 +23,9 @@ from memlab.evaluate.fact_measures import (
     outcome_totals,
     unmatched_facts,
 )
-from memlab.evaluate.gold_facts import Annotations, Entry, read_gold
+from memlab.evaluate.gold_entries import Entry
+from memlab.evaluate.gold_facts import Annotations, read_gold
+from memlab.evaluate.reader_verdicts import AS_READ
 from memlab.knowledge import resolve
 from memlab.knowledge.fact_prompts import VERSION
 from memlab.llm.recording import recording_key
