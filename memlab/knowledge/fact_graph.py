@@ -1,4 +1,4 @@
-"""The graph of facts: it joins facts, names and words; relevance in it is PageRank from a question."""
+"""The graph of facts, names and words; relevance in it is PageRank from a question."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 ALPHA = 0.85
 """The probability of following an edge rather than beginning anew."""
-_MAX_NAME_WORDS = 4  # words; longer values are clauses, not names
-_MAX_KEY_WORDS = 6  # words of the longest name that is looked for in a text
+_MAX_NAME_WORDS = 4
+"""Words of the longest value that is a name; a longer one is a clause."""
+_MAX_KEY_WORDS = 6
+"""Words of the longest name that is looked for in a text."""
 
 Key = tuple[str, ...]
 """A name or a word as a node: its stems."""
@@ -55,11 +57,9 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> ne
 
     known = _named_keys(facts, entities)
     graph = networkx.Graph()
-    graph.add_nodes_from((key, {"name": name}) for key, name in known.items())
-    for fact, about, slot, value in facts.select("fact_id", "about", "slot", "value").iter_rows():
-        stems = _text_stems(f"{about} {slot} {value}")
-        graph.add_edges_from((fact, key) for key in _find_names(stems, known))
-        graph.add_edges_from((fact, (word,)) for word in stems if word not in _stop_stems())
+    for key, name in known.items():
+        graph.add_node(key, name=name)
+    graph.add_edges_from(_fact_edges(facts, known))
     graph.add_edges_from(_part_edges(known))
     if entities is not None:
         graph.add_edges_from(_relation_edges(entities))
@@ -83,13 +83,13 @@ def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, floa
         return {}, []
     named = {key: name for key, name in graph.nodes(data="name") if name}
     found = _find_names(stems, named)
-    rest = set(stems).difference(*found)
-    seeds = [*found, *((word,) for word in sorted(rest) if (word,) in graph)]
-    if not seeds:
+    rest = sorted(set(stems).difference(*found))
+    alone = [(word,) for word in rest if (word,) in graph]
+    begin = dict.fromkeys([*found, *alone], 1.0)
+    if not begin:
         return {}, []
-    begin = dict.fromkeys(seeds, 1.0)
-    # networkx 3.6 starts evenly on all nodes and stops at a tolerance, so that what cannot be reached
-    # would keep some of it; started at the seeds, it has exactly none.
+    # networkx 3.6 starts evenly on all nodes and stops at a tolerance, so that what cannot be
+    # reached would keep some of it; started at the seeds, it has exactly none.
     visited = networkx.pagerank(
         graph, alpha=ALPHA, personalization=begin, nstart=begin, tol=1e-9, max_iter=300
     )
@@ -106,17 +106,11 @@ def _relative_to_greatest(visited: Mapping[str | Key, float]) -> dict[str, float
 
 
 def _named_keys(facts: pl.DataFrame, entities: pl.DataFrame | None) -> dict[Key, str]:
-    """Give each name by its stems, as it is written first: of entities, then facts in their order."""
-    names: list[str] = []
+    """Give each name by its stems, as it is written first: of entities, then of facts."""
+    names = _names_in_facts(facts)
     if entities is not None:
-        names += entities["name"].to_list()
-        names += entities["related"].explode().drop_nulls().to_list()
-    for about, value, speaker in facts.select("about", "value", "said_by").iter_rows():
-        names.append(about)
-        if len(words(value)) <= _MAX_NAME_WORDS:
-            names.append(value)
-        if speaker:
-            names.append(speaker)
+        related = entities["related"].explode().drop_nulls()
+        names = [*entities["name"], *related, *names]
     known: dict[Key, str] = {}
     for name in names:
         key = _text_stems(name)
@@ -125,27 +119,57 @@ def _named_keys(facts: pl.DataFrame, entities: pl.DataFrame | None) -> dict[Key,
     return known
 
 
+def _names_in_facts(facts: pl.DataFrame) -> list[str]:
+    """Give what facts are about, their short values, and who said them."""
+    names: list[str] = []
+    for about, value, speaker in facts.select("about", "value", "said_by").iter_rows():
+        names.append(about)
+        if len(words(value)) <= _MAX_NAME_WORDS:
+            names.append(value)
+        if speaker:
+            names.append(speaker)
+    return names
+
+
+def _fact_edges(facts: pl.DataFrame, known: Collection[Key]) -> Iterator[tuple[str, Key]]:
+    """Join each fact to the names that stand in it, and to its words that are no stop words."""
+    for fact, about, slot, value in facts.select("fact_id", "about", "slot", "value").iter_rows():
+        stems = _text_stems(f"{about} {slot} {value}")
+        for key in _find_names(stems, known):
+            yield fact, key
+        for word in stems:
+            if word not in _stop_stems():
+                yield fact, (word,)
+
+
 def _part_edges(known: Collection[Key]) -> Iterator[tuple[Key, Key]]:
     """Join names of several words to the names that are one of these."""
     for key in known:
-        if len(key) > 1:
-            yield from ((key, (part,)) for part in key if (part,) in known)
+        if len(key) == 1:
+            continue
+        for word in key:
+            if (word,) in known:
+                yield key, (word,)
 
 
 def _relation_edges(entities: pl.DataFrame) -> Iterator[tuple[Key, Key]]:
     """Join each entity to those that it is related to; not a name to itself."""
     pairs = entities.select("name", "related").explode("related").drop_nulls("related")
     for name, other in pairs.iter_rows():
-        one, two = _text_stems(name), _text_stems(other)
-        if one and two and one != two:
-            yield one, two
+        key = _text_stems(name)
+        related = _text_stems(other)
+        if not key or not related:
+            continue
+        if key != related:
+            yield key, related
 
 
 @lru_cache(maxsize=100_000)
 def _text_stems(text: str) -> Key:
     """Give the stems of a text, without articles and possessive endings."""
     bare = re.sub(r"'s\b", "", normalize_characters(text))
-    return tuple(stem(word for word in words(bare) if word not in ARTICLES))
+    content = [word for word in words(bare) if word not in ARTICLES]
+    return tuple(stem(content))
 
 
 @cache
@@ -154,7 +178,7 @@ def _stop_stems() -> frozenset[str]:
 
 
 def _find_names(stems: Key, names: Collection[Key]) -> list[Key]:
-    """Find the names in a text from left to right; of several that begin at one word, the longest."""
+    """Find names in a text from left to right; of several that begin at one word, the longest."""
     found: dict[Key, None] = {}
     start = 0
     while start < len(stems):
