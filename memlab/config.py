@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,14 +75,30 @@ class IndexSettings(BaseModel, extra="forbid"):
 class RecallSettings(BaseModel, extra="forbid"):
     """The table ``[recall]``: the weights of a fact's score; see :mod:`memlab.knowledge.fact_search`.
 
+    Iterating gives each component with its weight; ``calibrated`` is none of them.
+
     :param vector: weight of the similarity of question and fact.
     :param graph: weight of the fact's nearness to the question's entities in the graph.
     :param confidence: weight of how sure the fact is.
+    :param calibrated: whether nearness in the graph is brought to the scale of the question's
+        similarities, and confidence counts in proportion to the similarity; else all three are
+        summed as they are.
+
+    >>> from memlab.config import RecallSettings
+    >>> dict(RecallSettings())
+    {'vector': 0.4, 'graph': 0.3, 'confidence': 0.3}
     """
 
     vector: float = Field(default=0.4, ge=0, allow_inf_nan=False)
     graph: float = Field(default=0.3, ge=0, allow_inf_nan=False)
     confidence: float = Field(default=0.3, ge=0, allow_inf_nan=False)
+    calibrated: bool = True
+
+    def __iter__(self) -> Iterator[tuple[str, float]]:  # type: ignore[override]
+        """Give each component with its weight."""
+        for name, value in super().__iter__():
+            if name != "calibrated":
+                yield name, value
 
 
 class Settings(BaseModel, extra="forbid"):

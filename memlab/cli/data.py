@@ -14,7 +14,7 @@ import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
 from memlab.errors import MemlabError
-from memlab.terminal import issue_lines, mask_secrets, package_version
+from memlab.terminal import escape_line, issue_lines, mask_secrets, package_version
 
 if TYPE_CHECKING:
     from memlab.records import Dataset
@@ -169,3 +169,7 @@ def info(
         echo(f"\n{mask_secrets(str(error))}")
         return
     echo(f"\n{opt.format_table(memory.datasets())}\n{memory.versions()}")
+    for name in memory.datasets()["name"]:
+        note = memlab.indexing.earlier_facts_note(memory, name)
+        if note:
+            echo(f"{escape_line(name)}: {note}")
