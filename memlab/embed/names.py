@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memlab.config import EmbedSettings, settings
@@ -33,18 +34,26 @@ def own_settings(spec: str) -> EmbedSettings | None:
     True
     """
     tables = settings()[0].embed
+    if not tables:
+        return None
     if spec in tables:
         if spec in encoders:
             raise ModelError(
                 f"encoder {spec!r} is known already: give the table [embed.{spec}] another name"
             )
         return tables[spec]
-    named = [name for name, table in tables.items() if table.path == spec]
+    place = _place(spec)
+    named = [name for name, table in tables.items() if _place(table.path) == place]
     if len(named) > 1:
         raise ModelError(
             f"several tables of [embed] have the path {spec!r}: name one of {', '.join(named)}"
         )
     return tables[named[0]] if named else None
+
+
+def _place(path: str) -> Path:
+    """Give a path as it is compared: a hub id is one too, of a folder that is not there."""
+    return Path(path).expanduser().resolve()
 
 
 def load_named_model(
