@@ -61,9 +61,9 @@ class EmbedSettings(BaseModel, extra="forbid"):
     path: str = Field(min_length=1)
     query_prompt: str | None = None
     document_prompt: str | None = None
-    dimensions: int | None = Field(None, gt=0)
-    max_length: int | None = Field(None, gt=0)
-    batch: int | None = Field(None, gt=0)
+    dimensions: int | None = Field(default=None, gt=0)
+    max_length: int | None = Field(default=None, gt=0)
+    batch: int | None = Field(default=None, gt=0)
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
 
 

@@ -27,85 +27,97 @@ def load_folder(
     :param own: what the settings say of it.
     :raises ModelError: when it cannot be loaded, or gives no vectors that memlab compares.
     """
-    load = {"dense": _load_dense, "static": _load_static, "multi-vector": _load_multi_vector}
-    encoder = load[model_kind(path, name)](path, EncoderIdentity("", name, revision), own)
-    if not (encoder.identity.query_prompt or encoder.identity.document_prompt):
+    loaders = {"dense": _load_dense, "static": _load_static, "multi-vector": _load_multi_vector}
+    if own is None:
+        own = EmbedSettings(path=str(path))
+    named = EncoderIdentity("", name, revision)
+    encoder = loaders[model_kind(path, name)](path, named, own)
+    if not encoder.identity.query_prompt + encoder.identity.document_prompt:
         warn_without_prompts(path, name, own)
     return encoder
 
 
-def _load_dense(path: Path, named: EncoderIdentity, own: EmbedSettings | None) -> Encoder:
-    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+def _load_dense(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encoder:
+    from sentence_transformers.sentence_transformer.modules import Transformer
 
-    dtype = _dtype(own)
-    model = model_files.load_model(path, named.model, dtype=_torch_dtype(dtype))
+    model = model_files.load_model(path, named.model, dtype=_torch_dtype(own))
     if not isinstance(model[0], Transformer):
         raise ModelError(
             f"encoder {named.model}: it begins with {type(model[0]).__name__}, expected a transformer"
         )
     for module in list(model)[1:]:
         module.float()  # as they are small, only the transformer is computed in fewer bits
-    assumed = "" if (path / "modules.json").is_file() else " (assumed)"
-    pooling = next((module for module in model if isinstance(module, Pooling)), None)
-    if pooling is None:
-        assumed = " (assumed)"
-        pooling = Pooling(model[0].get_embedding_dimension())
-        model.append(pooling)
-    modes = pooling.pooling_mode
-    if isinstance(modes, str):
-        modes = [modes]
     identity = replace(
         _with_width(named, model, own),
         kind="transformer",
-        pooling="+".join(modes) + assumed,
+        pooling=_pooling(model, path),
         max_length=_max_length(model, named.model, own),
-        normalized=any(isinstance(module, Normalize) for module in model),
-        dtype=dtype,
+        normalized=_is_normalized(model),
+        dtype=own.dtype,
     )
-    encoder = TransformerEncoder(path, identity, batch=_batch(own))
+    encoder = TransformerEncoder(path, identity, batch=own.batch)
     encoder._model = model
     return encoder
 
 
-def _load_static(path: Path, named: EncoderIdentity, own: EmbedSettings | None) -> Encoder:
-    from sentence_transformers.sentence_transformer.modules import Normalize
-
-    if own is not None and own.max_length is not None:
+def _load_static(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encoder:
+    if own.max_length is not None:
         raise ModelError(
-            f"encoder {named.model} is a static encoder, which reads texts whole: leave max_length out"
+            f"encoder {named.model} is a table of vectors and reads texts whole: leave max_length out"
         )
     model = load_static_model(path, named.model)
     identity = replace(
         _with_width(named, model, own),
         kind="static",
         pooling="mean",
-        normalized=any(isinstance(module, Normalize) for module in model),
+        normalized=_is_normalized(model),
     )
-    encoder = StaticEncoder(path, identity, batch=_batch(own))
+    encoder = StaticEncoder(path, identity, batch=own.batch)
     encoder._model = model
     return encoder
 
 
-def _load_multi_vector(path: Path, named: EncoderIdentity, own: EmbedSettings | None) -> Encoder:
-    if own is not None and own.dimensions is not None:
+def _load_multi_vector(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encoder:
+    if own.dimensions is not None:
         raise ModelError(
             f"encoder {named.model} gives a vector for each token, which is not cut: leave dimensions out"
         )
-    dtype = _dtype(own)
     what = "multi-vector encoder"
-    model = model_files.load_model(path, named.model, what=what, dtype=_torch_dtype(dtype))
-    if own is not None and own.max_length is not None:
-        model[0].document_length = _max_length(model, named.model, own)
+    model = model_files.load_model(path, named.model, what=what, dtype=_torch_dtype(own))
+    transformer = model[0]
+    if own.max_length is not None or transformer.document_length is None:
+        transformer.document_length = _max_length(model, named.model, own)
     identity = replace(
         _with_width(named, model, own),
         kind="multi-vector",
-        pooling=_describe_queries(model[0]),
-        max_length=model[0].document_length or _max_length(model, named.model, own),
-        dtype=dtype,
+        pooling=_describe_queries(transformer),
+        max_length=transformer.document_length,
+        dtype=own.dtype,
     )
-    encoder = MultiVectorEncoder(path, identity, batch=_batch(own))
+    encoder = MultiVectorEncoder(path, identity, batch=own.batch)
     encoder._model = model
     return encoder
+
+
+def _pooling(model: Any, path: Path) -> str:
+    """Name how the vectors of tokens become one; a model without a pooling gets the mean."""
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    found = [module for module in model if isinstance(module, Pooling)]
+    is_stated = bool(found) and (path / "modules.json").is_file()
+    if not found:
+        found = [Pooling(model[0].get_embedding_dimension())]
+        model.append(found[0])
+    modes = found[0].pooling_mode
+    if not isinstance(modes, str):
+        modes = "+".join(modes)
+    return modes if is_stated else f"{modes} (assumed)"
+
+
+def _is_normalized(model: Any) -> bool:
+    from sentence_transformers.sentence_transformer.modules import Normalize
+
+    return any(isinstance(module, Normalize) for module in model)
 
 
 def _describe_queries(transformer: Any) -> str:
@@ -119,7 +131,7 @@ def _describe_queries(transformer: Any) -> str:
     return "no"
 
 
-def _with_width(named: EncoderIdentity, model: Any, own: EmbedSettings | None) -> EncoderIdentity:
+def _with_width(named: EncoderIdentity, model: Any, own: EmbedSettings) -> EncoderIdentity:
     """Add prompts and dimensions of a model to what names it; vectors are cut here and not by the library.
 
     :raises ModelError: when the settings ask for more dimensions than there are.
@@ -127,7 +139,7 @@ def _with_width(named: EncoderIdentity, model: Any, own: EmbedSettings | None) -
     wanted = getattr(model, "truncate_dim", None)
     model.truncate_dim = None
     width = model.get_embedding_dimension()
-    if own is not None and own.dimensions is not None:
+    if own.dimensions is not None:
         wanted = own.dimensions
         if wanted > width:
             raise ModelError(
@@ -140,34 +152,30 @@ def _with_width(named: EncoderIdentity, model: Any, own: EmbedSettings | None) -
     return replace(prompted, dim=wanted, cut_from=width)
 
 
-def _max_length(model: Any, name: str, own: EmbedSettings | None) -> int:
+def _max_length(model: Any, name: str, own: EmbedSettings) -> int:
     """Give how many tokens of a text are read.
 
     :raises ModelError: when the settings ask for more than the model has positions.
     """
-    if own is None or own.max_length is None:
+    if own.max_length is None:
         return int(model.max_seq_length or 512)
     positions = getattr(model[0].model.config, "max_position_embeddings", None)
-    table = getattr(getattr(model[0].model, "embeddings", None), "position_embeddings", None)
-    if positions is not None and getattr(table, "padding_idx", None) is not None:
-        positions -= table.padding_idx + 1  # RoBERTa counts from behind its padding
-    if positions is not None and own.max_length > positions:
+    if positions is None:
+        return own.max_length
+    embeddings = getattr(model[0].model, "embeddings", None)
+    table = getattr(embeddings, "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    if padding is not None:
+        positions -= padding + 1  # RoBERTa counts from behind its padding
+    if own.max_length > positions:
         raise ModelError(
             f"encoder {name} has {positions} positions, and max_length of the settings is {own.max_length}"
         )
     return own.max_length
 
 
-def _dtype(own: EmbedSettings | None) -> str:
+def _torch_dtype(own: EmbedSettings) -> Any:
     """Give what the transformer is computed in: float32 whatever the files hold, so that machines agree."""
-    return "float32" if own is None else own.dtype
-
-
-def _torch_dtype(name: str) -> Any:
     import torch
 
-    return getattr(torch, name)
-
-
-def _batch(own: EmbedSettings | None) -> int | None:
-    return None if own is None else own.batch
+    return getattr(torch, own.dtype)

@@ -34,18 +34,13 @@ class MultiVectorEncoder(TransformerEncoder):
         The model was not trained for that: ``late`` ranks better.
         """
         checked = check_texts(texts, kind)
-        out = np.ones((len(checked), self.dim), np.float32)
+        means = [np.zeros((0, self.dim))]
         with self.bar(len(checked), progress=progress) as bar:
             for start in range(0, len(checked), _TOGETHER):
                 part = checked[start : start + _TOGETHER]
-                tokens = self.encode_tokens(part, kind=kind, progress=False)
-                for row, (first, last) in enumerate(
-                    zip(tokens.start, tokens.start[1:], strict=False)
-                ):
-                    if last > first:
-                        out[start + row] = tokens.vectors[first:last].mean(axis=0, dtype=np.float32)
+                means.append(_mean_tokens(self.encode_tokens(part, kind=kind, progress=False)))
                 bar.update(len(part))
-        return unit_rows(out, of=f"encoder {self.identity.model}") if checked else out
+        return unit_rows(np.concatenate(means), of=f"encoder {self.identity.model}")
 
     def encode_tokens(
         self,
@@ -64,9 +59,10 @@ class MultiVectorEncoder(TransformerEncoder):
         context = [""] * len(checked)
         if before is not None and kind == "document":
             context = check_texts(before, kind)
-        alone = [place for place, lead in enumerate(context) if not lead]
-        behind = [place for place, lead in enumerate(context) if lead]
         found: dict[int, TokenVectors] = {}
+        has_lead = np.array([bool(lead) for lead in context], bool)
+        alone = np.flatnonzero(~has_lead).tolist()
+        behind = np.flatnonzero(has_lead).tolist()
         with self.bar(len(checked), progress=progress) as bar:
             for start in range(0, len(alone), _TOGETHER):
                 places = alone[start : start + _TOGETHER]
@@ -116,6 +112,16 @@ class MultiVectorEncoder(TransformerEncoder):
         del features["prompt_length"]
         out: dict[str, Any] = self._model(features, task="document")
         return out
+
+
+def _mean_tokens(tokens: TokenVectors) -> np.ndarray:
+    """Give the mean vector of each text's tokens: (n, d); of a text without tokens one without direction."""
+    sums = np.ones((len(tokens), tokens.vectors.shape[1]))
+    filled = np.flatnonzero(np.diff(tokens.start))
+    if len(filled):
+        rows = tokens.vectors.astype(np.float64)
+        sums[filled] = np.add.reduceat(rows, tokens.start[filled], axis=0)
+    return sums
 
 
 def _counted(features: dict[str, Any], counted: Any) -> TokenVectors:

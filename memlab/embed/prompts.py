@@ -47,7 +47,7 @@ _warned: set[str] = set()
 
 
 def choose_prompts(
-    prompts: Mapping[str, str | None], default: str | None, own: EmbedSettings | None
+    prompts: Mapping[str, str | None], default: str | None, own: EmbedSettings
 ) -> tuple[str, str]:
     """Choose the prompts of queries and documents: those of the settings, else those of the model's files.
 
@@ -57,20 +57,23 @@ def choose_prompts(
     :param prompts: by name, as the model's files have them.
     :param default: the name of the one that stands for those that are missing.
 
+    >>> from memlab.config import EmbedSettings
     >>> from memlab.embed.prompts import choose_prompts
-    >>> choose_prompts({"query": "query: ", "document": "", "passage": "passage: "}, None, None)
+    >>> files = {"query": "query: ", "document": "", "passage": "passage: "}
+    >>> choose_prompts(files, None, EmbedSettings(path="e5"))
     ('query: ', 'passage: ')
     """
-    usual = prompts.get(default or "") or ""
-    query = prompts.get("query") or usual
-    document = usual
-    for name in ("corpus", "passage", "document"):
-        document = prompts.get(name) or document
-    if own is not None and own.query_prompt is not None:
-        query = own.query_prompt
-    if own is not None and own.document_prompt is not None:
-        document = own.document_prompt
-    return query, document
+    chosen = []
+    for given, names in (
+        (own.query_prompt, ("query", default)),
+        (own.document_prompt, ("document", "passage", "corpus", default)),
+    ):
+        found = [prompts[name] for name in names if name and prompts.get(name)]
+        if given is not None:
+            found = [given]
+        chosen.append(found[0] if found else "")
+    query, document = chosen
+    return query or "", document or ""
 
 
 def find_family(path: Path, name: str) -> Family | None:
@@ -83,12 +86,12 @@ def find_family(path: Path, name: str) -> Family | None:
     return None
 
 
-def warn_without_prompts(path: Path, name: str, own: EmbedSettings | None) -> None:
+def warn_without_prompts(path: Path, name: str, own: EmbedSettings) -> None:
     """Warn once of a model that has no prompts and whose family needs them.
 
     :param own: its settings; a prompt that they set, an empty one too, is meant.
     """
-    if own is not None and (own.query_prompt, own.document_prompt) != (None, None):
+    if (own.query_prompt, own.document_prompt) != (None, None):
         return
     family = find_family(path, name)
     if family is None or name in _warned:

@@ -11,7 +11,7 @@ import numpy as np
 
 from memlab.embed import model_files
 from memlab.embed.encoder import EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
-from memlab.embed.model_kinds import read_json, read_modules
+from memlab.embed.model_kinds import read_modules, read_table
 from memlab.errors import ModelError
 
 _BATCH = 1024
@@ -47,8 +47,8 @@ class StaticEncoder(IdentifiedEncoder):
         out = np.empty((len(checked), self.dim), np.float32)
         with self.bar(len(checked), progress=progress, least=50_000) as bar:
             for start in range(0, len(checked), self._batch):
-                part = [prompt + text for text in checked[start : start + self._batch]]
-                rows = self._model.encode(part, prompt="", show_progress_bar=False)
+                part = checked[start : start + self._batch]
+                rows = self._model.encode(part, prompt=prompt, show_progress_bar=False)
                 kept = np.array(rows[:, : self.dim], np.float32)
                 kept[~kept.any(axis=1)] = 1.0
                 out[start : start + len(part)] = unit_rows(
@@ -80,6 +80,6 @@ def _load_model2vec(path: Path, name: str) -> Any:
             f"encoder {name}: its table of vectors cannot be read ({type(error).__name__}: {error}); "
             "expected model.safetensors and tokenizer.json as model2vec saves them"
         ) from error
-    if read_json(path / "config.json").get("normalize"):
+    if read_table(path / "config.json").get("normalize"):
         modules.append(Normalize())
     return SentenceTransformer(modules=modules, device="cpu").float().eval()

@@ -157,7 +157,8 @@ async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
 
         def make_body(_: Any, sent: list[str] = sent) -> dict[str, Any]:
             # Plain floats: base64 is not understood by every server.
-            body = {"model": service.model, "input": sent, "encoding_format": "float"}
+            body: dict[str, Any] = {"model": service.model, "input": sent}
+            body["encoding_format"] = "float"
             if service.dimensions is not None:
                 body["dimensions"] = service.dimensions
             return body

@@ -197,11 +197,12 @@ def test_a_prompt_for_passages_reaches_documents(tmp_path: Path, bert: Path) -> 
     assert encoder.identity.document_prompt == "passage: "
     expected = library(path, TEXTS[:3], prompt="passage: ")
     np.testing.assert_allclose(encoder.encode(TEXTS[:3]), expected, atol=1e-5)
-    assert choose_prompts({"usual": "u: ", "query": "", "corpus": "c: "}, "usual", None) == (
+    bare = EmbedSettings(path="x")
+    assert choose_prompts({"usual": "u: ", "query": "", "corpus": "c: "}, "usual", bare) == (
         "u: ",
         "c: ",
     )
-    own = EmbedSettings(path="x", document_prompt="")
+    own = bare.model_copy(update={"document_prompt": ""})
     assert choose_prompts({"document": "d: "}, None, own) == ("", "")
 
 
