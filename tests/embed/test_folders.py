@@ -85,6 +85,48 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
     return write
 
 
+ARCHITECTURES: dict[str, tuple[dict[str, Any], str]] = {
+    "XLMRoberta": ({"max_position_embeddings": 514}, "mean"),
+    "ModernBert": ({}, "cls"),
+    "Qwen3": ({"num_key_value_heads": 2, "head_dim": 16}, "lasttoken"),
+    "Gemma3Text": (
+        {"num_key_value_heads": 2, "head_dim": 16, "use_bidirectional_attention": True},
+        "mean",
+    ),
+}
+"""Of e5, gte and Nomic, Qwen3-Embedding, EmbeddingGemma."""
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_architectures_are_read_as_sentence_transformers_reads_them(
+    tmp_path: Path, bert: Path, kind: str
+) -> None:
+    import torch
+    import transformers
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    own, pooling = ARCHITECTURES[kind]
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32}
+    sizes |= {"intermediate_size": 64, "vocab_size": 30_522, "pad_token_id": 0}
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{kind}Config")(**sizes, initializer_range=0.5, **own)
+    getattr(transformers, f"{kind}Model")(config).save_pretrained(tmp_path / "plain")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(bert / name, tmp_path / "plain")
+    if pooling == "lasttoken":
+        change(tmp_path / "plain", "tokenizer_config.json", padding_side="left")
+    modules = [Transformer(str(tmp_path / "plain")), Pooling(32, pooling)]
+    marks = {"query": "query: ", "document": "passage: "}
+    model = SentenceTransformer(modules=modules, device="cpu", prompts=marks)
+    path = tmp_path / "saved"
+    model.save_pretrained(str(path), create_model_card=False)
+    vectors = load(str(path)).encode(TEXTS)
+    np.testing.assert_allclose(vectors, library(path, TEXTS, prompt="passage: "), atol=1e-5)
+    assert (vectors[0] @ vectors[1:4].T).max() < 0.99
+
+
 def test_a_table_of_the_settings_completes_a_folder(
     tmp_path: Path, bert: Path, configured: Callable[[str], None]
 ) -> None:
