@@ -24,11 +24,14 @@ def encoder_lines(encoder: Encoder) -> list[str]:
     tokens = "none: one vector for a text"
     if isinstance(encoder, TokenEncoder):
         tokens = "vectors of single tokens, for late"
+    dtype = identity.dtype
+    if identity.revision.endswith(HALF):
+        dtype = "bfloat16"
     rows = {
         "pooling": f"{identity.pooling}, {_width(identity)}",
         "prompts": _prompts(identity),
         "length": _length(identity),
-        "dtype": "bfloat16" if identity.revision.endswith(HALF) else identity.dtype,
+        "dtype": dtype,
         "tokens": tokens,
         "centring": "none",
     }
@@ -42,13 +45,19 @@ def _width(identity: EncoderIdentity) -> str:
 
 
 def _prompts(identity: EncoderIdentity) -> str:
-    given = (("query", identity.query_prompt), ("document", identity.document_prompt))
-    parts = [f"{name} {text!r}" for name, text in given if text]
-    return ", ".join(parts) or "none"
+    parts = []
+    if identity.query_prompt:
+        parts.append(f"query {identity.query_prompt!r}")
+    if identity.document_prompt:
+        parts.append(f"document {identity.document_prompt!r}")
+    if not parts:
+        return "none"
+    return ", ".join(parts)
 
 
 def _length(identity: EncoderIdentity) -> str:
     if identity.max_length is None:
         return "texts are read whole"
-    unit = "characters" if identity.kind == "endpoint" else "tokens"
-    return f"{identity.max_length} {unit}"
+    if identity.kind == "endpoint":
+        return f"{identity.max_length} characters"
+    return f"{identity.max_length} tokens"

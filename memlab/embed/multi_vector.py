@@ -57,8 +57,8 @@ class MultiVectorEncoder(TransformerEncoder):
         """
         checked = check_texts(texts, kind)
         context = [""] * len(checked)
-        if before is not None and kind == "document":
-            context = check_texts(before, kind)
+        if kind == "document":
+            context = check_texts(before or context, kind)
         found: dict[int, TokenVectors] = {}
         has_lead = np.array([bool(lead) for lead in context], bool)
         alone = np.flatnonzero(~has_lead).tolist()

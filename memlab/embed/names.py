@@ -42,13 +42,17 @@ def own_settings(spec: str) -> EmbedSettings | None:
                 f"encoder {spec!r} is known already: give the table [embed.{spec}] another name"
             )
         return tables[spec]
-    place = _place(spec)
-    named = [name for name, table in tables.items() if _place(table.path) == place]
+    named = []
+    for name, table in tables.items():
+        if _place(table.path) == _place(spec):
+            named.append(name)
     if len(named) > 1:
         raise ModelError(
             f"several tables of [embed] have the path {spec!r}: name one of {', '.join(named)}"
         )
-    return tables[named[0]] if named else None
+    if not named:
+        return None
+    return tables[named[0]]
 
 
 def _place(path: str) -> Path:
@@ -64,11 +68,12 @@ def load_named_model(
     :param own: its table of ``[embed]``; by default that of the settings.
     :raises ModelError: when there is no such model, with what was looked for and what to do.
     """
-    own = own or own_settings(spec)
+    if own is None:
+        own = own_settings(spec)
     name, colon, argument = spec.partition(":")
     function = encoders.get(name)
     if function is None:
-        return _load_found_model(spec if own is None else own.path, own)
+        return _load_found_model(spec, own)
     parameters = inspect.signature(function).parameters
     if "texts" in parameters:
         from memlab.embed.function import FunctionEncoder
@@ -80,10 +85,12 @@ def load_named_model(
 
 
 def _load_found_model(spec: str, own: EmbedSettings | None) -> Encoder:
-    """Load a folder, or a model of the hub."""
+    """Load a folder, or a model of the hub: that of its table, where it has one."""
     from memlab.embed import model_files
     from memlab.embed.folders import load_folder
 
+    if own is not None:
+        spec = own.path
     try:
         path, model, revision = model_files.find_model(spec)
     except ModelError as error:

@@ -99,10 +99,14 @@ def passage_limits(bench: Bench) -> tuple[int, int]:
     >>> passage_limits(retrieve.Bench.of(sample(turns=10), encoder="minilm", progress=False))
     (220, 45)
     """
-    identity = None if bench.encoder is None else bench.encoder.identity
-    if identity is None or identity.max_length is None:
+    if bench.encoder is None:
         return LONG, SIZE
-    usual = CHARACTERS if identity.kind == "endpoint" else TOKENS
+    identity = bench.encoder.identity
+    if identity.max_length is None:
+        return LONG, SIZE
+    usual = TOKENS
+    if identity.kind == "endpoint":
+        usual = CHARACTERS
     longest = LONG * identity.max_length // usual
     size = SIZE * identity.max_length // usual
     return max(1, longest), max(1, size)
@@ -129,7 +133,9 @@ def _passage_rows(bench: Bench) -> pl.DataFrame:
     longest, size = passage_limits(bench)
     texts = []
     for text, n in zip(placed["text"], documents.n_tokens, strict=True):
-        parts = split_text(text, size) if n > longest else ()
+        parts: tuple[str, ...] = ()
+        if n > longest:
+            parts = split_text(text, size)
         texts.append(parts or (text,))
     rows = placed.rename({"doc_id": "turn_id"}).with_columns(
         text=pl.Series(texts, dtype=pl.List(pl.String))
