@@ -537,3 +537,24 @@ def test_six_lines_say_what_was_taken(
     assert (done.code, len(done.out.splitlines())) == (0, 6), done.err
     assert "no (queries expanded to 12 tokens, unseen), 16 dimensions" in done.out
     assert memlab_cli("info", "--encoder", "nowhere", cwd=tmp_path).code == 2
+
+
+def test_a_batch_is_as_large_as_suits_the_device_and_gives_the_same(
+    tmp_path: Path, bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memlab.embed import transformer
+
+    model: Any = load(str(save_model(tmp_path / "plain", bert, "mean"))).model
+    texts = [f"note {n} of the day " * (n % 7 + 1) for n in range(90)]
+    expected = model.encode(texts, progress=False)
+    sizes = []
+    forward = model._forward
+    model._forward = lambda given: sizes.append(len(given["input_ids"])) or forward(given)
+    counts = {}
+    for budget in (100, 2_048, 32_768):
+        monkeypatch.setattr(transformer, "_DEVICE_BUDGETS", {"cpu": budget})
+        sizes.clear()
+        np.testing.assert_allclose(model.encode(texts, progress=False), expected, atol=1e-5)
+        assert sum(sizes) == 90
+        counts[budget] = len(sizes)
+    assert counts[100] > counts[2_048] > counts[32_768] == 1
