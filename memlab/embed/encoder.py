@@ -21,6 +21,9 @@ HALF = "+bf16"
 multiplies such matrices (Intel's AMX), at cosines of .9999 to the exact vectors; they differ
 between machines."""
 
+_UNSTATED: dict[str, Any] = {"token_mean": ""}
+"""Fields of an identity that are part of its key only where they differ from these: they came later than stores."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -39,6 +42,8 @@ class EncoderIdentity:
         cut.
     :param normalized: whether the model itself ends in a normalisation; memlab's vectors always are
         of length 1.
+    :param token_mean: how the mean was estimated that token vectors are centred on, see
+        :mod:`memlab.embed.token_centring`; empty where they are not.
 
     >>> from memlab.embed import load
     >>> load("hashing:64").identity.describe()
@@ -54,6 +59,7 @@ class EncoderIdentity:
     max_length: int | None = None
     normalized: bool = False
     dim: int = 0
+    token_mean: str = ""
 
     @property
     def key(self) -> str:
@@ -63,7 +69,11 @@ class EncoderIdentity:
             .strip("_")[:32]
             .strip("_")
         )
-        digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
+        stated = asdict(self)
+        for field, usual in _UNSTATED.items():
+            if stated[field] == usual:
+                del stated[field]
+        digest = hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()[:8]
         return f"{name or self.kind}_{digest}"
 
     def describe(self) -> str:
@@ -73,6 +83,8 @@ class EncoderIdentity:
         if self.max_length is not None:
             unit = "characters" if self.kind == "endpoint" else "tokens"
             parts.append(f"at most {self.max_length} {unit}")
+        if self.token_mean:
+            parts.append("tokens centred")
         prompts = (("query", self.query_prompt), ("document", self.document_prompt))
         return ", ".join(parts + [f"{name} prompt {text!r}" for name, text in prompts if text])
 

@@ -6,8 +6,6 @@ import hashlib
 import importlib.util
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -88,20 +86,6 @@ def _fetch_hub_model(spec: str, what: str) -> Path:
         f"no {what} {spec!r}: there is no such directory, and the hub did not give it ({type(failed).__name__}: "
         f"{reason}); check the name and the network, or download the model elsewhere and give its directory"
     ) from failed
-
-
-@contextmanager
-def hidden_progress() -> Iterator[None]:
-    """Hide transformers' bar of weights that are loaded, which fills notebooks."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) -> Any:

