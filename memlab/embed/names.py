@@ -23,6 +23,11 @@ def encoder_name(spec: str) -> str:
     return settings()[0].encoder if spec == SETTINGS else spec
 
 
+def token_encoder_name() -> str:
+    """Give the name of the token encoder of the settings; empty where they name none."""
+    return settings()[0].token_encoder
+
+
 def load_named_model(spec: str, services: Mapping[str, Service] | None) -> Encoder:
     """Load the model of a name, see :func:`memlab.embed.load`.
 

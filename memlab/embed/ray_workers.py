@@ -24,12 +24,14 @@ class NamedEncoder:
     :param header: fields put before turns and questions.
     :param identity: what the encoder is where the command runs.
     :param services: the known services by name.
+    :param tokens: the encoder of its token vectors, where that is another.
     """
 
     spec: str
     header: tuple[str, ...]
     identity: EncoderIdentity
     services: Mapping[str, Any] | None = field(default=None, compare=False)
+    tokens: NamedEncoder | None = None
 
 
 def texts_at_once() -> int:

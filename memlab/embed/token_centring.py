@@ -73,8 +73,8 @@ def centre_tokens(tokens: TokenVectors, mean: np.ndarray) -> TokenVectors:
     >>> from memlab.embed.token_vectors import TokenVectors
     >>> rows = np.array([[0.6, 0.8], [-0.6, 0.8]], np.float16)
     >>> two = TokenVectors(np.array([7, 8]), rows, np.array([0, 2]))
-    >>> centre_tokens(two, np.array([0.0, 0.8])).vectors.round(2).tolist()
-    [[1.0, 0.0], [-1.0, 0.0]]
+    >>> centre_tokens(two, np.array([0.0, 0.8])).vectors.round().astype(int).tolist()
+    [[1, 0], [-1, 0]]
     """
     centred = _unit(tokens.vectors.astype(np.float32) - mean)
     return TokenVectors(tokens.ids, centred.astype(np.float16), tokens.start)

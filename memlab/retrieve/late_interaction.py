@@ -229,5 +229,6 @@ def _token_encoder(bench: Bench) -> TokenEncoder:
         return encoder
     kind = "none" if encoder is None else f"{encoder.identity.key}, which gives one vector a text"
     raise DataError(
-        f"late interaction needs token embeddings and the bench's encoder is {kind}; use encoder='minilm'"
+        f"late interaction needs token embeddings and the bench's encoder is {kind}; use encoder='minilm', or "
+        "token_encoder='minilm' beside it"
     )
