@@ -256,7 +256,7 @@ def _rank_on_worker(
     place = (uri, fingerprint, named)
     if place not in _worker_bench:
         _worker_bench.clear()
-        own = named and _load_named_encoder(named)
+        own = None if named is None else _load_named_encoder(named)
         store = MemoryStore.open(uri, create=False)
         _worker_bench[place] = Bench.of(
             data, encoder=own, store=store, ingest=False, progress=False
