@@ -46,7 +46,7 @@ def kept_best(asked: np.ndarray, said: np.ndarray) -> float:
 def test_codes_keep_more_of_centred_tokens_where_all_have_one_direction(
     kind: str, common: float
 ) -> None:
-    """Two geometries: words hashed to columns, and topics of nearly equal vectors, each with a common direction added."""
+    """Two geometries: words hashed to columns, and topics of similar vectors, with a common direction and without."""
     random = np.random.default_rng(3)
     if kind == "hashed words":
         own = load("hashing:128").encode([f"word{n} of {n % 40}" for n in range(600)])
