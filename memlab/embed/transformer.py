@@ -137,7 +137,9 @@ class TransformerEncoder(IdentifiedEncoder):
         tokens = concat_tokens(
             [found[i] for i in range(len(checked))], self._model[0].get_embedding_dimension()
         )
-        return centre_tokens(tokens, self.token_mean) if self.identity.token_mean else tokens
+        if not self.identity.token_mean:
+            return tokens
+        return centre_tokens(tokens, self.token_mean)
 
     def _read(
         self, sequences: Any, n: int, *, prompt: int = 0, progress: bool

@@ -170,13 +170,18 @@ class WrappedEncoder(IdentifiedEncoder):
 
         if self.spec is None:
             raise ModelError(f"encoder {self.identity.key} was given as an object; load it by name")
-        tokens = None if self.token_encoder is None else self.token_encoder.by_name()
-        return NamedEncoder(self.spec, self.header, self.identity, self.services, tokens)
+        named = NamedEncoder(self.spec, self.header, self.identity, self.services)
+        if self.token_encoder is None:
+            return named
+        return replace(named, tokens=self.token_encoder.by_name())
 
     def __repr__(self) -> str:
-        header = f", header {' + '.join(self.header)}" if self.header else ""
-        tokens = f", tokens by {self.token_encoder}" if self.token_encoder else ""
-        return f"<Encoder {self.identity.key}: {self.identity.describe()}{header}{tokens}>"
+        parts = [f"{self.identity.key}: {self.identity.describe()}"]
+        if self.header:
+            parts.append(f"header {' + '.join(self.header)}")
+        if self.token_encoder is not None:
+            parts.append(f"tokens by {self.token_encoder}")
+        return f"<Encoder {', '.join(parts)}>"
 
 
 def _number_distinct(items: Sequence[T]) -> dict[T, int]:
@@ -215,15 +220,15 @@ def token_encoder_of(encoder: Encoder | None) -> TokenEncoder | None:
     >>> token_encoder_of(embed.load("hashing:64", token_encoder="minilm")).identity.model
     'minilm'
     """
-    if isinstance(encoder, WrappedEncoder) and encoder.token_encoder is not None:
-        return cast(TokenEncoder, encoder.token_encoder)
-    return encoder if isinstance(encoder, TokenEncoder) else None
+    other = getattr(encoder, "token_encoder", None) or encoder
+    return other if isinstance(other, TokenEncoder) else None
 
 
 def forget_texts(encoder: Any) -> None:
     """Let an encoder's model forget the last texts that it read, before it is measured how long reading takes."""
-    if isinstance(encoder, WrappedEncoder) and encoder.token_encoder is not None:
-        forget_texts(encoder.token_encoder)
+    other = getattr(encoder, "token_encoder", None)
+    if other is not None:
+        forget_texts(other)
     model = encoder.model if isinstance(encoder, WrappedEncoder) else encoder
     forget = getattr(model, "forget_texts", None)
     if forget is not None:
@@ -241,4 +246,6 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     """
     about = {"encoder": encoder.identity.describe(), "header": list(header_of(encoder))}
     other = getattr(encoder, "token_encoder", None)
-    return about if other is None else about | {"token_encoder": other.identity.describe()}
+    if other is not None:
+        about["token_encoder"] = other.identity.describe()
+    return about

@@ -42,7 +42,8 @@ def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     """
     if bench.encoder is None:
         return _without(("dense", "late"), bm25(bench, level=level, k=k), "there is no encoder")
-    weights, has_tokens = WEIGHTS, isinstance(bench.encoder, TokenEncoder)
+    weights = WEIGHTS
+    has_tokens = isinstance(bench.encoder, TokenEncoder)
     if not has_tokens:
         weights = (*WEIGHTS[:2], 0.0)
     run = combsum(bench, level=level, k=k, turn=weights, session=weights, assistant=ASSISTANT)
