@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,9 +39,32 @@ class ServiceSettings(BaseModel, extra="forbid"):
     record: str | None = None
     concurrency: int = Field(4, gt=0, le=64)
     batch: int = Field(32, gt=0, le=2048)
+    dimensions: int | None = Field(None, gt=0)
     leave_out: tuple[Parameter, ...] = ()
     input_price: float | None = Field(None, ge=0, allow_inf_nan=False)
     output_price: float | None = Field(None, ge=0, allow_inf_nan=False)
+
+
+class EmbedSettings(BaseModel, extra="forbid"):
+    """A table ``[embed.NAME]``: an encoder of one's own, which ``encoder = "NAME"`` then means.
+
+    :param path: a folder, or a model of the hub: ``owner/name@revision``.
+    :param query_prompt: put before a query; by default what the model's files say, and ``""`` for
+        none.
+    :param document_prompt: the same for a document.
+    :param dimensions: of a vector, the first so many; for models that were trained for it.
+    :param max_length: tokens of a text that are read; by default what the model's files say.
+    :param batch: texts that are read at once; by default as many as suit the device.
+    :param dtype: what the transformer's layers are computed in.
+    """
+
+    path: str = Field(min_length=1)
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+    dimensions: int | None = Field(default=None, gt=0)
+    max_length: int | None = Field(default=None, gt=0)
+    batch: int | None = Field(default=None, gt=0)
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
 
 
 class LLMSettings(BaseModel, extra="forbid"):
@@ -75,21 +98,38 @@ class IndexSettings(BaseModel, extra="forbid"):
 class RecallSettings(BaseModel, extra="forbid"):
     """The table ``[recall]``: the weights of a fact's score; see :mod:`memlab.knowledge.fact_search`.
 
+    Iterating gives each component with its weight; ``calibrated`` is none of them.
+
     :param vector: weight of the similarity of question and fact.
     :param graph: weight of the fact's nearness to the question's entities in the graph.
     :param confidence: weight of how sure the fact is.
+    :param calibrated: whether nearness in the graph is brought to the scale of the question's
+        similarities, and confidence counts in proportion to the similarity; else all three are
+        summed as they are.
+
+    >>> from memlab.config import RecallSettings
+    >>> dict(RecallSettings())
+    {'vector': 0.4, 'graph': 0.3, 'confidence': 0.3}
     """
 
     vector: float = Field(default=0.4, ge=0, allow_inf_nan=False)
     graph: float = Field(default=0.3, ge=0, allow_inf_nan=False)
     confidence: float = Field(default=0.3, ge=0, allow_inf_nan=False)
+    calibrated: bool = True
+
+    def __iter__(self) -> Iterator[tuple[str, float]]:  # type: ignore[override]
+        """Give each component with its weight."""
+        for name, value in super().__iter__():
+            if name != "calibrated":
+                yield name, value
 
 
 class Settings(BaseModel, extra="forbid"):
     """The settings of memlab.
 
     :param store: directory or object-store URI of the LanceDB store.
-    :param encoder: ``minilm``, ``hashing``, ``endpoint:NAME``, a directory or a hub id.
+    :param encoder: ``minilm``, ``hashing``, ``endpoint:NAME``, a name of ``embed``, a directory or
+        a hub id.
     :param token_encoder: the encoder of token vectors, where it is another than ``encoder``.
     :param header: fields of the contextual header: scope, time, participants.
     :param pipelines: what ``memlab evaluate`` compares; the first is the baseline. None: controls
@@ -104,6 +144,7 @@ class Settings(BaseModel, extra="forbid"):
     :param seed: of everything that draws.
     :param figures: where figures are exported to.
     :param results: where evaluations and executed notebooks go.
+    :param embed: encoders of one's own by name.
     :param llm: language-model services.
     :param index: what is made of finished sessions.
     :param recall: how facts are ranked.
@@ -126,6 +167,7 @@ class Settings(BaseModel, extra="forbid"):
     seed: int = Field(0, ge=0)
     figures: str = Field("figures", min_length=1)
     results: str = Field("results", min_length=1)
+    embed: dict[str, EmbedSettings] = {}
     llm: LLMSettings = LLMSettings()
     index: IndexSettings = IndexSettings()
     recall: RecallSettings = RecallSettings()
@@ -163,11 +205,13 @@ def settings(
         name = ".".join(map(str, first["loc"]))
         source = origin.get(str(first["loc"][0]), "?")
         known = ", ".join(Settings.model_fields)
+        place = "settings are"
         # A service's table may hold a key that somebody wrote into it.
         shown = "" if first["loc"][0] == "llm" else f", found {first['input']!r}"
-        place = "settings are"
         if first["loc"][:2] == ("llm", "services") and len(first["loc"]) > 2:
             known, place = ", ".join(ServiceSettings.model_fields), "a table of [llm.services] has"
+        if first["loc"][0] == "embed":
+            known, place = ", ".join(EmbedSettings.model_fields), "a table of [embed] has"
         raise DataError(
             f"setting {name!r} (from {source}): {first['msg']}{shown}; {place} {known}"
         ) from None

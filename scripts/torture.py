@@ -152,7 +152,7 @@ def state(folder: Path) -> dict[str, Any]:
         ):  # named by the store's versions too: a write that was cut off is one more
             rows = rows.drop("key", "run_id", "provenance", strict=False)
         if (
-            name in INDEX_TABLES
+            name in INDEX_TABLES.values()
         ):  # rows of an attempt that was cut off count for nothing, and go after a day
             counted = store.table("index_states").to_arrow()["generation"].to_pylist()
             rows = rows.filter(pl.col("generation").is_in(counted))

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import ir_measures
+from fact_answers import facts_answer, stated_fact
 from ir_measures import R
 
 from memlab import datasets
+from memlab.knowledge.fact_prompts import VERSION as FACTS_VERSION
 from memlab.llm.recording import recording_key
 from memlab.records import encode_id_part
 from memlab.store import MemoryStore
@@ -163,19 +165,11 @@ def test_odd_options_and_names_are_one_line(memlab_cli: Any, tmp_path: Path) -> 
         "timestamp": "2026-03-01T09:00:00Z",
     }
     (tmp_path / "log.jsonl").write_text(lines(said, QUESTION))
-    fact = {
-        "subject": "Ann's door code",
-        "relation": "is",
-        "object": "12u34",
-        "mode": "is",
-        "corrects": "",
-        "source": "stated",
-        "sentence": "Ann's door code is 12u34.",
-        "turns": [1],
-    }
-    key = recording_key("facts", 2, ("ann/m1", said["text"]))
-    answer = {"facts": [fact], "entities": []}
-    row = {"task": "facts", "version": 2, "key": key, "answer": answer, "tokens": [50, 5]}
+    sentence = "Ann's door code is 12u34."
+    fact = stated_fact("Ann", "door code", "12u34", sentence=sentence, turns=[1])
+    named = {"task": "facts", "version": FACTS_VERSION}
+    key = recording_key("facts", FACTS_VERSION, ("ann/m1", said["text"]))
+    row = named | {"key": key, "answer": facts_answer(fact), "tokens": [50, 5]}
     (tmp_path / "recorded.jsonl").write_text(lines(row))
     recordings = json.dumps([str(tmp_path / "recorded.jsonl")])
     for verb in (("ingest", "log.jsonl"), ("index",)):

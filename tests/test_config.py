@@ -56,11 +56,13 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
     }  # fmt: skip
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()) + SERVICE
     text += '[index]\nservice = "local"\nfacts = false\n[recall]\ngraph = 0.5\n[confidence]\nreinforcement_step = 0.5\n'
+    text += '[embed.mine]\npath = "models/e5"\ndimensions = 64\n'
     found, origins = in_force(tmp_path, text)
     assert json.loads(found.model_dump_json(include=set(values))) == values
     assert (found.index.service, found.index.facts, found.index.min_turns) == ("local", False, 4)
     assert (found.recall.graph, found.confidence) == (0.5, {"reinforcement_step": 0.5})
     assert found.llm.services["local"].model == "m"
+    assert (found.embed["mine"].path, found.embed["mine"].dimensions) == ("models/e5", 64)
     assert set(origins.values()) == {"memlab.toml"}
 
 
@@ -94,7 +96,7 @@ def test_variables_hold_lists_as_json_and_services_in_parts(
         (
             "",
             "MEMLAB_SEDE=1",
-            "variable MEMLAB_SEDE names no setting; there are MEMLAB_CONFIDENCE, MEMLAB_ENCODER",
+            "variable MEMLAB_SEDE names no setting; there are MEMLAB_CONFIDENCE, MEMLAB_EMBED, MEMLAB_ENCODER",
         ),
         ("", "MEMLAB_PIPELINES=bm25", "write lists and tables as JSON"),
         ("", "MEMLAB_LLM__SERVICE__X__MODEL=m", "setting 'llm.service' (from MEMLAB_LLM)"),

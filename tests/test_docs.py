@@ -188,7 +188,9 @@ def test_every_setting_is_described() -> None:
 
     service = {name: field.default for name, field in config.ServiceSettings.model_fields.items()}
     values = config.Settings().model_dump()
+    encoder = {name: field.default for name, field in config.EmbedSettings.model_fields.items()}
     values |= {
+        "embed": {"NAME": encoder},
         "confidence": ConfidenceSettings().model_dump(),
         "llm": values["llm"] | {"services": {"NAME": service}},
     }

@@ -115,7 +115,7 @@ for line in (["evaluate", data, "--pipeline", "bm25", "--out", {str(tmp_path / "
         assert not end.code, line
 for wrong in (lambda: memlab.figures.style.copy_for_width(memlab.figures.bars.go.Figure(), "full"),
               lambda: memlab.cluster.project(np.eye(40)), lambda: stop_words("de"),
-              lambda: memlab.knowledge.fact_search.fact_relevance(None, "the bookcase"),
+              lambda: memlab.knowledge.fact_graph.fact_relevance(None, "the bookcase"),
               run_notebooks):
     try:
         wrong()

@@ -1,4 +1,4 @@
-"""What the verbs about one memory share: opening it, its facts, the present, and what they all print."""
+"""What the verbs about one memory share: opening it, its facts, the present, and printing."""
 
 from __future__ import annotations
 
@@ -42,11 +42,16 @@ class OpenMemory:
     def rows(self, table: str) -> pl.DataFrame:
         return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])
 
-    def resolved(self, as_of: datetime | None = None) -> Resolved:
+    def resolved(self, as_of: datetime | None = None, *, now: datetime | None = None) -> Resolved:
         from memlab.indexing import resolved_facts
 
         return resolved_facts(
-            self.store, self.dataset, scopes=[self.scope], encoder=self.encoder, as_of=as_of
+            self.store,
+            self.dataset,
+            scopes=[self.scope],
+            encoder=self.encoder,
+            as_of=as_of,
+            now=now,
         )
 
     def nothing(self, what: str, why: str = "") -> DataError:
@@ -63,7 +68,10 @@ def open_memory(
     *,
     joined: bool = False,
 ) -> OpenMemory:
-    """Open the memory that the options name; where ``joined``, all scopes as one whose name is empty by default."""
+    """Open the memory that the options name.
+
+    :param joined: where no scope is named, give all of them as one whose name is empty.
+    """
     from memlab.retrieve.large_scopes import LARGE
 
     chosen = settings_in_force(store=store, encoder=encoder)
@@ -90,7 +98,8 @@ def scored_facts(
     place: OpenMemory, *, now: str | None, as_of: str | None
 ) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
-    resolved = place.resolved(read_date(as_of, end=True))
+    at, present = _resolve_now(place, now or as_of)
+    resolved = place.resolved(read_date(as_of, end=True), now=at)
     stated = place.rows("facts")
     undated = memlab.knowledge.supersession.count_undated_facts(stated)
     if resolved.facts.is_empty():
@@ -102,12 +111,14 @@ def scored_facts(
             counted = count_noun(undated, "facts")
             why = f"has {counted} without a date, so that nothing is known as of {as_of}"
         raise place.nothing("facts", why)
-    at, present = _resolve_now(place, now or as_of)
+    awaiting = memlab.indexing.earlier_facts_note(place.store, place.dataset, scopes=[place.scope])
+    if awaiting:
+        echo(awaiting, err=True)
     if undated:
         how = "left out" if as_of else "in the order of the conversations"
         present += f"; {count_noun(undated, 'facts')} without a date, {how}"
     worded = resolved.facts.with_columns(
-        text=memlab.knowledge.fact_search.fact_sentences(resolved.facts)
+        sentence=memlab.knowledge.fact_search.fact_sentences(resolved.facts)
     )
     settings = memlab.knowledge.ConfidenceSettings.from_table(place.chosen.confidence)
     return resolved, memlab.knowledge.score(worded, now=at, settings=settings), present
@@ -119,10 +130,10 @@ def _resolve_now(place: OpenMemory, wanted: str | None) -> tuple[datetime, str]:
     if date is not None:
         return date, f"now: {day_or_undated(date)}, as asked"
     times = place.store.sessions(place.dataset, scopes=[place.scope], columns=["start", "end"])
-    latest: Any = max(
-        (t for t in (times["end"].max(), times["start"].max()) if t is not None), default=clock
-    )
-    if (days := (clock - latest).days) <= _OLD_DAYS:
+    known: list[Any] = [times["end"].max(), times["start"].max()]
+    latest: datetime = max(filter(None, known), default=clock)
+    days = (clock - latest).days
+    if days <= _OLD_DAYS:
         return clock, f"now: {day_or_undated(clock)}"
     age = escape_line(f"{place.scope} ended {days / _OLD_DAYS:.1f} years ago")
     return (
@@ -143,7 +154,9 @@ def read_date(text: str | None, *, end: bool = False) -> datetime | None:
         date = datetime.fromisoformat(text)
         if end and len(text) <= len("2023-06-30"):
             date = datetime.combine(date, time.max)
-        return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
+        if date.tzinfo is None:
+            return date.replace(tzinfo=UTC)
+        return date.astimezone(UTC)
     except (ValueError, OverflowError):
         raise DataError(
             f"{text!r} is no date; write it as 2023-06-30 or 2023-06-30T18:00"
@@ -151,7 +164,9 @@ def read_date(text: str | None, *, end: bool = False) -> datetime | None:
 
 
 def day_or_undated(when: datetime | None) -> str:
-    return f"{when:%Y-%m-%d}" if when else "undated"
+    if when is None:
+        return "undated"
+    return f"{when:%Y-%m-%d}"
 
 
 def filter_rows(
@@ -162,22 +177,21 @@ def filter_rows(
     :raises DataError: for a session that the memory does not have, or what is no date.
     """
     start = read_date(since)
-    rows = rows if start is None else rows.filter(rows[at] >= start)
+    if start is not None:
+        rows = rows.filter(rows[at] >= start)
     if session is None:
         return rows
-    there = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id"])[
-        "session_id"
-    ]
-    wanted = next((each for each in (session, f"{place.scope}/{session}") if each in there), None)
-    if wanted is None:
-        raise DataError(
-            f"{place.scope!r} has no session {session!r}; it has {', '.join(there.head(5))} …"
-        )
-    return rows.filter(session_id=wanted)
+    sessions = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id"])
+    there = sessions["session_id"]
+    for wanted in (session, f"{place.scope}/{session}"):
+        if wanted in there:
+            return rows.filter(session_id=wanted)
+    named = ", ".join(there.head(5))
+    raise DataError(f"{place.scope!r} has no session {session!r}; it has {named} …")
 
 
 def add_turn_texts(rows: pl.DataFrame, place: OpenMemory, *, wanted: bool) -> pl.DataFrame:
-    """Add the ``turns`` of the evidence, ``ID (speaker): text`` each; no column where that is not wanted."""
+    """Add the ``turns`` of the evidence, ``ID (speaker): text`` each, where that is wanted."""
     import polars as pl
 
     if not wanted:
@@ -192,7 +206,7 @@ def add_turn_texts(rows: pl.DataFrame, place: OpenMemory, *, wanted: bool) -> pl
 
 
 def print_turns(row: dict[str, Any]) -> None:
-    """Print the first turns of a row's evidence, where it has their texts, and how many more there are."""
+    """Print the first turns of a row's evidence, where it has them, and how many more there are."""
     turns = row.get("turns", [])
     for turn in turns[:_TURNS]:
         print_wrapped(turn, indent=10, first=8)

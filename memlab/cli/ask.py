@@ -1,4 +1,4 @@
-"""Verbs that ask one memory of the store: search, facts, recall, lists, and a week or a month of it."""
+"""Verbs that ask one memory of the store: search, facts, recall, lists, and rollups of a time."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from memlab.terminal import count_noun, escape_line, shorten_line
 if TYPE_CHECKING:
     import polars as pl
 
+    from memlab.knowledge import Resolved
+
 GROUP = "Ask"
 Question = Annotated[str, typer.Argument(help="What to look for.")]
 Session = Annotated[
@@ -49,11 +51,64 @@ AsOf = Annotated[
     str | None,
     typer.Option(help="Facts that were active on this day, from what was known by then."),
 ]
+History = Annotated[
+    Path | None,
+    typer.Option(help="JSON messages before the question, which is made to stand alone."),
+]
+Rewriter = Annotated[str, typer.Option(help="The service that rewrites it, or recorded.")]
+Person = Annotated[str | None, typer.Option(help="Only facts about what holds this name.")]
+Slot = Annotated[
+    str | None, typer.Option(help="Only what is stated under this name, such as employer.")
+]
+Log = Annotated[
+    bool, typer.Option("--log", help="What superseded what: when, why, by what evidence.")
+]
+Undo = Annotated[
+    tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="NEW no longer ends OLD.")
+]
+Redo = Annotated[tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="Take an undo back.")]
+Summaries = Annotated[
+    int,
+    typer.Option(help="Also so many summaries of sessions.", min=0, max=opt.MOST_RESULTS),
+]
+Kind = Annotated[
+    str,
+    typer.Argument(
+        help="summaries, topics, decisions, actions, questions, entities, timeline, weeks, months "
+        "or clusters."
+    ),
+]
+Whole = Annotated[
+    bool,
+    typer.Option(
+        "--tree", help="All there is, or all of the week or month, each sentence with its messages."
+    ),
+]
+Over = Annotated[
+    str, typer.Option(help="Of a whole tree: weeks, or clusters of messages on one theme.")
+]
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file for it: .html opens and closes, .md is Markdown.", show_default=False
+    ),
+]
+Writer = Annotated[
+    str | None,
+    typer.Option(
+        help="extractive, recorded, or a service of the settings; by default what the store has, "
+        "else the setting index.service."
+    ),
+]
 _MOST_REASONS = 8
-_SHOWN_COLUMNS = (
-    "fact_id", "session_id", "text", "subject", "predicate", "object", "status", "confidence", "valid_from", "valid_to",
-    "last_access", "n_reinforced", "speaker", "superseded_by", "evidence",
-)  # fmt: skip
+_STATED_COLUMNS = (
+    *("fact_id", "session_id", "sentence", "about", "slot", "value", "kind", "holds"),
+    *("since", "until", "source", "said_by"),
+)
+_RESOLVED_COLUMNS = (
+    *("status", "confidence", "valid_from", "valid_to", "last_access", "n_reinforced"),
+    *("superseded_by", "evidence"),
+)
 
 
 @register_command(GROUP, "search 'what did the bookcase cost?' --scope owen --k 5")
@@ -62,19 +117,18 @@ def search(
     pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "best",
     level: Annotated[str, typer.Option(help="turn or session.")] = "turn",
     k: opt.K = 10,
-    history: Annotated[
-        Path | None, typer.Option(help="JSON messages before the question, which is made to stand alone.")
-    ] = None,
-    service: Annotated[str, typer.Option(help="The service that rewrites it, or recorded.")] = "recorded",
-    dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
-) -> None:  # fmt: skip
+    history: History = None,
+    service: Rewriter = "recorded",
+    dataset: opt.DatasetName = None,
+    scope: opt.Scope = None,
+    store: opt.Store = None,
+    encoder: opt.EncoderName = None,
+) -> None:
     """Search one memory of the store, or all of a dataset where --scope names none."""
     from memlab import lookup
 
-    place, stages = (
-        open_memory(dataset, scope, store, encoder, joined=True),
-        memlab.pipeline(pipeline),
-    )
+    place = open_memory(dataset, scope, store, encoder, joined=True)
+    stages = memlab.pipeline(pipeline)
     if history is not None:
         said = memlab.conversation.read_history(history)
         query = memlab.conversation.rewrite(query, history=said, service=service)
@@ -83,49 +137,52 @@ def search(
     if level not in memlab.records.LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
     bench = lookup.question_bench(
-        place.store, place.dataset, asked, encoder=place.encoder,
+        place.store,
+        place.dataset,
+        asked,
+        encoder=place.encoder,
         language=place.chosen.language,
-    )  # fmt: skip
+    )
     size = place.store.search.size(place.dataset, place.scope)
     if bench.turns.height < size:
         echo(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
     found = lookup.hit_rows(stages.run(bench, level=level).top(k), bench)
     if found.is_empty():
-        echo(
-            f"no {level} of {escape_line(place.scope or place.dataset)} matches {shorten_line(query)!r}"
-        )
+        where = escape_line(place.scope or place.dataset)
+        echo(f"no {level} of {where} matches {shorten_line(query)!r}")
     for row in found.iter_rows(named=True):
-        where, speaker = (
-            escape_line(row["turn_id"] or row["session_id"]),
-            f"{row['speaker']}: " * bool(row["speaker"]),
-        )
-        echo(
-            f"{row['rank']:>3}  {row['score']:.4f}  {day_or_undated(row['time'])}  {where}\n"
-            f"     {shorten_line(speaker + row['text'])}"
-        )
+        where = escape_line(row["turn_id"] or row["session_id"])
+        echo(f"{row['rank']:>3}  {row['score']:.4f}  {day_or_undated(row['time'])}  {where}")
+        text = row["text"]
+        if row["speaker"]:
+            text = f"{row['speaker']}: {text}"
+        echo(f"     {shorten_line(text)}")
     if found.height and not lookup.has_word_match(bench):
         echo("nothing shares a word with the question: these are the nearest by meaning")
 
 
 @register_command(GROUP, "facts --scope owen --person owen --evidence")
 def facts(
-    person: Annotated[str | None, typer.Option(help="Only facts whose subject holds this name.")] = None,
-    predicate: Annotated[str | None, typer.Option(help="Only this relation, in any form: 'work at'.")] = None,
+    person: Person = None,
+    slot: Slot = None,
     all_: All = False,
     as_of: AsOf = None,
-    log: Annotated[bool, typer.Option("--log", help="What superseded what: when, why, by what evidence.")] = False,
-    undo: Annotated[tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="NEW no longer ends OLD.")] = None,
-    redo: Annotated[tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="Take an undo back.")] = None,
+    log: Log = False,
+    undo: Undo = None,
+    redo: Redo = None,
     why: Annotated[str, typer.Option(help="A reason, kept with the undo.")] = "",
     session: Session = None,
     since: Annotated[str | None, typer.Option(help="Only what was said from this day on.")] = None,
-    evidence: Evidence = False, json: Json = False, k: opt.K = 50, now: Now = None, dataset: opt.DatasetName = None,
-    scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
-) -> None:  # fmt: skip
+    evidence: Evidence = False,
+    json: Json = False,
+    k: opt.K = 50,
+    now: Now = None,
+    dataset: opt.DatasetName = None,
+    scope: opt.Scope = None,
+    store: opt.Store = None,
+    encoder: opt.EncoderName = None,
+) -> None:
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
-    from memlab.knowledge import normal_form
-    from memlab.knowledge.fact_search import fact_sentences
-
     place = open_memory(dataset, scope, store, encoder)
     if undo or redo:
         echo(_write_undo(place, undo, redo, why))
@@ -133,66 +190,119 @@ def facts(
     resolved, rows, present = scored_facts(place, now=now, as_of=as_of)
     rows = rows.filter(~rows["status"].is_in(["repeat", "closing"]))
     if person:
-        rows = rows.filter(
-            rows["subject"].str.to_lowercase().str.contains(person.lower(), literal=True)
-        )
-    if predicate:
-        wanted = normal_form.normal_relation(predicate)
-        rows = rows.filter(
-            [normal_form.normal_relation(said) == wanted for said in rows["predicate"]]
-        )
+        names = rows["about"].str.to_lowercase()
+        rows = rows.filter(names.str.contains(person.lower(), literal=True))
+    if slot:
+        rows = rows.filter(rows["slot"].str.to_lowercase() == slot.lower())
     if log:
-        by = resolved.facts.select("session_id", new="fact_id")
-        closings = resolved.log.join(
-            rows.select(old="fact_id"), on="old", how="semi", maintain_order="left"
-        )
-        closings = closings.join(by, on="new", how="left", maintain_order="left")
+        closings = _log_with_sessions(resolved, rows)
         closings = filter_rows(closings, place, session=session, since=since, at="at")
-        shown = add_turn_texts(closings if json else closings.tail(k), place, wanted=evidence)
         if json:
-            echo(shown.write_ndjson(), nl=False)
-        else:
-            texts = dict(zip(by["new"], fact_sentences(resolved.facts), strict=True))
-            _print_log(shown, closings.height, place, texts)
+            echo(add_turn_texts(closings, place, wanted=evidence).write_ndjson(), nl=False)
+            return
+        shown = add_turn_texts(closings.tail(k), place, wanted=evidence)
+        _print_log(shown, closings.height, place, resolved)
         return
     rows = filter_rows(rows, place, session=session, since=since, at="last_access")
-    shown = rows if all_ else rows.filter(rows["status"] == "active")
+    shown = rows
+    if not all_:
+        shown = rows.filter(rows["status"].is_in([*memlab.indexing.HELD, "upcoming"]))
     shown = shown.sort("last_access", descending=True, maintain_order=True)
     if json:
-        echo(
-            add_turn_texts(shown.select(_SHOWN_COLUMNS), place, wanted=evidence).write_ndjson(),
-            nl=False,
-        )
+        columns = shown.select(*_STATED_COLUMNS, *_RESOLVED_COLUMNS)
+        echo(add_turn_texts(columns, place, wanted=evidence).write_ndjson(), nl=False)
         return
     echo(present)
-    rest = rows.height - shown.height
-    echo(
-        count_noun(shown.height, "facts")
-        + (f"; {rest:,} no longer hold: --all shows them" if rest else "")
-    )
+    counted = count_noun(shown.height, "facts")
+    if rows.height > shown.height:
+        counted += f"; {rows.height - shown.height:,} no longer hold: --all shows them"
+    echo(counted)
     for row in add_turn_texts(shown.head(k), place, wanted=evidence).iter_rows(named=True):
-        until = f" until {day_or_undated(row['valid_to'])}" if row["valid_to"] else ""
-        state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
-        last = f", last said {day_or_undated(row['last_access'])}" if row["n_reinforced"] else ""
-        _print_fact(f"{row['confidence']:.2f}  {_since(row['valid_from'])}{last}{state}", row)
+        head = f"{row['confidence']:.2f}  {_dates(row)}{_marks(row, with_end=True)}"
+        _print_fact(head, row)
         print_turns(row)
     if shown.height > k:
         echo(f"… and {shown.height - k:,} more; --k prints them")
 
 
-def _since(when: datetime | None) -> str:
-    return f"since {day_or_undated(when)}" if when else "without a date"
+def _log_with_sessions(resolved: Resolved, rows: pl.DataFrame) -> pl.DataFrame:
+    """Give the log of what closed some facts, with the ``session_id`` in which that was said."""
+    said_in = resolved.facts.select("session_id", new="fact_id")
+    old = rows.select(old="fact_id")
+    closings = resolved.log.join(old, on="old", how="semi", maintain_order="left")
+    return closings.join(said_in, on="new", how="left", maintain_order="left")
+
+
+_IS_OVER = ("superseded", "ended", "corrected")
+_DATED_BY_KIND = {
+    "state": ("", "since"),
+    "rule": ("a rule, ", "a rule since"),
+    "event": ("happened, ", "happened"),
+    "plan": ("planned, ", "planned for"),
+}
+"""What is printed of a kind of fact without a date, and before its date."""
+
+
+def _dates(row: dict[str, Any]) -> str:
+    """Say when a fact began, happened or is planned, as exactly as it was said."""
+    undated, before_date = _DATED_BY_KIND[row["kind"]]
+    if row["since"]:
+        text = f"{before_date} {row['since']}"
+    elif row["valid_from"] is None:
+        text = f"{undated}without a date"
+    elif row["kind"] in ("event", "plan"):
+        text = f"{undated}said {day_or_undated(row['valid_from'])}"
+    else:
+        text = f"{before_date} {day_or_undated(row['valid_from'])}"
+    if row["until"]:
+        text += f" until {row['until']}"
+    if row["n_reinforced"]:
+        text += f", last said {day_or_undated(row['last_access'])}"
+    return text
+
+
+def _day_of(row: dict[str, Any]) -> str:
+    """Give the date of a fact as precisely as it was said, else the day of its statement."""
+    since: str | None = row["since"]
+    return since or day_or_undated(row["valid_from"])
+
+
+def _marks(row: dict[str, Any], *, with_end: bool = False) -> str:
+    """Give in brackets what a reader has to know of a fact beside its sentence.
+
+    :param with_end: say until when what is over held.
+    """
+    marks: list[str] = []
+    status = row["status"]
+    if status == "due":
+        marks.append(f"due {_day_of(row)}")
+    elif status in _IS_OVER and with_end and row["valid_to"]:
+        marks.append(f"{status} until {day_or_undated(row['valid_to'])}")
+    elif status != "active":
+        marks.append(status)
+    if not row["holds"]:
+        marks.append("denied")
+    if row["source"] == "reported":
+        marks.append("words of others")
+    if not marks:
+        return ""
+    return f"  [{', '.join(marks)}]"
 
 
 @register_command(GROUP, "recall 'where does Owen work?' --scope owen")
 def recall(
     question: Question,
     k: opt.K = 10,
-    sessions: Annotated[int, typer.Option(help="Also so many summaries of sessions.", min=0, max=opt.MOST_RESULTS)] = 0,
-    all_: All = False, as_of: AsOf = None, now: Now = None, dataset: opt.DatasetName = None, scope: opt.Scope = None,
-    store: opt.Store = None, encoder: opt.EncoderName = None,
-) -> None:  # fmt: skip
-    """Find the facts that answer a question, by similarity, the graph and confidence; and the nearest summaries."""
+    sessions: Summaries = 0,
+    all_: All = False,
+    as_of: AsOf = None,
+    now: Now = None,
+    dataset: opt.DatasetName = None,
+    scope: opt.Scope = None,
+    store: opt.Store = None,
+    encoder: opt.EncoderName = None,
+) -> None:
+    """Find the facts that answer a question, by similarity, the graph and confidence."""
     import polars as pl
 
     from memlab.knowledge import search_facts
@@ -201,19 +311,16 @@ def recall(
 
     place = open_memory(dataset, scope, store, encoder)
     _, known, present = scored_facts(place, now=now, as_of=as_of)
-    asked, summaries, entities = (
-        question_frame(question, place.scope),
-        place.rows("summaries"),
-        place.rows("entities"),
-    )
-    if until := read_date(as_of, end=True):
-        ended = place.store.sessions(
-            place.dataset, scopes=[place.scope], columns=["session_id", "end"]
-        )
+    asked = question_frame(question, place.scope)
+    summaries = place.rows("summaries")
+    entities = place.rows("entities")
+    until = read_date(as_of, end=True)
+    if until is not None:
+        columns = ["session_id", "end"]
+        ended = place.store.sessions(place.dataset, scopes=[place.scope], columns=columns)
         ended = ended.filter(ended["end"] <= until)
-        summaries, entities = (
-            rows.join(ended, on="session_id", how="semi") for rows in (summaries, entities)
-        )
+        summaries = summaries.join(ended, on="session_id", how="semi")
+        entities = entities.join(ended, on="session_id", how="semi")
     ranking = search_facts(
         asked,
         known,
@@ -224,41 +331,40 @@ def recall(
         superseded=all_,
     )
     echo(present)
-    if ranking.height and (names := ", ".join(ranking["entities"][0].to_list())):
-        echo(f"the question names: {escape_line(names)}")
-    elif ranking.height and not ranking["graph"].max():
-        echo("the question names nothing that the graph knows, so it says nothing")
-    for row in ranking.join(
-        known, on="fact_id", how="left", suffix="_", maintain_order="left"
-    ).iter_rows(named=True):
-        parts = f"vector {row['vector']:.2f}  graph {row['graph']:.2f}  confidence {row['confidence']:.2f}"
-        state = "" if row["status"] == "active" else f"  [{row['status']}]"
-        _print_fact(
-            f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day_or_undated(row['valid_from'])}{state}",
-            row,
-        )
+    if ranking.height:
+        names = ", ".join(ranking["entities"][0].to_list())
+        if names:
+            echo(f"the question names: {escape_line(names)}")
+        elif not ranking["graph"].max():
+            echo("the question names nothing that the graph knows, so it says nothing")
+    found = ranking.join(known, on="fact_id", how="left", suffix="_", maintain_order="left")
+    for row in found.iter_rows(named=True):
+        parts = [f"{name} {row[name]:.2f}" for name in ("vector", "graph", "confidence")]
+        head = [f"{row['rank']:>3}", f"{row['score']:.3f}", *parts, _day_of(row)]
+        _print_fact("  ".join(head) + _marks(row), row)
     if sessions and summaries.height:
         cosines = pl.Series(similarities(asked["text"], summaries["summary"], place.encoder)[0])
-        ranked = summaries.with_columns(score=cosines).sort(
-            "score", descending=True, maintain_order=True
-        )
+        ranked = summaries.with_columns(score=cosines)
+        ranked = ranked.sort("score", descending=True, maintain_order=True)
         for rank, row in enumerate(ranked.head(sessions).iter_rows(named=True), start=1):
-            echo(
-                f"{rank:>3}  {row['score']:.3f}  {day_or_undated(row['start'])}  {escape_line(row['session_id'])}"
-            )
+            day = day_or_undated(row["start"])
+            echo(f"{rank:>3}  {row['score']:.3f}  {day}  {escape_line(row['session_id'])}")
             print_wrapped(row["summary"])
 
 
 @register_command(GROUP, "list decisions --scope owen --evidence", name="list")
 def list_(
-    kind: Annotated[
-        str, typer.Argument(
-            help="summaries, topics, decisions, actions, questions, entities, timeline, weeks, months or clusters."
-        )
-    ],
-    session: Session = None, since: Since = None, evidence: Evidence = False, json: Json = False, k: opt.K = 50,
-    dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
-) -> None:  # fmt: skip
+    kind: Kind,
+    session: Session = None,
+    since: Since = None,
+    evidence: Evidence = False,
+    json: Json = False,
+    k: opt.K = 50,
+    dataset: opt.DatasetName = None,
+    scope: opt.Scope = None,
+    store: opt.Store = None,
+    encoder: opt.EncoderName = None,
+) -> None:
     """List what the index made of a memory's sessions, the latest first."""
     from memlab.knowledge.index_lists import KINDS, list_records
 
@@ -345,24 +451,20 @@ def _rollup_command(over: str, tz: str) -> str:
 def rollup(
     week: Annotated[str | None, typer.Option(help="A day of the week, as 2026-03-02.")] = None,
     month: Annotated[str | None, typer.Option(help="As 2026-03.")] = None,
-    tree: Annotated[
-        bool, typer.Option("--tree", help="All there is, or all of the week or month, each sentence with its messages.")
-    ] = False,
-    over: Annotated[str, typer.Option(help="Of a whole tree: weeks, or clusters of messages on one theme.")] = "weeks",
-    out: Annotated[
-        Path | None, typer.Option(help="A file for it: .html opens and closes, .md is Markdown.", show_default=False)
-    ] = None,
-    tz: Annotated[str, typer.Option(help="Time zone in which weeks begin, as Europe/Oslo.")] = "UTC",
-    service: Annotated[
-        str | None,
-        typer.Option(help="extractive, recorded, or a service of the settings; by default what the store has, else the "
-                          "setting index.service."),
-    ] = None,
-    dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
-) -> None:  # fmt: skip
-    """Write what happened in a week, a month or all of a memory, and keep it: a model is asked only for what is new.
+    tree: Whole = False,
+    over: Over = "weeks",
+    out: Page = None,
+    tz: Annotated[str, typer.Option(help="Time zone of weeks, as Europe/Oslo.")] = "UTC",
+    service: Writer = None,
+    dataset: opt.DatasetName = None,
+    scope: opt.Scope = None,
+    store: opt.Store = None,
+    encoder: opt.EncoderName = None,
+) -> None:
+    """Write what happened in a week, a month or all of a memory, and keep it.
 
-    A week or month is printed as Markdown. With --tree or --out it is written with all that stands below it.
+    A model is asked only for what is new. A week or month is printed as Markdown. With --tree or
+    --out it is written with all that stands below it.
     """
     from memlab import summaries
     from memlab.summaries import stored_trees
@@ -443,7 +545,8 @@ def _write_undo(
     if undo:
         if place.resolved().log.filter(old=old, new=new).is_empty():
             raise DataError(
-                f"the log has no row in which {new!r} ends {old!r}; give a pair of memlab facts --log"
+                f"the log has no row in which {new!r} ends {old!r}; give a pair of "
+                "memlab facts --log"
             )
         noted.undo(place.dataset, place.scope, old, new, at=datetime.now(UTC), why=why)
     elif not noted.redo(place.dataset, place.scope, old, new):
@@ -454,18 +557,27 @@ def _write_undo(
 
 
 def _print_fact(head: str, row: dict[str, Any]) -> None:
-    echo(head + (f"  heard {row['n_reinforced'] + 1} times" if row["n_reinforced"] else ""))
-    print_wrapped(row["text"])
-    echo(
-        f"      {escape_line(row['fact_id'])}: {escape_line(', '.join(row['evidence']) or 'no evidence')}"
-    )
+    n_heard = row["n_reinforced"] + 1
+    echo(f"{head}  heard {n_heard} times" if n_heard > 1 else head)
+    print_wrapped(row["sentence"])
+    about, slot, value = row["about"], row["slot"], row["value"]
+    if row["sentence"] != f"{about} {slot} {value}":
+        print_wrapped(f"{about}, {slot}: {value}")
+    evidence = ", ".join(row["evidence"]) or "no evidence"
+    echo(f"      {escape_line(row['fact_id'])}: {escape_line(evidence)}")
 
 
-def _print_log(rows: pl.DataFrame, total: int, place: OpenMemory, texts: dict[str, str]) -> None:
+def _print_log(rows: pl.DataFrame, total: int, place: OpenMemory, resolved: Resolved) -> None:
+    """Print the rows of a log, of so many in total, and what of it was undone."""
+    from memlab.knowledge.fact_search import fact_sentences
+
+    sentences = fact_sentences(resolved.facts)
+    texts = dict(zip(resolved.facts["fact_id"], sentences, strict=True))
     for row in rows.iter_rows(named=True):
-        echo(
-            f"{day_or_undated(row['at'])}  {row['rule']}, said by {escape_line(row['by'] or 'nobody named')}"
-        )
+        said_by = escape_line(row["by"] or "nobody named")
+        echo(f"{day_or_undated(row['at'])}  {row['rule']}, said by {said_by}")
+        values = f"{row['old_value']} → {row['new_value']}"
+        print_wrapped(f"{row['about']}, {row['slot']}: {values}")
         for which in ("old", "new"):
             print_wrapped(f"{which}: {texts[row[which]]}  ({row[which]})", indent=11)
         echo(f"      evidence: {escape_line(', '.join(row['evidence']) or 'none')}")

@@ -14,7 +14,7 @@ import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
 from memlab.errors import MemlabError
-from memlab.terminal import issue_lines, mask_secrets, package_version
+from memlab.terminal import escape_line, issue_lines, mask_secrets, package_version
 
 if TYPE_CHECKING:
     from memlab.records import Dataset
@@ -144,14 +144,23 @@ def info(
     store: opt.Store = None,
     encoder: opt.EncoderName = None,
 ) -> None:
-    """Print the settings in force with their origin, versions, what the store holds; or what a service takes."""
+    """Print the settings in force with their origin, versions, what the store holds.
+
+    With --service what that takes; with --encoder what is taken from its files.
+    """
     if service is not None:
         from memlab.llm.probing import describe_answering
 
         for line in describe_answering(memlab.llm.configured_service(service)):
             echo(mask_secrets(line))
         return
-    chosen, origin = opt.settings(store=store, encoder=encoder)
+    if encoder is not None:
+        from memlab.embed.description import encoder_lines
+
+        for line in encoder_lines(memlab.embed.load(encoder)):
+            echo(escape_line(line))
+        return
+    chosen, origin = opt.settings(store=store)
     for name, value in chosen.model_dump(exclude={"llm"}).items():
         echo(f"{name:12} {mask_secrets(str(value)):45} {origin[name]}")
     for name, each in chosen.llm.services.items():
@@ -169,3 +178,7 @@ def info(
         echo(f"\n{mask_secrets(str(error))}")
         return
     echo(f"\n{opt.format_table(memory.datasets())}\n{memory.versions()}")
+    for name in memory.datasets()["name"]:
+        note = memlab.indexing.earlier_facts_note(memory, name)
+        if note:
+            echo(f"{escape_line(name)}: {note}")

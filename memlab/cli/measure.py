@@ -243,16 +243,37 @@ def knowledge(
             help="Of each measure, how many errors are printed.", min=0, max=opt.MOST_RESULTS
         ),
     ] = 20,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON lines of readers (scope, meaning, true): precision after them too.",
+            show_default=False,
+        ),
+    ] = None,
+    unmatched: Annotated[
+        Path | None,
+        typer.Option(
+            help="Measure nothing; write the active facts without a gold fact there, for readers.",
+            show_default=False,
+        ),
+    ] = None,
     encoder: opt.EncoderName = None,
 ) -> None:
     """Measure what the index knows of chats with gold facts: active and as of dates, endings, false positives."""
-    from memlab.evaluate.fact_measures import format_outcomes, measure_folder
+    from memlab.evaluate.fact_measures import format_outcomes, measure_folder, unmatched_facts
 
     chosen = opt.settings_in_force(encoder=encoder)
     named = service or chosen.index.service
-    asked = None if named == "extractive" else named
-    model = opt.load_encoder(chosen)
-    outcomes = measure_folder(
-        folder, facts=facts, settings=chosen.index, service=asked, encoder=model
-    )
+    about: dict[str, Any] = {
+        "facts": facts,
+        "settings": chosen.index,
+        "service": None if named == "extractive" else named,
+        "encoder": opt.load_encoder(chosen),
+    }
+    if unmatched is not None:
+        found = unmatched_facts(folder, **about)
+        found.write_ndjson(unmatched)
+        echo(f"{unmatched}: {found.height:,} facts that no gold fact speaks of")
+        return
+    outcomes = measure_folder(folder, verdicts=verdicts, **about)
     echo(format_outcomes(outcomes, errors=errors))

@@ -2,7 +2,9 @@
 
 ``encoder`` defines one, ``token_vectors`` one that embeds single tokens too. ``names`` finds the
 model of a name: ``hashing`` needs none, ``transformer`` runs one (``model_files`` finds and loads
-it), ``endpoint`` asks a service, ``function`` is a plug-in's. ``wrapper`` carries what is around a
+it), ``static`` looks vectors up, ``multi_vector`` has them of tokens alone, ``endpoint`` asks a
+service, ``function`` is a plug-in's. ``folders`` says which of them a folder is, by ``model_kinds``
+and with ``prompts``; ``description`` says it to people. ``wrapper`` carries what is around a
 model: the header (``headers``), the cache of a store, the workers of a cluster (``ray_workers``).
 ``turn_texts`` writes turns, sessions and questions as the texts that are embedded and searched.
 
@@ -62,6 +64,7 @@ def load(
     ``endpoint:NAME``   an OpenAI-compatible embeddings service of that name
     a directory         a sentence-transformers or transformers model; pooling, prompts and length are read
     ``owner/name``      the same from the hub, from its local cache where it is there; ``@revision`` pins it
+    ``NAME``            either of both, with prompts, length, dimensions of the table ``[embed.NAME]``
     ==================  ==================================================================================
 
     Another is a function under ``@memlab.encoders.register``: of ``texts``, a list, that gives (n,

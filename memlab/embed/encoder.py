@@ -21,7 +21,7 @@ HALF = "+bf16"
 multiplies such matrices (Intel's AMX), at cosines of .9999 to the exact vectors; they differ
 between machines."""
 
-_UNSTATED: dict[str, Any] = {"token_mean": ""}
+_UNSTATED: dict[str, Any] = {"dtype": "float32", "cut_from": None, "token_mean": ""}
 """Fields of an identity that are part of its key only where they differ from these: they came later than stores."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -33,7 +33,8 @@ class EncoderIdentity:
 
     Nothing in it names the machine: the same encoder has the same identity everywhere.
 
-    :param kind: ``transformer``, ``hashing``, ``endpoint`` or ``function``.
+    :param kind: ``transformer``, ``multi-vector``, ``static``, ``hashing``, ``endpoint`` or
+        ``function``.
     :param model: portable name of the model: ``minilm``, a hub id, the base name of a directory.
     :param revision: hub revision, or the first 12 hex digits of the sha256 of the weights; empty
         where unknown.
@@ -42,6 +43,8 @@ class EncoderIdentity:
         cut.
     :param normalized: whether the model itself ends in a normalisation; memlab's vectors always are
         of length 1.
+    :param dtype: what the layers are computed in; vectors are float32.
+    :param cut_from: how many dimensions the model gives, where only the first ``dim`` are kept.
     :param token_mean: how the mean was estimated that token vectors are centred on, see
         :mod:`memlab.embed.token_centring`; empty where they are not.
 
@@ -59,6 +62,8 @@ class EncoderIdentity:
     max_length: int | None = None
     normalized: bool = False
     dim: int = 0
+    dtype: str = "float32"
+    cut_from: int | None = None
     token_mean: str = ""
 
     @property
@@ -79,10 +84,15 @@ class EncoderIdentity:
     def describe(self) -> str:
         """Say in a line what the encoder is."""
         revision = f" ({self.revision})" if self.revision else ""
-        parts = [f"{self.kind} {self.model}{revision}", f"{self.dim}-d", f"{self.pooling} pooling"]
+        width = f"{self.dim}-d"
+        if self.cut_from is not None:
+            width = f"the first {self.dim} of {self.cut_from} dimensions"
+        parts = [f"{self.kind} {self.model}{revision}", width, f"{self.pooling} pooling"]
         if self.max_length is not None:
             unit = "characters" if self.kind == "endpoint" else "tokens"
             parts.append(f"at most {self.max_length} {unit}")
+        if self.dtype != "float32":
+            parts.append(f"computed in {self.dtype}")
         if self.token_mean:
             parts.append("tokens centred")
         prompts = (("query", self.query_prompt), ("document", self.document_prompt))

@@ -27,10 +27,22 @@ class EndpointEncoder(IdentifiedEncoder):
     def __init__(self, service: llm.Service) -> None:
         self._service = service
         probe = llm.embed_texts(service, [EMPTY])
+        width = probe.shape[1]
+        if service.dimensions not in (None, width):
+            raise ModelError(
+                f"endpoint {service.name!r} gave vectors of {width} numbers, and dimensions of the settings "
+                f"is {service.dimensions}: its server or model does not cut them; leave dimensions out"
+            )
         self.identity = EncoderIdentity(
-            "endpoint", service.model, "", "server", service.query_prompt, service.document_prompt, service.max_input,
-            normalized=bool(abs(np.linalg.norm(probe[0]) - 1) < 1e-3), dim=probe.shape[1],
-        )  # fmt: skip
+            kind="endpoint",
+            model=service.model,
+            pooling="server",
+            query_prompt=service.query_prompt,
+            document_prompt=service.document_prompt,
+            max_length=service.max_input,
+            normalized=bool(abs(np.linalg.norm(probe[0]) - 1) < 1e-3),
+            dim=width,
+        )
 
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True

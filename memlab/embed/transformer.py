@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,7 @@ from memlab.embed.encoder import (
     check_texts,
     unit_rows,
 )
-from memlab.embed.token_centring import (
-    VOCABULARY,
-    centre_tokens,
-    choose_probes,
-    has_common_direction,
-    mean_direction,
-)
+from memlab.embed.token_centring import centre_tokens, choose_probes, mean_direction
 from memlab.embed.token_vectors import TokenVectors, concat_tokens
 from memlab.errors import ModelError
 
@@ -36,6 +29,15 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 # processor's cache (4096 is a third slower), on a busy one smaller ones spend their time waiting
 # for each other's threads.
 TOKEN_BUDGET = 2048
+
+# The same on other devices, by reasoning and not measured. A GPU needs some microseconds to start
+# each of a layer's fifteen operations, a millisecond for twelve layers: as long as it computes on
+# 2,048 tokens of MiniLM. With sixteen times as many the starts are a twentieth. The widest numbers
+# of such a batch, 4,096 for each token of a model of 1,024 dimensions, take half a gigabyte.
+_DEVICE_BUDGETS = {"cuda": 32_768, "mps": 16_384}
+
+# Batches whose vectors a GPU keeps until they are copied: each copy waits for all that was begun.
+_COPIED_TOGETHER = 64
 
 _WINDOW = 8192  # texts that are tokenized and sorted together: it bounds memory
 _CHARS_PER_TOKEN = 16  # more than any language has on average over many tokens
@@ -51,13 +53,24 @@ class TransformerEncoder(IdentifiedEncoder):
 
     :param path: directory of the model; its weights are loaded for the first text, and never where
         a store holds every vector.
-    :param identity: what the model's files say, see :func:`load_folder`.
+    :param identity: what the model's files say, see :func:`memlab.embed.folders.load_folder`.
+    :param batch: texts of a batch; by default as many as suit the device.
     :param light: whether :class:`memlab.embed.bert.Bert` reads as the model does: MiniLM, whose
         files are known.
     """
 
-    def __init__(self, path: Path, identity: EncoderIdentity, *, light: bool = False) -> None:
-        self.path, self.identity, self._has_light = path, identity, light
+    def __init__(
+        self,
+        path: Path,
+        identity: EncoderIdentity,
+        *,
+        batch: int | None = None,
+        light: bool = False,
+    ) -> None:
+        self.path = path
+        self.identity = identity
+        self._batch = batch
+        self._has_light = light
         self._read_light = 0
 
     @cached_property
@@ -65,9 +78,8 @@ class TransformerEncoder(IdentifiedEncoder):
         import torch
 
         half = self.identity.revision.endswith(HALF)
-        return model_files.load_model(
-            self.path, self.identity.model, dtype=torch.bfloat16 if half else torch.float32
-        )
+        dtype = torch.bfloat16 if half else torch.float32
+        return model_files.load_model(self.path, self.identity.model, dtype=dtype)
 
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
@@ -90,8 +102,12 @@ class TransformerEncoder(IdentifiedEncoder):
             def ids(window: slice) -> list[list[int]]:
                 return self._tokenized([prompt + text for text in checked[window]], **limit)
 
+            kept: list[tuple[np.ndarray, Any]] = []
             for rows, features in self._read(ids, len(checked), prompt=opening, progress=progress):
-                out[rows] = features["sentence_embedding"].float().cpu().numpy()
+                kept.append((rows, features["sentence_embedding"][:, : self.dim].float()))
+                if len(kept) == _COPIED_TOGETHER:
+                    _copy_vectors(kept, out)
+            _copy_vectors(kept, out)
         return unit_rows(out, of=f"encoder {self.identity.model}") if checked else out
 
     def encode_tokens(
@@ -151,29 +167,42 @@ class TransformerEncoder(IdentifiedEncoder):
         """
         import torch
 
-        pad = torch.nn.utils.rnn.pad_sequence
         tokenizer = self._model.tokenizer
         # Nothing is read as one token, so that every text has a vector.
-        fill, nothing = (
-            tokenizer.pad_token_id or 0,
-            [tokenizer.eos_token_id or tokenizer.pad_token_id or 0],
-        )
+        nothing = [tokenizer.eos_token_id or tokenizer.pad_token_id or 0]
+        budget = _DEVICE_BUDGETS.get(self._model.device.type, TOKEN_BUDGET)
         with torch.inference_mode(), self.bar(n, progress=progress) as bar:
             for start in range(0, n, _WINDOW):
                 window = [
                     ids or nothing for ids in sequences(slice(start, min(start + _WINDOW, n)))
                 ]
-                for rows in token_batches([len(ids) for ids in window]):
-                    parts = [torch.tensor(window[i], device=self._model.device) for i in rows]
-                    ids = pad(parts, batch_first=True, padding_value=fill)
-                    mask = pad([torch.ones_like(part) for part in parts], batch_first=True)
-                    features = {"input_ids": ids, "attention_mask": mask, "prompt_length": prompt}
-                    features = self._model[0](features)
-                    features["token_embeddings"] = features["token_embeddings"].float()
-                    for module in list(self._model)[1:]:
-                        features = module(features)
-                    yield start + rows, features
+                lengths = [len(ids) for ids in window]
+                for rows in token_batches(lengths, budget=budget, batch=self._batch):
+                    features = self._padded([window[i] for i in rows])
+                    features["prompt_length"] = prompt
+                    yield start + rows, self._forward(features)
                     bar.update(len(rows))
+
+    def _padded(self, sequences: list[list[int]]) -> dict[str, Any]:
+        """Give token ids as the model reads them, on its device: padded on the right, with their mask."""
+        import torch
+
+        fill = self._model.tokenizer.pad_token_id or 0
+        parts = [torch.tensor(ids) for ids in sequences]
+        ones = [torch.ones_like(part) for part in parts]
+        pad = torch.nn.utils.rnn.pad_sequence
+        ids = pad(parts, batch_first=True, padding_value=fill)
+        mask = pad(ones, batch_first=True)
+        device = self._model.device
+        return {"input_ids": ids.to(device), "attention_mask": mask.to(device)}
+
+    def _forward(self, features: dict[str, Any]) -> dict[str, Any]:
+        """Run the model; what is behind the transformer is computed in float32."""
+        features = self._model[0](features)
+        features["token_embeddings"] = features["token_embeddings"].float()
+        for module in list(self._model)[1:]:
+            features = module(features)
+        return features
 
     def _in_context(
         self, texts: list[str], before: list[str], prompt: str
@@ -226,11 +255,7 @@ class TransformerEncoder(IdentifiedEncoder):
     def _worded(self, ids: np.ndarray, hidden: np.ndarray) -> TokenVectors:
         """Keep the tokens of one text that hold a letter or a digit, at length 1."""
         keep = self._words[ids]
-        ids, hidden = ids[keep], hidden[keep]
-        length = np.maximum(np.linalg.norm(hidden, axis=1, keepdims=True), 1e-12)
-        return TokenVectors(
-            ids.astype(np.int32), (hidden / length).astype(np.float16), np.array([0, len(ids)])
-        )
+        return unit_tokens(ids[keep], hidden[keep])
 
     @cached_property
     def token_mean(self) -> np.ndarray:
@@ -262,12 +287,36 @@ class TransformerEncoder(IdentifiedEncoder):
         return bert.Bert(self.path, self.identity.max_length or 0)
 
 
-def token_batches(lengths: list[int], *, budget: int = TOKEN_BUDGET) -> Iterator[np.ndarray]:
+def unit_tokens(ids: np.ndarray, hidden: np.ndarray) -> TokenVectors:
+    """Give the tokens of one text at length 1.
+
+    :param ids: (t,) numbers of the tokens.
+    :param hidden: (t, d) float32 vectors.
+    """
+    length = np.maximum(np.linalg.norm(hidden, axis=1, keepdims=True), 1e-12)
+    unit = (hidden / length).astype(np.float16)
+    return TokenVectors(ids.astype(np.int32), unit, np.array([0, len(ids)]))
+
+
+def _copy_vectors(kept: list[tuple[np.ndarray, Any]], out: np.ndarray) -> None:
+    """Copy the vectors of some batches from their device into the rows of ``out``, and forget them."""
+    import torch
+
+    if kept:
+        rows = np.concatenate([rows for rows, _ in kept])
+        out[rows] = torch.cat([vectors for _, vectors in kept]).cpu().numpy()
+        kept.clear()
+
+
+def token_batches(
+    lengths: list[int], *, budget: int = TOKEN_BUDGET, batch: int | None = None
+) -> Iterator[np.ndarray]:
     """Cut texts into batches of similar length, the longest first: a lack of memory shows at once.
 
     :param lengths: number of tokens of each text.
     :param budget: tokens of a batch, padding included; a text longer than that is a batch of its
         own.
+    :param batch: texts of a batch, whatever their tokens.
     :returns: arrays of positions; together they are every position once.
 
     >>> from memlab.embed.transformer import token_batches
@@ -277,48 +326,9 @@ def token_batches(lengths: list[int], *, budget: int = TOKEN_BUDGET) -> Iterator
     order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
     start = 0
     while start < len(order):
-        size = max(1, budget // max(1, lengths[order[start]]))
+        size = batch or max(1, budget // max(1, lengths[order[start]]))
         yield order[start : start + size]
         start += size
-
-
-def load_folder(path: Path, *, name: str, revision: str) -> TransformerEncoder:
-    """Load a model that sentence-transformers or transformers saved; without a pooling in its files it is the mean.
-
-    :param name: its portable name.
-    :param revision: of the hub, or the digest of the weights.
-    :raises ModelError: when it cannot be loaded, or does not begin with a transformer.
-    """
-    model = model_files.load_model(path, name)
-    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
-
-    if not isinstance(model[0], Transformer):
-        raise ModelError(
-            f"encoder {name}: it begins with {type(model[0]).__name__}, expected a transformer"
-        )
-    assumed = "" if (path / "modules.json").is_file() else " (assumed)"
-    pooling = next((module for module in model if isinstance(module, Pooling)), None)
-    if pooling is None:
-        assumed, pooling = " (assumed)", Pooling(model[0].get_embedding_dimension())
-        model.append(pooling)
-    modes = (
-        [pooling.pooling_mode] if isinstance(pooling.pooling_mode, str) else pooling.pooling_mode
-    )
-    prompts = {key: prompt for key, prompt in model.prompts.items() if prompt}
-    usual = prompts.get(model.default_prompt_name, "")
-    document = next(
-        (prompts[key] for key in ("document", "passage", "corpus") if key in prompts), usual
-    )
-    identity = EncoderIdentity(
-        "transformer", name, revision, "+".join(modes) + assumed, prompts.get("query", usual), document,
-        model.max_seq_length or 512, any(isinstance(module, Normalize) for module in model),
-        model.get_embedding_dimension(),
-    )  # fmt: skip
-    encoder = TransformerEncoder(path, identity)
-    encoder._model = model
-    if has_common_direction(encoder.token_mean):
-        encoder.identity = replace(identity, token_mean=VOCABULARY)
-    return encoder
 
 
 def load_minilm(*, half: bool = False) -> TransformerEncoder:

@@ -141,7 +141,8 @@ class WrappedEncoder(IdentifiedEncoder):
 
     def _reads_sooner(self, texts: Sequence[str], kind: Kind) -> bool:
         """Whether reading is faster than looking up: one question, by a model of this process."""
-        return kind == "query" and len(texts) == 1 and self.identity.kind == "transformer"
+        is_question = kind == "query" and len(texts) == 1
+        return is_question and self.identity.kind in ("transformer", "static", "multi-vector")
 
     def _is_spread(self, texts: Sequence[str]) -> bool:
         """Whether workers read texts; few are read here."""
@@ -166,14 +167,22 @@ class WrappedEncoder(IdentifiedEncoder):
 
         :raises ModelError: when it has no name.
         """
+        from memlab.embed.names import own_settings
         from memlab.embed.ray_workers import NamedEncoder
 
         if self.spec is None:
             raise ModelError(f"encoder {self.identity.key} was given as an object; load it by name")
-        named = NamedEncoder(self.spec, self.header, self.identity, self.services)
-        if self.token_encoder is None:
-            return named
-        return replace(named, tokens=self.token_encoder.by_name())
+        tokens = None
+        if self.token_encoder is not None:
+            tokens = self.token_encoder.by_name()
+        return NamedEncoder(
+            self.spec,
+            self.header,
+            self.identity,
+            self.services,
+            own=own_settings(self.spec),
+            tokens=tokens,
+        )
 
     def __repr__(self) -> str:
         parts = [f"{self.identity.key}: {self.identity.describe()}"]

@@ -3,10 +3,15 @@
 ``measures`` scores a run, ``groups`` sorts questions, and ``report`` puts them beside chance and
 what could be reached. ``confidence_intervals`` has every interval, ``significance`` every test and
 verdict, ``comparison`` sets systems side by side, ``tables`` writes tables, ``report_files`` and
-``trec`` make files, ``misses`` looks closer at what was missed. ``gold_facts`` and
-``fact_measures`` measure extracted facts, ``changed_values`` those that have changed, and
-``cited_evidence`` summaries. ``conclusions`` makes sentences of tables. What is not exported here is
-imported from its module. Nothing here runs a pipeline, :mod:`memlab.explanation` does.
+``trec`` make files, ``misses`` looks closer at what was missed. ``conclusions`` makes sentences of
+tables. What is not exported here is imported from its module. Nothing here runs a pipeline,
+:mod:`memlab.explanation` does.
+
+Extracted facts are measured by ``fact_measures``, those that have changed by ``changed_values``,
+and summaries by ``cited_evidence``. ``gold_facts`` reads the annotations of a chat, its
+``gold_entries``; these are compared with facts by their ``row_words`` and ``row_polarity``, and by
+their ``entry_owner``. ``known_chats`` gives what is known of each chat. By ``fact_verdicts``, and
+what readers said (``reader_verdicts``), a fact becomes one of the ``fact_outcomes``.
 
 >>> import memlab
 >>> memlab.evaluate.read_measure("recall_all@10")

@@ -1,4 +1,4 @@
-"""Questions about a value that has changed: whether a fact with the current value ranks above the stale ones."""
+"""Questions about a value that has changed: whether its current fact ranks above the stale ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from memlab.knowledge import ConfidenceSettings, resolve
 from memlab.knowledge.decay_curves import PlateauLinear
 from memlab.knowledge.fact_search import current_first_shares
 
-_NO_DECAY, _DEFAULT = ConfidenceSettings(decay=PlateauLinear(floor=1.0)), ConfidenceSettings()
+_DEFAULT = ConfidenceSettings()
+_NO_DECAY = ConfidenceSettings(decay=PlateauLinear(floor=1.0))
 CONDITIONS: Mapping[str, tuple[ConfidenceSettings, bool]] = {
     "neither": (_NO_DECAY, False),
     "decay": (_DEFAULT, False),
@@ -20,6 +21,7 @@ CONDITIONS: Mapping[str, tuple[ConfidenceSettings, bool]] = {
     "decay and supersession": (_DEFAULT, True),
 }
 """With and without decay by the default curve, and with and without superseded facts."""
+_SECONDS_A_DAY = 86_400
 _OUTCOMES = {
     "system": pl.String(),
     "query_id": pl.String(),
@@ -33,15 +35,17 @@ def decay_labels(chats: Sequence[Annotations]) -> pl.DataFrame:
 
     :param chats: what :func:`memlab.evaluate.gold_facts.read_gold` gave; corrections and what only
         might be are left out.
-    :returns: ``fact_id``, ``age_days`` and ``still_true``, for :mod:`memlab.knowledge.decay_fitting`.
+    :returns: ``fact_id``, ``age_days`` and ``still_true``, for
+        :mod:`memlab.knowledge.decay_fitting`.
     """
     rows = []
     for chat in chats:
         end = max(chat.times.values())
         for fact in chat.of_kind("fact"):
-            if fact.mode == "is" and not fact.corrected:
-                age = (end - chat.times[fact.since]).total_seconds() / 86_400
-                rows.append((age, chat.active(fact)))
+            if fact.mode != "is" or fact.corrected:
+                continue
+            age = end - chat.times[fact.since]
+            rows.append((age.total_seconds() / _SECONDS_A_DAY, chat.active(fact)))
     schema = {"age_days": pl.Float64(), "still_true": pl.Boolean()}
     return pl.DataFrame(rows, schema=schema, orient="row").with_row_index("fact_id")
 
@@ -57,8 +61,8 @@ def fact_outcomes(
 
     Facts are resolved as of the time of the question.
 
-    :param questions: ``query_id``, ``scope``, ``text``, ``now``, and the turns with the current value,
-        ``evidence``, and with those before it, ``stale``.
+    :param questions: ``query_id``, ``scope``, ``text``, ``now``, and the turns with the current
+        value, ``evidence``, and with those before it, ``stale``.
     :param facts: of :func:`memlab.knowledge.extract`.
     :param conditions: see :func:`memlab.knowledge.fact_search.current_first_shares`.
     :returns: ``system`` (the condition), ``query_id``, ``scope`` and ``hit`` (0 or 1), for
@@ -70,18 +74,17 @@ def fact_outcomes(
         return outcomes[0]
     kept = resolve(facts).facts.filter(pl.col("status") != "closing")
     of_turn = kept.select("fact_id", turn="evidence").explode("turn")
-    sides = [
-        questions.select("query_id", turn=column, current=pl.lit(column == "evidence"))
-        for column in ("evidence", "stale")
-    ]
-    labels = pl.concat(sides).explode("turn").join(of_turn, on="turn")
-    for (query_id, scope, now), asked in questions.group_by(
-        "query_id", "scope", "now", maintain_order=True
-    ):
+    current = questions.select("query_id", turn="evidence", current=pl.lit(True))
+    stale = questions.select("query_id", turn="stale", current=pl.lit(False))
+    labels = pl.concat([current, stale]).explode("turn").join(of_turn, on="turn")
+    grouped = questions.group_by("query_id", "scope", "now", maintain_order=True)
+    for (query_id, scope, now), asked in grouped:
         then = resolve(facts.filter(scope=scope), as_of=now, encoder=encoder)
         own = labels.filter(query_id=query_id)
         found = current_first_shares(asked, own, then, conditions=conditions, encoder=encoder)
         found = found.filter(pl.col("n") > 0)
-        place = {"query_id": pl.lit(query_id), "scope": pl.lit(scope)}
-        outcomes.append(found.select(system="condition", **place, hit="share"))
+        hits = found.select(
+            system="condition", query_id=pl.lit(query_id), scope=pl.lit(scope), hit="share"
+        )
+        outcomes.append(hits)
     return pl.concat(outcomes)

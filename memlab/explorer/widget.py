@@ -349,6 +349,7 @@ def _widget_class() -> Any:
 
 def _warm_encoder(bench: Bench) -> None:
     """Load what embeds a typed question; a service that embeds has nothing to load, and is not called."""
-    if bench.encoder is not None and bench.encoder.identity.kind == "transformer":
+    local = ("transformer", "multi-vector")
+    if bench.encoder is not None and bench.encoder.identity.kind in local:
         with suppress(MemlabError):  # whoever asks is told
             bench.encoder.encode(["?"], kind="query", progress=False)

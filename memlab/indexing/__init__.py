@@ -1,6 +1,20 @@
 """The index of finished sessions: summaries, entities and facts, made once a session is closed."""
 
-from memlab.indexing.reports import empty_reason, report_lines, resolved_facts
+from memlab.indexing.reports import (
+    HELD,
+    earlier_facts_note,
+    empty_reason,
+    report_lines,
+    resolved_facts,
+)
 from memlab.indexing.session_indexing import EXTRACTIVE, index
 
-__all__ = ["EXTRACTIVE", "empty_reason", "index", "report_lines", "resolved_facts"]
+__all__ = [
+    "EXTRACTIVE",
+    "HELD",
+    "earlier_facts_note",
+    "empty_reason",
+    "index",
+    "report_lines",
+    "resolved_facts",
+]

@@ -1,11 +1,11 @@
-"""The worker of the index: finds the sessions that are due, and summarises and extracts them in batches."""
+"""The worker of the index: finds the sessions that are due, and reads them in batches."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import tee
@@ -18,7 +18,7 @@ from memlab.config import IndexSettings
 from memlab.distributed import parallel_map
 from memlab.embed import Encoder
 from memlab.errors import ModelError
-from memlab.indexing.reports import NO_FACTS, cache_vectors, map_undos_to_current_facts
+from memlab.indexing.reports import NO_FACTS, cache_vectors
 from memlab.knowledge import extraction
 from memlab.llm import RECORDED, Service, configured_service, recording
 from memlab.llm.spending import is_estimating
@@ -28,19 +28,18 @@ from memlab.store import MemoryStore
 from memlab.store.schemas import text_hashes
 from memlab.summaries import summarize_sessions
 from memlab.summaries.summary_prompts import SESSION
-from memlab.terminal import count_noun
-
-_log = logging.getLogger("memlab")
 
 EXTRACTIVE = "extractive"
 EARLIER_TURNS, EARLIER_CHARS = 8, 300
 """Turns before a session that a model reads for context, and characters of each."""
-CODE_VERSION = 10  # raised with a change of code that gives other rows for the same turns
+CODE_VERSION = 11  # raised with a change of code that gives other rows for the same turns
 _NO_ROWS = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
 IndexRows = dict[str, pl.DataFrame]
-"""The result of a batch: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
-``fallback``, ``failed``), ``reason``, ``alone`` (whether a model was asked and made no part), and
-``seconds``."""
+"""The result of a batch: rows of the index by kind, and ``outcomes``.
+
+Those have ``session_id``, ``status`` (``ok``, ``fallback``, ``failed``), ``reason``, ``alone``
+(whether a model was asked and made no part), and ``seconds``.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,13 @@ class IndexJob:
 
 
 class Batch(NamedTuple):
-    """Sessions that are due, as of :func:`_due_sessions`, their turns, earlier facts and turns for a model, and why it
-    is not asked: because it failed again and again in an earlier batch."""
+    """Sessions that are due, and what is read with them.
+
+    :param due: as of :func:`_due_sessions`.
+    :param turns: of these sessions.
+    :param before: what a model is shown beside them, as :func:`memlab.knowledge.extract` takes it.
+    :param left_alone: why the model is not asked: it failed again and again in an earlier batch.
+    """
 
     due: pl.DataFrame
     turns: pl.DataFrame
@@ -77,7 +81,7 @@ def index(
     progress: bool = False,
     engine: str = "local",
 ) -> pl.DataFrame:
-    """Index the closed sessions that are due: never tried, tried with another recipe, changed since, or failed.
+    """Index the closed sessions that are due: not tried with this recipe, changed since, or failed.
 
     One where a model was asked in vain, and that was made without it, is due again; what is not
     recorded is due once the recordings change. A session's rows count once all of them are written:
@@ -117,49 +121,57 @@ def index(
         service = configured_service(service)
     if not is_estimating():
         store.knowledge.sweep(dataset)
-        _remove_pattern_facts(store, dataset)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
     present = now or datetime.now(UTC)
     present = present.replace(tzinfo=present.tzinfo or UTC).astimezone(UTC)
     job = IndexJob(dataset, language, chosen, service, _recipe_version(chosen, service), present)
     due = _due_sessions(store, job, gap)
-    events, left_alone = [frame(IndexEvent)], ""
-    with tqdm(
-        total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2
-    ) as bar:
-        read_ahead, batches = tee(due.iter_slices(chosen.batch))
-        inputs = (
-            _read_batch(store, job, batch)._replace(left_alone=left_alone) for batch in read_ahead
-        )
-        for batch, rows in zip(
-            batches, parallel_map(_index_batch, inputs, job, engine=engine), strict=True
-        ):
+    events = [frame(IndexEvent)]
+    left_alone = ""
+    # Workers that read at the same time know nothing of what the others find.
+    asks_for_facts = chosen.facts and service is not None
+    whole_scopes = asks_for_facts and engine != "local"
+    read_ahead, batches = tee(_batches(due, chosen.batch, whole_scopes=whole_scopes))
+    inputs = (
+        _read_batch(store, job, batch)._replace(left_alone=left_alone) for batch in read_ahead
+    )
+    results = parallel_map(_index_batch, inputs, job, engine=engine)
+    shown: dict[str, Any] = {"disable": not progress, "delay": 2, "unit": " sessions"}
+    with tqdm(total=due.height, desc="index", **shown) as bar:
+        for batch, rows in zip(batches, results, strict=True):
             if is_estimating():
                 continue
             events.append(_commit_batch(store, job, batch, rows))
-            reasons = events[-1]["reason"].drop_nulls()
-            left_alone = left_alone or next(
-                (each for each in reasons if "not asked after" in each), ""
-            )
+            in_vain = events[-1].filter(pl.col("reason").str.contains("not asked after"))
+            if in_vain.height and not left_alone:
+                left_alone = in_vain["reason"][0]
             bar.update(batch.height)
     if encoder is not None and due.height and not is_estimating():
         cache_vectors(store, dataset, encoder, progress=progress)
     return pl.concat(events)
 
 
-def _remove_pattern_facts(store: MemoryStore, dataset: str) -> None:
-    """Remove what patterns read before memlab left facts to models, and say so."""
-    n_removed = store.knowledge.remove_pattern_facts(dataset)
-    if n_removed:
-        _log.warning(
-            "%s: removed %s that patterns had read; only a model reads facts: --service NAME asks one",
-            dataset,
-            count_noun(n_removed, "facts"),
-        )
+def _batches(due: pl.DataFrame, size: int, *, whole_scopes: bool) -> Iterator[pl.DataFrame]:
+    """Divide the sessions that are due into batches.
+
+    :param size: sessions of a batch.
+    :param whole_scopes: whether the sessions of a scope stay together, also where they are more.
+    """
+    if not whole_scopes:
+        yield from due.iter_slices(size)
+        return
+    batch = due.clear()
+    for of_scope in due.partition_by("scope", maintain_order=True):
+        batch = pl.concat([batch, of_scope])
+        if batch.height >= size:
+            yield batch
+            batch = due.clear()
+    if batch.height:
+        yield batch
 
 
 def _recipe_version(settings: IndexSettings, service: str | Service | None) -> str:
-    """Give the version of the recipe: a digest of everything besides the turns that the rows depend on."""
+    """Give the version of the recipe: a digest of all but the turns that the rows depend on."""
     parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
     model = service.model if isinstance(service, Service) else None
     parts |= {"code": CODE_VERSION, "model": model, "asked": [extraction.VERSION, SESSION.version]}
@@ -184,7 +196,10 @@ def _due_sessions(store: MemoryStore, job: IndexJob, gap: timedelta) -> pl.DataF
     ).join(states, on="session_id", how="left", suffix="_seen", maintain_order="left")
     same = (pl.col("digest") == pl.col("digest_seen")).fill_null(False)
     tried = same & (pl.col("version") == job.version)
-    is_done = tried & pl.col("status").is_in(["indexed", *["fallback"] * (job.service == RECORDED)])
+    final = ["indexed"]
+    if job.service == RECORDED:
+        final.append("fallback")
+    is_done = tried & pl.col("status").is_in(final)
     attempts = pl.when(tried).then("attempts").otherwise(0)
     return (
         due.filter(~is_done)
@@ -199,18 +214,17 @@ def _read_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame) -> Batch:
     turns = store.turns(job.dataset, scopes=scopes)
     before: dict[str, Any] = {}
     if job.service and job.settings.facts:
-        known = store.knowledge.rows("facts", job.dataset, scopes=scopes)
-        pairs = map_undos_to_current_facts(store, job.dataset, known).values()
+        sessions = store.sessions(job.dataset, scopes=scopes, columns=["session_id"])
         before = {
-            "known": known,
-            "undone": list(pairs),
+            "known": store.knowledge.rows("facts", job.dataset, scopes=scopes),
             "earlier": _earlier_turns(turns, due["session_id"].to_list()),
+            "order": sessions["session_id"].to_list(),
         }
     return Batch(due, turns.join(due, on="session_id", how="semi", maintain_order="left"), before)
 
 
 def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """Give for each session the last turns of its scope before it, cut to a few hundred characters."""
+    """Give for each session the last turns of its scope before it, each cut short."""
     columns = ["scope", "session_id", "turn_id", "speaker", "text", "timestamp"]
     columns += ["forwarded_from", "quoted"]
     short = (
@@ -240,12 +254,7 @@ def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
         if due.height > 1:
-            turns = [
-                batch.turns.join(one, on="session_id", how="semi") for one in due.iter_slices(1)
-            ]
-            parts = zip(due.iter_slices(1), turns, strict=True)
-            each = [_index_batch(batch._replace(due=one, turns=its), job) for one, its in parts]
-            return {name: pl.concat(one[name] for one in each) for name in each[0]}
+            return _index_one_by_one(batch, job)
         # Not the text of the error's cause, which may hold the conversation.
         reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
         failed = due.select(
@@ -254,6 +263,20 @@ def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
         rows = _NO_ROWS | {"outcomes": failed}
     seconds = (time.perf_counter() - begun) / due.height
     return rows | {"outcomes": rows["outcomes"].with_columns(seconds=pl.lit(seconds))}
+
+
+def _index_one_by_one(batch: Batch, job: IndexJob) -> IndexRows:
+    """Index each session of a batch alone; each knows the facts of those before it."""
+    each: list[IndexRows] = []
+    before = batch.before
+    for due in batch.due.iter_slices(1):
+        turns = batch.turns.join(due, on="session_id", how="semi", maintain_order="left")
+        made = _index_batch(batch._replace(due=due, turns=turns, before=before), job)
+        each.append(made)
+        if "known" in before:
+            others = before["known"].join(due, on="session_id", how="anti", maintain_order="left")
+            before = before | {"known": pl.concat([others, made["facts"]])}
+    return {name: pl.concat(rows[name] for rows in each) for name in each[0]}
 
 
 def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
@@ -329,7 +352,7 @@ def _join_outcomes(outcomes: list[pl.DataFrame], without_facts: pl.Series) -> pl
 def _commit_batch(
     store: MemoryStore, job: IndexJob, due: pl.DataFrame, results: IndexRows
 ) -> pl.DataFrame:
-    """Write the rows of a batch with states and events; a session that failed keeps its earlier rows.
+    """Write the rows of a batch with states and events; a session that failed keeps its rows.
 
     What a model made of these very turns is better than what can be made without it: it is kept,
     with its state.
@@ -347,28 +370,25 @@ def _commit_batch(
     before = pl.concat_str(
         "version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@"
     )
-    rows = due.join(results["outcomes"], on="session_id", maintain_order="left").with_columns(
-        at=pl.lit(job.now).cast(TIMESTAMP), version=pl.lit(job.version),
-        status=pl.when(better & vain).then(pl.lit("failed")).when(better).then(pl.lit("kept")).otherwise("status"),
+    status = pl.when(better & vain).then(pl.lit("failed")).when(better).then(pl.lit("kept"))
+    rows = due.join(results["outcomes"], on="session_id", maintain_order="left")
+    rows = rows.with_columns(
+        at=pl.lit(job.now).cast(TIMESTAMP),
+        version=pl.lit(job.version),
+        status=status.otherwise("status"),
         made_by=pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked)),
-        attempts=(pl.col("attempts") + 1).cast(pl.Int32), better=better,
-    )  # fmt: skip
-    failed, change = (
-        pl.col("status") == "failed",
-        pl.when(pl.col("generation").is_null()).then(pl.lit("created")),
+        attempts=(pl.col("attempts") + 1).cast(pl.Int32),
+        better=better,
     )
+    failed = pl.col("status") == "failed"
+    is_new = pl.col("generation").is_null()
+    change = pl.when(is_new).then(pl.lit("created")).otherwise(pl.lit("updated"))
+    named = pl.Series(text_hashes(rows.select(before).to_series()))
+    service = pl.when(failed).then(pl.lit(asked)).when("better").then("service")
     events = rows.with_columns(
-        event_id=pl.format(
-            "{}@{}", "session_id", pl.Series(text_hashes(rows.select(before).to_series()))
-        ),
-        kind=pl.when(pl.col("status") == "ok")
-        .then(change.otherwise(pl.lit("updated")))
-        .otherwise("status"),
-        service=pl.when(failed)
-        .then(pl.lit(asked))
-        .when("better")
-        .then("service")
-        .otherwise("made_by"),
+        event_id=pl.format("{}@{}", "session_id", named),
+        kind=pl.when(pl.col("status") == "ok").then(change).otherwise("status"),
+        service=service.otherwise("made_by"),
     ).select(*schema(IndexEvent))
     rows = rows.filter(~pl.col("better"))
     states = rows.with_columns(

@@ -1,7 +1,8 @@
 """Knowledge: facts, their supersession, and their confidence.
 
 ``extraction`` reads facts out of turns by a language model with the ``fact_prompts``. ``supersession``
-finds out which facts are active: it puts them into ``normal_form`` and a ``timeline`` a subject.
+finds out which facts are active: it reads them as ``statements``, compared by ``keys`` and placed by
+``periods``, and gives each its ``intervals`` in a ``timeline``.
 ``confidence`` scores them by a curve of ``decay_curves``, which ``decay_fitting`` fits to labels. ``fact_search``
 ranks them for questions over a graph of names and words, and ``index_lists`` lists what the index has.
 """

@@ -18,12 +18,13 @@ CurveSetting = Annotated[AnyCurve, Discriminator("family")]
 
 
 class SourceSettings(BaseModel, extra="forbid", frozen=True):
-    """Confidence of a new fact, by how it was established."""
+    """Confidence of a new fact, by how it was established; ``reported``: on words of others."""
 
     stated: Share = 1.0
     system: Share = 0.9
     observed: Share = 0.7
     inferred: Share = 0.5
+    reported: Share = 0.4
 
 
 class ConfidenceSettings(BaseModel):
@@ -36,7 +37,8 @@ class ConfidenceSettings(BaseModel):
     :param unknown_age: the retention of a fact of which nothing says when it was stated.
 
     >>> from memlab.knowledge.confidence import ConfidenceSettings
-    >>> ConfidenceSettings.from_table({"decay": {"family": "exponential", "half_life_days": 90}}).decay
+    >>> table = {"decay": {"family": "exponential", "half_life_days": 90}}
+    >>> ConfidenceSettings.from_table(table).decay
     Exponential(half_life_days=90.0, family='exponential')
     """
 
@@ -70,7 +72,7 @@ class ConfidenceSettings(BaseModel):
 def score(
     facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | None = None
 ) -> pl.DataFrame:
-    """Score the confidence of facts at ``now``: base(source) · reinforcement · retention, and 0 if superseded.
+    """Score the confidence of facts: base(source) · reinforcement · retention; 0 if superseded.
 
     The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh
     fact repetition changes nothing, and later it makes up for age. The score is for ranking; it is
@@ -89,8 +91,8 @@ def score(
     >>> from datetime import datetime
     >>> import polars as pl
     >>> from memlab.knowledge import confidence
-    >>> facts = pl.DataFrame({"source": ["stated", "inferred"], "n_reinforced": [0, 2], "superseded": [False, False]})
-    >>> facts = facts.with_columns(last_access=pl.lit(datetime(2026, 1, 1)))
+    >>> facts = pl.DataFrame({"source": ["stated", "inferred"], "n_reinforced": [0, 2]})
+    >>> facts = facts.with_columns(superseded=False, last_access=pl.lit(datetime(2026, 1, 1)))
     >>> confidence.score(facts, now=datetime(2026, 1, 8))["confidence"].to_list()
     [1.0, 0.6]
     >>> confidence.score(facts, now=datetime(2028, 1, 1))["confidence"].to_list()
@@ -99,23 +101,19 @@ def score(
     settings = settings or ConfidenceSettings()
     _check_facts(facts, now)
     last = pl.col("last_access").cast(pl.Datetime("us", "UTC" if now.tzinfo else None))
-    aged = facts.with_columns(
-        age_days=((pl.lit(now) - last).dt.total_microseconds() / _DAY_MICROSECONDS).clip(0)
-    )
-    lift = (1.0 + settings.reinforcement_step * pl.col("n_reinforced")).clip(
-        None, settings.reinforcement_limit
-    )
-    return aged.with_columns(
-        base=pl.col("source").cast(pl.String).replace_strict(settings.base.model_dump(), return_dtype=pl.Float64),
-        reinforcement=lift.cast(pl.Float64),
-        retention=pl.Series(settings.decay.retention(aged["age_days"].fill_null(0.0).to_numpy())),
-    ).with_columns(
-        retention=pl.when(pl.col("age_days").is_null()).then(settings.unknown_age).otherwise("retention"),
-    ).with_columns(
-        confidence=pl.when("superseded").then(0.0).otherwise(
-            (pl.col("base") * pl.col("reinforcement") * pl.col("retention")).clip(0.0, 1.0)
-        )
-    )  # fmt: skip
+    age = (pl.lit(now) - last).dt.total_microseconds() / _DAY_MICROSECONDS
+    aged = facts.with_columns(age_days=age.clip(0))
+    base = pl.col("source").cast(pl.String)
+    base = base.replace_strict(settings.base.model_dump(), return_dtype=pl.Float64)
+    lift = 1.0 + settings.reinforcement_step * pl.col("n_reinforced")
+    lift = lift.clip(None, settings.reinforcement_limit).cast(pl.Float64)
+    retained = pl.Series(settings.decay.retention(aged["age_days"].fill_null(0.0).to_numpy()))
+    unknown = pl.col("age_days").is_null()
+    retention = pl.when(unknown).then(settings.unknown_age).otherwise(retained)
+    parts = aged.with_columns(base=base, reinforcement=lift, retention=retention)
+    product = pl.col("base") * pl.col("reinforcement") * pl.col("retention")
+    confidence = pl.when("superseded").then(0.0).otherwise(product.clip(0.0, 1.0))
+    return parts.with_columns(confidence=confidence)
 
 
 def trajectory(
@@ -125,7 +123,7 @@ def trajectory(
     source: str = "stated",
     days: int = 365,
 ) -> pl.DataFrame:
-    """Compute the confidence of one fact over time under several curves, with its repetitions as jumps.
+    """Compute the confidence of one fact over time under several curves; repetitions are jumps.
 
     :param curves: by the name to show.
     :param accesses_days: when the fact was heard, in days; the first is when it became known, the
@@ -140,35 +138,34 @@ def trajectory(
     >>> path.filter(day=100)["confidence"].to_list()
     [0.5, 1.0]
     """
-    accesses, end = sorted(accesses_days), datetime(2000, 1, 1)
+    accesses = sorted(accesses_days)
+    end = datetime(2000, 1, 1)
+    last_day = accesses[0] + days
     # A jump has two rows: without the access of that day, and with it.
     moments = {(accesses[0] + day, True) for day in range(days + 1)}
-    moments |= {
-        (day, included)
-        for day in accesses[1:]
-        if day <= accesses[0] + days
-        for included in (False, True)
-    }
+    for day in accesses[1:]:
+        if day <= last_day:
+            moments |= {(day, False), (day, True)}
     rows = []
     for day, included in sorted(moments):
-        before = [access for access in accesses if access < day or (included and access == day)]
-        rows.append(
-            (float(day), len(before) - 1, end - timedelta(days=day - before[-1]), source, False)
-        )
+        before = [access for access in accesses if access < day]
+        if included:
+            before += [access for access in accesses if access == day]
+        last = end - timedelta(days=day - before[-1])
+        rows.append((float(day), len(before) - 1, last, source, False))
     columns = ["day", "n_reinforced", "last_access", "source", "superseded"]
     facts = pl.DataFrame(rows, schema=columns, orient="row")
-    paths = [
-        score(facts, now=end, settings=ConfidenceSettings(decay=curve)).with_columns(
-            family=pl.lit(name)
-        )
-        for name, curve in curves.items()
-    ]
+    paths = []
+    for name, curve in curves.items():
+        scored = score(facts, now=end, settings=ConfidenceSettings(decay=curve))
+        paths.append(scored.with_columns(family=pl.lit(name)))
     return pl.concat(paths).select("family", "day", "n_reinforced", "retention", "confidence")
 
 
 def _check_facts(facts: pl.DataFrame, now: datetime) -> None:
     needed = ("source", "n_reinforced", "last_access", "superseded")
-    if missing := [name for name in needed if name not in facts.columns]:
+    missing = [name for name in needed if name not in facts.columns]
+    if missing:
         raise DataError(
             f"confidence needs the column(s) {', '.join(missing)}; the frame has {facts.columns}"
         )

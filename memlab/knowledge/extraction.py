@@ -1,44 +1,56 @@
-"""Extraction of facts and entities from sessions by a language model, and of the earlier facts that they end."""
+"""Extraction of facts and entities from sessions by a language model, and of what they do to earlier facts."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import cache
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import polars as pl
-from pydantic import BaseModel
 
 from memlab.knowledge.fact_prompts import (
-    ENDINGS,
     FACTS,
-    MAX_STATEMENTS,
     VERSION,
     WORDS_OF_OTHERS,
-    Endings,
     NamedEntity,
+    Relation,
     Stated,
     StatedFact,
 )
-from memlab.knowledge.supersession import active_facts, resolve
-from memlab.llm import Request, Service, ask
+from memlab.knowledge.known_facts import (
+    MAX_KNOWN,
+    FactRow,
+    KnownFacts,
+    fact_meaning,
+    in_order_of_time,
+    known_entries,
+    prompt_id,
+)
+from memlab.knowledge.own_words import is_about_speaker, is_reported
+from memlab.llm import RECORDED, Answer, Request, Service, ask
+from memlab.llm.asking import PATIENCE
 from memlab.llm.spending import is_estimating
 from memlab.records import Entity, Fact, frame
 from memlab.terminal import count_noun
-from memlab.text.lemmas import base_form_stems, infinitive, strip_contrast, third_person
 from memlab.text.quotations import remove_quotations
-from memlab.text.tokens import stem
-from memlab.text.words import STOP_WORDS
 
 TurnRow = dict[str, Any]
 """A turn as a row of :class:`memlab.records.Turn`."""
-_NOT_OWN = "about a speaker left out: their turns only forward or quote the words"
 _OUTCOMES = dict.fromkeys(("session_id", "status", "reason", "service"), pl.String())
+_DATE_FORMS = ("%Y-%m-%d", "%Y-%m", "%Y")
+_OF_OTHERS = ("facts", "about a speaker left out: their turns only forward or quote the words")
+_EFFECTS_OF_OTHERS = ("effects", "on facts about a speaker left out: words of others have none")
+_UNKNOWN = ("effects", "left out: they name no known fact")
+_UNCITED = ("facts", "left out: no turn of the session states them")
+_UNREADABLE = ("dates", "left out: not written as year, month and day")
+_PLACEHOLDER = {"id": "f" * 7, "about": "s" * 10, "slot": "s" * 10, "value": "s" * 12}
+"""A known fact of the usual length: what will be known is not known when prompts are only counted."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +61,8 @@ class Extracted:
     :param entities: rows of :class:`memlab.records.Entity`.
     :param outcomes: for each session ``session_id``, ``status`` (``ok``; ``unanswered`` where a
         model was asked in vain; ``none`` where no model was asked), ``reason``, why an answer is
-        missing, and ``service``, what stated the facts; null where nothing did.
+        missing or what of it was left out, and ``service``, what stated the facts; null where
+        nothing did.
     """
 
     facts: pl.DataFrame
@@ -73,22 +86,26 @@ def extract(
     service: str | Service | None = None,
     earlier: Mapping[str, list[TurnRow]] | None = None,
     known: pl.DataFrame | None = None,
-    undone: Collection[tuple[str, str]] = (),
+    order: Sequence[str] = (),
 ) -> Extracted:
     """Read facts and entities out of sessions by a language model; a session without an answer has none.
 
-    A model is asked twice of each session: what it states, then which of the statements that held
-    before it are over. What is over becomes a fact of its own ("no longer works at"), so that log,
-    undo and dates work as for everything else. Turns that do not exist are dropped, and what has no
-    turn left. The model sees which words a speaker only forwarded or quoted; what it states of
-    the speaker out of such words alone is left out, and counted in the outcome of the session.
+    A model is asked once of each session: what it states, and what that does to facts that earlier
+    sessions stated. The sessions of one scope are asked one after the other, those of several scopes
+    together. What a prompt shows of earlier facts is made of earlier answers alone
+    (:mod:`memlab.knowledge.known_facts`). Turns, dates and known facts that do not exist are dropped,
+    and what has no turn left. The model sees which words a speaker only forwarded or quoted; what it
+    states of the speaker out of such words alone is left out, other statements out of them are
+    ``reported``. What was left out is counted in the outcome of the session.
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions.
     :param service: see :func:`memlab.llm.ask`; with ``None`` nothing is read.
     :param earlier: of each session that has any, the last turns of its scope before it, in order.
-    :param known: what is known of the scopes, rows of :class:`memlab.records.Fact`; of sessions
-        given here together, each knows the facts of those before it.
-    :param undone: closings of known facts that do not count; see :func:`memlab.knowledge.resolve`.
+    :param known: what other sessions of the scopes stated, rows of :class:`memlab.records.Fact`; a
+        session is shown what was stated before it.
+    :param order: ids of sessions in their order, also of those that ``known`` was read from: by it
+        what stands before a session without times is kept from what stands after it. Without it,
+        known facts without a time stand before all sessions.
     :raises ModelError: when the service cannot be asked at all.
 
     >>> import memlab
@@ -96,145 +113,179 @@ def extract(
     >>> turns = memlab.sample(scopes=["nadia"]).turns
     >>> session = turns.filter(turns["session_id"] == turns["session_id"][0])
     >>> found = extract(session, service="recorded")
-    >>> found.facts.select("subject", "predicate", "object").row(1)
-    ('Nadia', 'works at', 'Kwartel')
+    >>> found.facts.select("about", "slot", "value").row(1)
+    ('Nadia', 'employer', 'Kwartel')
     >>> extract(session).facts.height
     0
     >>> extract(session).note
     'no facts: no model read 1 of 1 sessions (no service is named); service="NAME" or --service NAME asks a model'
     """
-    sessions = {
-        str(key[0]): part.to_dicts()
-        for key, part in turns.group_by("session_id", maintain_order=True)
-    }
-    requests = []
-    for session, rows in sessions.items():
-        before = (earlier or {}).get(session, [])
-        shown = {"earlier": _turn_entries(before, -len(before))}
-        requests.append(_request("facts", rows, Stated, FACTS, shown))
-    answers = ask(requests, service)
-
-    outcomes: dict[str, tuple[str, str | None, str | None]] = {}
-    answered: dict[str, list[TurnRow]] = {}
-    facts: dict[str, Fact] = {}
-    entities: list[Entity] = []
-    for (session, rows), answer in zip(sessions.items(), answers, strict=True):
-        if answer.value is None:
-            status = "none" if service is None else "unanswered"
-            outcomes[session] = (status, answer.error, None)
-            continue
-        outcomes[session] = ("ok", None, service_name(service))
-        answered[session] = rows
-        entities += _named_entities(answer.value.entities, rows)
-        stated = _own_statements(answer.value.facts, rows)
-        left_out = len(answer.value.facts) - len(stated)
-        if left_out:
-            reason = f"{count_noun(left_out, 'facts')} {_NOT_OWN}"
-            outcomes[session] = ("ok", reason, service_name(service))
-        for fact in _stated_facts(stated, rows):
-            facts.setdefault(fact.fact_id, fact)
-
-    if service is not None and is_estimating():
-        _estimate_endings(sessions, service)
-    all_facts = _all_known_facts(known, [*sessions], [*facts.values()])
-    for session, error, endings, left_out in _ask_ended_facts(answered, all_facts, undone, service):
-        if left_out:
-            status, first_reason, name = outcomes[session]
-            counted = f"{count_noun(left_out, 'endings')} {_NOT_OWN}"
-            outcomes[session] = (status, "; ".join(filter(None, (first_reason, counted))), name)
-        if error:
-            outcomes[session] = ("unanswered", f"what it ends: {error}", service_name(service))
-        for fact in endings:
-            facts.setdefault(fact.fact_id, fact)
-    rows_of_outcomes = [(session, *outcome) for session, outcome in outcomes.items()]
-    table = pl.DataFrame(rows_of_outcomes, schema=_OUTCOMES, orient="row")
-    return Extracted(frame(Fact, facts.values()), frame(Entity, entities), table)
+    sessions = _sessions(turns)
+    memory = KnownFacts(known, skip=sessions, order=order)
+    readings: dict[str, _Reading] = {}
+    failures: list[str] = []
+    for asked in _rounds(sessions):
+        requests = []
+        for session in asked:
+            shown = _shown_facts(memory, session, sessions[session])
+            before = (earlier or {}).get(session, [])
+            requests.append(_request(sessions[session], before, shown))
+        answers = _ask_patiently(requests, service, failures)
+        for session, answer in zip(asked, answers, strict=True):
+            rows = sessions[session]
+            if answer.value is None:
+                status = "none" if service is None else "unanswered"
+                readings[session] = _Reading(status, answer.error)
+                continue
+            reading = _read_answer(answer.value, rows, memory.before(session, rows))
+            reading.service = service_name(service)
+            readings[session] = reading
+            memory.add(reading.facts)
+    in_order = [(session, readings[session]) for session in sessions]
+    outcomes = [
+        (session, reading.status, reading.reason, reading.service) for session, reading in in_order
+    ]
+    return Extracted(
+        frame(Fact, (fact for _, reading in in_order for fact in reading.facts)),
+        frame(Entity, (entity for _, reading in in_order for entity in reading.entities)),
+        pl.DataFrame(outcomes, schema=_OUTCOMES, orient="row"),
+    )
 
 
 def make_fact(
-    turns: list[TurnRow],
-    triple: tuple[str, str, str],
+    turns: Sequence[TurnRow],
     *,
-    source: str,
-    text: str | None = None,
+    about: str,
+    slot: str,
+    value: str,
+    source: str = "stated",
+    **parts: Any,
 ) -> Fact:
-    """Make the fact that some turns state, from its subject, predicate and object.
+    """Make the fact that some turns state.
 
-    Its id is made of the first turn and the triple: other turns and other facts do not change it.
+    Its id is made of the first turn and of what it states: other turns and other facts do not change
+    it. What only turns of the role ``system`` state has the source ``system``, and nobody said it.
 
-    :param text: a sentence that states the fact and is understood alone.
+    :param parts: further columns of :class:`memlab.records.Fact`: ``sentence``, ``kind``, ``since`` …
 
     >>> from memlab.knowledge.extraction import make_fact
     >>> turn = {"turn_id": "u/1", "scope": "u", "session_id": "u/s", "speaker": "Mel", "role": "user",
     ...         "timestamp": None, "text": "My door code is 12u34."}
-    >>> fact = make_fact([turn], ("Mel's door code", "is", "12u34"), source="stated")
-    >>> fact.fact_id, fact.evidence, fact.speaker
-    ('u/1/fc79391c690c5', ['u/1'], 'Mel')
+    >>> fact = make_fact([turn], about="Mel", slot="door code", value="12u34")
+    >>> fact.fact_id, fact.evidence, fact.said_by
+    ('u/1/fbacd316172aa', ['u/1'], 'Mel')
     """
     first = turns[0]
-    speaker = first.get("forwarded_from") or first["speaker"]
+    said_by = parts.pop("said_by", None) or first.get("forwarded_from") or first["speaker"]
     if all(turn["role"] == "system" for turn in turns):
-        source, speaker = "system", None
-    subject, predicate, value = triple
-    digest = hashlib.blake2b(
-        "\x1f".join((subject, predicate, value.casefold())).encode(), digest_size=6
-    ).hexdigest()
+        source = "system"
+        said_by = None
+    stated = (about, slot, value.casefold(), parts.get("kind", "state"), parts.get("holds", True))
+    named = "\x1f".join(map(str, stated))
+    digest = hashlib.blake2b(named.encode(), digest_size=6).hexdigest()
     return Fact(
         fact_id=f"{first['turn_id']}/f{digest}",
         scope=first["scope"],
-        subject=subject,
-        predicate=predicate,
-        object=value,
+        about=about,
+        slot=slot,
+        value=value,
         source=source,
         evidence=[turn["turn_id"] for turn in turns],
         asserted_at=first["timestamp"],
-        speaker=speaker,
-        text=text,
+        said_by=said_by,
         session_id=first["session_id"],
+        **parts,
     )
-
-
-def relation_in_mode(relation: str, mode: str) -> str:
-    """Give a relation in a mode: "keeps", not → "does not keep", ended → "no longer keeps".
-
-    :param mode: ``is``, ``not``, ``plan``, ``was`` or ``ended``.
-
-    >>> from memlab.knowledge.extraction import relation_in_mode
-    >>> [relation_in_mode("keeps", mode) for mode in ("is", "not", "plan", "was", "ended")]
-    ['keeps', 'does not keep', 'plans to keep', 'used to keep', 'no longer keeps']
-    >>> relation_in_mode("is afraid of", "not"), relation_in_mode("does not eat", "ended")
-    ('is not afraid of', 'eats')
-    """
-    if mode == "is":
-        return relation
-    if mode == "ended":
-        if denied := re.match(r"(?:does not (?P<does>\S+)|is not\b)(?P<tail>.*)", relation):
-            verb = denied["does"]
-            return f"{'is' if verb in (None, 'be') else third_person(verb)}{denied['tail']}"
-        bare = re.sub(r"^(is )?no longer ", r"\1", relation)
-        return (
-            re.sub(r"^is\b", "is no longer", bare)
-            if re.match(r"is\b", bare)
-            else f"no longer {bare}"
-        )
-    # A model may put the mode into the relation, too.
-    relation = re.sub(
-        r"^(is )?(?:(?:no longer|not)\b ?|(?:plans|used) to |does not )", r"\1", relation
-    )
-    first, _, tail = relation.partition(" ")
-    plain = f"{infinitive(first)} {tail}".strip()
-    if mode == "not":
-        perfect = first == "has" and re.match(r"(?:been|had|\w+ed|\w+en)\b", tail)
-        return f"{first} not {tail}".strip() if first == "is" or perfect else f"does not {plain}"
-    return f"plans to {plain}" if mode == "plan" else f"used to {plain}"
 
 
 def service_name(service: str | Service | None) -> str | None:
+    """Give the name by which a service is called."""
     return service.name if isinstance(service, Service) else service
 
 
-def _turn_entries(rows: list[TurnRow], start: int = 1) -> list[dict[str, Any]]:
-    return [_turn_entry(n, row) for n, row in enumerate(rows, start)]
+@dataclass
+class _Reading:
+    """What was read of a session.
+
+    :param left_out: what of the answer was left out, and how often.
+    """
+
+    status: str
+    error: str | None = None
+    service: str | None = None
+    facts: list[Fact] = field(default_factory=list)
+    entities: list[Entity] = field(default_factory=list)
+    left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def reason(self) -> str | None:
+        if self.error:
+            return self.error
+        counted = [f"{count_noun(n, things)} {why}" for (things, why), n in self.left_out.items()]
+        if not counted:
+            return None
+        return "; ".join(counted)
+
+
+def _sessions(turns: pl.DataFrame) -> dict[str, list[TurnRow]]:
+    return {
+        str(key[0]): part.to_dicts()
+        for key, part in turns.group_by("session_id", maintain_order=True)
+    }
+
+
+def _rounds(sessions: Mapping[str, list[TurnRow]]) -> Iterator[list[str]]:
+    """Give the sessions that are asked together: the next one of each scope, in order of time."""
+    waiting: dict[str, list[str]] = {}
+    for session, rows in sessions.items():
+        waiting.setdefault(rows[0]["scope"], []).append(session)
+    for scope, named in waiting.items():
+        begins = [sessions[session][0]["timestamp"] for session in named]
+        waiting[scope] = in_order_of_time(named, begins)
+    longest = max(map(len, waiting.values()), default=0)
+    for place in range(longest):
+        yield [named[place] for named in waiting.values() if place < len(named)]
+
+
+def _shown_facts(memory: KnownFacts, session: str, rows: list[TurnRow]) -> dict[str, list[Any]]:
+    if is_estimating():
+        return {"known": [_PLACEHOLDER] * MAX_KNOWN, "subjects": []}
+    return known_entries(rows, memory.before(session, rows))
+
+
+def _request(rows: list[TurnRow], before: list[TurnRow], shown: dict[str, list[Any]]) -> Request:
+    """Make the request about a session; its key is made of the turns alone."""
+    about = tuple(part for row in rows for part in (row["turn_id"], row["text"]))
+    earlier = [_turn_entry(n, row) for n, row in enumerate(before, -len(before))]
+    entries = [_turn_entry(n, row) for n, row in enumerate(rows, 1)]
+    prompt = json.dumps({**shown, "earlier": earlier, "session": entries}, ensure_ascii=False)
+    system = FACTS
+    for entry in (*earlier, *entries):
+        if "forwarded_from" in entry or "quoted" in entry:
+            system += WORDS_OF_OTHERS
+            break
+    return Request("facts", VERSION, about, prompt, Stated, system)
+
+
+def _ask_patiently(
+    requests: Sequence[Request], service: str | Service | None, failures: list[str]
+) -> list[Answer]:
+    """Ask, unless a service failed for the last sessions in a row: then it is left alone.
+
+    :param failures: the errors of these sessions, which are noted here.
+    """
+    if len(failures) >= PATIENCE:
+        reason = f"not asked after {len(failures)} failures in a row; the last: {failures[-1]}"
+        return [Answer(None, reason)] * len(requests)
+    answers = ask(requests, service)
+    if service in (None, RECORDED) or is_estimating():
+        return answers
+    for answer in answers:
+        if answer.value is not None:
+            failures.clear()
+        elif not answer.error.startswith("not asked"):
+            failures.append(answer.error)
+    return answers
 
 
 def _turn_entry(n: int, row: TurnRow) -> dict[str, Any]:
@@ -253,186 +304,124 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _request(
-    task: str, rows: list[TurnRow], shape: type[BaseModel], system: str, shown: Any
-) -> Request:
-    about = tuple(part for row in rows for part in (row["turn_id"], row["text"]))
-    entries = _turn_entries(rows)
-    prompt = json.dumps({**shown, "session": entries}, ensure_ascii=False)
-    for entry in (*shown.get("earlier", ()), *entries):
-        if "forwarded_from" in entry or "quoted" in entry:
-            system += WORDS_OF_OTHERS
-            break
-    return Request(task, VERSION, about, prompt, shape, system)
+def _read_answer(answer: Stated, rows: list[TurnRow], known: list[FactRow]) -> _Reading:
+    """Make rows of what a model answered about a session, and count what is left out."""
+    reading = _Reading("ok")
+    by_id = {prompt_id(fact): fact for fact in known}
+    made: dict[str, Fact] = {}
+    for stated in answer.facts:
+        fact = _read_fact(stated, rows, by_id, reading.left_out)
+        if fact is not None:
+            made.setdefault(fact.fact_id, fact)
+    reading.facts = [*made.values()]
+    reading.entities = _named_entities(answer.entities, answer.relations, rows)
+    return reading
 
 
-def _own_words(row: TurnRow) -> str:
-    """Give what the speaker of a turn says themselves: nothing of what they forward or quote."""
-    if row.get("forwarded_from"):
-        return ""
-    return remove_quotations(row["text"], row.get("quoted") or [])
-
-
-def _is_said_by_speaker(turns: list[TurnRow], subject: str, value: str) -> bool:
-    """Say whether some turns may state such a fact: one of a speaker not out of words of others alone.
-
-    A forwarded turn states nothing of its sender; one that quotes does where the speaker's own words
-    share a word with the value. Facts of others may stand on words of others.
-    """
-    stated = frozenset(base_form_stems(value)) - _stop_stems() - {*base_form_stems(subject)}
-    for row in turns:
-        with_others = row.get("forwarded_from") or row.get("quoted")
-        if not with_others or not _is_of_speaker(subject, row):
-            return True
-        if not stated.isdisjoint(base_form_stems(_own_words(row))):
-            return True
-    return False
-
-
-def _is_of_speaker(subject: str, row: TurnRow) -> bool:
-    """Say whether a fact is of the speaker of a turn, or of what the words of others call "my" there.
-
-    "Mel's sister" is of Mel where somebody else writes "my sister", which is the sister of theirs;
-    where Mel quotes her, it is of nobody but her.
-    """
-    owner, _, thing = re.sub("[\u2019']s\\b", "'s", subject.strip().casefold()).partition("'s ")
-    if owner.split(maxsplit=1)[:1] != row["speaker"].strip().casefold().split(maxsplit=1)[:1]:
-        return False
-    others = row["text"] if row.get("forwarded_from") else "\n".join(row["quoted"])
-    return not thing or re.search(rf"(?i)\b(?:my|our) {re.escape(thing)}\b", others) is not None
-
-
-@cache
-def _stop_stems() -> frozenset[str]:
-    return frozenset(stem(STOP_WORDS)) | STOP_WORDS
-
-
-def _own_statements(stated: list[StatedFact], rows: list[TurnRow]) -> list[StatedFact]:
-    """Leave out what is stated of a speaker out of words that they only forwarded or quoted."""
-    kept = []
-    for fact in stated:
-        turns = _cited_turns(fact.turns, rows)
-        if not turns or _is_said_by_speaker(turns, fact.subject, fact.object):
-            kept.append(fact)
-    return kept
-
-
-def _stated_facts(stated: list[StatedFact], rows: list[TurnRow]) -> Iterator[Fact]:
-    for fact in stated:
-        if turns := _cited_turns(fact.turns, rows):
-            value = f"not {fact.corrects} but {fact.object}" if fact.corrects else fact.object
-            triple = (fact.subject, relation_in_mode(fact.relation, fact.mode), value)
-            yield make_fact(turns, triple, source=fact.source, text=fact.sentence)
-
-
-def _all_known_facts(
-    known: pl.DataFrame | None, sessions: list[str], stated: list[Fact]
-) -> pl.DataFrame:
-    """Give what is known with what sessions state now, in place of what they stated at another time."""
-    if known is None:
-        known = frame(Fact)
-    others = known.filter(~pl.col("session_id").is_in(sessions).fill_null(False))
-    recorded_at = pl.coalesce("recorded_at", "asserted_at", pl.lit(datetime.now(UTC)))
-    return pl.concat([others, frame(Fact, stated)]).with_columns(recorded_at=recorded_at)
-
-
-def _estimate_endings(sessions: Mapping[str, list[TurnRow]], service: str | Service) -> None:
-    """Count the second question of each session at its usual, full length: what will be stated is not known."""
-    statement = {"id": "f" * 13, "said": "2026-01-01", "statement": "s" * 70}
-    shown = {"statements": [statement] * MAX_STATEMENTS}
-    ask([_request("endings", rows, Endings, ENDINGS, shown) for rows in sessions.values()], service)
-
-
-def _ask_ended_facts(
-    sessions: Mapping[str, list[TurnRow]],
-    known: pl.DataFrame,
-    undone: Collection[tuple[str, str]],
-    service: str | Service | None,
-) -> Iterator[tuple[str, str, list[Fact], int]]:
-    """Ask which earlier facts each session ends.
-
-    :returns: for each session the error, if any, the facts that say so, and how many were left out
-        since they stand on words of others.
-    """
-    resolved = (
-        {scope: resolve(part, undone=undone) for (scope,), part in known.group_by("scope")}
-        if sessions
-        else {}
-    )
-    requests: dict[str, Request] = {}
-    order = {session: place for place, session in enumerate(sessions)}
-    for session, rows in sessions.items():
-        before = rows[0]["timestamp"] and rows[0]["timestamp"] - timedelta(microseconds=1)
-        if (facts := resolved.get(rows[0]["scope"])) is None:
-            continue
-        # A correction holds from when the wrong value was said, and nobody knew it then.
-        held = active_facts(facts, as_of=before)
-        if before is None:
-            later = [other for other in order if order[other] > order[session]]
-            held = held.filter(~pl.col("session_id").is_in(later).fill_null(False))
+def _read_fact(
+    stated: StatedFact,
+    rows: list[TurnRow],
+    by_id: Mapping[str, FactRow],
+    left_out: Counter[tuple[str, str]],
+) -> Fact | None:
+    """Make the row of a fact; ``None`` where nothing of the session states it."""
+    turns = _cited_turns(stated.turns, rows)
+    if not turns:
+        left_out[_UNCITED] += 1
+        return None
+    source: str = stated.source
+    others = is_reported(turns, stated.value)
+    if others:
+        source = "reported"
+        if is_about_speaker(stated.about, turns):
+            left_out[_OF_OTHERS] += 1
+            return None
+    effects: list[str] = []
+    affected: list[str] = []
+    for effect in stated.effects:
+        target = by_id.get(effect.id)
+        if target is None:
+            left_out[_UNKNOWN] += 1
+        elif others and is_about_speaker(target["about"], turns):
+            left_out[_EFFECTS_OF_OTHERS] += 1
         else:
-            held = held.filter(pl.col("said_at") <= before)
-        if statements := _statement_entries(rows, held):
-            requests[session] = _request(
-                "endings", rows, Endings, ENDINGS, {"statements": statements}
-            )
-    by_id = {(fact["scope"], _short_id(fact)): fact for fact in known.iter_rows(named=True)}
-    answers = ask(list(requests.values()), service) if service and requests else []
-    for session, answer in zip(requests, answers, strict=True):
-        rows, ended, left_out = sessions[session], list[Fact](), 0
-        for end in answer.value.ended if answer.value else ():
-            old, turns = by_id.get((rows[0]["scope"], end.statement)), _cited_turns(end.turns, rows)
-            if old and turns and not _is_said_by_speaker(turns, old["subject"], end.sentence):
-                left_out += 1
-            elif old and turns:
-                value = strip_contrast(old["object"]).strip()
-                triple = (old["subject"], relation_in_mode(old["predicate"], "ended"), value)
-                ended.append(make_fact(turns, triple, source="observed", text=end.sentence))
-        yield session, answer.error, ended, left_out
-
-
-def _short_id(fact: dict[str, Any]) -> str:
-    return str(fact["fact_id"]).rpartition("/")[2]
-
-
-def _statement_entries(rows: list[TurnRow], facts: pl.DataFrame) -> list[dict[str, Any]]:
-    """Give the prompt's entries of earlier facts: those that share most words with a session, else the latest."""
-    facts = facts.filter(pl.col("session_id").ne_missing(rows[0]["session_id"]))
-    words = frozenset(base_form_stems(" ".join(f"{row['speaker']} {row['text']}" for row in rows)))
-    texts = facts.select(text=pl.concat_str("subject", "object", separator=" "))["text"]
-    shared = pl.Series(
-        [len(words.intersection(base_form_stems(text))) for text in texts], dtype=pl.Int32
+            effects.append(effect.how)
+            affected.append(fact_meaning(target))
+    return make_fact(
+        turns,
+        about=stated.about,
+        slot=stated.slot,
+        value=stated.value,
+        source=source,
+        said_by=stated.said_by,
+        sentence=stated.sentence,
+        kind=stated.kind,
+        holds=stated.holds,
+        values=stated.values,
+        since=_read_date(stated.since, left_out),
+        until=_read_date(stated.until, left_out),
+        effects=effects,
+        affected=affected,
     )
-    best = facts.with_columns(shared=shared).sort(
-        "shared", "said_at", descending=True, maintain_order=True
-    )
-    return [
-        {"id": _short_id(fact), "said": fact["said_at"] and f"{fact['said_at']:%Y-%m-%d}",
-         "statement": fact["text"] or f"{fact['subject']} {fact['predicate']} {fact['object']}"}
-        for fact in best.head(MAX_STATEMENTS).sort("said_at").iter_rows(named=True)
-    ]  # fmt: skip
 
 
-def _named_entities(named: list[NamedEntity], rows: list[TurnRow]) -> list[Entity]:
+def _read_date(text: str, left_out: Counter[tuple[str, str]]) -> str | None:
+    """Give a date as it is written; a time of day behind it is dropped."""
+    if not text:
+        return None
+    written = re.split("[ T]", text, maxsplit=1)[0]
+    for form in _DATE_FORMS:
+        with suppress(ValueError):
+            return datetime.strptime(written, form).strftime(form)
+    left_out[_UNREADABLE] += 1
+    return None
+
+
+def _named_entities(
+    named: list[NamedEntity], relations: list[Relation], rows: list[TurnRow]
+) -> list[Entity]:
     """Give entities with the cited turns that contain a word of their name; a speaker needs none."""
     speakers = {row["speaker"].casefold() for row in rows}
+    names: dict[str, str] = {}
+    for entity in named:
+        names.setdefault(entity.name.casefold(), entity.name)
+    related: dict[str, list[tuple[str, str]]] = {}
+    for each in relations:
+        pair = (each.entity.casefold(), each.other.casefold())
+        if pair[0] in names and pair[1] in names:
+            related.setdefault(pair[0], []).append((each.relation, names[pair[1]]))
     entities: dict[str, Entity] = {}
     for entity in named:
-        key, cited = entity.name.casefold(), _cited_turns(entity.turns, rows)
-        words = {word for word in re.findall(r"\w+", key) if len(word) > 1 or word.isdigit()}
-        turns = [
-            turn
-            for turn in cited
-            if words.intersection(re.findall(r"\w+", turn["text"].casefold()))
-        ]
-        turns = turns or (cited[:1] if key in speakers else [])
-        if turns and key not in entities:
-            first = turns[0]
-            entities[key] = Entity(
-                f"{first['session_id']}/e{len(entities) + 1}", first["scope"], first["session_id"], entity.name,
-                entity.type, first["text"], [turn["turn_id"] for turn in turns],
-            )  # fmt: skip
+        key = entity.name.casefold()
+        turns = _naming_turns(key, _cited_turns(entity.turns, rows), speakers)
+        if not turns or key in entities:
+            continue
+        first = turns[0]
+        entities[key] = Entity(
+            entity_id=f"{first['session_id']}/e{len(entities) + 1}",
+            scope=first["scope"],
+            session_id=first["session_id"],
+            name=entity.name,
+            type=entity.type,
+            context=first["text"],
+            evidence=[turn["turn_id"] for turn in turns],
+            relations=[relation for relation, _ in related.get(key, ())],
+            related=[other for _, other in related.get(key, ())],
+        )
     return list(entities.values())
+
+
+def _naming_turns(name: str, cited: list[TurnRow], speakers: set[str]) -> list[TurnRow]:
+    """Give the cited turns that hold a word of a name."""
+    parts = {word for word in re.findall(r"\w+", name) if len(word) > 1 or word.isdigit()}
+    turns = []
+    for turn in cited:
+        text = turn["text"].casefold()
+        if name in text or parts.intersection(re.findall(r"\w+", text)):
+            turns.append(turn)
+    if not turns and name in speakers:
+        return cited[:1]
+    return turns
 
 
 def _cited_turns(numbers: list[int], rows: list[TurnRow]) -> list[TurnRow]:

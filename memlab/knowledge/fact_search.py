@@ -1,146 +1,31 @@
-"""Ranking of facts for a question by similarity, relevance in the graph and confidence.
-
-The graph joins facts, names and words; relevance in it is PageRank from the question.
-"""
+"""Ranking of facts for a question by similarity, relevance in the graph and confidence."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import polars as pl
 
 from memlab.config import RecallSettings
 from memlab.embed import Encoder
-from memlab.errors import DataError, require_extra
+from memlab.errors import DataError
 from memlab.knowledge.confidence import ConfidenceSettings, score
+from memlab.knowledge.fact_graph import build_graph, fact_relevance
 from memlab.knowledge.supersession import Resolved
-from memlab.text.tokens import normalize_characters, stem, words
-from memlab.text.words import ARTICLES, STOP_WORDS
-
-if TYPE_CHECKING:
-    import networkx
-
-
-ALPHA = 0.85
-"""The probability of following an edge rather than beginning anew."""
-_MAX_NAME_WORDS = 4  # words; longer objects are clauses, not names
-
-
-def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> networkx.Graph:
-    """Build the graph that joins the facts of one scope through names and words that they share.
-
-    Nodes are the ids of facts, and names and words as tuples of stems. Subjects, short objects,
-    speakers and entities are names; a fact is joined to the names that stand in it and to its
-    content words, so that two facts about pottery meet although nobody calls pottery an entity; a
-    name to those of which it is a part ("Ann", "Ann Lee").
-
-    :param facts: rows of :class:`memlab.records.Fact` of one scope.
-    :param entities: rows of :class:`memlab.records.Entity` of that scope.
-
-    >>> from datetime import datetime, UTC
-    >>> from memlab.knowledge.fact_search import build_graph
-    >>> from memlab.records import Fact, frame
-    >>> when = datetime(2026, 3, 1, tzinfo=UTC)
-    >>> known = build_graph(frame(Fact, [
-    ...     Fact("f1", "u", "Ann", "works at", "Acme", "stated", [], when),
-    ...     Fact("f2", "u", "Acme", "is based in", "Oslo", "stated", [], when),
-    ... ]))
-    >>> sorted(known[("oslo",)])
-    ['f2']
-    """
-    with require_extra("knowledge", "the graph of facts"):
-        import networkx
-
-    rows = facts.select("fact_id", "subject", "predicate", "object", "speaker").rows()
-    names = [] if entities is None else entities["name"].to_list()
-    for _, subject, _, value, speaker in rows:
-        names += [subject, value if len(words(value)) <= _MAX_NAME_WORDS else "", speaker or ""]
-    known = {key: name for name in reversed(names) if (key := _text_stems(name))}
-    graph = networkx.Graph()
-    graph.add_nodes_from((key, {"name": name}) for key, name in known.items())
-    for fact, subject, predicate, value, _ in rows:
-        stems = _text_stems(f"{subject} {predicate} {value}")
-        graph.add_edges_from((fact, key) for key in _find_names(stems, known))
-        graph.add_edges_from((fact, (word,)) for word in stems if word not in _stop_stems())
-    graph.add_edges_from(
-        (key, (part,)) for key in known if len(key) > 1 for part in key if (part,) in known
-    )
-    return graph
-
-
-def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, float], list[str]]:
-    """Score each fact by personalised PageRank from the names and words of a question.
-
-    :returns: fact id → relevance, the greatest 1, empty for a question that names nothing known;
-        and the names.
-
-    Source: Haveliwala, Topic-Sensitive PageRank (WWW 2002); over such a graph: Gutiérrez et al.,
-    HippoRAG (2024).
-    """
-    with require_extra("knowledge", "the graph of facts"):
-        import networkx
-
-    stems = _text_stems(question)
-    names = dict(graph.nodes(data="name")) if stems else {}
-    names_found = _find_names(stems, {key for key, name in names.items() if name})
-    rest = set(stems) - {word for key in names_found for word in key}
-    seeds = [*names_found, *((word,) for word in sorted(rest) if (word,) in graph)]
-    if not seeds:
-        return {}, []
-    begin = dict.fromkeys(seeds, 1.0)
-    # networkx 3.6 starts evenly on all nodes and stops at a tolerance, so that what cannot be reached
-    # would keep some of it; started at the seeds, it has exactly none.
-    visited = networkx.pagerank(
-        graph, alpha=ALPHA, personalization=begin, nstart=begin, tol=1e-9, max_iter=300
-    )
-    facts = {node: share for node, share in visited.items() if isinstance(node, str)}
-    most = max(facts.values(), default=0.0)
-    return {fact: share / most for fact, share in facts.items() if most}, [
-        names[key] for key in names_found
-    ]
-
-
-@lru_cache(maxsize=100_000)
-def _text_stems(text: str) -> tuple[str, ...]:
-    """Give the stems of a text, without articles and possessive endings."""
-    return tuple(
-        stem(
-            word
-            for word in words(re.sub(r"'s\b", "", normalize_characters(text)))
-            if word not in ARTICLES
-        )
-    )
-
-
-@cache
-def _stop_stems() -> frozenset[str]:
-    return frozenset(stem(STOP_WORDS)) | STOP_WORDS
-
-
-def _find_names(
-    stems: tuple[str, ...], names: Collection[tuple[str, ...]]
-) -> list[tuple[str, ...]]:
-    """Find the names in a text from left to right; of several that begin at one word, the longest."""
-    found, at = dict[tuple[str, ...], None](), 0
-    while at < len(stems):
-        keys = (stems[at : at + n] for n in range(6, 0, -1))
-        key = next(
-            (key for key in keys if key in names and not _stop_stems().issuperset(key)), None
-        )
-        found |= {key: None} if key else {}
-        at += len(key or " ")
-    return list(found)
-
 
 _RESULT_SCHEMA = {
-    "query_id": pl.String(), "rank": pl.UInt32(), "fact_id": pl.String(), "score": pl.Float64(),
-    "vector": pl.Float64(), "graph": pl.Float64(), "confidence": pl.Float64(), "entities": pl.List(pl.String()),
-}  # fmt: skip
+    "query_id": pl.String(),
+    "rank": pl.UInt32(),
+    "fact_id": pl.String(),
+    "score": pl.Float64(),
+    "vector": pl.Float64(),
+    "graph": pl.Float64(),
+    "confidence": pl.Float64(),
+    "entities": pl.List(pl.String()),
+}
 _DECIMALS = 6  # what a product of float32 gives beyond these depends on the size of the batch
+_CURRENT = ("active", "due")
 
 
 def search_facts(
@@ -153,14 +38,28 @@ def search_facts(
     k: int = 10,
     superseded: bool = False,
 ) -> pl.DataFrame:
-    """Rank the facts of each question's scope: .4 · vector + .3 · graph + .3 · confidence, unless settings say else.
+    """Rank the facts of each question's scope by three components, each in [0, 1].
 
-    Each component lies in [0, 1]:
-
-    - ``vector``: cosine of question and "subject predicate object", below 0 taken as 0;
+    - ``vector``: cosine of question and "about slot value", below 0 taken as 0;
     - ``graph``: personalised PageRank from what the question names, divided by the greatest; 0
       where it names nothing known, and then ``entities`` is empty;
     - ``confidence``: as :func:`memlab.knowledge.confidence.score` gave it.
+
+    Calibrated, the default::
+
+        score = .4 · vector + .3 · calibrated graph + .3 · confidence · vector
+
+    The similarities of one question lie close together and far below 1, while the graph gives its
+    first fact 1, and confidence is near 1 for all that is fresh. So the graph is brought to the
+    scale of the question's similarities (:func:`calibrate`), and confidence takes its share of the
+    similarity rather than a share of its own. What is near in the graph and sure, but not asked
+    for, then stays below what resembles the question. Where no fact resembles the question, or
+    nothing is compared (no encoder, or the weight 0), there is no scale, and the score is the
+    plain sum.
+
+    Plain (``settings.calibrated`` false)::
+
+        score = .4 · vector + .3 · graph + .3 · confidence
 
     Of equal scores the fact heard last comes first.
 
@@ -169,10 +68,11 @@ def search_facts(
         are not ranked.
     :param encoder: for the similarity; ``None``: 0 for all.
     :param entities: rows of :class:`memlab.records.Entity`: names of the graph beside those of the
-        facts.
+        facts, and edges between those that are related.
     :param settings: the weights; a component of weight 0 is not computed and given as 0.
     :param superseded: rank what no longer holds too (its confidence is 0).
-    :returns: ``query_id``, ``rank`` (from 1), ``fact_id``, ``score``, the components, and
+    :returns: ``query_id``, ``rank`` (from 1), ``fact_id``, ``score``, the components as they were
+        weighed (``graph`` on the scale of the similarities where it was calibrated), and
         ``entities``: what of the question stands in the graph.
     :raises DataError: for missing columns or ``k`` below 1.
 
@@ -182,60 +82,120 @@ def search_facts(
     >>> from memlab.records import Fact, frame
     >>> when = datetime(2026, 3, 1, tzinfo=UTC)
     >>> facts = resolve(frame(Fact, [
-    ...     Fact("f1", "u", "Ann", "works at", "Acme", "stated", [], when),
-    ...     Fact("f2", "u", "Ben", "lives in", "Rome", "stated", [], when),
+    ...     Fact("f1", "u", "Ann", "employer", "Acme", "stated", [], when),
+    ...     Fact("f2", "u", "Ben", "home", "Rome", "stated", [], when),
     ... ])).facts
     >>> asked = pl.DataFrame({"scope": ["u"], "text": ["Where does Ben live?"]})
     >>> fact_search.search_facts(asked, confidence.score(facts, now=when))["fact_id"].to_list()
     ['f2', 'f1']
     """
     weights = settings or RecallSettings()
-    needed = [
-        (questions, "scope"),
-        (questions, "text"),
-        *((facts, c) for c in ("fact_id", "status", "confidence")),
-    ]
-    missing = [name for table, name in needed if name not in table.columns]
-    if missing or k < 1:
-        raise DataError(
-            f"no column {missing[0]!r} to rank facts by"
-            if missing
-            else f"k is {k}; give at least 1"
-        )
+    _check_arguments(questions, facts, k)
     if "query_id" not in questions.columns:
         questions = questions.with_columns(query_id=pl.int_range(pl.len()).cast(pl.String))
-    pool = facts.filter(
-        pl.col("status") != "repeat", True if superseded else pl.col("status") == "active"
-    )
+    pool = facts.filter(pl.col("status") != "repeat")
+    if not superseded:
+        pool = pool.filter(pl.col("status").is_in(_CURRENT))
+    placed = questions.with_row_index("_place")
     parts = [pl.DataFrame(schema={"_place": pl.UInt32(), **_RESULT_SCHEMA})]
-    for (scope,), asked in questions.with_row_index("_place").group_by(
-        "scope", maintain_order=True
-    ):
-        scope_facts = pool.filter(scope=scope)
-        cosines = np.zeros((asked.height, scope_facts.height))
-        if encoder is not None and weights.vector and scope_facts.height:
-            cosines = similarities(asked["text"], fact_statements(scope_facts), encoder)
+    for (scope,), asked in placed.group_by("scope", maintain_order=True):
+        own = pool.filter(scope=scope)
         named = None if entities is None else entities.filter(scope=scope)
-        network = build_graph(scope_facts, named) if weights.graph else None
-        rows = asked.select("_place", "query_id", "text").rows()
-        for (place, query, text), cosine in zip(rows, cosines, strict=True):
-            relevance, names = ({}, []) if network is None else fact_relevance(network, text)
-            nearness = pl.Series(
-                [relevance.get(fact, 0.0) for fact in scope_facts["fact_id"]], dtype=pl.Float64
-            )
-            ranked = scope_facts.select(
-                "fact_id", "last_access", _place=pl.lit(place, pl.UInt32), query_id=pl.lit(query),
-                vector=pl.Series(cosine), graph=nearness,
-                confidence=pl.col("confidence") * bool(weights.confidence), entities=pl.lit(names, pl.List(pl.String)),
-            )  # fmt: skip
-            total: Any = sum(pl.col(name) * weight for name, weight in weights)
-            best = ranked.with_columns(score=total.round(_DECIMALS)).sort(
-                "score", "last_access", descending=True, nulls_last=True, maintain_order=True
-            )
-            parts.append(
-                best.head(k).with_row_index("rank", offset=1).select("_place", *_RESULT_SCHEMA)
-            )
+        ranked = _rank_in_scope(asked, own, encoder=encoder, entities=named, weights=weights)
+        parts.extend(each.head(k) for each in ranked)
     return pl.concat(parts).sort("_place", "rank").drop("_place")
+
+
+def calibrate(relevance: np.ndarray, similarity: np.ndarray) -> np.ndarray:
+    """Bring the relevance in the graph to the scale of a question's similarities, place by place.
+
+    The i-th greatest relevance becomes the i-th greatest similarity (quantile mapping); equal ones
+    become the greatest of their places, and 0 stays 0.
+
+    :param relevance: in the graph, one for each fact: (n,).
+    :param similarity: to the question, of the same facts: (n,).
+    :returns: (n,).
+
+    >>> import numpy as np
+    >>> from memlab.knowledge.fact_search import calibrate
+    >>> calibrate(np.array([1.0, 0.2, 0.0]), np.array([0.31, 0.72, 0.10])).tolist()
+    [0.72, 0.31, 0.0]
+    """
+    scale = np.sort(similarity)[::-1]
+    falling = np.sort(-relevance)
+    # The place of each: how many are greater.
+    places = np.searchsorted(falling, -relevance, side="left")
+    return np.where(relevance > 0, scale[places], 0.0)
+
+
+def _check_arguments(questions: pl.DataFrame, facts: pl.DataFrame, k: int) -> None:
+    needed = {
+        "scope": questions,
+        "text": questions,
+        "fact_id": facts,
+        "status": facts,
+        "confidence": facts,
+    }
+    for name, table in needed.items():
+        if name not in table.columns:
+            raise DataError(f"no column {name!r} to rank facts by")
+    if k < 1:
+        raise DataError(f"k is {k}; give at least 1")
+
+
+def _rank_in_scope(
+    asked: pl.DataFrame,
+    facts: pl.DataFrame,
+    *,
+    encoder: Encoder | None,
+    entities: pl.DataFrame | None,
+    weights: RecallSettings,
+) -> Iterator[pl.DataFrame]:
+    """Rank all facts of a scope for each of its questions."""
+    cosines = np.zeros((asked.height, facts.height))
+    if encoder is not None and weights.vector and facts.height:
+        cosines = similarities(asked["text"], fact_statements(facts), encoder)
+    network = None
+    if weights.graph:
+        network = build_graph(facts, entities)
+    if not weights.confidence:
+        facts = facts.with_columns(confidence=pl.lit(0.0))
+    rows = asked.select("_place", "query_id", "text").iter_rows()
+    for (place, query, text), cosine in zip(rows, cosines, strict=True):
+        relevance: dict[str, float] = {}
+        names: list[str] = []
+        if network is not None:
+            relevance, names = fact_relevance(network, text)
+        graph = np.array([relevance.get(fact, 0.0) for fact in facts["fact_id"]], dtype=float)
+        sure = facts["confidence"].to_numpy()
+        total, graph = _weigh(cosine, graph, sure, weights)
+        ranked = facts.select(
+            "fact_id",
+            "last_access",
+            "confidence",
+            _place=pl.lit(place, pl.UInt32),
+            query_id=pl.lit(query),
+            score=pl.Series(total).round(_DECIMALS),
+            vector=pl.Series(cosine),
+            graph=pl.Series(graph),
+            entities=pl.lit(names, pl.List(pl.String)),
+        )
+        best = ranked.sort(
+            "score", "last_access", descending=True, nulls_last=True, maintain_order=True
+        )
+        yield best.with_row_index("rank", offset=1).select("_place", *_RESULT_SCHEMA)
+
+
+def _weigh(
+    vector: np.ndarray, graph: np.ndarray, confidence: np.ndarray, weights: RecallSettings
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give the scores, and the relevance in the graph as it was weighed: two of (n,)."""
+    share = confidence
+    if weights.calibrated and vector.any():
+        graph = calibrate(graph, vector)
+        share = confidence * vector
+    total = weights.vector * vector + weights.graph * graph + weights.confidence * share
+    return total, graph
 
 
 def current_first_shares(
@@ -246,9 +206,9 @@ def current_first_shares(
     conditions: Mapping[str, tuple[ConfidenceSettings, bool]],
     encoder: Encoder | None = None,
 ) -> pl.DataFrame:
-    """Measure how often the current value of a fact ranks above every value that it replaced, with and without decay.
+    """Measure how often the current value of a fact ranks above every value that it replaced.
 
-    Facts are ranked by .4 · vector + .3 · confidence; a tie counts as not.
+    Facts are ranked as :func:`search_facts` does without the graph; a tie counts as not.
 
     :param questions: ``query_id``, ``scope``, ``text`` and ``now``, the time at which it is asked.
     :param labels: ``query_id``, ``fact_id`` and ``current``: whether it states the current value or
@@ -260,54 +220,64 @@ def current_first_shares(
     """
     if questions.is_empty():
         raise DataError(
-            "there is no question whose current value is to be ranked; give some that name stale messages"
+            "there is no question whose current value is to be ranked; "
+            "give some that name stale messages"
         )
     heads = resolved.facts.select("fact_id", head=pl.coalesce("repeats", "fact_id"))
-    status = pl.when(pl.col("status") == "repeat").then("status").otherwise(pl.lit("active"))
+    named = labels.join(heads, on="fact_id")
     rows = []
     for name, (settings, without_superseded) in conditions.items():
-        facts = (
-            resolved.facts
-            if without_superseded
-            else resolved.facts.with_columns(status, superseded=pl.lit(False))
-        )
-        how: dict[str, Any] = {
-            "encoder": encoder,
-            "settings": RecallSettings(graph=0),
-            "k": max(facts.height, 1),
-        }
-        ranked = pl.concat(
-            search_facts(asked, score(facts, now=now, settings=settings), **how)
-            for (now,), asked in questions.group_by("now", maintain_order=True)
-        )
-        scores = labels.join(heads, on="fact_id").join(
-            ranked.select("query_id", "score", head="fact_id"), on=["query_id", "head"], how="left"
-        )
-        current, stale = (
-            pl.col("score").filter(side).max() for side in (pl.col("current"), ~pl.col("current"))
-        )
-        above = (
-            scores.group_by("query_id")
-            .agg(above=current > pl.coalesce(stale, -1.0))["above"]
-            .fill_null(False)
-        )
+        facts = resolved.facts
+        if not without_superseded:
+            facts = _as_if_active(facts)
+        parts = []
+        for (now,), asked in questions.group_by("now", maintain_order=True):
+            sure = score(facts, now=now, settings=settings)
+            parts.append(_rank_without_graph(asked, sure, encoder))
+        ranked = pl.concat(parts).select("query_id", "score", head="fact_id")
+        scores = named.join(ranked, on=["query_id", "head"], how="left")
+        above = _current_above_stale(scores)
         rows.append((name, above.len(), above.mean() or 0.0))
     return pl.DataFrame(rows, schema=["condition", "n", "share"], orient="row")
 
 
+def _as_if_active(facts: pl.DataFrame) -> pl.DataFrame:
+    """Take every fact but a repeat as one that nothing has closed."""
+    repeat = pl.col("status") == "repeat"
+    status = pl.when(repeat).then("status").otherwise(pl.lit("active"))
+    return facts.with_columns(status, superseded=pl.lit(False))
+
+
+def _rank_without_graph(
+    asked: pl.DataFrame, facts: pl.DataFrame, encoder: Encoder | None
+) -> pl.DataFrame:
+    """Rank all facts, by similarity and confidence alone."""
+    settings = RecallSettings(graph=0)
+    most = max(facts.height, 1)
+    return search_facts(asked, facts, encoder=encoder, settings=settings, k=most)
+
+
+def _current_above_stale(scores: pl.DataFrame) -> pl.Series:
+    """Say of each question whether its best current fact scores above its best stale one."""
+    current = pl.col("score").filter(pl.col("current")).max()
+    stale = pl.col("score").filter(~pl.col("current")).max()
+    above = scores.group_by("query_id").agg(above=current > pl.coalesce(stale, -1.0))
+    return above["above"].fill_null(False)
+
+
 def fact_statements(facts: pl.DataFrame) -> pl.Series:
-    """Write facts as "subject predicate object", the text that a question is compared with.
+    """Write facts as "about slot value", the text that a question is compared with.
 
     Their sentences say more (whose, when), but rank the current value below a stale one more often.
     """
-    return facts.select(
-        statement=pl.concat_str("subject", "predicate", "object", separator=" ")
-    ).to_series()
+    said = pl.concat_str("about", "slot", "value", separator=" ")
+    return facts.select(statement=said).to_series()
 
 
 def fact_sentences(facts: pl.DataFrame) -> pl.Series:
-    """Give the sentence of each fact, or subject, predicate and object where it has none."""
-    return facts.select(pl.coalesce("text", fact_statements(facts).alias("said"))).to_series()
+    """Give the sentence of each fact, or about, slot and value where it has none."""
+    said = fact_statements(facts).alias("said")
+    return facts.select(pl.coalesce("sentence", said)).to_series()
 
 
 def similarities(questions: pl.Series, texts: pl.Series, encoder: Encoder) -> np.ndarray:

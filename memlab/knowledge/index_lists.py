@@ -1,4 +1,4 @@
-"""Lists of the index of a scope, one kind at a time: summaries, topics, decisions, entities, timeline."""
+"""Lists of the index of a scope, one kind at a time: summaries, topics, decisions, entities …"""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ from memlab.knowledge.supersession import Resolved
 from memlab.terminal import count_noun
 
 KINDS = {
-    "summaries": ("summary", "evidence"), "topics": ("topics", None), "decisions": ("decisions", "decision_evidence"),
-    "actions": ("action_items", "action_item_evidence"), "questions": ("open_questions", "open_question_evidence"),
-    "entities": ("name", "evidence"), "timeline": ("", None),
-    "weeks": ("text", "evidence"), "months": ("text", "evidence"), "clusters": ("text", "evidence"),
-}  # fmt: skip
-"""Kinds, and the columns of summaries (entities: of entities; weeks, months and clusters: of the nodes of trees) with
-their texts and the turns of each."""
+    "summaries": ("summary", "evidence"),
+    "topics": ("topics", None),
+    "decisions": ("decisions", "decision_evidence"),
+    "actions": ("action_items", "action_item_evidence"),
+    "questions": ("open_questions", "open_question_evidence"),
+    "entities": ("name", "evidence"),
+    "timeline": ("", None),
+    "weeks": ("text", "evidence"),
+    "months": ("text", "evidence"),
+    "clusters": ("text", "evidence"),
+}
+"""Kinds, and the columns with their texts and the turns of each.
+
+They are columns of summaries; for entities of entities; for weeks, months and clusters of the nodes
+of trees.
+"""
 NODE_KINDS = {"weeks": "week", "months": "month", "clusters": "cluster"}
 """The kinds that are listed of the nodes of trees, and how nodes name them."""
 
@@ -39,18 +48,7 @@ def list_records(
     :returns: ``at``, ``session_id``, ``type``, ``text`` and ``evidence`` (ids of turns).
     """
     if kind == "timeline" and resolved is not None:
-        facts = resolved.facts.with_columns(text=fact_sentences(resolved.facts)).filter(
-            pl.col("status") != "repeat"
-        )
-        states = resolved.facts.select(
-            "session_id", new="fact_id", after=fact_sentences(resolved.facts)
-        )
-        before = states.select(old="new", before="after")
-        log = resolved.log.join(states, on="new", how="left", maintain_order="left")
-        log = log.join(before, on="old", how="left", maintain_order="left")
-        log = log.with_columns(text=pl.format("{} → {} ({})", "before", "after", "rule"))
-        other = [_listing_rows(facts, "fact", "said_at"), _listing_rows(log, "supersession")]
-        rows = pl.concat([_summary_rows("summaries", summaries), *other])
+        rows = pl.concat([_summary_rows("summaries", summaries), *_fact_parts(resolved)])
     elif kind in NODE_KINDS and nodes is not None:
         own = nodes.filter(kind=NODE_KINDS[kind]).with_columns(session_id=pl.lit(None, pl.String))
         rows = _summary_rows(kind, own)
@@ -64,33 +62,49 @@ def list_records(
     return rows.sort("at", descending=True, nulls_last=True, maintain_order=True)
 
 
+def _fact_parts(resolved: Resolved) -> list[pl.DataFrame]:
+    """List the facts, each where it was stated first, and what superseded what."""
+    facts = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
+    facts = facts.filter(pl.col("status") != "repeat")
+    said_in = resolved.facts.select("session_id", new="fact_id")
+    log = resolved.log.join(said_in, on="new", how="left", maintain_order="left")
+    parts = ("about", "slot", "old_value", "new_value", "rule")
+    log = log.with_columns(text=pl.format("{}, {}: {} → {} ({})", *parts))
+    return [_listing_rows(facts, "fact", "said_at"), _listing_rows(log, "supersession")]
+
+
 def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
     texts, evidence = KINDS[kind]
-    rows = summaries.with_columns(
-        text=texts, evidence=pl.col(evidence) if evidence else pl.lit([], pl.List(pl.String))
-    )
+    turns = pl.lit([], pl.List(pl.String)) if evidence is None else pl.col(evidence)
+    rows = summaries.with_columns(text=texts, evidence=turns)
     if kind == "topics":
         rows = rows.with_columns(pl.col("text").list.join(", "))
     elif kind == "summaries" or kind in NODE_KINDS:
         rows = rows.with_columns(pl.col("evidence").list.eval(pl.element().explode()))
     else:
         rows = rows.explode("text", "evidence")
-    return _listing_rows(
-        rows.filter(pl.col("text").fill_null("") != ""), count_noun(1, kind)[2:], "start"
-    )
+    written = rows.filter(pl.col("text").fill_null("") != "")
+    return _listing_rows(written, count_noun(1, kind)[2:], "start")
 
 
 def _entity_rows(named: pl.DataFrame) -> pl.DataFrame:
     """Give each entity once, with its last session and the day of its first."""
-    n, since = pl.col("session_id").n_unique(), pl.col("at").min().dt.date()
-    more = pl.when(n > 1).then(pl.format(", {} sessions since {}", n, since)).otherwise(pl.lit(""))
-    rows = named.sort("at", nulls_last=False, maintain_order=True).group_by("name", "type", maintain_order=True).agg(
-        pl.col("session_id").last(), pl.col("at").max(), pl.col("evidence").explode().unique(), more=more
-    )  # fmt: skip
+    n_sessions = pl.col("session_id").n_unique()
+    first_day = pl.col("at").min().dt.date()
+    more = pl.when(n_sessions > 1).then(pl.format(", {} sessions since {}", n_sessions, first_day))
+    in_order = named.sort("at", nulls_last=False, maintain_order=True)
+    rows = in_order.group_by("name", "type", maintain_order=True).agg(
+        pl.col("session_id").last(),
+        pl.col("at").max(),
+        pl.col("evidence").explode().unique(),
+        more=more.otherwise(pl.lit("")),
+    )
     text = pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null(""))
     return _listing_rows(rows.with_columns(text=text), "entity")
 
 
 def _listing_rows(rows: pl.DataFrame, kind: str, at: str = "at") -> pl.DataFrame:
-    return rows.select(pl.col(at).alias("at"), "session_id", pl.lit(kind).alias("type"), "text",
-                       pl.col("evidence").fill_null([]))  # fmt: skip
+    evidence = pl.col("evidence").fill_null([])
+    return rows.select(
+        pl.col(at).alias("at"), "session_id", pl.lit(kind).alias("type"), "text", evidence
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -62,10 +63,11 @@ class _Vectors(BaseModel):
 def embed_texts(
     service: Service, texts: Sequence[str], *, done: Callable[[np.ndarray], object] | None = None
 ) -> np.ndarray:
-    """Embed texts through a service, over one connection.
+    """Embed texts through a service, as many requests at once as ``concurrency`` of the service says.
 
     A request holds as many texts as ``batch`` of the service says. Where the server refuses that
-    many, it holds as many as the server names, else half as many, from then on.
+    many, it holds as many as the server names, else half as many, from then on. The first request
+    goes alone, so that a server refuses once what it does not take.
 
     :param texts: n texts that are not empty.
     :param done: is given the vectors of each request as they come, in another thread; what it
@@ -76,22 +78,73 @@ def embed_texts(
         missing rows, rows of different width or numbers that are not finite.
     """
     client = Client(service, limit=MAX_BYTES * min(service.batch, max(1, len(texts))))
-    parts = list[np.ndarray]()
+    waiting = _Waiting(len(texts))
+    parts = dict[int, np.ndarray]()
+
+    async def embed_some() -> None:
+        size = min(client.habits.batch or service.batch, service.batch)
+        start, end = waiting.take(size)
+        vectors = await _embed_next(client, texts[start:end])
+        waiting.put_back(start + len(vectors), end)
+        width = parts[0].shape[1] if parts else vectors.shape[1]
+        if vectors.shape[1] != width:
+            widths = f"{width} and {vectors.shape[1]}"
+            raise client.error(f"vectors of widths {widths}: is it one model?")
+        parts[start] = vectors
+        if done is not None:
+            done(vectors)
+
+    async def worker() -> None:
+        while waiting.spans:
+            await embed_some()
 
     async def ask() -> None:
-        start = 0
-        while start < len(texts):
-            vectors = await _embed_next(client, texts[start : start + service.batch])
-            if parts and vectors.shape[1] != parts[0].shape[1]:
-                widths = f"{parts[0].shape[1]} and {vectors.shape[1]}"
-                raise client.error(f"vectors of widths {widths}: is it one model?")
-            parts.append(vectors)
-            start += len(vectors)
-            if done is not None:
-                done(vectors)
+        if waiting.spans:
+            await embed_some()
+        await _run_together(worker, service.concurrency)
 
     client.run(ask)
-    return np.concatenate(parts) if parts else np.empty((0, 0), dtype=np.float32)
+    if not parts:
+        return np.empty((0, 0), dtype=np.float32)
+    return np.concatenate([parts[start] for start in sorted(parts)])
+
+
+class _Waiting:
+    """Spans of texts that nobody has taken, the next one last."""
+
+    def __init__(self, n: int) -> None:
+        self.spans = [(0, n)]
+        self._drop_empty()
+
+    def take(self, size: int) -> tuple[int, int]:
+        """Take so many of the next texts: from where to where."""
+        start, end = self.spans.pop()
+        taken = min(end, start + size)
+        self.put_back(taken, end)
+        return start, taken
+
+    def put_back(self, start: int, end: int) -> None:
+        """Put texts back, to be taken next, together with those that follow them."""
+        if self.spans and self.spans[-1][0] == end and start < end:
+            _, end = self.spans.pop()
+        self.spans.append((start, end))
+        self._drop_empty()
+
+    def _drop_empty(self) -> None:
+        start, end = self.spans[-1]
+        if start == end:
+            self.spans.pop()
+
+
+async def _run_together(worker: Callable[[], Awaitable[None]], n: int) -> None:
+    """Run some workers at once; the first that fails ends the others."""
+    tasks = [asyncio.ensure_future(worker()) for _ in range(n)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
@@ -104,7 +157,11 @@ async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
 
         def make_body(_: Any, sent: list[str] = sent) -> dict[str, Any]:
             # Plain floats: base64 is not understood by every server.
-            return {"model": service.model, "input": sent, "encoding_format": "float"}
+            body: dict[str, Any] = {"model": service.model, "input": sent}
+            body["encoding_format"] = "float"
+            if service.dimensions is not None:
+                body["dimensions"] = service.dimensions
+            return body
 
         try:
             answer = await client.post_adapted("/embeddings", make_body, until=until)

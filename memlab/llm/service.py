@@ -39,6 +39,8 @@ class Service:
         million written.
     :param concurrency: requests under way at once.
     :param batch: texts of one request for embeddings.
+    :param dimensions: of a vector, as many as the server is asked for; ``None`` leaves it to the
+        model.
     :param leave_out: of :data:`PARAMETERS`, what the server does not take. What it names as unknown
         is left out without it, once the server has said so.
 
@@ -62,6 +64,7 @@ class Service:
     output_price: float | None = None
     concurrency: int = 4
     batch: int = 32
+    dimensions: int | None = None
     leave_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:

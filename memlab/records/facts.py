@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from datetime import datetime
 
 
@@ -10,30 +11,76 @@ from datetime import datetime
 class Fact:
     """One statement about the world, as it was made; what it did to other facts is computed, never stored here.
 
-    :param subject: whom or what it is about: ``Caroline``, ``Caroline's sister``.
-    :param predicate: the relation, as it was said: ``works at``, ``no longer works at``.
-    :param object: the value: ``Acme``, ``not Oslo but Bergen``.
-    :param source: how it was established: ``stated``, ``observed``, ``inferred`` or ``system``.
-    :param asserted_at: when it was said or observed, in UTC.
+    :param about: whom or what it is about: ``Caroline``, ``Caroline's sister``, ``staging database``.
+    :param slot: a short name of what is stated of it, the same each time: ``employer``, ``door code``.
+    :param value: the value, as it was written: ``Acme``, ``12u34``.
+    :param source: how it was established: ``stated``, ``observed``, ``inferred``, ``system``, or
+        ``reported`` for what stands on words of others, forwarded or quoted.
+    :param asserted_at: when it was said or observed, in UTC; ``None`` where nobody dated it.
     :param recorded_at: when it reached the memory; ``None`` for at once. Later than ``asserted_at``
         for a late arrival.
-    :param speaker: who said it.
-    :param text: the statement as a sentence that stands alone; ``None`` where nobody wrote one.
+    :param said_by: who said it.
+    :param sentence: the statement as a sentence that stands alone; ``None`` where nobody wrote one.
     :param session_id: in which it was said; ``None`` where its source knows no sessions.
+    :param kind: ``state`` (is so for a time), ``event`` (happened; never ends), ``plan`` (is meant to
+        come about) or ``rule`` (is to be obeyed; deeds refute none).
+    :param holds: false for what is said not to be so: a denial.
+    :param values: ``one`` where the slot has one value at a time, so that another one replaces it;
+        ``many`` where values stand side by side.
+    :param since: from when it holds, or when it happened or is planned, as precisely as it was said:
+        ``2026``, ``2026-03`` or ``2026-03-14``. ``None``: nobody said.
+    :param until: the last day, month or year in which it holds, likewise.
+    :param effects: what it does to earlier facts, each one of :data:`EFFECTS`; ``affected`` names
+        beside each the earlier fact: its ``fact_id``, or the id of what it states (:func:`meaning_id`).
     """
 
     fact_id: str
     scope: str
-    subject: str
-    predicate: str
-    object: str
+    about: str
+    slot: str
+    value: str
     source: str
     evidence: list[str]
     asserted_at: datetime | None
     recorded_at: datetime | None = None
-    speaker: str | None = None
-    text: str | None = None
+    said_by: str | None = None
+    sentence: str | None = None
     session_id: str | None = None
+    kind: str = "state"
+    holds: bool = True
+    values: str = "one"
+    since: str | None = None
+    until: str | None = None
+    effects: list[str] = field(default_factory=list)
+    affected: list[str] = field(default_factory=list)
+
+
+KINDS = ("state", "event", "plan", "rule")
+SOURCES = ("stated", "observed", "inferred", "system", "reported")
+EFFECTS = ("replaces", "ends", "came_about", "cancelled", "was_wrong", "repeats")
+
+
+def meaning_id(
+    about: str,
+    slot: str,
+    value: str,
+    *,
+    kind: str = "state",
+    holds: bool = True,
+    size: int = 8,
+) -> str:
+    """Give the id of what a fact states, whoever said it and whenever: "f" and hex digits.
+
+    :param size: bytes of the digest, each two digits.
+
+    >>> from memlab.records.facts import meaning_id
+    >>> meaning_id("Mel", "employer", "Acme") == meaning_id("Mel", "Employer", "ACME")
+    True
+    """
+    parts = [" ".join(part.split()).casefold() for part in (about, slot, value)]
+    parts += [kind, str(holds)]
+    digest = hashlib.blake2b("\x1f".join(parts).encode(), digest_size=size)
+    return f"f{digest.hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +91,8 @@ class Entity:
     :param type: ``person``, ``organization``, ``place``, ``date``, ``event``, ``product``, ``work``
         or ``other`` (a pet); empty where nothing tells.
     :param context: the sentence of its first mention.
+    :param relations: how it is related to other entities of its session, as short phrases
+        (``sister of``); ``related`` names beside each the other entity.
     """
 
     entity_id: str
@@ -53,6 +102,8 @@ class Entity:
     type: str
     context: str
     evidence: list[str]
+    relations: list[str] = field(default_factory=list)
+    related: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

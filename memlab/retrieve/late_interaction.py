@@ -32,8 +32,8 @@ def late(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     One vector for a whole turn blurs what it says; a vector for each token keeps "three turtles"
     apart from "three books". Tokens of a turn are embedded after the two turns before it, so that
     "they" and "it" mean something, and tokens of the question weigh as much as they are rare in the
-    scope. A long turn ranks by its best passage, see :mod:`memlab.retrieve.passages`, and a session
-    by its best turn.
+    scope; those of a ColBERT weigh the same, as it was trained. A long turn ranks by its best
+    passage, see :mod:`memlab.retrieve.passages`, and a session by its best turn.
 
     :raises DataError: without an encoder that gives token embeddings.
 
@@ -71,7 +71,7 @@ class ScopeTokens:
     :param texts: of the distinct texts, compressed.
     :param inverse: (p,) which of them each passage is.
     :param start: (n,) where the passages of each turn begin.
-    :param idf: (v,) weight of each token of the vocabulary.
+    :param idf: (v,) weight of each token of the vocabulary; (1,) where all weigh the same.
     """
 
     texts: TokenVectors
@@ -170,16 +170,20 @@ def _embed_scope_tokens(bench: Bench) -> dict[int, ScopeTokens]:
         "number"
     ].to_numpy()
     read, before = distinct["text"].to_list(), distinct["before"].to_list()
-    tokens = compress_tokens(
-        _token_encoder(bench).encode_tokens(read, before=before, kind="document")
-    )
+    encoder = _token_encoder(bench)
+    tokens = compress_tokens(encoder.encode_tokens(read, before=before, kind="document"))
+    # The scores of a ColBERT are plain sums, and the tokens that expand its queries, which stand in
+    # no turn, would be the rarest of all.
+    is_weighed = encoder.identity.kind != "multi-vector"
     scopes, whole = {}, bench.statistics and bench.statistics.tokens
     for span in documents.spans.values():
         place, start = cut.within(slice(*span))
         rows, inverse = np.unique(number[place].astype(np.int64), return_inverse=True)
         texts = tokens.take(rows)
-        n, frequency = whole or (len(start), _token_document_frequency(texts, inverse, start))
-        weights = idf(frequency, n).astype(np.float32)
+        weights = np.ones(1, np.float32)
+        if is_weighed:
+            n, frequency = whole or (len(start), _token_document_frequency(texts, inverse, start))
+            weights = idf(frequency, n).astype(np.float32)
         scopes[span[0]] = ScopeTokens(texts, inverse, start, weights)
     return scopes
 

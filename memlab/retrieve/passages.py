@@ -24,6 +24,9 @@ LONG = 220
 SIZE = 45
 """Words and signs of a passage at most: about a turn between people, which it has to compete with."""
 
+TOKENS, CHARACTERS = 256, 1_500
+"""What an encoder reads for which both hold; they grow and shrink with its length. Measured with MiniLM alone."""
+
 _PIECE = re.compile(WORD_OR_SIGN)
 
 
@@ -85,11 +88,36 @@ def split_text(text: str, size: int = SIZE) -> tuple[str, ...]:
     return tuple(text[start:end].rstrip() for start, end in parts)
 
 
+def passage_limits(bench: Bench) -> tuple[int, int]:
+    """Give the words and signs up to which a turn is read as one, and those of a passage, by what the encoder reads.
+
+    An encoder that reads 8,192 tokens reads 32 times as much as MiniLM; one that says nothing of
+    its length, and a bench without one, have MiniLM's.
+
+    >>> from memlab import retrieve, sample
+    >>> from memlab.retrieve.passages import passage_limits
+    >>> passage_limits(retrieve.Bench.of(sample(turns=10), encoder="minilm", progress=False))
+    (220, 45)
+    """
+    if bench.encoder is None:
+        return LONG, SIZE
+    identity = bench.encoder.identity
+    if identity.max_length is None:
+        return LONG, SIZE
+    usual = TOKENS
+    if identity.kind == "endpoint":
+        usual = CHARACTERS
+    longest = LONG * identity.max_length // usual
+    size = SIZE * identity.max_length // usual
+    return max(1, longest), max(1, size)
+
+
 @cache_per_bench
 def cut_passages(bench: Bench) -> Passages:
     """Cut the long turns of a bench into passages, once for all stages that read with an encoder."""
     documents = bench.documents("turn")
-    if not (documents.n_tokens > LONG).any():
+    longest, _ = passage_limits(bench)
+    if not (documents.n_tokens > longest).any():
         return Passages(documents.texts, np.arange(len(documents.texts) + 1))
     rows = _passage_rows(bench)
     counts = np.bincount(rows["at"].to_numpy(), minlength=len(documents.texts))
@@ -102,8 +130,13 @@ def _passage_rows(bench: Bench) -> pl.DataFrame:
     placed = documents.place.join(
         bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left"
     )
-    cut = zip(placed["text"], documents.n_tokens > LONG, strict=True)
-    texts = [(long and split_text(text)) or (text,) for text, long in cut]
+    longest, size = passage_limits(bench)
+    texts = []
+    for text, n in zip(placed["text"], documents.n_tokens, strict=True):
+        parts: tuple[str, ...] = ()
+        if n > longest:
+            parts = split_text(text, size)
+        texts.append(parts or (text,))
     rows = placed.rename({"doc_id": "turn_id"}).with_columns(
         text=pl.Series(texts, dtype=pl.List(pl.String))
     )

@@ -18,6 +18,7 @@ from memlab.store.schemas import (
     DATASET_TABLES,
     LATER_TABLES,
     TABLES,
+    VERSIONED,
     build_row_filter,
     text_hashes,
 )
@@ -282,8 +283,9 @@ class Database:
         return rows.with_columns(nulls).select(columns)
 
     def holds(self, name: str) -> bool:
-        """Say whether there is a table of a name; in a view, whether there was one."""
-        if self.pinned is not None and name in LATER_TABLES and name not in self.pinned:
+        """Say whether there is a table of a name; in a view, whether there was one of data."""
+        came_later = name in LATER_TABLES and name in VERSIONED
+        if self.pinned is not None and came_later and name not in self.pinned:
             return False
         return name in self._tables or name in self.names()
 
@@ -371,6 +373,11 @@ class Database:
             self.retried(add)
 
     def delete(self, name: str, /, **where: str | Sequence[str] | pl.Series) -> None:
-        """Delete the rows that :func:`build_row_filter` gives; without a value for a column there are none."""
+        """Delete the rows that :func:`build_row_filter` gives.
+
+        Without a value for a column there are none, nor in a table that is not there.
+        """
+        if not self.holds(name):
+            return
         if all(len(values) for values in where.values()):
             self.retried(lambda: self.table(name).delete(build_row_filter(**where)))

@@ -1,4 +1,4 @@
-"""What is known from finished sessions: the tables of an index, written session by session, whole or not at all.
+"""What is known from finished sessions: the tables of an index, all of a session or nothing.
 
 LanceDB commits one table at a time. So every row names the *generation* that wrote it, and the
 state of a session, written last, names the generation that counts: rows of an attempt that was cut
@@ -18,6 +18,7 @@ from memlab.records import TIMESTAMP
 from memlab.store.database import TableGroup
 from memlab.store.dataset_rows import read_dataset_entry, read_rows
 from memlab.store.schemas import (
+    EARLIER_FACTS,
     INDEX_TABLES,
     TABLES,
     primary_keys,
@@ -26,6 +27,8 @@ from memlab.store.schemas import (
 )
 
 ORPHANS_AFTER = timedelta(days=1)
+_FILLED = (*INDEX_TABLES.values(), EARLIER_FACTS)
+"""The tables with rows that an index made, whichever memlab it was."""
 _TURN = pl.concat_str("turn_id", "content_hash", separator=" ")
 """How a state names a turn that it was made of."""
 
@@ -56,55 +59,74 @@ def _refuse_uneven_lists(summaries: pl.DataFrame) -> None:
             )
 
 
+def _order_undated_facts(facts: pl.DataFrame) -> pl.DataFrame:
+    """Let what has no time be heard in the order of the sessions, also where one was read again."""
+    undated = pl.col("asserted_at").is_null()
+    heard = pl.col("recorded_at").cum_min(reverse=True).over("scope", undated)
+    return facts.with_columns(recorded_at=pl.when(undated).then(heard).otherwise("recorded_at"))
+
+
+def _cited_turns(rows: pl.DataFrame, id_: str) -> pl.DataFrame:
+    """Give each row's id with each turn that it stands on: the column ``id_``, and ``turn_id``."""
+    columns = [name for name in rows.columns if name.endswith("evidence")]
+    cited = pl.concat(rows.select(id_, turn_id=name).explode("turn_id") for name in columns)
+    if rows.schema["evidence"] == pl.List(pl.List(pl.String)):
+        cited = cited.explode("turn_id")
+    return cited
+
+
 class Knowledge(TableGroup):
     """The index of finished sessions: ``store.knowledge``."""
 
-    def rows(
-        self, table: str, dataset: str, *, scopes: Sequence[str] | None = None
-    ) -> pl.DataFrame:
-        """Read the rows of one table that count, by scope, session and place.
+    def rows(self, kind: str, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+        """Read the rows of one kind that count, by scope, session and place.
 
         Rows of sessions that are gone do not count, and rows that stand on a turn that is gone or
         says something else than when it was read.
 
-        :param table: one of :data:`memlab.store.schemas.INDEX_TABLES`.
+        :param kind: one of :data:`memlab.store.schemas.INDEX_TABLES`.
         """
-        states, id_ = self._read("index_states", dataset, scopes), TABLES[table].id
+        table = INDEX_TABLES[kind]
+        states = self._read("index_states", dataset, scopes)
         rows = self._read(table, dataset, scopes)
         rows = rows.join(states.select("session_id", "generation"), on=["session_id", "generation"])
         rows = rows.join(self._sessions(dataset).with_row_index("_session"), on="session_id")
         rows = rows.sort("_session", "position").select(*row_columns(table))
-        if table == "facts":
-            # What has no time was heard in the order of the sessions, also where one was read again
-            # later.
-            undated, heard = (
-                pl.col("asserted_at").is_null(),
-                pl.col("recorded_at").cum_min(reverse=True),
-            )
-            rows = rows.with_columns(
-                recorded_at=pl.when(undated)
-                .then(heard.over("scope", undated))
-                .otherwise("recorded_at")
-            )
-        there = read_rows(
-            self.database, "turns", dataset, columns=["turn_id", "content_hash"], scopes=scopes
-        )
-        gone = (
-            states.select(turn="turns")
-            .explode("turn")
-            .join(there.select(turn=_TURN), on="turn", how="anti")
-        )
-        # Without the last word of a line, a hash, it is the id.
-        gone = gone.drop_nulls().select(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
-        columns = [name for name in rows.columns if name.endswith("evidence")]
-        cited = pl.concat(rows.select(id_, turn_id=name).explode("turn_id") for name in columns)
-        if rows.schema["evidence"] == pl.List(pl.List(pl.String)):
-            cited = cited.explode("turn_id")
-        stale = cited.join(gone, on="turn_id")
+        # A table of an earlier store lacks these lists.
+        later = [pl.col(name).fill_null([]) for name in TABLES[table].later]
+        rows = rows.with_columns(later)
+        if kind == "facts":
+            rows = _order_undated_facts(rows)
+        gone = self._gone_turns(dataset, scopes, states)
+        id_ = TABLES[table].id
+        stale = _cited_turns(rows, id_).join(gone, on="turn_id")
         return rows.join(stale, on=id_, how="anti", maintain_order="left")
 
+    def _gone_turns(
+        self, dataset: str, scopes: Sequence[str] | None, states: pl.DataFrame
+    ) -> pl.DataFrame:
+        """Give the ids of the turns that states name and that are gone or changed: ``turn_id``."""
+        columns = ["turn_id", "content_hash"]
+        there = read_rows(self.database, "turns", dataset, columns=columns, scopes=scopes)
+        seen = states.select(turn="turns").explode("turn").drop_nulls()
+        gone = seen.join(there.select(turn=_TURN), on="turn", how="anti")
+        # Without the last word of a line, a hash, it is the id.
+        return gone.select(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
+
+    def count_earlier_facts(self, dataset: str, *, scopes: Sequence[str] | None = None) -> int:
+        """Count the facts of an earlier layout, which nothing reads: their sessions are due."""
+        columns = ["session_id", "generation"]
+        rows = self.database.read(EARLIER_FACTS, columns, dataset=dataset, scope=scopes)
+        if rows.is_empty():
+            return 0
+        states = self._read("index_states", dataset, scopes)
+        return rows.join(states, on=["session_id", "generation"], how="semi").height
+
     def states(self, dataset: str) -> pl.DataFrame:
-        """Give where each session stands that the index has seen: rows of :class:`memlab.records.IndexState`."""
+        """Give where each session stands that the index has seen.
+
+        :returns: rows of :class:`memlab.records.IndexState`.
+        """
         return (
             self._read("index_states", dataset)
             .sort("scope", "session_id")
@@ -112,7 +134,10 @@ class Knowledge(TableGroup):
         )
 
     def events(self, dataset: str) -> pl.DataFrame:
-        """Give what happened to the sessions, in order of time: rows of :class:`memlab.records.IndexEvent`."""
+        """Give what happened to the sessions, in order of time.
+
+        :returns: rows of :class:`memlab.records.IndexEvent`.
+        """
         return (
             self._read("index_events", dataset)
             .sort("at", "event_id")
@@ -120,7 +145,10 @@ class Knowledge(TableGroup):
         )
 
     def digests(self, dataset: str) -> pl.DataFrame:
-        """Hash the turns of each session, in their order: ``session_id``, ``digest``, ``turns`` (ids with hashes)."""
+        """Hash the turns of each session, in their order.
+
+        :returns: ``session_id``, ``digest`` and ``turns`` (ids with hashes).
+        """
         wanted = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
         others = [*TABLES["turns"].later]
         turns = read_rows(self.database, "turns", dataset, columns=[*wanted, *others])
@@ -143,9 +171,9 @@ class Knowledge(TableGroup):
         states: pl.DataFrame,
         events: pl.DataFrame,
     ) -> None:
-        """Write what some sessions gave; they count once their states are written, all at the same time.
+        """Write what some sessions gave; all of it counts once their states are written.
 
-        :param parts: frames of the tables of :data:`memlab.store.schemas.INDEX_TABLES`, each with
+        :param parts: frames by the kinds of :data:`memlab.store.schemas.INDEX_TABLES`, each with
             ``session_id``.
         :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation``
             names these rows.
@@ -168,7 +196,8 @@ class Knowledge(TableGroup):
                 maintain_order="left",
             ).with_columns(pl.when(fails).then(f"{c}_now").otherwise(c).alias(c) for c in kept)
             mine = states.select("session_id", "generation")
-            for table, rows in parts.items():
+            for kind, rows in parts.items():
+                table = INDEX_TABLES[kind]
                 placed = rows.join(mine, on="session_id", maintain_order="left")
                 place = pl.int_range(pl.len(), dtype=pl.Int64).over("session_id")
                 placed = placed.with_columns(
@@ -188,12 +217,13 @@ class Knowledge(TableGroup):
                 pl.col("generation").ne_missing(pl.col("generation_right"))
             )
             doomed = {column: old[column].drop_nulls() for column in ("generation", "session_id")}
-            for table in INDEX_TABLES:
+            for table in _FILLED:
                 self.database.delete(table, dataset=dataset, **doomed)
 
     def sweep(self, dataset: str, *, now: datetime | None = None) -> int:
-        """Remove the rows of sessions that are gone, and of attempts that were cut off more than :data:`ORPHANS_AFTER`
-        ago; say how many.
+        """Remove rows of sessions that are gone and of attempts that were cut off; say how many.
+
+        An attempt counts as cut off after :data:`ORPHANS_AFTER`.
 
         :param now: by the clock, as the times of writing are.
         """
@@ -205,37 +235,19 @@ class Knowledge(TableGroup):
         ):
             states = self._read("index_states", dataset)
             gone = states.join(self._sessions(dataset), on="session_id", how="anti")
-            for table in (*INDEX_TABLES, "index_states"):
+            for table in (*_FILLED, "index_states"):
                 self.database.delete(table, dataset=dataset, session_id=gone["session_id"])
-            for table in INDEX_TABLES:
-                orphans = self._read(table, dataset).join(
-                    states, on=["session_id", "generation"], how="anti"
-                )
+            for table in _FILLED:
+                columns = ["key", "session_id", "generation", "written_at"]
+                written = self.database.read(table, columns, dataset=dataset)
+                orphans = written.join(states, on=["session_id", "generation"], how="anti")
                 orphans = orphans.filter(pl.col("written_at") < now - ORPHANS_AFTER)
                 self.database.delete(table, dataset=dataset, key=orphans["key"])
                 removed += orphans.height
         return removed
 
-    def remove_pattern_facts(self, dataset: str) -> int:
-        """Remove the facts that patterns read where no model did, before memlab left facts to models; say how many.
-
-        They have no sentence, and stand in sessions that no model read, or one in part.
-        """
-        with (
-            self.database.alone(dataset),
-            self.database.guarded(f"removing facts of {dataset!r}", writes="sweep"),
-        ):
-            states = self._read("index_states", dataset)
-            unread = states.filter(
-                (pl.col("service") == "extractive") | (pl.col("status") == "fallback")
-            )
-            unworded = self._read("facts", dataset).filter(pl.col("text").is_null())
-            found = unworded.join(unread, on=["session_id", "generation"], how="semi")
-            self.database.delete("facts", dataset=dataset, key=found["key"])
-        return found.height
-
     def undone(self, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-        """Give the supersessions that were undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
+        """Give what was undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
         return (
             self._read("undone", dataset, scopes)
             .sort("undone_at", "old", "new")

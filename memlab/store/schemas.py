@@ -78,13 +78,26 @@ def _data_table(row: type, id_: str = "_id", later: tuple[str, ...] = (), **more
     return Table({**placed, **schema(row), **more}, "data", row, id_, later)
 
 
-def _index_table(row: type, id_: str) -> Table:
-    made = {
-        **_string_columns("key", "dataset", "generation"),
-        "position": pl.Int64(),
-        **_string_columns("session_id"),
-    }
-    return Table({**made, "written_at": TIMESTAMP, **schema(row)}, "kept", row, id_)
+_INDEX_COLUMNS = {
+    **_string_columns("key", "dataset", "generation"),
+    "position": pl.Int64(),
+    **_string_columns("session_id"),
+    "written_at": TIMESTAMP,
+}
+"""The columns that come first in each table of an index."""
+
+
+def _index_table(row: type, id_: str, later: tuple[str, ...] = ()) -> Table:
+    return Table({**_INDEX_COLUMNS, **schema(row)}, "kept", row, id_, later)
+
+
+_EARLIER_FACT_COLUMNS = {
+    **_string_columns("fact_id", "scope", "subject", "predicate", "object", "source"),
+    "evidence": pl.List(pl.String()),
+    "asserted_at": TIMESTAMP,
+    "recorded_at": TIMESTAMP,
+    **_string_columns("speaker", "text", "session_id"),
+}
 
 
 _INT = pl.Int64()
@@ -137,8 +150,9 @@ TABLES: dict[str, Table] = {
     "grids": Table({**_string_columns("key", "content"), "saved_at": TIMESTAMP}),
     # What is known from finished sessions.
     "summaries": _index_table(records.Summary, "session_id"),
-    "facts": _index_table(records.Fact, "fact_id"),
-    "entities": _index_table(records.Entity, "entity_id"),
+    "facts": Table({**_INDEX_COLUMNS, **_EARLIER_FACT_COLUMNS}, id="fact_id"),
+    "entities": _index_table(records.Entity, "entity_id", ("relations", "related")),
+    "fact_rows": _index_table(records.Fact, "fact_id"),
     "index_states": Table(
         {**_string_columns("key", "dataset"), **schema(records.IndexState)},
         row=records.IndexState,
@@ -193,10 +207,13 @@ TABLES: dict[str, Table] = {
 DATASET_TABLES = ("turns", "sessions", "questions", "annotations", "issues")
 """The tables that hold a dataset, by the attribute of :class:`memlab.records.Dataset` that they hold."""
 
-INDEX_TABLES = ("summaries", "facts", "entities")
-"""The tables that an index fills."""
+INDEX_TABLES = {"summaries": "summaries", "facts": "fact_rows", "entities": "entities"}
+"""What an index makes, and the table that holds it."""
 
-LATER_TABLES = ("nodes",)
+EARLIER_FACTS = "facts"
+"""The table of facts of an earlier layout: counted and emptied, never read or written."""
+
+LATER_TABLES = ("nodes", "fact_rows")
 """Tables that stores of this schema version may lack; they have no rows there."""
 
 VERSIONED = tuple(name for name, table in TABLES.items() if table.role == "data")

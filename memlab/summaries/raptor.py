@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,8 @@ MAX_ADDED = 0.25
 """The share of a scope's entries that may join groups later, before these are formed anew."""
 GROUPS = "groups"
 """The task of requests whose prompt is the answer to be recorded: groups are computed, no model is asked."""
+GROUPS_VERSION = 2
+"""Raised when other groups are formed of the same entries: 2 compares turns by speaker-centred vectors."""
 
 
 class Tree(NamedTuple):
@@ -39,6 +41,9 @@ def build_raptor_tree(
     known: Tree | None = None,
 ) -> Tree:
     """Build a tree for each scope: group the entries of a layer by their vectors, summarise each group, embed, repeat.
+
+    Turns are compared by their speaker-centred vectors, so that groups are of what is said and not
+    of who says it; summaries as they are encoded.
 
     An entry belongs to every group that it is in with a probability above a tenth; ``parent`` is
     the one that it belongs to most. A scope is done when a layer has at most eight entries, or
@@ -73,39 +78,69 @@ def build_raptor_tree(
     (['cluster'], True)
     """
     turns, vectors = _turns_and_vectors(bench)
-    below, place = turn_rows(turns), {turn: n for n, turn in enumerate(turns["turn_id"])}
-    before = None if known is None else known.nodes
-    earlier = _earlier_layers(before, service)
-    old_parents = {row["node_id"]: row["parent"] for rows in earlier.values() for row in rows}
-    layers, of_layers = list[list[Row]](), [vectors[:0]]
-    while len(layers) < MAX_LAYERS:
-        earlier_layer = earlier.get(len(layers) + 1, [])
-        groups = _group_scopes(below, vectors, earlier_layer, service, seed)
-        if not groups:
-            break
-        below = write_summaries(CLUSTER, [group.part for group in groups], service, known=before)
-        for group, node in zip(groups, below, strict=True):
-            node |= {
-                "kind": "cluster",
-                "method": group.method,
-                "turns": sorted(node["turns"], key=place.__getitem__),
-                "added": group.added,
-                "was": group.was,
-                "old_parent": old_parents.get(group.was),
-            }
-            for entry, weight in zip(group.part, group.weights, strict=True):
-                if weight > entry.get("weight", 0):
-                    entry |= {"weight": weight, "parent": node["node_id"]}
-        layers.append(below)
-        vectors = encode_texts(bench, [row["text"] for row in below], known)
-        of_layers.append(vectors)
+    growth = _Growth(bench, service, seed, known)
+    layer = growth.add_layer(turn_rows(turns), vectors)
+    while layer and len(growth.layers) < MAX_LAYERS:
+        layer = growth.add_layer(layer, growth.vectors[-1])
+    places = {turn: n for n, turn in enumerate(turns["turn_id"])}
+    for row in chain.from_iterable(growth.layers):
+        row["turns"] = sorted(row["turns"], key=places.__getitem__)
     # Framed at the end: a layer's parents are written with the layer above.
-    nodes = [node_frame(rows, turns, bench.language) for rows in layers or [[]]]
-    return Tree(pl.concat(nodes), np.concatenate(of_layers))
+    nodes = [node_frame(rows, turns, bench.language) for rows in growth.layers or [[]]]
+    return Tree(pl.concat(nodes), np.concatenate([vectors[:0], *growth.vectors]))
+
+
+class _Growth:
+    """A tree while its layers are added, from below: their rows and vectors."""
+
+    def __init__(self, bench: Bench, service: Writer, seed: int, known: Tree | None) -> None:
+        self.bench = bench
+        self.service = service
+        self.seed = seed
+        self.known = known
+        self.layers: list[list[Row]] = []
+        self.vectors: list[np.ndarray] = []
+        self.known_nodes = None
+        if known is not None:
+            self.known_nodes = known.nodes
+        self.earlier = _earlier_layers(self.known_nodes, service)
+        rows = chain.from_iterable(self.earlier.values())
+        self.old_parents = {row["node_id"]: row["parent"] for row in rows}
+
+    def add_layer(self, below: list[Row], vectors: np.ndarray) -> list[Row]:
+        """Group the entries of the layer below, and summarise and embed each group.
+
+        :returns: the rows of the new layer; none where no scope has enough entries for one.
+        """
+        earlier = self.earlier.get(len(self.layers) + 1, [])
+        groups = _group_scopes(below, vectors, earlier, self.service, self.seed)
+        if not groups:
+            return []
+        parts = [group.part for group in groups]
+        layer = write_summaries(CLUSTER, parts, self.service, known=self.known_nodes)
+        for group, node in zip(groups, layer, strict=True):
+            node["kind"] = "cluster"
+            node["method"] = group.method
+            node["added"] = group.added
+            node["was"] = group.was
+            node["old_parent"] = self.old_parents.get(group.was)
+            _note_parent(group, node["node_id"])
+        self.layers.append(layer)
+        texts = [row["text"] for row in layer]
+        self.vectors.append(encode_texts(self.bench, texts, self.known))
+        return layer
+
+
+def _note_parent(group: _Group, node: str) -> None:
+    """Make a node the parent of those entries of its group that belong to no other one more."""
+    for entry, weight in zip(group.part, group.weights, strict=True):
+        if weight > entry.get("weight", 0):
+            entry["weight"] = weight
+            entry["parent"] = node
 
 
 def _turns_and_vectors(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
-    """Give the turns of a bench in order of scope, session and place, and their vectors.
+    """Give the turns of a bench in order of scope, session and place, and their speaker-centred vectors.
 
     :raises DataError: for a bench without an encoder, or when there is not one vector a turn.
     """
@@ -113,8 +148,9 @@ def _turns_and_vectors(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
     if bench.vectors is not None and len(bench.vectors) != bench.turns.height:
         given = f"{len(bench.vectors):,} vectors for {bench.turns.height:,} turns"
         raise DataError(f"there are {given}; give one for each")
-    turns, documents = ordered_turns(bench), bench.documents("turn")
-    return turns, documents.vectors()[documents.at(turns["turn_id"])]
+    turns = ordered_turns(bench)
+    documents = bench.documents("turn")
+    return turns, documents.speaker_centred()[documents.at(turns["turn_id"])]
 
 
 def ordered_turns(bench: Bench) -> pl.DataFrame:
@@ -172,19 +208,31 @@ def _group_scopes(
     entries: list[Row], vectors: np.ndarray, earlier: list[Row], service: Writer, seed: int
 ) -> list[_Group]:
     """Group the entries of each large scope; where it has earlier groups, they stay as long as they may."""
-    found, scopes = list[_Group](), np.array([row["scope"] for row in entries])
+    found: list[_Group] = []
+    scopes = np.array([row["scope"] for row in entries])
     for scope in dict.fromkeys(scopes.tolist()):
         at = np.flatnonzero(scopes == scope)
         if len(at) <= MAX_TOP_NODES:
             continue
-        own, before = [entries[i] for i in at], [row for row in earlier if row["scope"] == scope]
+        own = [entries[i] for i in at]
+        before = [row for row in earlier if row["scope"] == scope]
         kept = _extend_groups(own, vectors[at], before)
         if not kept:
-            groups = _group_entries(own, vectors[at], service, seed)
-            for members, weights in zip(groups.members, groups.weights, strict=True):
-                kept.append(_Group(groups.method, [own[i] for i in members], weights))
+            kept = _new_groups(own, vectors[at], service, seed)
         found += kept
     return found
+
+
+def _new_groups(
+    entries: list[Row], vectors: np.ndarray, service: Writer, seed: int
+) -> list[_Group]:
+    """Put the entries of a scope into groups that it did not have."""
+    formed = _form_groups(entries, vectors, service, seed)
+    groups = []
+    for members, weights in zip(formed.members, formed.weights, strict=True):
+        part = [entries[i] for i in members]
+        groups.append(_Group(formed.method, part, weights))
+    return groups
 
 
 def _extend_groups(entries: list[Row], vectors: np.ndarray, earlier: list[Row]) -> list[_Group]:
@@ -192,13 +240,12 @@ def _extend_groups(entries: list[Row], vectors: np.ndarray, earlier: list[Row]) 
 
     None where the groups are to be formed anew: too many entries joined since they were.
     """
-    place = {row.get("was") or row["node_id"]: at for at, row in enumerate(entries)}
-    groups = [[place[child] for child in row["children"] if child in place] for row in earlier]
-    pairs = [(row, members) for row, members in zip(earlier, groups, strict=True) if members]
+    pairs = _kept_members(entries, earlier)
     joined = {at for _, members in pairs for at in members}
     new = [at for at in range(len(entries)) if at not in joined]
     added = [row["added"] for row, _ in pairs]
-    if len(pairs) < 2 or sum(added) + len(new) > MAX_ADDED * len(entries):
+    n_joined = sum(added) + len(new)
+    if len(pairs) < 2 or n_joined > MAX_ADDED * len(entries):
         return []
     means = np.stack([vectors[members].mean(axis=0) for _, members in pairs])
     means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
@@ -215,6 +262,17 @@ def _extend_groups(entries: list[Row], vectors: np.ndarray, earlier: list[Row]) 
     return kept
 
 
+def _kept_members(entries: list[Row], earlier: list[Row]) -> list[tuple[Row, list[int]]]:
+    """Give the earlier nodes that still have entries, each with the places of these."""
+    places = {row.get("was") or row["node_id"]: at for at, row in enumerate(entries)}
+    pairs = []
+    for row in earlier:
+        members = [places[child] for child in row["children"] if child in places]
+        if members:
+            pairs.append((row, members))
+    return pairs
+
+
 def _earlier_weight(entry: Row, group: Row) -> float:
     """Give the weight of an entry in an earlier group: highest in that which was its parent."""
     if entry.get("old_parent") == group["node_id"]:
@@ -222,30 +280,35 @@ def _earlier_weight(entry: Row, group: Row) -> float:
     return 0.5
 
 
-def _group_entries(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
+def _form_groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
     """Group the entries of a scope as recorded, else by a mixture over their vectors, else by neighbours in time."""
-    about = tuple(part for row in entries for part in (row["node_id"], *row["sentences"]))
-    request = llm.Request(GROUPS, 1, about, "", _Groups)
-    if service == llm.RECORDED and (recorded := llm.ask([request], service)[0].value):
-        return recorded
-    soft = mixture_memberships(vectors, seed=seed).T.tocsr()
-    if 1 < soft.shape[0] <= len(vectors) // 2:
-        soft.sort_indices()
-        method, parts = (
-            "mixture",
-            [(soft.indices[a:b], soft.data[a:b]) for a, b in pairwise(soft.indptr)],
-        )
-    else:
-        method, at = "chunks", np.arange(len(vectors))
-        parts = [
-            (each, np.ones(len(each)))
-            for each in np.split(at, range(CHUNK_SIZE, len(at), CHUNK_SIZE))
-        ]
-    groups = _Groups(
-        method=method,
-        members=[at.tolist() for at, _ in parts],
-        weights=[w.tolist() for _, w in parts],
-    )
+    about = [part for row in entries for part in (row["node_id"], *row["sentences"])]
+    request = llm.Request(GROUPS, GROUPS_VERSION, tuple(about), "", _Groups)
+    if service == llm.RECORDED:
+        recorded = llm.ask([request], service)[0].value
+        if recorded:
+            return recorded
+    groups = _mixture_groups(vectors, seed) or _chunk_groups(len(vectors))
     if callable(service):
-        groups = service([replace(request, prompt=groups.model_dump_json())])[0].value or groups
+        answer = service([replace(request, prompt=groups.model_dump_json())])[0]
+        return answer.value or groups
     return groups
+
+
+def _mixture_groups(vectors: np.ndarray, seed: int) -> _Groups | None:
+    """Group by a mixture; ``None`` where it finds one group, or more than half as many as there are entries."""
+    soft = mixture_memberships(vectors, seed=seed).T.tocsr()
+    if not 1 < soft.shape[0] <= len(vectors) // 2:
+        return None
+    soft.sort_indices()
+    spans = list(pairwise(soft.indptr))
+    members = [soft.indices[start:end].tolist() for start, end in spans]
+    weights = [soft.data[start:end].tolist() for start, end in spans]
+    return _Groups(method="mixture", members=members, weights=weights)
+
+
+def _chunk_groups(n: int) -> _Groups:
+    """Group entries by fives, in order of time."""
+    members = [list(range(at, min(at + CHUNK_SIZE, n))) for at in range(0, n, CHUNK_SIZE)]
+    weights = [[1.0] * len(part) for part in members]
+    return _Groups(method="chunks", members=members, weights=weights)

@@ -43,33 +43,6 @@ def base_form(word: str) -> str:
     return _AUXILIARIES.get(word) or irregular_forms().get(word, word)
 
 
-def third_person(base: str) -> str:
-    """Give the third person of a verb: "teaches", "studies", "has"."""
-    if base.endswith("y") and base[-2:-1] not in "aeiou":
-        return base[:-1] + "ies"
-    return (
-        "has"
-        if base == "have"
-        else base + ("es" if base.endswith(("s", "x", "ch", "sh", "o")) else "s")
-    )
-
-
-def infinitive(verb: str) -> str:
-    """Give the infinitive of a verb in the third person or the past.
-
-    >>> from memlab.text.lemmas import infinitive
-    >>> [infinitive(verb) for verb in ("teaches", "studies", "uses", "is", "served", "dropped", "visited")]
-    ['teach', 'study', 'use', 'be', 'serve', 'drop', 'visit']
-    """
-    if (known := base_form(verb)) != verb:
-        return known
-    verb = re.sub(r"(?<=..)ie[sd]$", "y", verb)
-    if verb.endswith("ed"):
-        silent = re.sub(r"([^s]s|z|[cguv]|^[^aeiou]*[aeiou][^aeiouwxy])ed$", r"\1e", verb)
-        return re.sub(r"([bdgmnprt])\1ed$|ed$", r"\1", silent)
-    return re.sub(r"(?<=ch|sh|ss|zz)es$|(?<=[ox])es$|(?<!s)s$", "", verb)
-
-
 @lru_cache(maxsize=65536)
 def base_form_stems(text: str) -> tuple[str, ...]:
     """Give the words of a text as stems of base forms, with numbers as digits and without articles.

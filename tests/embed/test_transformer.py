@@ -184,7 +184,7 @@ def with_own_code(path: Path) -> None:
         ),
         (lambda p: (p / "tokenizer.json").write_text("{}"), "cannot load"),
         (lambda p: [f.unlink() for f in p.glob("*.json")], "is no model"),
-        (with_own_code, "cannot load"),
+        (with_own_code, "needs code of its own (mine.Transformer)"),
     ],
 )
 def test_broken_models_are_named_and_no_code_of_theirs_is_run(

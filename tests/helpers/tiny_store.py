@@ -25,7 +25,7 @@ FACT = Fact(
     "f",
     "scope-0",
     "Ann",
-    "likes",
+    "favourite drink",
     "tea",
     "stated",
     ["scope-0/session_0/1"],
@@ -47,8 +47,14 @@ def fill(store: MemoryStore) -> None:
     store.vectors.backfill(FakeEncoder(), "tiny", progress=False)
     run = replace(a_run(), provenance={"versions": store.versions()})
     store.grids.save("tiny", {"cells": [store.runs.save(run, now=NOW)]}, now=NOW)
-    state = IndexState(SESSIONS[0], "scope-0", "indexed", "1", "d", "g", 1, None, "extractive", NOW)
-    event = IndexEvent("e", SESSIONS[0], "scope-0", "created", NOW, 0.1, None, "1")
+    read_session(store, "g")
+
+
+def read_session(store: MemoryStore, generation: str) -> None:
+    """Write what an index makes of the first session: one fact."""
+    about = (SESSIONS[0], "scope-0")
+    state = IndexState(*about, "indexed", "1", "d", generation, 1, None, "extractive", NOW)
+    event = IndexEvent("e", *about, "created", NOW, 0.1, None, "1")
     rows = {"states": frame(IndexState, [state]), "events": frame(IndexEvent, [event])}
     store.knowledge.commit("tiny", parts={"facts": frame(Fact, [FACT])}, **rows)
 

@@ -56,11 +56,11 @@ def test_it_is_the_product_clipped() -> None:
     rows = {
         ("system", 0, 5, False): 0.9, ("observed", 2, 0, False): 0.84, ("inferred", 9, 0, False): 0.75,
         ("stated", 3, 365, False): 0.65, ("stated", 9, 0, False): 1.0, ("stated", 9, 0, True): 0.0,
-        ("stated", 0, -40, False): 1.0, ("stated", 0, None, False): 0.5,
+        ("stated", 0, -40, False): 1.0, ("stated", 0, None, False): 0.5, ("reported", 1, 5, False): 0.44,
     }  # fmt: skip
     scored = score(facts(*rows), now=NOW)
     assert scored["confidence"].to_list() == pytest.approx(list(rows.values()))
-    assert scored["age_days"].to_list()[-2:] == [0.0, None]
+    assert scored["age_days"].to_list()[-3:] == [0.0, None, 5.0]
 
 
 @settings(max_examples=25)

@@ -289,7 +289,8 @@ def test_vectors_come_in_the_order_of_the_texts_by_bounded_requests(server: Mode
     assert embed_texts(server.service(), []).shape == (0, 0)
     texts = ["x" * n for n in range(1, 3 * BATCH)]
     assert embed_texts(server.service(), texts)[:, 0].tolist() == [*range(1, 3 * BATCH)]
-    assert [len(request["input"]) for request in server.requests[2:]] == [BATCH, BATCH, BATCH - 1]
+    sizes = sorted(len(request["input"]) for request in server.requests[2:])
+    assert sizes == [BATCH - 1, BATCH, BATCH]
 
 
 FAULTS: dict[str, Any] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import threading
 import time
 import warnings
 import zlib
@@ -19,7 +20,7 @@ import pytest
 from model_server import KEY, Handler, Mode, ModelServer, completion, say, send
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from memlab import ModelError, llm
+from memlab import ModelError, embed, llm
 from memlab.config import Parameter
 from memlab.conversation import judge
 from memlab.llm import MISFIT, Answer, Request, Service, embed_texts
@@ -947,7 +948,9 @@ def test_texts_are_embedded_as_many_at_once_as_the_server_takes(
     texts = ["x" * (n + 1) for n in range(40)]
     with pytest.warns(UserWarning, match=f"from here on {sizes[1 + (sizes[1] > most)]} texts"):
         assert embed_texts(server.service(), texts)[:, 0].tolist() == [*range(1, 41)]
-    assert [len(sent["input"]) for sent in server.requests] == sizes
+    sent_sizes = [len(sent["input"]) for sent in server.requests]
+    assert sent_sizes[0] == sizes[0]
+    assert sorted(sent_sizes) == sorted(sizes)  # those after the first are under way together
     server.requests.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -993,6 +996,64 @@ def test_a_batch_is_as_the_settings_say(server: ModelServer) -> None:
     embed_texts(server.service(batch=50), ["a"] * 60)
     embed_texts(server.service(batch=4), ["a"] * 6)
     assert [len(sent["input"]) for sent in server.requests] == [50, 10, 4, 2]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_requests_for_vectors_are_under_way_at_once_as_the_settings_say(
+    server: ModelServer, concurrency: int
+) -> None:
+    """The first goes alone; then each waits until so many are there, which one after the other never are."""
+    lock, counts = threading.Lock(), [0, 0]
+    gate = threading.Barrier(concurrency)
+
+    def mode(handler: Handler, sent: dict) -> None:
+        with lock:
+            counts[0] += 1
+            counts[1] = max(counts)
+        if len(server.requests) > 1:
+            gate.wait(20)
+        with lock:
+            counts[0] -= 1
+        batches_of(2, lambda n: send(500, {}))(handler, sent)
+
+    server.modes = [mode]
+    texts = ["x" * (n + 1) for n in range(14)]
+    service = server.service(batch=2, concurrency=concurrency)
+    widths = []
+    found = embed_texts(service, texts, done=lambda part: widths.append(len(part)))
+    assert found[:, 0].tolist() == [*range(1, 15)]
+    assert (counts[1], widths) == (concurrency, [2] * 7)
+
+
+def test_the_first_failure_among_requests_for_vectors_ends_the_others(server: ModelServer) -> None:
+    def mode(handler: Handler, sent: dict) -> None:
+        if sent["input"] == ["c"]:
+            return send(400, error("no such text"))(handler, sent)
+        if len(server.requests) > 1:
+            time.sleep(0.3)
+        return batches_of(1, lambda n: send(500, {}))(handler, sent)
+
+    server.modes = [mode]
+    begun = time.monotonic()
+    with pytest.raises(ModelError, match="no such text"):
+        embed_texts(server.service(batch=1, concurrency=4), ["a", "b", "c", *"d" * 60])
+    assert len(server.requests) < 10
+    assert time.monotonic() - begun < 5
+
+
+def test_dimensions_are_asked_for_and_given_or_an_error(server: ModelServer) -> None:
+    def mode(handler: Handler, sent: dict) -> None:
+        rows = [{"embedding": [1.0, 2.0, 3.0][: sent.get("dimensions")]} for _ in sent["input"]]
+        send(200, {"data": rows})(handler, sent)
+
+    server.modes = [mode]
+    widths = [embed_texts(server.service(dimensions=n), ["a"]).shape[1] for n in (None, 2)]
+    assert widths == [3, 2]
+    assert ["dimensions" in sent for sent in server.requests] == [False, True]
+    server.modes = [lambda handler, sent: mode(handler, {"input": sent["input"]})]
+    services = {"lab": server.service(dimensions=2)}
+    with pytest.raises(ModelError, match=r"vectors of 3 numbers, and dimensions.* is 2"):
+        embed.load("endpoint:lab", services=services)
 
 
 def test_a_text_that_is_too_long_is_no_batch_that_is_too_large(server: ModelServer) -> None:

@@ -10,11 +10,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from fact_answers import facts_answer, stated_fact
 from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, say
 
 import memlab
 from memlab.experiments import costs
 from memlab.experiments.costs import estimate_costs
+from memlab.knowledge.fact_prompts import VERSION as FACTS_VERSION
 from memlab.llm import recording
 from memlab.rerank import llm_grades, rerank_llm
 from memlab.retrieve import Bench, bm25, multi_hop
@@ -191,17 +193,12 @@ def test_second_keys_find_what_the_turn_does_not_say(
     """A fact names Zanzibar; the turn that it stands on talks of roses."""
     turns = odd.turns.filter(session_id="ann/s3")
     about = [part for row in turns.select("turn_id", "text").rows() for part in row]
-    fact = {"subject": "Ann", "relation": "flies to", "object": "Zanzibar", "mode": "is", "source": "stated",
-            "corrects": "", "sentence": "Ann flies to Zanzibar.", "turns": [4]}  # fmt: skip
-    row = {
-        "task": "facts",
-        "version": 2,
-        "key": recording.recording_key("facts", 2, about),
-        "tokens": [50, 5],
-    }
-    (tmp_path / "r.jsonl").write_text(
-        json.dumps(row | {"answer": {"facts": [fact], "entities": []}}) + "\n"
-    )
+    sentence = "Ann flies to Zanzibar."
+    fact = stated_fact("Ann", "journey", "Zanzibar", sentence=sentence, turns=[4], kind="plan")
+    named = {"task": "facts", "version": FACTS_VERSION}
+    key = recording.recording_key("facts", FACTS_VERSION, about)
+    row = named | {"key": key, "answer": facts_answer(fact), "tokens": [50, 5]}
+    (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
     monkeypatch.setattr(recording, "DEFAULT_RECORDINGS", (tmp_path / "r.jsonl",))
     ours = odd.with_queries(pl.DataFrame({"scope": ["ann"], "text": ["Ann flies to Zanzibar."]}))
     with pytest.warns(UserWarning, match=r"no facts: no model read .* sessions \(not recorded\)"):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+from store_data import NOW
+from tiny_store import DATA, SESSIONS, read_session
 
 import memlab
 from memlab.datasets import chatlog
+from memlab.records import Entity, IndexEvent, IndexState, frame
 from memlab.store import MemoryStore
 from memlab.store.schemas import TABLES
 
@@ -35,3 +40,32 @@ def test_turns_without_the_later_columns_are_read_and_written(tmp_path: Path) ->
     # A session whose words are somebody else's now is read again, and no other.
     changed = old.knowledge.digests("log")["digest"] != digests
     assert changed.to_list() == [False, True, True]
+
+
+def test_entities_without_their_relations_are_read_and_written(tmp_path: Path) -> None:
+    session = SESSIONS[0]
+    ann = Entity("e1", "scope-0", session, "Ann", "person", "", ["t"])
+    related = replace(ann, relations=["sister of"], related=["Bo"])
+
+    def commit(store: MemoryStore, entity: Entity, generation: str) -> None:
+        state = IndexState(session, "scope-0", "indexed", "1", "d", generation, 1, None, "x", NOW)
+        rows = {"states": frame(IndexState, [state]), "events": frame(IndexEvent)}
+        store.knowledge.commit("tiny", parts={"entities": frame(Entity, [entity])}, **rows)
+
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest(DATA)
+    commit(store, ann, "g1")
+    store.database.table("entities").drop_columns(list(TABLES["entities"].later))
+
+    old = MemoryStore.open(tmp_path / "store")
+    assert old.knowledge.rows("entities", "tiny").equals(frame(Entity, [ann]))
+    commit(old, related, "g2")
+    assert old.knowledge.rows("entities", "tiny").equals(frame(Entity, [related]))
+
+
+def test_facts_of_today_are_there_in_a_view_of_earlier_versions(tmp_path: Path) -> None:
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest(DATA)
+    versions = store.versions()
+    read_session(store, "g")
+    assert store.at(versions).knowledge.rows("facts", "tiny").height == 1

@@ -159,22 +159,22 @@ def test_rows_without_their_state_are_not_seen(
         patch.setattr(Database, "write", dies)
         with pytest.raises(KeyboardInterrupt):
             commit(indexed, SESSIONS, "g2", "coffee")
-    assert indexed.knowledge.rows("facts", DATA.name)["object"].to_list() == ["tea"]
+    assert indexed.knowledge.rows("facts", DATA.name)["value"].to_list() == ["tea"]
     assert indexed.knowledge.states(DATA.name)["generation"].to_list() == ["g1"]
     # What another worker is still writing is not swept; what was left behind long ago is.
     assert indexed.knowledge.sweep(DATA.name) == 0
     assert indexed.knowledge.sweep(DATA.name, now=datetime.now(UTC) + timedelta(days=2)) == len(
         SESSIONS
     )
-    assert indexed.knowledge.rows("facts", DATA.name)["object"].to_list() == ["tea"]
+    assert indexed.knowledge.rows("facts", DATA.name)["value"].to_list() == ["tea"]
 
 
 def test_another_generation_replaces_the_rows_of_its_sessions_alone(indexed: MemoryStore) -> None:
     commit(indexed, SESSIONS, "g1", "tea")
     commit(indexed, SESSIONS[:1], "g2", "coffee")
     held = indexed.knowledge.rows("facts", DATA.name)
-    assert held["object"].to_list() == ["coffee", *["tea"] * (len(SESSIONS) - 1)]
-    assert indexed.table("facts").count_rows() == held.height
+    assert held["value"].to_list() == ["coffee", *["tea"] * (len(SESSIONS) - 1)]
+    assert indexed.table("fact_rows").count_rows() == held.height
     assert indexed.knowledge.events(DATA.name).height == len(SESSIONS) + 1
 
 

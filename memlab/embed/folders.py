@@ -1,0 +1,184 @@
+"""Models that sentence-transformers, transformers, model2vec or PyLate saved: what memlab takes from their folders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from memlab.config import EmbedSettings
+from memlab.embed import model_files
+from memlab.embed.encoder import Encoder, EncoderIdentity
+from memlab.embed.model_kinds import model_kind
+from memlab.embed.multi_vector import MultiVectorEncoder
+from memlab.embed.prompts import choose_prompts, warn_without_prompts
+from memlab.embed.static import StaticEncoder, load_static_model
+from memlab.embed.token_centring import VOCABULARY, has_common_direction
+from memlab.embed.transformer import TransformerEncoder
+from memlab.errors import ModelError
+
+
+def load_folder(
+    path: Path, *, name: str, revision: str, own: EmbedSettings | None = None
+) -> Encoder:
+    """Load a model from its folder, as what it is; without a pooling in its files it is the mean.
+
+    :param name: its portable name.
+    :param revision: of the hub, or the digest of the weights.
+    :param own: what the settings say of it.
+    :raises ModelError: when it cannot be loaded, or gives no vectors that memlab compares.
+    """
+    loaders = {"dense": _load_dense, "static": _load_static, "multi-vector": _load_multi_vector}
+    if own is None:
+        own = EmbedSettings(path=str(path))
+    named = EncoderIdentity("", name, revision)
+    encoder = loaders[model_kind(path, name)](path, named, own)
+    if not encoder.identity.query_prompt + encoder.identity.document_prompt:
+        warn_without_prompts(path, name, own)
+    return encoder
+
+
+def _load_dense(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encoder:
+    from sentence_transformers.sentence_transformer.modules import Transformer
+
+    model = model_files.load_model(path, named.model, dtype=_torch_dtype(own))
+    if not isinstance(model[0], Transformer):
+        raise ModelError(
+            f"encoder {named.model}: it begins with {type(model[0]).__name__}, expected a transformer"
+        )
+    for module in list(model)[1:]:
+        module.float()  # as they are small, only the transformer is computed in fewer bits
+    identity = replace(
+        _with_width(named, model, own),
+        kind="transformer",
+        pooling=_pooling(model, path),
+        max_length=_max_length(model, named.model, own),
+        normalized=_is_normalized(model),
+        dtype=own.dtype,
+    )
+    encoder = TransformerEncoder(path, identity, batch=own.batch)
+    encoder._model = model
+    if has_common_direction(encoder.token_mean):
+        encoder.identity = replace(identity, token_mean=VOCABULARY)
+    return encoder
+
+
+def _load_static(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encoder:
+    if own.max_length is not None:
+        raise ModelError(
+            f"encoder {named.model} is a table of vectors and reads texts whole: leave max_length out"
+        )
+    model = load_static_model(path, named.model)
+    identity = replace(
+        _with_width(named, model, own),
+        kind="static",
+        pooling="mean",
+        normalized=_is_normalized(model),
+    )
+    encoder = StaticEncoder(path, identity, batch=own.batch)
+    encoder._model = model
+    return encoder
+
+
+def _load_multi_vector(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encoder:
+    if own.dimensions is not None:
+        raise ModelError(
+            f"encoder {named.model} gives a vector for each token, which is not cut: leave dimensions out"
+        )
+    what = "multi-vector encoder"
+    model = model_files.load_model(path, named.model, what=what, dtype=_torch_dtype(own))
+    transformer = model[0]
+    if own.max_length is not None or transformer.document_length is None:
+        transformer.document_length = _max_length(model, named.model, own)
+    identity = replace(
+        _with_width(named, model, own),
+        kind="multi-vector",
+        pooling=_describe_queries(transformer),
+        max_length=transformer.document_length,
+        dtype=own.dtype,
+    )
+    encoder = MultiVectorEncoder(path, identity, batch=own.batch)
+    encoder._model = model
+    return encoder
+
+
+def _pooling(model: Any, path: Path) -> str:
+    """Name how the vectors of tokens become one; a model without a pooling gets the mean."""
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    found = [module for module in model if isinstance(module, Pooling)]
+    is_stated = bool(found) and (path / "modules.json").is_file()
+    if not found:
+        found = [Pooling(model[0].get_embedding_dimension())]
+        model.append(found[0])
+    modes = found[0].pooling_mode
+    if not isinstance(modes, str):
+        modes = "+".join(modes)
+    return modes if is_stated else f"{modes} (assumed)"
+
+
+def _is_normalized(model: Any) -> bool:
+    from sentence_transformers.sentence_transformer.modules import Normalize
+
+    return any(isinstance(module, Normalize) for module in model)
+
+
+def _describe_queries(transformer: Any) -> str:
+    """Say how a ColBERT reads queries, which their vectors depend on."""
+    expansion = transformer.query_expansion
+    if expansion is not None:
+        seen = "seen" if expansion["attend"] else "unseen"
+        return f"no (queries expanded to {expansion['length']} tokens, {seen})"
+    if transformer.query_length is not None:
+        return f"no (queries of {transformer.query_length} tokens)"
+    return "no"
+
+
+def _with_width(named: EncoderIdentity, model: Any, own: EmbedSettings) -> EncoderIdentity:
+    """Add prompts and dimensions of a model to what names it; vectors are cut here and not by the library.
+
+    :raises ModelError: when the settings ask for more dimensions than there are.
+    """
+    wanted = getattr(model, "truncate_dim", None)
+    model.truncate_dim = None
+    width = model.get_embedding_dimension()
+    if own.dimensions is not None:
+        wanted = own.dimensions
+        if wanted > width:
+            raise ModelError(
+                f"encoder {named.model} gives {width} dimensions, and dimensions of the settings is {wanted}"
+            )
+    query, document = choose_prompts(model.prompts, model.default_prompt_name, own)
+    prompted = replace(named, query_prompt=query, document_prompt=document, dim=width)
+    if wanted is None or wanted >= width:
+        return prompted
+    return replace(prompted, dim=wanted, cut_from=width)
+
+
+def _max_length(model: Any, name: str, own: EmbedSettings) -> int:
+    """Give how many tokens of a text are read.
+
+    :raises ModelError: when the settings ask for more than the model has positions.
+    """
+    if own.max_length is None:
+        return int(model.max_seq_length or 512)
+    positions = getattr(model[0].model.config, "max_position_embeddings", None)
+    if positions is None:
+        return own.max_length
+    embeddings = getattr(model[0].model, "embeddings", None)
+    table = getattr(embeddings, "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    if padding is not None:
+        positions -= padding + 1  # RoBERTa counts from behind its padding
+    if own.max_length > positions:
+        raise ModelError(
+            f"encoder {name} has {positions} positions, and max_length of the settings is {own.max_length}"
+        )
+    return own.max_length
+
+
+def _torch_dtype(own: EmbedSettings) -> Any:
+    """Give what the transformer is computed in: float32 whatever the files hold, so that machines agree."""
+    import torch
+
+    return getattr(torch, own.dtype)

@@ -1,0 +1,139 @@
+"""What kind of model a folder holds, and whose code it needs: read from its JSON files, nothing is loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from memlab.errors import ModelError
+
+ModelKind = Literal["dense", "static", "multi-vector"]
+
+_LIBRARY = "sentence_transformers."
+_MULTI_VECTOR = ("MultiVectorEncoder", "ColBERT")
+"""``model_type`` of sentence-transformers 6, and of PyLate, whose files it reads."""
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds a table; an empty one where there is none."""
+    found = _read_json(path)
+    if isinstance(found, dict):
+        return found
+    return {}
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def read_modules(path: Path) -> list[tuple[str, str]]:
+    """Give folder and class of the modules of sentence-transformers, in their order: ``modules.json``."""
+    listed = _read_json(path / "modules.json")
+    modules = []
+    if isinstance(listed, list):
+        for row in listed:
+            with suppress(TypeError, KeyError):
+                modules.append((str(row["path"]), str(row["type"])))
+    return modules
+
+
+def module_folder(path: Path) -> Path:
+    """Give the folder of the first module: the model's own, or an inner one such as ``0_Transformer``."""
+    for folder, _ in read_modules(path)[:1]:
+        return path / folder
+    return path
+
+
+def model_kind(path: Path, name: str) -> ModelKind:
+    """Say what kind of encoder a folder holds.
+
+    :param name: of the model, for messages.
+    :raises ModelError: for a model that gives no vectors of the kind that is compared here.
+    """
+    config = read_table(path / "config.json")
+    stated = str(read_table(path / "config_sentence_transformers.json").get("model_type", ""))
+    architecture = _architecture(config)
+    if stated in _MULTI_VECTOR or architecture == "HF_ColBERT":
+        return "multi-vector"
+    if stated == "CrossEncoder":
+        raise ModelError(
+            f"encoder {name} is a cross-encoder: it scores pairs of texts and gives no vectors; "
+            f"use it as a reranker: cross_encoder(model='{name}')"
+        )
+    if stated == "SparseEncoder" or _has_sparse_modules(path) or _is_old_splade(path, name):
+        raise ModelError(
+            f"encoder {name} is a sparse encoder (SPLADE): it weighs the words of a vocabulary and "
+            "gives no dense vectors, and memlab has no index for its weights; choose a dense encoder "
+            "or a ColBERT, or bm25 for words"
+        )
+    if config.get("model_type") == "model2vec":
+        return "static"
+    for _, module in read_modules(path)[:1]:
+        if module.endswith(".StaticEmbedding"):
+            return "static"
+    return "dense"
+
+
+def _architecture(config: Mapping[str, Any]) -> str:
+    """Give the class of transformers that a model was saved from."""
+    listed = config.get("architectures")
+    if isinstance(listed, list) and listed:
+        return str(listed[0])
+    return ""
+
+
+def _has_sparse_modules(path: Path) -> bool:
+    sparse = f"{_LIBRARY}sparse_encoder."
+    return any(module.startswith(sparse) for _, module in read_modules(path))
+
+
+def _is_old_splade(path: Path, name: str) -> bool:
+    """Whether a model was published before sentence-transformers knew its kind: a language model, and the name."""
+    if read_modules(path) or "splade" not in name.lower():
+        return False
+    return _architecture(read_table(path / "config.json")).endswith("ForMaskedLM")
+
+
+def own_code(path: Path) -> str:
+    """Name the code of its own that a model needs; empty where there is none.
+
+    That is a module that is none of sentence-transformers, a function of a ``Dense`` that is none
+    of torch's, and ``auto_map`` in ``config.json``: transformers needs the last only where it does
+    not know the architecture itself.
+    """
+    for _, module in read_modules(path):
+        if not module.startswith((_LIBRARY, "pylate.")):
+            return module
+    function = foreign_function(path)
+    if function:
+        return function
+    mapped = read_table(path / "config.json").get("auto_map")
+    if not isinstance(mapped, dict):
+        return ""
+    return str(next(iter(mapped.values()), ""))
+
+
+def foreign_function(path: Path) -> str:
+    """Name the activation function of a ``Dense`` that is none of torch's; empty where there is none.
+
+    sentence-transformers takes the hyperbolic tangent in its place and only logs it.
+    """
+    for folder, module in read_modules(path):
+        if module.endswith(".Dense"):
+            config = read_table(path / folder / "config.json")
+            function = str(config.get("activation_function", "torch."))
+            if not function.startswith("torch."):
+                return function
+    return ""
+
+
+def original_names(path: Path, name: str) -> list[str]:
+    """Give the names by which a model is known: its own, and those in its configuration."""
+    config = read_table(path / "config.json")
+    return [name, str(config.get("_name_or_path", "")), str(config.get("model_type", ""))]

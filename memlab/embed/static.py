@@ -1,0 +1,85 @@
+"""Static encoders: a table with one vector for each token of a vocabulary, and no transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memlab.embed import model_files
+from memlab.embed.encoder import EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
+from memlab.embed.model_kinds import read_modules, read_table
+from memlab.errors import ModelError
+
+_BATCH = 1024
+"""Texts that are read at once where the settings say nothing: it bounds memory, not time."""
+
+
+class StaticEncoder(IdentifiedEncoder):
+    """The mean of the vectors of a text's tokens, which stand in a table.
+
+    A text without tokens gets a vector without direction. Made by :func:`memlab.embed.load` for the
+    folders of model2vec and of sentence-transformers' ``StaticEmbedding``.
+
+    :param path: directory of the model.
+    :param identity: what the model's files say.
+    :param batch: texts that are read at once.
+    """
+
+    def __init__(self, path: Path, identity: EncoderIdentity, *, batch: int | None = None) -> None:
+        self.path = path
+        self.identity = identity
+        self._batch = batch or _BATCH
+
+    @cached_property
+    def _model(self) -> Any:
+        return load_static_model(self.path, self.identity.model)
+
+    def encode(
+        self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
+    ) -> np.ndarray:
+        """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""
+        checked = check_texts(texts, kind)
+        prompt = self.prompt(kind)
+        out = np.empty((len(checked), self.dim), np.float32)
+        with self.bar(len(checked), progress=progress, least=50_000) as bar:
+            for start in range(0, len(checked), self._batch):
+                part = checked[start : start + self._batch]
+                rows = self._model.encode(part, prompt=prompt, show_progress_bar=False)
+                kept = np.array(rows[:, : self.dim], np.float32)
+                kept[~kept.any(axis=1)] = 1.0
+                out[start : start + len(part)] = unit_rows(
+                    kept, of=f"encoder {self.identity.model}"
+                )
+                bar.update(len(part))
+        return out
+
+
+def load_static_model(path: Path, name: str) -> Any:
+    """Load a table of vectors as a model of sentence-transformers, in float32.
+
+    :raises ModelError: when the files are damaged or of another kind of model.
+    """
+    if read_modules(path):
+        return model_files.load_model(path, name).float()
+    return _load_model2vec(path, name)
+
+
+def _load_model2vec(path: Path, name: str) -> Any:
+    """Load a folder of model2vec that says nothing of sentence-transformers."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
+
+    try:
+        modules: list[Any] = [StaticEmbedding.load(str(path), local_files_only=True)]
+    except Exception as error:
+        raise ModelError(
+            f"encoder {name}: its table of vectors cannot be read ({type(error).__name__}: {error}); "
+            "expected model.safetensors and tokenizer.json as model2vec saves them"
+        ) from error
+    if read_table(path / "config.json").get("normalize"):
+        modules.append(Normalize())
+    return SentenceTransformer(modules=modules, device="cpu").float().eval()

@@ -1,0 +1,242 @@
+"""Annotations of a chat, each a fact to be known or a trap, and whether a row agrees with one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from memlab.evaluate.entry_owner import Owner, begins_with
+from memlab.evaluate.row_polarity import is_denial, polarity
+from memlab.evaluate.row_words import RowWords, contains_value, content_words, read_row
+from memlab.text.lemmas import base_form_stems
+
+AGREEING = {
+    "is": {"is", "event"},
+    "not": {"not", "was"},
+    "plan": {"plan", "is", "event"},
+    "was": {"was", "not", "event"},
+}
+"""By the mode of an entry the polarities of a fact that agree with it.
+
+See :func:`memlab.evaluate.row_polarity.polarity`.
+"""
+NAMING = frozenset(base_form_stems("have be name named call called"))
+"""Stems that say of a name that it is one."""
+_COUNT_OR_YES = re.compile(r"\d{0,2}|yes|true|none|no")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An annotation; see ``data/README.md``.
+
+    :param kind: ``fact``, ``trap`` or ``neutral``; ``trap`` says of a trap why it is one.
+    :param names: what the subject is called.
+    :param value: wordings of which a fact must hold one; ``about``: words of the relation, of which
+        it must hold one.
+    :param since: the turn that states it (of a trap and a neutral line: the turn meant); ``until``:
+        that ends it.
+    :param mode: how it was stated: ``is``, ``not``, ``plan`` or ``was``.
+    :param same: the id of another entry that says the same of another subject: to know one is
+        enough.
+    :param others: what the other subjects of the chat are called.
+    """
+
+    id: str
+    kind: str
+    subject: str
+    names: tuple[str, ...]
+    value: tuple[str, ...]
+    since: str
+    about: tuple[str, ...] = ()
+    mode: str = "is"
+    until: str | None = None
+    corrected: bool = False
+    trap: str | None = None
+    same: str | None = None
+    others: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def group(self) -> str:
+        """The id of the entry that stands for all that say the same."""
+        return self.same or self.id
+
+    @cached_property
+    def relation(self) -> frozenset[str]:
+        """Stems of the relation."""
+        return frozenset(base_form_stems(" ".join(self.about)))
+
+    @cached_property
+    def relation_content(self) -> frozenset[str]:
+        """Stems of the relation that are neither stop words nor numbers."""
+        return content_words(self.relation)
+
+    @cached_property
+    def owner(self) -> Owner:
+        """The subject by its names, with the relation."""
+        names = dict.fromkeys(map(base_form_stems, self.names))
+        longest_first = sorted(names, key=len, reverse=True)
+        return Owner(tuple(longest_first), self.relation, self.relation_content)
+
+    @cached_property
+    def all_names(self) -> list[tuple[str, ...]]:
+        """The words of each name of the chat."""
+        return list(map(base_form_stems, (*self.others, *self.names)))
+
+    def matches(self, fact: Mapping[str, Any]) -> bool:
+        """Say whether a fact says what the entry says: the same words, with the same polarity.
+
+        Where a wording of the value is itself a denial ("no bullet points"), a fact that denies
+        agrees with an entry that is so. An event that ends something agrees with an entry that its
+        message begins: "Mel broke up with Ann" with "single", not with "dates Ann".
+
+        :param fact: a row of :class:`memlab.records.Fact`, at least ``about``, ``slot`` and
+            ``value``.
+
+        >>> from memlab.evaluate.gold_entries import Entry
+        >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", ("boss",))
+        >>> row = {"about": "Noor", "slot": "boss", "value": "Henrik", "said_by": "Nora"}
+        >>> boss.matches(row), boss.matches(row | {"holds": False})
+        (True, False)
+        >>> boss.matches(row | {"kind": "plan"})
+        False
+        """
+        stated = self.stated_wordings(fact)
+        if not stated:
+            return False
+        way = polarity(fact)
+        if way in AGREEING[self.mode]:
+            return True
+        if self.mode != "is":
+            return False
+        if way == "not" and any(map(is_denial, stated)):
+            return True
+        return read_row(fact).ends and self._is_begun_by(fact)
+
+    def matches_ignoring_polarity(self, fact: Mapping[str, Any]) -> bool:
+        """Say whether a fact speaks of the entry's subject, relation and value."""
+        return bool(self.stated_wordings(fact))
+
+    def stated_wordings(self, fact: Mapping[str, Any]) -> list[str]:
+        """Give the wordings of the entry's value that a fact states of its subject and relation.
+
+        - **Subject**: ``about``, or one of several that it lists, begins with a name of the
+          subject, and what else it holds belongs to the relation ("Nora's boss"), or ends in a word
+          of it ("Gran's Fairlawns room") and belongs to nobody else ("Nora's sister's boss" does
+          not do). Or the slot begins with a name of it ("flat 9 | rent day", of the rent). Or it
+          names nobody and belongs to the relation ("gym code"); if it only has a word of it
+          ("Fairlawns room"), the rest of the row must name the subject, or the subject have said
+          it. "I" and "the user" are who speaks.
+        - **Relation**: a word of it occurs, in ``about``, ``slot``, ``value`` or ``sentence``. Of a
+          trap, and where the wording is a number alone, no stop word ("have") that the sentence
+          alone has. An event that ends something need not say what that was: "Mel left Acme".
+        - **Value**: all words of one wording occur in ``slot`` and ``value`` together, or in
+          ``sentence``, which says more than the row states: "Mel moved from Oslo to Bergen" does
+          not say that Mel lives in Oslo. So a sentence only completes the value: where ``value`` is
+          a date or nothing but a denial; or is a part of the wording and the row without its
+          sentence has half of the wording's content ("6" of "six hens"); or has a word of content
+          of it, no other number, and the row more than half. What a value is contrasted with ("not
+          Oslo but Bergen", "from Oslo to Bergen") is left out of both.
+        - **The other way round**, of what is not the subject's: ``value`` is the subject's name,
+          and ``slot`` holds the value ("Nora | boss | Henrik", of Henrik, whose role is boss), or
+          ``about`` does and there is a word of the relation or no slot but "name". Or ``about``
+          holds the value, the rest of the row names the subject, and ``slot`` and ``value`` the
+          relation ("Henrik | role | boss of Nora"). Stop words of the relation do not count.
+
+        Words are compared by base form and stem, numbers by their value, codes and telephone
+        numbers without their signs. In a fact that denies, a wording is looked for without its own
+        denial: "no bullet points" is stated where "bullet points" do not hold.
+        """
+        row = read_row(fact)
+        if self.owner.has_row(row) or self._is_of_a_thing(fact, row):
+            return self._stated_by_row(row)
+        if self.owner.begins(row):
+            return []
+        return self._held(self._text_of_reversed(row))
+
+    def has_relation(self, slot: str) -> bool:
+        """Whether all words of a slot are of the relation, or say nothing."""
+        return self.owner.covers(base_form_stems(slot))
+
+    def value_words(self, fact: Mapping[str, Any]) -> frozenset[str]:
+        """Give the words of the wordings of the value that a fact states.
+
+        Not by its slot alone, unless its value only counts or affirms that ("boat": "one", "mango
+        allergy": "yes").
+        """
+        stated = self.stated_wordings(fact)
+        if not _COUNT_OR_YES.fullmatch(" ".join(read_row(fact).value_words)):
+            slot = str(fact["slot"])
+            stated = [value for value in stated if not contains_value(slot, value)]
+        return frozenset().union(*map(base_form_stems, stated))
+
+    def is_mentioned(self, fact: Mapping[str, Any]) -> bool:
+        """Say whether a fact names the entry's subject and value at all.
+
+        That is enough for what counts neither way.
+        """
+        row = read_row(fact)
+        if not self.owner.is_named_in(row.all_words):
+            return False
+        return bool(self._held(f"{row.about} {row.text} {row.sentence}"))
+
+    def _is_begun_by(self, fact: Mapping[str, Any]) -> bool:
+        """Whether a fact is from the message that states the entry, which is no trap."""
+        cited = fact.get("evidence")
+        if self.kind != "fact" or cited is None:
+            return False
+        return self.since in cited
+
+    def _is_of_a_thing(self, fact: Mapping[str, Any], row: RowWords) -> bool:
+        """Whether a row from the entry's message is about what no name of the chat stands for."""
+        if not self._is_begun_by(fact):
+            return False
+        return not any(begins_with(part, self.all_names) for part in row.parts())
+
+    def _stated_by_row(self, row: RowWords) -> list[str]:
+        """Give the wordings of the value that a row about the subject states."""
+        if not self._is_related(row):
+            return []
+        stated = filter(row.states, self.value)
+        return [value for value in stated if not self._is_bare_count(value, row)]
+
+    def _held(self, text: str) -> list[str]:
+        """Give the wordings of the value that a text holds."""
+        return [value for value in self.value if contains_value(text, value)]
+
+    def _is_related(self, row: RowWords) -> bool:
+        """Whether a row holds a word of the relation, or need not: see above."""
+        if row.ends or not self.relation:
+            return True
+        if not self.relation.isdisjoint(row.row_words):
+            return True
+        needed = self.relation
+        if self.kind == "trap" and self.relation_content:
+            needed = self.relation_content
+        return not needed.isdisjoint(row.sentence_words)
+
+    def _is_bare_count(self, wording: str, row: RowWords) -> bool:
+        """Whether a wording is a number alone, and nothing says of what."""
+        if not all(map(str.isdigit, base_form_stems(wording))):
+            return False
+        if not self.relation_content:
+            return False
+        if not self.relation.isdisjoint(row.row_words):
+            return False
+        return self.relation_content.isdisjoint(row.sentence_words)
+
+    def _text_of_reversed(self, row: RowWords) -> str:
+        """Give what holds the value in a row that is about the value rather than the subject."""
+        relation = self.relation_content
+        if self.owner.is_called(row.value_words):
+            if not relation.isdisjoint(row.all_words):
+                return f"{row.about} {row.slot}"
+            if NAMING.issuperset(row.slot_words):
+                return row.about
+            return row.slot
+        is_named = self.owner.is_named_in(row.said | row.sentence_words)
+        if is_named and not relation.isdisjoint(row.said):
+            return row.about
+        return ""

@@ -1,0 +1,102 @@
+"""What readers made of facts that no annotation speaks of, and the facts that they are to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.evaluate.fact_outcomes import Outcome, fact_text
+from memlab.evaluate.fact_verdicts import Row, judge_fact
+from memlab.evaluate.gold_facts import Annotations, read_json_lines
+from memlab.knowledge import Resolved, active_facts
+from memlab.records.facts import meaning_id
+
+AS_READ = "current precision as read"
+"""The measure that counts what readers called true as right, beside what is in the annotations."""
+Verdicts = Mapping[tuple[str, str], bool]
+"""Whether facts that no annotation speaks of are true, by scope and meaning."""
+UNMATCHED = {
+    "scope": pl.String(),
+    "meaning": pl.String(),
+    "about": pl.String(),
+    "slot": pl.String(),
+    "value": pl.String(),
+    "sentence": pl.String(),
+    "kind": pl.String(),
+    "holds": pl.Boolean(),
+    "evidence": pl.List(pl.String()),
+    "turns": pl.List(pl.String()),
+}
+"""The columns of the facts that no annotation speaks of."""
+
+
+def read_verdicts(file: str | Path) -> dict[tuple[str, str], bool]:
+    """Read what readers made of facts that no annotation speaks of.
+
+    They are listed by :func:`memlab.evaluate.fact_measures.unmatched_facts`.
+
+    :param file: JSON lines with ``scope``, ``meaning`` and ``true``; a fact stands in one line for
+        each reader, and counts as true where all of them say so.
+    :raises DataError: for a line without these.
+    """
+    verdicts: dict[tuple[str, str], bool] = {}
+    for n, row in enumerate(read_json_lines(file), 1):
+        try:
+            key = (row["scope"], row["meaning"])
+            true = row["true"]
+        except (KeyError, TypeError) as error:
+            raise DataError(
+                f"{file}, row {n}: {error!r}; a verdict has scope, meaning and true"
+            ) from None
+        if not isinstance(true, bool):
+            raise DataError(f"{file}, row {n}: true is {true!r}; give true or false")
+        verdicts[key] = true and verdicts.get(key, True)
+    return verdicts
+
+
+def read_outcomes(gold: Annotations, end: Resolved, verdicts: Verdicts) -> list[Outcome]:
+    """Count active facts as for precision, and those that no entry speaks of by what readers said.
+
+    None where one of those was not read.
+    """
+    outcomes: list[Outcome] = []
+    for row in active_facts(end).iter_rows(named=True):
+        name = judge_fact(gold, row).name
+        if name == "unlisted":
+            true = verdicts.get((gold.scope, _meaning(row)))
+            if true is None:
+                return []
+            if true:
+                name = "called true"
+        if name != "neutral":
+            is_right = name in ("right", "called true")
+            outcomes.append(Outcome(AS_READ, is_right, name, fact_text(row)))
+    return outcomes
+
+
+def unmatched_in(gold: Annotations, end: Resolved) -> pl.DataFrame:
+    """List the active facts of a chat of which no annotation speaks, each once.
+
+    :returns: columns as of :data:`UNMATCHED`; no row of what is closed.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    if gold.closed:
+        return pl.DataFrame(schema=UNMATCHED)
+    turns = {row["turn_id"]: row for row in gold.data.turns.iter_rows(named=True)}
+    for row in active_facts(end).iter_rows(named=True):
+        meaning = _meaning(row)
+        if meaning in rows or judge_fact(gold, row).name != "unlisted":
+            continue
+        cited = [turns[turn] for turn in row["evidence"]]
+        said = [f"{turn['speaker']}: {turn['text']}" for turn in cited]
+        columns = {**row, "meaning": meaning, "turns": said}
+        rows[meaning] = {name: columns[name] for name in UNMATCHED}
+    return pl.DataFrame(list(rows.values()), schema=UNMATCHED)
+
+
+def _meaning(row: Row) -> str:
+    return meaning_id(row["about"], row["slot"], row["value"], kind=row["kind"], holds=row["holds"])

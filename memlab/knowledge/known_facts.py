@@ -1,0 +1,204 @@
+"""What a prompt shows of the facts that are known: made of earlier answers alone, not of what was resolved of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import polars as pl
+
+from memlab.records import Fact, frame
+from memlab.records.facts import meaning_id
+from memlab.text.tokens import stem, words
+
+MAX_KNOWN = 60
+"""The most facts of a scope that a prompt shows."""
+MAX_SUBJECTS = 60
+"""The most names of what facts are about that a prompt shows."""
+CLOSING_EFFECTS = frozenset({"replaces", "ends", "came_about", "cancelled", "was_wrong"})
+"""Effects after which a fact is not shown any more."""
+
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+FactRow = Mapping[str, Any]
+"""A fact as a row of :class:`memlab.records.Fact`."""
+
+
+def fact_meaning(fact: FactRow, *, size: int = 8) -> str:
+    """Give the id of what a fact states, by which effects name it.
+
+    :param size: bytes of its digest, see :func:`memlab.records.facts.meaning_id`.
+    """
+    about, slot, value = fact["about"], fact["slot"], fact["value"]
+    return meaning_id(about, slot, value, kind=fact["kind"], holds=fact["holds"], size=size)
+
+
+def prompt_id(fact: FactRow) -> str:
+    """Give the short id by which a prompt names a fact; no two of its sixty are likely to share one."""
+    return fact_meaning(fact, size=3)
+
+
+def open_facts(facts: Iterable[FactRow]) -> dict[str, FactRow]:
+    """Give the facts that no later answer replaced, ended or took back, each as it was stated last.
+
+    :param facts: in the order in which they were stated.
+    :returns: by the id of what they state.
+
+    >>> from memlab.knowledge.known_facts import fact_meaning, open_facts
+    >>> row = {"about": "Mel", "slot": "home", "kind": "state", "holds": True, "effects": [], "affected": []}
+    >>> first = row | {"value": "Oslo"}
+    >>> moved = row | {"value": "Rome", "effects": ["replaces"], "affected": [fact_meaning(first)]}
+    >>> [fact["value"] for fact in open_facts([first, moved]).values()]
+    ['Rome']
+    """
+    found: dict[str, FactRow] = {}
+    by_id: dict[str, str] = {}
+    for fact in facts:
+        for how, target in zip(fact["effects"], fact["affected"], strict=True):
+            if how in CLOSING_EFFECTS:
+                found.pop(by_id.get(target, target), None)
+        meaning = fact_meaning(fact)
+        if "fact_id" in fact:
+            by_id[fact["fact_id"]] = meaning
+        before = found.pop(meaning, None)
+        found[meaning] = _with_known_dates(fact, before)
+    return found
+
+
+class KnownFacts:
+    """What sessions stated, while others are read: gives what stands before a session.
+
+    :param known: rows of :class:`memlab.records.Fact`.
+    :param skip: ids of sessions that are read anew: what they stated at another time is not known.
+    :param order: ids of sessions in their order, by which facts without a time are placed.
+    """
+
+    def __init__(
+        self, known: pl.DataFrame | None, *, skip: Collection[str], order: Sequence[str] = ()
+    ) -> None:
+        self._places = {session: place for place, session in enumerate(order)}
+        self._by_scope: defaultdict[str, list[FactRow]] = defaultdict(list)
+        if known is None:
+            return
+        for fact in known.iter_rows(named=True):
+            if fact["session_id"] not in skip:
+                self._by_scope[fact["scope"]].append(fact)
+
+    def add(self, facts: Iterable[Fact]) -> None:
+        """Note what a session stated."""
+        for fact in frame(Fact, facts).iter_rows(named=True):
+            self._by_scope[fact["scope"]].append(fact)
+
+    def before(self, session: str, turns: Sequence[Mapping[str, Any]]) -> list[FactRow]:
+        """Give what was stated before a session in its scope, in the order in which it was stated.
+
+        :param turns: of the session, rows of :class:`memlab.records.Turn`.
+        """
+        begun = turns[0]["timestamp"]
+        facts = [
+            fact
+            for fact in self._by_scope[turns[0]["scope"]]
+            if not self._stands_after(fact, session, begun)
+        ]
+        times = [fact["asserted_at"] for fact in facts]
+        return in_order_of_time(facts, times)
+
+    def _stands_after(self, fact: FactRow, session: str, begun: datetime | None) -> bool:
+        if fact["session_id"] == session:
+            return True
+        if begun is not None and fact["asserted_at"] is not None:
+            return bool(fact["asserted_at"] >= begun)
+        place = self._places.get(session)
+        other = self._places.get(fact["session_id"])
+        if place is None or other is None:
+            return False
+        return other > place
+
+
+T = TypeVar("T")
+
+
+def in_order_of_time(things: Sequence[T], times: Sequence[datetime | None]) -> list[T]:
+    """Sort by time; what has none keeps its place behind what stands before it.
+
+    >>> from datetime import datetime
+    >>> from memlab.knowledge.known_facts import in_order_of_time
+    >>> in_order_of_time("bca", [datetime(2026, 2, 1), None, datetime(2026, 1, 1)])
+    ['a', 'b', 'c']
+    """
+    placed = []
+    latest = None
+    for place, when in enumerate(times):
+        latest = when or latest
+        placed.append((latest is not None, latest, place))
+    placed.sort(key=lambda each: (each[0], each[1] or _NEVER, each[2]))
+    return [things[place] for _, _, place in placed]
+
+
+def known_entries(
+    session: Sequence[Mapping[str, Any]], facts: Iterable[FactRow]
+) -> dict[str, list[Any]]:
+    """Give what a prompt shows of what is known: the facts nearest to a session, and whom they are about.
+
+    A fact is nearer the more and the rarer words it shares with the session; of equally near ones
+    the latest are shown.
+
+    :param session: its turns, rows of :class:`memlab.records.Turn`.
+    :param facts: what was stated before it in its scope, in that order.
+    :returns: ``known``, in the order in which they were stated, and ``subjects``.
+    """
+    shown = open_facts(facts)
+    stems = {meaning: _fact_stems(fact) for meaning, fact in shown.items()}
+    n_facts = Counter(word for found in stems.values() for word in found)
+    said = _stems(" ".join(f"{turn['speaker']} {turn['text']}" for turn in session))
+    nearness = {}
+    for place, (meaning, found) in enumerate(stems.items()):
+        shared = sorted(found & said)
+        nearness[meaning] = (sum(1 / n_facts[word] for word in shared), place)
+    nearest = sorted(nearness, key=lambda meaning: nearness[meaning], reverse=True)[:MAX_KNOWN]
+    in_order = [meaning for meaning in shown if meaning in frozenset(nearest)]
+    subjects = dict.fromkeys(fact["about"] for fact in reversed(shown.values()))
+    return {
+        "known": [_known_entry(shown[meaning]) for meaning in in_order],
+        "subjects": list(subjects)[:MAX_SUBJECTS],
+    }
+
+
+def _with_known_dates(fact: FactRow, before: FactRow | None) -> FactRow:
+    """Give a fact with the dates that were known of it, where it was said again without any."""
+    if before is None:
+        return fact
+    dates = {name: fact[name] or before[name] for name in ("since", "until")}
+    return {**fact, **dates}
+
+
+def _known_entry(fact: FactRow) -> dict[str, Any]:
+    """Give a fact as a prompt shows it; what is as usual is left out."""
+    entry = {
+        "id": prompt_id(fact),
+        "about": fact["about"],
+        "slot": fact["slot"],
+        "value": fact["value"],
+    }
+    if fact["kind"] != "state":
+        entry["kind"] = fact["kind"]
+    if not fact["holds"]:
+        entry["holds"] = False
+    for name in ("since", "until"):
+        if fact[name]:
+            entry[name] = fact[name]
+    if fact["asserted_at"]:
+        entry["said"] = f"{fact['asserted_at']:%Y-%m-%d}"
+    return entry
+
+
+def _fact_stems(fact: FactRow) -> frozenset[str]:
+    parts = (fact["about"], fact["slot"], fact["value"], fact["sentence"] or "")
+    return _stems(" ".join(parts))
+
+
+@lru_cache(maxsize=100_000)
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem(words(text)))

@@ -1,0 +1,210 @@
+"""Statements: facts in the order in which they were said, with what the resolver compares."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from memlab.embed import Encoder
+from memlab.errors import DataError
+from memlab.knowledge.keys import Parts, part_keys
+from memlab.knowledge.periods import Period, parse_period
+from memlab.records import Fact, schema
+from memlab.records.facts import meaning_id
+
+_NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
+"""The place of facts of a scope without any date: the order of the rows alone counts."""
+_N_REQUIRED = 8  # the columns of a fact up to ``asserted_at``
+LASTING = ("state", "rule")
+"""The kinds of facts that hold for a time."""
+_DEFAULTS = {"kind": "state", "holds": True, "values": "one"}
+
+
+class Meaning(NamedTuple):
+    """What a fact states, however it is worded and whenever it was said."""
+
+    parts: Parts
+    kind: str
+    holds: bool
+
+    @property
+    def opposite(self) -> Meaning:
+        """The denial of it; of a denial what it denies."""
+        return Meaning(self.parts, self.kind, not self.holds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statement:
+    """A fact in its place among the others of its scope.
+
+    :param fact: its row.
+    :param placed_at: its place in time: when it was said, or of what nobody dated what stands
+        before it. ``said_at``: when it was said; ``None`` where nobody dated it.
+    :param begins: from when it holds: the start of ``since``, else its place. A plan stands from
+        when it was made, whatever it is for. ``is_dated``: whether that is more than the place of a
+        statement that nobody dated.
+    :param since: the time that its own ``since`` covers; ``until`` likewise.
+    :param effects: pairs of an effect and what it affects.
+    :param meaning_id: the id of what it states, see :func:`memlab.records.facts.meaning_id`.
+    """
+
+    fact: dict[str, Any]
+    meaning: Meaning
+    meaning_id: str
+    placed_at: datetime
+    said_at: datetime | None
+    begins: datetime
+    is_dated: bool
+    since: Period | None
+    until: Period | None
+    effects: tuple[tuple[str, str], ...]
+
+    @property
+    def id(self) -> str:
+        return str(self.fact["fact_id"])
+
+    @property
+    def kind(self) -> str:
+        return self.meaning.kind
+
+    @property
+    def slot(self) -> tuple[str, ...]:
+        """Scope, subject, slot and kind: what has one value at a time has one of these."""
+        return (*self.meaning.parts[:3], self.kind)
+
+    @property
+    def evidence(self) -> Collection[str]:
+        turns: list[str] | None = self.fact["evidence"]
+        return turns or ()
+
+    @property
+    def is_one_of_a_kind(self) -> bool:
+        """Whether it takes the place of another value of its slot; a denial does not."""
+        return self.fact["values"] == "one" and self.meaning.holds
+
+    @property
+    def is_past(self) -> bool:
+        """Whether what it states was over when it was said."""
+        return self.is_over_by(self.placed_at)
+
+    @property
+    def says_when(self) -> bool:
+        """Whether there is a date to it: when it was said, or from when it holds."""
+        return self.said_at is not None or self.since is not None
+
+    def is_over_by(self, moment: datetime) -> bool:
+        """Whether what it states ends by a time, as it says itself."""
+        return self.until is not None and self.until.end <= moment
+
+    def affected_by(self, effect: str) -> list[str]:
+        """Give what one of its effects names."""
+        return [affected for name, affected in self.effects if name == effect]
+
+
+def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
+    """Fill the optional columns of facts and give each its place in time.
+
+    :returns: the columns of :class:`memlab.records.Fact` and ``said_at`` (empty where nobody dated
+        it), ``placed_at`` and ``placed_by`` (the order among facts of one ``placed_at``).
+    :raises DataError: for facts without their columns or with repeated ids.
+
+    >>> from memlab.records import Fact, frame
+    >>> from memlab.knowledge.statements import place_facts
+    >>> fact = Fact("f1", "u", "Ann", "home", "Oslo", "stated", [], None)
+    >>> place_facts(frame(Fact, [fact]))["placed_at"].to_list()
+    [datetime.datetime(1970, 1, 1, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC'))]
+    """
+    expected = schema(Fact)
+    for name in list(expected)[:_N_REQUIRED]:
+        if name not in facts.columns:
+            raise DataError(f"facts have no column {name!r}; expected {', '.join(expected)}")
+    missing = [name for name in expected if name not in facts.columns]
+    filled = facts.with_columns(pl.lit(None).alias(name) for name in missing)
+    filled = filled.cast(expected)  # type: ignore[arg-type]
+    filled = filled.with_columns(pl.col(name).fill_null(of) for name, of in _DEFAULTS.items())
+    filled = filled.with_columns(pl.col("effects", "affected").fill_null([]))
+    repeated = filled.filter(pl.col("fact_id").is_duplicated())
+    if len(repeated):
+        raise DataError(f"fact id {repeated['fact_id'][0]!r} stands twice; ids are unique")
+    said_at = pl.col("asserted_at")
+    # What nobody dated stands right behind what stands before it, or before all that follows.
+    before = said_at.forward_fill().over("scope")
+    behind = said_at.backward_fill().over("scope")
+    placed_by = pl.when(said_at.is_not_null()).then(0).when(before.is_null()).then(-1).otherwise(1)
+    return filled.with_columns(
+        said_at=said_at,
+        placed_at=pl.coalesce(before, behind, pl.lit(_NO_DATE)),
+        placed_by=placed_by,
+        recorded_at=pl.coalesce("recorded_at", "asserted_at"),
+    )
+
+
+def read_statements(placed: pl.DataFrame, encoder: Encoder | None) -> list[Statement]:
+    """Read facts that have their place as statements, in the order in which they were said.
+
+    :raises DataError: for a ``since`` or ``until`` that is no date, and for effects that do not
+        stand beside what they affect.
+
+    >>> from memlab.records import Fact, frame
+    >>> from memlab.knowledge.statements import place_facts, read_statements
+    >>> fact = Fact("f1", "u", "Ann", "Home", "Oslo.", "stated", [], None, since="2019")
+    >>> (statement,) = read_statements(place_facts(frame(Fact, [fact])), None)
+    >>> statement.meaning.parts[1:], str(statement.begins.date())
+    (('ann', 'home', 'oslo'), '2019-01-01')
+    """
+    arrived = pl.when(pl.col("said_at").is_not_null()).then("recorded_at")
+    rows = placed.sort("placed_at", "placed_by", arrived, maintain_order=True).to_dicts()
+    parts = part_keys(rows, encoder)
+    return [_read_row(row, keys) for row, keys in zip(rows, parts, strict=True)]
+
+
+def _read_row(row: dict[str, Any], parts: Parts) -> Statement:
+    kind, holds = row["kind"], row["holds"]
+    try:
+        since = _read_period(row["since"])
+        until = _read_period(row["until"])
+    except DataError as error:
+        raise DataError(f"fact {row['fact_id']!r}: {error}") from error
+    if len(row["effects"]) != len(row["affected"]):
+        raise DataError(f"fact {row['fact_id']!r} has effects and affected of unequal length")
+    begins, is_dated = _beginning(row, since, until)
+    return Statement(
+        fact=row,
+        meaning=Meaning(parts, kind, holds),
+        meaning_id=meaning_id(row["about"], row["slot"], row["value"], kind=kind, holds=holds),
+        placed_at=row["placed_at"],
+        said_at=row["said_at"],
+        begins=begins,
+        is_dated=is_dated,
+        since=since,
+        until=until,
+        effects=tuple(zip(row["effects"], row["affected"], strict=True)),
+    )
+
+
+def _read_period(text: str | None) -> Period | None:
+    if not text:
+        return None
+    return parse_period(text)
+
+
+def _beginning(
+    row: dict[str, Any], since: Period | None, until: Period | None
+) -> tuple[datetime, bool]:
+    """Give from when a fact holds, and whether anybody said so."""
+    placed_at: datetime = row["placed_at"]
+    is_dated = row["said_at"] is not None
+    if row["kind"] == "plan":
+        return placed_at, is_dated
+    if since is not None:
+        return since.start, True
+    if row["kind"] == "event" or until is None:
+        return placed_at, is_dated
+    if until.end <= placed_at:
+        # It was over when it was said, and nobody said when it began.
+        return until.end, False
+    return placed_at, is_dated
