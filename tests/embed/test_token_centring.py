@@ -11,6 +11,7 @@ import pytest
 from tiny_bert import change_weights, save_bert
 
 from memlab.embed import load
+from memlab.embed.description import encoder_lines
 from memlab.embed.encoder import EncoderIdentity
 from memlab.embed.token_centring import (
     CENTRE_FROM,
@@ -105,6 +106,8 @@ def test_a_folder_is_centred_by_its_own_vocabulary_and_says_so(
     assert (plain.identity.token_mean, other.identity.token_mean) == ("", VOCABULARY)
     assert "tokens centred" not in plain.identity.describe()
     assert "tokens centred" in other.identity.describe()
+    assert encoder_lines(plain)[-1] == "centring   none"
+    assert encoder_lines(other)[-1] == f"centring   {VOCABULARY}"
     again = load(str(folders[1]))
     assert again.identity == other.identity
     np.testing.assert_array_equal(again.model.token_mean, models[1].token_mean)
