@@ -553,7 +553,7 @@ def test_six_lines_say_what_was_taken(
         "length     512 tokens",
         "dtype      float32",
         "tokens     vectors of single tokens, for late",
-        "centring   none",
+        "centring   vocabulary-512",
     ]
     done = memlab_cli("info", "--encoder", str(colbert), cwd=tmp_path)
     assert (done.code, len(done.out.splitlines())) == (0, 6), done.err
