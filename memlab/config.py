@@ -130,6 +130,7 @@ class Settings(BaseModel, extra="forbid"):
     :param store: directory or object-store URI of the LanceDB store.
     :param encoder: ``minilm``, ``hashing``, ``endpoint:NAME``, a name of ``embed``, a directory or
         a hub id.
+    :param token_encoder: the encoder of token vectors, where it is another than ``encoder``.
     :param header: fields of the contextual header: scope, time, participants.
     :param pipelines: what ``memlab evaluate`` compares; the first is the baseline. None: controls
         and the best.
@@ -156,6 +157,7 @@ class Settings(BaseModel, extra="forbid"):
 
     store: str = Field(".memlab/store", min_length=1)
     encoder: str = Field("minilm", min_length=1)
+    token_encoder: str = ""
     header: tuple[Literal["scope", "time", "participants"], ...] = ()
     pipelines: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()

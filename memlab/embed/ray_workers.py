@@ -26,6 +26,7 @@ class NamedEncoder:
     :param identity: what the encoder is where the command runs.
     :param services: the known services by name.
     :param own: its table ``[embed.NAME]`` in the settings of the command.
+    :param tokens: the encoder of its token vectors, where that is another.
     """
 
     spec: str
@@ -33,6 +34,7 @@ class NamedEncoder:
     identity: EncoderIdentity
     services: Mapping[str, Any] | None = field(default=None, compare=False)
     own: EmbedSettings | None = field(default=None, compare=False)
+    tokens: NamedEncoder | None = None
 
 
 def texts_at_once() -> int:

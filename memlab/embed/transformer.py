@@ -19,6 +19,7 @@ from memlab.embed.encoder import (
     check_texts,
     unit_rows,
 )
+from memlab.embed.token_centring import centre_tokens, choose_probes, mean_direction
 from memlab.embed.token_vectors import TokenVectors, concat_tokens
 from memlab.errors import ModelError
 
@@ -149,9 +150,12 @@ class TransformerEncoder(IdentifiedEncoder):
                 found[i] = self._worded(
                     np.array(sequence[start:end], np.int64), hidden[row, start:end]
                 )
-        return concat_tokens(
+        tokens = concat_tokens(
             [found[i] for i in range(len(checked))], self._model[0].get_embedding_dimension()
         )
+        if not self.identity.token_mean:
+            return tokens
+        return centre_tokens(tokens, self.token_mean)
 
     def _read(
         self, sequences: Any, n: int, *, prompt: int = 0, progress: bool
@@ -252,6 +256,18 @@ class TransformerEncoder(IdentifiedEncoder):
         """Keep the tokens of one text that hold a letter or a digit, at length 1."""
         keep = self._words[ids]
         return unit_tokens(ids[keep], hidden[keep])
+
+    @cached_property
+    def token_mean(self) -> np.ndarray:
+        """The mean vector of the encoder's tokens, see :mod:`memlab.embed.token_centring`: (d,) float32."""
+        opening, closing = self._frame
+        lead = opening + self._plain([self.prompt("document")])[0]
+        probes = choose_probes(self._words).tolist()
+        alone = [[*lead, token, *closing] for token in probes]
+        found = [np.zeros((0, self._model[0].get_embedding_dimension()), np.float32)]
+        for _, features in self._read(alone.__getitem__, len(alone), progress=False):
+            found.append(features["token_embeddings"][:, len(lead)].cpu().numpy())
+        return mean_direction(np.concatenate(found))
 
     def forget_texts(self) -> None:
         """Forget the last texts that were read, so that reading one of them takes its time again."""

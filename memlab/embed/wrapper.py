@@ -50,6 +50,8 @@ class WrappedEncoder(IdentifiedEncoder):
     :param services: the known services by name, for that process.
     :param engine: ``local``, or ``ray``: many texts are read by the workers of a cluster, see
         :mod:`memlab.embed.ray_workers`.
+    :param token_encoder: another encoder, which gives the vectors of single tokens; ``None`` where
+        the model itself does, or nothing does.
     :raises ModelError: for ``ray`` without a name.
     """
 
@@ -59,11 +61,12 @@ class WrappedEncoder(IdentifiedEncoder):
     spec: str | None = None
     services: Mapping[str, Any] | None = None
     engine: str = "local"
+    token_encoder: WrappedEncoder | None = None
 
     def __post_init__(self) -> None:
         if self.engine == "ray" and self.spec is None:
             raise ModelError("engine 'ray' takes an encoder by its name, so that workers load it")
-        if isinstance(self.model, TokenEncoder):
+        if self.token_encoder is not None or isinstance(self.model, TokenEncoder):
             # Of the object, not of the class: it is a TokenEncoder where its model is one.
             vars(self)["encode_tokens"] = self._encode_tokens
 
@@ -114,6 +117,9 @@ class WrappedEncoder(IdentifiedEncoder):
         progress: bool = True,
     ) -> TokenVectors:
         """Embed tokens; see :meth:`memlab.embed.token_vectors.TokenEncoder.encode_tokens`."""
+        if self.token_encoder is not None:
+            other = replace(self.token_encoder, cache=self.cache)
+            return other._encode_tokens(texts, before=before, kind=kind, progress=progress)
         checked = check_texts(texts, kind)
         context = [""] * len(checked) if before is None else list(before)
         if self.cache is not None and (any(context) or not self._reads_sooner(checked, kind)):
@@ -166,12 +172,25 @@ class WrappedEncoder(IdentifiedEncoder):
 
         if self.spec is None:
             raise ModelError(f"encoder {self.identity.key} was given as an object; load it by name")
-        own = own_settings(self.spec)
-        return NamedEncoder(self.spec, self.header, self.identity, self.services, own)
+        tokens = None
+        if self.token_encoder is not None:
+            tokens = self.token_encoder.by_name()
+        return NamedEncoder(
+            self.spec,
+            self.header,
+            self.identity,
+            self.services,
+            own=own_settings(self.spec),
+            tokens=tokens,
+        )
 
     def __repr__(self) -> str:
-        header = f", header {' + '.join(self.header)}" if self.header else ""
-        return f"<Encoder {self.identity.key}: {self.identity.describe()}{header}>"
+        parts = [f"{self.identity.key}: {self.identity.describe()}"]
+        if self.header:
+            parts.append(f"header {' + '.join(self.header)}")
+        if self.token_encoder is not None:
+            parts.append(f"tokens by {self.token_encoder}")
+        return f"<Encoder {', '.join(parts)}>"
 
 
 def _number_distinct(items: Sequence[T]) -> dict[T, int]:
@@ -202,8 +221,23 @@ def without_cache(encoder: Any) -> Any:
     return encoder
 
 
+def token_encoder_of(encoder: Encoder | None) -> TokenEncoder | None:
+    """Give the encoder that the token vectors of an encoder are made by, and kept under; ``None`` where it has none.
+
+    >>> from memlab import embed
+    >>> from memlab.embed.wrapper import token_encoder_of
+    >>> token_encoder_of(embed.load("hashing:64", token_encoder="minilm")).identity.model
+    'minilm'
+    """
+    other = getattr(encoder, "token_encoder", None) or encoder
+    return other if isinstance(other, TokenEncoder) else None
+
+
 def forget_texts(encoder: Any) -> None:
     """Let an encoder's model forget the last texts that it read, before it is measured how long reading takes."""
+    other = getattr(encoder, "token_encoder", None)
+    if other is not None:
+        forget_texts(other)
     model = encoder.model if isinstance(encoder, WrappedEncoder) else encoder
     forget = getattr(model, "forget_texts", None)
     if forget is not None:
@@ -213,8 +247,14 @@ def forget_texts(encoder: Any) -> None:
 def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     """Say what rankings depend on: ``encoder``, its identity, and ``header``, its fields.
 
+    Where another encoder gives the token vectors, ``token_encoder`` is the identity of that one.
+
     >>> from memlab import embed
     >>> embed.describe_encoder(embed.load("hashing:64", header=["time"]))["header"]
     ['time']
     """
-    return {"encoder": encoder.identity.describe(), "header": list(header_of(encoder))}
+    about = {"encoder": encoder.identity.describe(), "header": list(header_of(encoder))}
+    other = getattr(encoder, "token_encoder", None)
+    if other is not None:
+        about["token_encoder"] = other.identity.describe()
+    return about

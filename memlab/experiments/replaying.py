@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import memlab
-from memlab.embed import Encoder, load
+from memlab.embed import Encoder, describe_encoder, load
 from memlab.errors import PipelineError, StoreError
 from memlab.pipelines import pipeline
 from memlab.records import Dataset, Run
@@ -24,6 +24,7 @@ _KEY_FIELDS = (
     "dataset",
     "fingerprint",
     "encoder",
+    "token_encoder",
     "header",
     "pipeline",
     "level",
@@ -37,6 +38,7 @@ RANKING_MODULES = (
 )  # fmt: skip
 """The packages and modules of memlab that a ranking depends on; an edit of any other invalidates no run."""
 _DIGESTED_SUFFIXES = {".py", ".safetensors", ".toml"}
+_BUNDLED = ("minilm", "multilingual")
 _ENCODER = re.compile(r"(function|hashing|transformer) (.+?)(?: \([^()]*\))?, (\d+)-d, ")
 
 
@@ -155,21 +157,39 @@ def load_run_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Datas
 
 
 def _load_run_encoder(provenance: Mapping[str, Any], named: Encoder | str | None) -> Encoder | None:
-    """Load the encoder that a run describes, with its header, and see that it is the same."""
+    """Load the encoder that a run describes, with its header and token encoder, and see that it is the same."""
     described = provenance.get("encoder")
     if described is None:
         return None
-    if named is None and (parts := _ENCODER.match(described)):
-        kind, model, dim = parts.groups()
-        known = kind == "function" or model == "minilm" or "/" in model
-        named = f"hashing:{dim}" if kind == "hashing" else model if known else None
+    header = provenance.get("header", ())
+    tokens = provenance.get("token_encoder", "")
     if named is None:
-        raise StoreError(
-            f"encoder {described!r} cannot be loaded by a name; give it: replay(…, encoder=…)"
-        )
-    own = load(named, header=provenance.get("header", ()))
-    if own.identity.describe() != described:
-        raise StoreError(
-            f"the run saw encoder {described!r}; this is {own.identity.describe()!r}: give that one"
-        )
+        tokens = tokens and _name_described(tokens)
+        own = load(_name_described(described), header=header, token_encoder=tokens)
+    else:
+        own = load(named, header=header)
+    about = describe_encoder(own)
+    for field in ("encoder", "token_encoder"):
+        seen = provenance.get(field)
+        if about.get(field) != seen:
+            raise StoreError(
+                f"the run saw {field.replace('_', ' ')} {seen!r}; this is {about.get(field)!r}: give that one"
+            )
     return own
+
+
+def _name_described(described: str) -> str:
+    """Give the name by which an encoder is loaded that a run describes.
+
+    :raises StoreError: for a folder and an endpoint, which a name does not say enough of.
+    """
+    parts = _ENCODER.match(described)
+    if parts is not None:
+        kind, model, dim = parts.groups()
+        if kind == "hashing":
+            return f"hashing:{dim}"
+        if kind == "function" or model in _BUNDLED or "/" in model:
+            return str(model)
+    raise StoreError(
+        f"encoder {described!r} cannot be loaded by a name; give it: replay(…, encoder=…)"
+    )

@@ -256,13 +256,20 @@ def _rank_on_worker(
     place = (uri, fingerprint, named)
     if place not in _worker_bench:
         _worker_bench.clear()
-        own = load_encoder(load_worker_model(named), header=named.header) if named else None
+        own = None if named is None else _load_named_encoder(named)
         store = MemoryStore.open(uri, create=False)
         _worker_bench[place] = Bench.of(
             data, encoder=own, store=store, ingest=False, progress=False
         )
     stages, level = cell
     return replace(stages.run(_worker_bench[place], level=level), text_of=None, evidence=None)
+
+
+def _load_named_encoder(named: NamedEncoder) -> Encoder:
+    """Load an encoder on a worker, with its header and the encoder of its tokens."""
+    tokens = load_worker_model(named.tokens) if named.tokens else ""
+    model = load_worker_model(named)
+    return load_encoder(model, header=named.header, token_encoder=tokens)
 
 
 def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:

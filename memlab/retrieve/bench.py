@@ -83,6 +83,7 @@ class Bench:
         store: MemoryStore | str | None = None,
         ingest: bool = True,
         progress: bool = True,
+        token_encoder: Encoder | str | None = None,
     ) -> Bench:
         """Make a bench of a dataset; a store keeps what it has encoded.
 
@@ -94,6 +95,8 @@ class Bench:
             noted in the provenance.
         :param ingest: write the dataset to the store; ``False`` for one, or some scopes of one,
             that was read from it.
+        :param token_encoder: what embeds single tokens, where it is another encoder, see
+            :func:`memlab.embed.load`.
         :raises DataError: when the dataset is empty.
 
         >>> from memlab import retrieve, sample
@@ -111,8 +114,8 @@ class Bench:
         provenance: dict[str, Any] = {"dataset": data.name, "fingerprint": data.fingerprint()}
         if data.language != "en":
             provenance["language"] = data.language
-        encoder = None if encoder is None else embed.load(encoder)
         if encoder is not None:
+            encoder = embed.load(encoder, token_encoder=token_encoder)
             provenance |= embed.describe_encoder(encoder)
         store = MemoryStore.open(store) if isinstance(store, str) else store
         if store is not None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.token_vectors import TokenEncoder
+from memlab.embed.wrapper import describe_encoder, token_encoder_of
 from memlab.records import Question, frame
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import RRF_K
@@ -133,7 +133,7 @@ def read_candidate_bench(
         dataset,
         scope,
         language=language,
-        encoder=encoder if isinstance(encoder, TokenEncoder) else None,
+        encoder=token_encoder_of(encoder),
     )
     return Bench(
         dataset,
@@ -149,7 +149,7 @@ def read_candidate_bench(
         provenance={
             "dataset": dataset,
             "path": PATH,
-            "encoder": encoder.identity.describe(),
+            **describe_encoder(encoder),
             "header": [],
         },
     ).with_queries(asked)
@@ -183,17 +183,18 @@ def encode_large_scopes(
     large = [
         scope for scope in store.scopes(dataset) if uses_candidates(store, dataset, scope, encoder)
     ]
+    tokens_by = token_encoder_of(encoder)
     total = sum(store.search.size(dataset, scope) for scope in large)
     with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
             counts = []
             for bench in _read_in_parts(store, dataset, scope, encoder):
                 passage_vectors(bench)
-                if isinstance(encoder, TokenEncoder) and bench.turns.height:
+                if tokens_by is not None and bench.turns.height:
                     counts.append(count_tokens(bench))
                 bar.update(bench.turns.height)
-            if counts:
-                store.search.statistics.keep_tokens(dataset, scope, encoder, counts)
+            if counts and tokens_by is not None:
+                store.search.statistics.keep_tokens(dataset, scope, tokens_by, counts)
     if large:
         store.tokens.arrange(encoder)
     return total

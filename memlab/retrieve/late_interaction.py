@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, token_cosines
+from memlab.embed.wrapper import token_encoder_of
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
@@ -174,7 +175,8 @@ def _embed_scope_tokens(bench: Bench) -> dict[int, ScopeTokens]:
     tokens = compress_tokens(encoder.encode_tokens(read, before=before, kind="document"))
     # The scores of a ColBERT are plain sums, and the tokens that expand its queries, which stand in
     # no turn, would be the rarest of all.
-    is_weighed = encoder.identity.kind != "multi-vector"
+    tokens_by = token_encoder_of(encoder) or encoder
+    is_weighed = tokens_by.identity.kind != "multi-vector"
     scopes, whole = {}, bench.statistics and bench.statistics.tokens
     for span in documents.spans.values():
         place, start = cut.within(slice(*span))
@@ -233,5 +235,6 @@ def _token_encoder(bench: Bench) -> TokenEncoder:
         return encoder
     kind = "none" if encoder is None else f"{encoder.identity.key}, which gives one vector a text"
     raise DataError(
-        f"late interaction needs token embeddings and the bench's encoder is {kind}; use encoder='minilm'"
+        f"late interaction needs token embeddings and the bench's encoder is {kind}; use encoder='minilm', or "
+        "token_encoder='minilm' beside it"
     )

@@ -13,7 +13,7 @@ import polars as pl
 
 from memlab.embed.encoder import Encoder, Kind, check_texts
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
-from memlab.embed.wrapper import without_cache
+from memlab.embed.wrapper import token_encoder_of, without_cache
 from memlab.store.database import Database, TableGroup, split_arrow_table
 from memlab.store.schemas import TABLES, build_row_filter, text_hashes
 
@@ -178,13 +178,14 @@ class Tokens(TableGroup):
         """Join the small files of an encoder's caches and index their keys, so that a lookup opens few."""
         from lancedb.index import BTree
 
-        for family in ("embeddings", "tokens"):
-            if f"{family}_{encoder.identity.key}" not in self.database.names():
+        families = {"embeddings": encoder, "tokens": token_encoder_of(encoder)}
+        for family, of in families.items():
+            if of is None or f"{family}_{of.identity.key}" not in self.database.names():
                 continue
             with self.database.guarded(
                 f"arranging the cache of {family}", writes="arranging a cache"
             ):
-                table = Cache(self.database, family, encoder.identity.key, width=encoder.dim).table
+                table = Cache(self.database, family, of.identity.key, width=of.dim).table
                 if table is not None and table.count_rows():
                     if not table.list_indices():
                         table.create_index("key", config=BTree())

@@ -383,6 +383,28 @@ def test_late_ranks_by_the_plain_sums_of_a_colbert(colbert: Path) -> None:
     assert retrieve.dense(bench, k=5).frame.height
 
 
+def test_a_colbert_embeds_the_tokens_of_another_encoder(
+    colbert: Path, configured: Callable[[str], None]
+) -> None:
+    configured(f'[embed.mine]\npath = "{colbert}"\nmax_length = 40\n')
+    from memlab.retrieve.late_interaction import query_tokens, scope_tokens
+
+    encoder = load("hashing:32", token_encoder="mine")
+    bench = retrieve.Bench.of(sample(turns=60), encoder=encoder, progress=False)
+    asked = query_tokens(bench).take(np.array([0]))
+    np.testing.assert_allclose(scope_tokens(bench, slice(0, 60)).weights(asked), 1 / 12)
+    assert encoder.token_encoder is not None
+    key = encoder.token_encoder.identity.key
+    assert encoder_lines(encoder)[4:] == [
+        f"tokens     vectors of single tokens, for late, by {key}",
+        "centring   none",
+    ]
+    named = encoder.by_name()
+    assert named.own is None
+    assert named.tokens is not None
+    assert named.tokens.own == own_settings("mine")
+
+
 def test_files_of_pylate_are_read_as_they_were_trained(tmp_path: Path, bert: Path) -> None:
     path = save_model(tmp_path / "late", bert, "dense")
     change(
@@ -531,7 +553,7 @@ def test_six_lines_say_what_was_taken(
         "length     512 tokens",
         "dtype      float32",
         "tokens     vectors of single tokens, for late",
-        "centring   none",
+        "centring   vocabulary-512",
     ]
     done = memlab_cli("info", "--encoder", str(colbert), cwd=tmp_path)
     assert (done.code, len(done.out.splitlines())) == (0, 6), done.err

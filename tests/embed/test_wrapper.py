@@ -97,3 +97,52 @@ def test_a_cache_gives_what_it_holds_and_asks_the_model_for_the_rest(tmp_path: P
     assert model.asked == [("document", "tea"), ("document", "milk")]
     np.testing.assert_array_equal(without_cache(cached).encode(["tea"]), expected[:1])
     assert len(model.asked) == 3
+
+
+def test_tokens_come_from_another_encoder_and_vectors_from_its_own(tmp_path: Path) -> None:
+    other = StandIn()
+    encoder = load("hashing:32", token_encoder=other)
+    assert isinstance(encoder, TokenEncoder)
+    assert encoder.dim == 32
+    np.testing.assert_array_equal(encoder.encode(["tea"]), load("hashing:32").encode(["tea"]))
+    expected = other.encode_tokens(["a red bicycle"])
+    np.testing.assert_array_equal(
+        encoder.encode_tokens(["a red bicycle"]).vectors, expected.vectors
+    )
+    about = describe_encoder(encoder)
+    assert about["encoder"] == encoder.identity.describe()
+    assert about["token_encoder"] == other.identity.describe()
+    assert "tokens by <Encoder minilm_" in repr(encoder)
+
+    def fail(*args: object, **options: object) -> None:
+        raise AssertionError("read from the model though the store holds it")
+
+    store = MemoryStore.open(tmp_path / "store")
+    stored = cache_encoder(store, encoder)
+    first = stored.encode_tokens(["tea"], kind="document")
+    store.tokens.arrange(stored)
+    other.encode_tokens = fail  # type: ignore[method-assign,assignment]
+    np.testing.assert_array_equal(stored.encode_tokens(["tea"]).vectors, first.vectors)
+    own = cache_encoder(store, load(other))
+    np.testing.assert_array_equal(own.encode_tokens(["tea"]).vectors, first.vectors)
+
+
+def test_a_token_encoder_is_named_else_of_the_wrapper_else_of_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load("minilm", token_encoder="minilm").token_encoder is None
+    assert "token_encoder" not in describe_encoder(load("minilm"))
+    assert load(StandIn(), token_encoder=StandIn()).token_encoder is None
+    (tmp_path / "memlab.toml").write_text('encoder = "hashing:32"\ntoken_encoder = "minilm"\n')
+    found = load().token_encoder
+    assert found is not None
+    assert found.identity.key == "minilm_7353263a"
+    assert load("minilm").token_encoder is None
+    assert load("settings", token_encoder="").token_encoder is None
+    assert load(load("settings", token_encoder="")).token_encoder is None
+    named = load(engine="ray").by_name()
+    assert named.tokens is not None
+    assert (named.spec, named.tokens.spec) == ("hashing:32", "minilm")
+    with pytest.raises(ModelError, match="gives one vector a text and none of its tokens"):
+        load("minilm", token_encoder="hashing:32")

@@ -43,6 +43,7 @@ def test_the_same_ranks_after_the_store_went_on(store: MemoryStore, data: Datase
         saved(store, data, "bm25", level="session"),
         saved(store, data, "hybrid | mmr(k=5) | budget(tokens=80)"),
         saved(store, data, "dense", encoder=load("hashing:32", header=("participants", "time"))),
+        saved(store, data, "dense", encoder="hashing:32", token_encoder="minilm"),
         saved(store, data.take(data.scopes[1:]), "bm25", encoder=None),
     ]
     changed = replace(data, turns=data.turns.with_columns(text=pl.col("text").str.reverse()))

@@ -312,6 +312,24 @@ def test_what_a_question_would_wait_for_is_encoded_beforehand(
 
 
 @pytest.mark.usefixtures("large")
+def test_tokens_of_a_large_scope_are_counted_of_the_token_encoder(
+    data: Dataset, filled: MemoryStore
+) -> None:
+    encoder = embed.load("hashing:32", token_encoder=StandIn())
+    filled.vectors.backfill(encoder, data.name, progress=False)
+    filled.search.create_indexes(encoder)
+    assert large_scopes.encode_large_scopes(filled, data.name, encoder, progress=False) == N
+    part = large_scopes.read_candidate_bench(filled, data.name, data.questions[0], encoder=encoder)
+    assert part.statistics is not None
+    assert part.statistics.tokens is not None
+    assert part.statistics.tokens.n == N
+    run = pipeline("best").run(part)
+    assert run.frame.height
+    assert run.provenance["token_encoder"] == StandIn().identity.describe()
+    assert "left_out" not in run.provenance
+
+
+@pytest.mark.usefixtures("large")
 def test_a_question_that_nothing_matches_ranks_at_zero(data: Dataset, filled: MemoryStore) -> None:
     class Deaf(StandIn):
         def __init__(self) -> None:

