@@ -143,7 +143,7 @@ def known_entries(
     """Give what a prompt shows of what is known: the facts nearest to a session, and whom they are about.
 
     A fact is nearer the more and the rarer words it shares with the session; of equally near ones
-    the latest are shown.
+    the latest are shown. Of facts that share words, and of those that share none, events come last.
 
     :param session: its turns, rows of :class:`memlab.records.Turn`.
     :param facts: what was stated before it in its scope, in that order.
@@ -156,7 +156,10 @@ def known_entries(
     nearness = {}
     for place, (meaning, found) in enumerate(stems.items()):
         shared = sorted(found & said)
-        nearness[meaning] = (sum(1 / n_facts[word] for word in shared), place)
+        near = sum(1 / n_facts[word] for word in shared)
+        # What happened never ends: it gives way to what a session may change.
+        may_end = shown[meaning]["kind"] != "event"
+        nearness[meaning] = (bool(shared), may_end, near, place)
     nearest = sorted(nearness, key=lambda meaning: nearness[meaning], reverse=True)[:MAX_KNOWN]
     in_order = [meaning for meaning in shown if meaning in frozenset(nearest)]
     subjects = dict.fromkeys(fact["about"] for fact in reversed(shown.values()))

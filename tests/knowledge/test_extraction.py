@@ -157,6 +157,10 @@ def test_what_is_shown_is_made_of_answers_alone() -> None:
     values = [entry["value"] for entry in entries["known"]]
     assert len(values) == MAX_KNOWN
     assert values[:2] == ["town 3", "town 41"]
+    # What happened gives way to what may end.
+    happened = [row(f"visit {n}", about=f"person {n}", kind="event") for n in range(100)]
+    entries = known_entries(_turns("hello").to_dicts(), [oslo, *happened])
+    assert [entry["value"] for entry in entries["known"]][:2] == ["Oslo", "visit 41"]
     denied = row("meat", holds=False, kind="rule", since="2026")
     (entry,) = known_entries(_turns("hello").to_dicts(), [denied])["known"]
     assert (entry["holds"], entry["kind"], entry["since"]) == (False, "rule", "2026")
