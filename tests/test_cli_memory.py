@@ -173,7 +173,7 @@ def test_facts_of_an_earlier_layout_are_named(memlab_cli: Any, tmp_path: Path) -
         refused = memlab_cli(*verb, *HASHING, cwd=tmp_path)
         assert refused.code == 2
         assert refused.messages[0].endswith(f"nothing was found; {line}")
-    info = memlab_cli("info", *HASHING, cwd=tmp_path).out
+    info = memlab_cli("info", "--store", "store", cwd=tmp_path).out
     assert f"talk: {line}\n" in info
 
     store.knowledge.commit("talk", parts={"facts": frame(Fact, FACTS[:1])}, **rows)
@@ -181,7 +181,7 @@ def test_facts_of_an_earlier_layout_are_named(memlab_cli: Any, tmp_path: Path) -
     assert "Ann lives in Oslo." in shown.out
     assert line in shown.err
     assert memlab_cli("index", *HASHING, cwd=tmp_path).code == 0
-    assert "earlier layout" not in memlab_cli("info", *HASHING, cwd=tmp_path).out
+    assert "earlier layout" not in memlab_cli("info", "--store", "store", cwd=tmp_path).out
 
 
 def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> None:
