@@ -14,7 +14,7 @@ from memlab.errors import DataError
 from memlab.knowledge.keys import Parts, part_keys
 from memlab.knowledge.periods import Period, parse_period
 from memlab.records import Fact, schema
-from memlab.records.facts import meaning_id
+from memlab.records.facts import EFFECTS, KINDS, VALUES, meaning_id
 
 _NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
 """The place of facts of a scope without any date: the order of the rows alone counts."""
@@ -110,7 +110,8 @@ def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
 
     :returns: the columns of :class:`memlab.records.Fact` and ``said_at`` (empty where nobody dated
         it), ``placed_at`` and ``placed_by`` (the order among facts of one ``placed_at``).
-    :raises DataError: for facts without their columns or with repeated ids.
+    :raises DataError: for facts without their columns, with repeated ids, or with a kind, a number of
+        values or an effect that is none.
 
     >>> from memlab.records import Fact, frame
     >>> from memlab.knowledge.statements import place_facts
@@ -130,6 +131,7 @@ def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
     repeated = filled.filter(pl.col("fact_id").is_duplicated())
     if len(repeated):
         raise DataError(f"fact id {repeated['fact_id'][0]!r} stands twice; ids are unique")
+    _check_words(filled)
     said_at = pl.col("asserted_at")
     # What nobody dated stands right behind what stands before it, or before all that follows.
     before = said_at.forward_fill().over("scope")
@@ -141,6 +143,24 @@ def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
         placed_by=placed_by,
         recorded_at=pl.coalesce("recorded_at", "asserted_at"),
     )
+
+
+def _check_words(facts: pl.DataFrame) -> None:
+    """Refuse words that name no kind, no number of values and no effect.
+
+    :raises DataError: with the fact and what may stand there.
+    """
+    effects = facts.select("fact_id", "effects").explode("effects").drop_nulls()
+    for table, column, words in (
+        (facts, "kind", KINDS),
+        (facts, "values", VALUES),
+        (effects, "effects", EFFECTS),
+    ):
+        unknown = table.filter(~pl.col(column).is_in(words))
+        if len(unknown):
+            fact_id, word = unknown.select("fact_id", column).row(0)
+            listed = ", ".join(words)
+            raise DataError(f"fact {fact_id!r}: {column} {word!r} is none of {listed}")
 
 
 def read_statements(placed: pl.DataFrame, encoder: Encoder | None) -> list[Statement]:

@@ -56,7 +56,7 @@ class Fact:
 
 
 KINDS = ("state", "event", "plan", "rule")
-SOURCES = ("stated", "observed", "inferred", "system", "reported")
+VALUES = ("one", "many")
 EFFECTS = ("replaces", "ends", "came_about", "cancelled", "was_wrong", "repeats")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -545,3 +546,17 @@ def test_many_facts_resolve_in_a_moment() -> None:
     resolved = resolve(facts)
     assert time.process_time() - start < 3
     assert resolved.facts.filter(status=C).height > 50
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"kind": "fact"}, "kind 'fact' is none of state, event, plan, rule"),
+        ({"values": "few"}, "values 'few' is none of one, many"),
+        ({"effects": ["kills"], "affected": ["f0"]}, "effects 'kills' is none of replaces"),
+    ],
+)
+def test_words_that_name_nothing_are_refused(parts: dict[str, Any], says: str) -> None:
+    fact = Fact("f1", "u", "Ann", "home", "Oslo", "stated", [], None, **parts)
+    with pytest.raises(DataError, match=says):
+        resolve(frame(Fact, [fact]))
