@@ -188,7 +188,7 @@ def facts(
         echo(_write_undo(place, undo, redo, why))
         return
     resolved, rows, present = scored_facts(place, now=now, as_of=as_of)
-    rows = rows.filter(~rows["status"].is_in(["repeat", "closing"]))
+    rows = rows.filter(rows["status"] != "repeat")
     if person:
         names = rows["about"].str.to_lowercase()
         rows = rows.filter(names.str.contains(person.lower(), literal=True))

@@ -72,8 +72,7 @@ def fact_outcomes(
     outcomes = [pl.DataFrame(schema=_OUTCOMES)]
     if questions.is_empty():
         return outcomes[0]
-    kept = resolve(facts).facts.filter(pl.col("status") != "closing")
-    of_turn = kept.select("fact_id", turn="evidence").explode("turn")
+    of_turn = facts.select("fact_id", turn="evidence").explode("turn")
     current = questions.select("query_id", turn="evidence", current=pl.lit(True))
     stale = questions.select("query_id", turn="stale", current=pl.lit(False))
     labels = pl.concat([current, stale]).explode("turn").join(of_turn, on="turn")

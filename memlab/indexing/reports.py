@@ -90,7 +90,7 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
     made = ("summaries", "entities")
     holds = [count_noun(knowledge.rows(kind, dataset).height, kind) for kind in made]
     known = resolved_facts(store, dataset).facts
-    facts = known.filter(~pl.col("status").is_in(["repeat", "closing"]))
+    facts = known.filter(pl.col("status") != "repeat")
     n_held = facts.filter(pl.col("status").is_in(HELD)).height
     holds.append(f"{count_noun(facts.height, 'facts')}, of which {n_held:,} hold")
     lines = [f"{dataset}: {counted}; the index holds {', '.join(holds)}"]
