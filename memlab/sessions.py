@@ -133,6 +133,8 @@ def _times_in_utc(messages: pl.DataFrame) -> pl.DataFrame:
 def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
     """Number the sessions of messages that name none; a name that the scope uses already is skipped."""
     is_unnamed = ordered["session"].is_null()
+    if not is_unnamed.any():
+        return ordered
     unnamed = ordered.select("scope", "_time").filter(is_unnamed)
     named = ordered.select("scope", "session").filter(~is_unnamed)
     taken = set(named.unique().iter_rows())
@@ -147,6 +149,8 @@ def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
             last[scope] += 1
         names.append(f"s{last[scope]:04d}")
     given = pl.Series(names, dtype=pl.String).gather(begins.cum_sum() - 1)
+    if named.is_empty():
+        return ordered.with_columns(session=given)
     session = ordered["session"].scatter(is_unnamed.arg_true(), given)
     return ordered.with_columns(session)
 

@@ -62,6 +62,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -146,8 +147,9 @@ class LineChunk:
     lines: bytes
     called = "line"
 
-    @property
+    @cached_property
     def size(self) -> int:
+        """How many lines end in it."""
         return self.lines.count(b"\n")
 
     def records(self) -> Iterator[tuple[int, Any]]:

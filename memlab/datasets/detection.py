@@ -6,6 +6,7 @@ Those of plug-ins are asked first, then exports, benchmarks and the chat log.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from memlab.errors import DataError
 from memlab.registry import formats
 
 _PROBED = 400  # files of a folder or archive whose beginnings are looked at
+_TEXTS = frozenset(("content", "text", "message", "messages", "body", "utterance"))
+"""Keys of what somebody says."""
 _KINDS = ("export", "benchmark", "log")
 """In the order in which their formats are asked."""
 
@@ -193,11 +196,21 @@ def _detect_file(file: Source) -> str:
     guessed = _guess(file, names)
     if guessed is not None:
         return guessed
+    lack = ""
+    if _lacks_speakers(file):
+        lack = "It holds texts without who says them: give each a role or a sender. "
     file.fail(
         f"is none of the formats {', '.join(names)}: it begins with {file.head[:40]!r} and its "
-        f"first record has the keys {sorted(file.first_keys)[:8]}. Name it with format=, or write "
-        "it as a chat log (docs/conversations.md)"
+        f"first record has the keys {sorted(file.first_keys)[:8]}. {lack}Name it with format=, or "
+        "write it as a chat log (docs/conversations.md)"
     )
+
+
+def _lacks_speakers(file: Source) -> bool:
+    """Say whether the beginning of a file of JSON holds messages that name nobody."""
+    if re.match(r'\s*\[\s*"', file.head):
+        return True
+    return any(path.rpartition(".")[2] in _TEXTS for path in file.keys | file.columns)
 
 
 def _detect_by_names(source: Source) -> str | None:

@@ -84,6 +84,21 @@ def split_arrow_table(table: Any) -> Any:
     return pa.Table.from_batches(table.to_batches(max_chunksize=_VECTORS), schema=table.schema)
 
 
+def _find_repeats(name: str, columns: Sequence[str]) -> dict[str, str]:
+    """Give those of some columns of a table that may repeat another, each with that."""
+    if name not in TABLES:
+        return {}
+    return {own: other for own, other in TABLES[name].repeats.items() if own in columns}
+
+
+def _leave_out_repeats(name: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """Give rows as they are stored: null where a column says what another says."""
+    stored = []
+    for own, other in _find_repeats(name, rows.columns).items():
+        stored.append(pl.when(pl.col(own) != pl.col(other)).then(own).alias(own))
+    return rows.with_columns(stored)
+
+
 def _make_arrow_table(rows: pl.DataFrame, schema: Any) -> Any:
     import pyarrow as pa
 
@@ -274,8 +289,13 @@ class Database:
                     f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {', '.join(there)}"
                 )
             stored = [column for column in columns if column not in absent]
-            query, wanted = table.search().select(stored), build_row_filter(**where)
+            repeats = _find_repeats(name, stored)
+            query = table.search().select(list(dict.fromkeys((*stored, *repeats.values()))))
+            wanted = build_row_filter(**where)
             rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
+        if repeats:
+            restored = [pl.coalesce(column, own).alias(column) for column, own in repeats.items()]
+            rows = rows.with_columns(restored).select(stored)
         if not absent:
             return rows
         types = TABLES[name].columns
@@ -337,10 +357,14 @@ class Database:
 
         table, schema = self.table(name), TABLES[name].arrow()
         self._add_later_columns(name)
+
+        def store(part: pl.DataFrame) -> pl.DataFrame:
+            return _leave_out_repeats(name, complete(part))
+
         if are_new and rows.height:
-            self.retried(lambda: table.add(_stream_arrow_batches(rows, schema, complete)))
+            self.retried(lambda: table.add(_stream_arrow_batches(rows, schema, store)))
             return
-        source = _make_arrow_table(complete(rows), schema)
+        source = _make_arrow_table(store(rows), schema)
         for column in table.schema if clear_vectors else ():
             if column.name.startswith(("vector_", "embedded_")):
                 source = source.append_column(column, pa.nulls(len(source), column.type))

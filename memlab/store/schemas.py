@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -35,6 +35,8 @@ class Table:
     :param row: the row type of :mod:`memlab.records` that a row gives back.
     :param id: the column that, with the dataset, makes the key.
     :param later: columns that tables of earlier stores may lack.
+    :param repeats: columns that mostly say what another says, by the name of that: they are stored
+        as null where they do, and read as that.
     """
 
     columns: Mapping[str, Any]
@@ -42,6 +44,7 @@ class Table:
     row: type | None = None
     id: str = "_id"
     later: tuple[str, ...] = ()
+    repeats: Mapping[str, str] = field(default_factory=dict)
 
     def arrow(self, *, width: int = 0) -> Any:
         """Give the Arrow schema; strings are ``string``, since scalar indexes refuse ``large_string``.
@@ -105,11 +108,14 @@ _INT = pl.Int64()
 TABLES: dict[str, Table] = {
     "store": Table(_string_columns("key", "value")),
     # Conversations.
-    "turns": _data_table(
-        records.Turn,
-        "turn_id",
-        ("forwarded_from", "quoted"),
-        **_string_columns("content", "content_hash"),
+    "turns": replace(
+        _data_table(
+            records.Turn,
+            "turn_id",
+            ("forwarded_from", "quoted"),
+            **_string_columns("content", "content_hash"),
+        ),
+        repeats={"content": "text"},
     ),
     "sessions": _data_table(records.Session, "session_id"),
     "questions": _data_table(records.Question, "query_id", ("judged", "grades")),

@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 from store_data import NOW, FakeEncoder, awkward, build, edited
 from tiny_store import DATA, FACT, SESSIONS, STORES, a_run, read_session
 
+from memlab.datasets import chatlog
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset, Fact, frame
 from memlab.store import MemoryStore, schemas
@@ -27,6 +28,31 @@ def assert_same(a: Dataset, b: Dataset) -> None:
     for table in DATASET_TABLES:
         assert_frame_equal(getattr(a, table), getattr(b, table))
     assert a.fingerprint() == b.fingerprint()
+
+
+def test_what_is_retrieved_of_a_turn_is_stored_where_it_is_not_its_text(store: MemoryStore) -> None:
+    said = [
+        {"scope": "ida", "role": "user", "text": "It rains"},
+        {"scope": "ida", "role": "assistant", "text": "Take a coat"},
+        {"scope": "ida", "sender": "Per", "text": "Hi"},
+        {"scope": "ida", "role": "user", "text": "Look", "caption": "a kite"},
+    ]
+    contents = ["It rains", "Take a coat", "Per: Hi", "Look a kite."]
+    for more in ([], [{"scope": "ida", "role": "user", "text": "Bye"}]):
+        data = chatlog.dataset(said + more, "talk")
+        store.ingest(data, now=NOW)
+        assert_same(store.dataset("talk"), data)
+        raw = store.database.table("turns").search().select(["position", "content"]).to_polars()
+        stored = raw.sort("position")["content"].to_list()
+        assert stored == [None, None, *contents[2:], *[None] * len(more)]
+        rows = store.turns("talk", columns=["content", "content_hash", "text"])
+        assert rows["content"].to_list() == [*contents, *(each["text"] for each in more)]
+        assert schemas.hash_column(rows["content"]).equals(rows["content_hash"])
+    # A store of an earlier memlab has such texts twice.
+    table = store.database.table("turns")
+    table.update(where="text = 'It rains'", values={"content": "It rains"})
+    again = store.turns("talk", columns=["content"])
+    assert again.equals(rows.select("content"))
 
 
 def test_a_dataset_comes_out_as_it_went_in(store: MemoryStore) -> None:

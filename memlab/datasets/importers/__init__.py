@@ -9,7 +9,9 @@ the dataset.
   ``gemini``, ``letta``, ``librechat``, ``lm_studio``, ``mem0``, ``open_webui``,
   ``openai_messages``, ``sharegpt``, ``silly_tavern``, ``slack``, ``table``, ``telegram``,
   ``whatsapp`` (with ``whatsapp_words``, which reads ``whatsapp.toml``): a format each.
-  ``traces``: those of LangSmith and Langfuse.
+  ``traces``: those of LangSmith and Langfuse. ``opentelemetry``, ``realtime``: spans, and events
+  of OpenAI's realtime API. ``framework_messages``, ``transcripts``: what ``openai_messages``
+  rewrites: messages of libraries for agents, and conversations in one text.
 - ``export_messages``, ``loose_json``, ``branches``, ``newest_first``, ``html_text``: what they share.
 - ``message_fields``, ``time_keys``, ``conversation_rows``, ``wrapped_conversations``,
   ``logged_calls``, ``batches``, ``session_records``: messages of a layout that is not known: who
@@ -37,6 +39,8 @@ from memlab.datasets.importers import (
     mem0,
     open_webui,
     openai_messages,
+    opentelemetry,
+    realtime,
     sent_files,
     sharegpt,
     silly_tavern,
@@ -94,6 +98,12 @@ _register("silly_tavern", silly_tavern.read_silly_tavern_chat, silly_tavern.is_s
 _register("letta", letta.read_letta_export, letta.is_letta_export)
 _register("langsmith", traces.read_langsmith_export, traces.is_langsmith_export)
 _register("langfuse", traces.read_langfuse_export, traces.is_langfuse_export)
+_register(
+    "opentelemetry",
+    opentelemetry.read_opentelemetry_spans,
+    opentelemetry.is_opentelemetry_export,
+)
+_register("openai_realtime", realtime.read_realtime_events, realtime.is_realtime_log)
 _register(
     "telegram",
     telegram.read_telegram_export,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from memlab.datasets.importers.loose_json import first_field, first_text, list_with_metadata
 
@@ -25,23 +25,44 @@ _NOWHERE = ("", "")
 """The conversation of messages that name none."""
 
 
+_GROUPS = {"user": _USER, "tenant": _TENANT, "thread": _THREADS, "around": _AROUND}
+_GROUPS["topic"] = ("topicid",)
+_Named = list[tuple[dict[str, Any], dict[str, list[str]]]]
+"""A record and what it says about itself, each with its keys that name something, by group."""
+
+
 @lru_cache(1 << 12)
-def _find_keys(there: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """Give the keys of a record that are wanted, however it writes them.
+def _find_keys(there: tuple[str, ...]) -> dict[str, list[str]]:
+    """Give the keys of a record that name something, by group, however it writes them.
 
     ``User ID`` and ``userId`` are one.
     """
     by_plain_key = {re.sub(r"[\s_.-]", "", key).lower(): key for key in there}
-    return tuple(by_plain_key[plain_key] for plain_key in wanted if plain_key in by_plain_key)
+    found = dict[str, list[str]]()
+    for group, wanted in _GROUPS.items():
+        keys = [by_plain_key[plain_key] for plain_key in wanted if plain_key in by_plain_key]
+        if keys:
+            found[group] = keys
+    return found
 
 
-def _read_first(raw: Any, wanted: tuple[str, ...]) -> str:
-    """Give the first of some keys in a record or in what it says about itself.
+def _find_named(raw: Any) -> _Named:
+    """Give a record, and what it says about itself, where they name something."""
+    named: _Named = []
+    for about in list_with_metadata(raw):
+        keys = _find_keys(tuple(about))
+        if keys:
+            named.append((about, keys))
+    return named
+
+
+def _read_first(named: _Named, group: str) -> str:
+    """Give the first name of a group in a record or in what it says about itself.
 
     It is empty without one.
     """
-    for about in list_with_metadata(raw):
-        for key in _find_keys(tuple(about), wanted):
+    for about, keys in named:
+        for key in keys.get(group, ()):
             called = about[key]
             if isinstance(called, dict):  # an object with its id
                 called = first_field(called, "id", "_id", "uuid", "name")
@@ -59,7 +80,7 @@ def read_user(raw: Any) -> tuple[str, str]:
     >>> read_user({"User ID": 7, "text": "Hello"}), read_user({"metadata": {"userId": "ann"}})
     (('7', ''), ('ann', ''))
     """
-    return _read_first(raw, _USER), _read_first(raw, _TENANT)
+    return read_row_names(raw).user
 
 
 def read_thread(raw: Any) -> tuple[str, str]:
@@ -67,14 +88,41 @@ def read_thread(raw: Any) -> tuple[str, str]:
 
     Each is empty where it names none. A topic within a session is a conversation of its own.
     """
-    thread = _read_first(raw, _THREADS)
+    return _find_thread(_find_named(raw))
+
+
+def _find_thread(named: _Named) -> tuple[str, str]:
+    thread = _read_first(named, "thread")
     if not thread:
-        return "", ""
-    around = _read_first(raw, _AROUND)
-    topic = _read_first(raw, ("topicid",))
+        return _NOWHERE
+    around = _read_first(named, "around")
+    topic = _read_first(named, "topic")
     if topic != thread:
         around = " ".join(filter(None, (around, topic)))
     return thread, around
+
+
+class RowNames(NamedTuple):
+    """What a message names: its user with the tenant, and its conversation with what is around it."""
+
+    user: tuple[str, str]
+    thread: tuple[str, str]
+
+
+_NAMELESS = RowNames(("", ""), _NOWHERE)
+
+
+def read_row_names(raw: Any) -> RowNames:
+    """Give what a message names.
+
+    >>> read_row_names({"user": "ann", "session": "s1"})
+    RowNames(user=('ann', ''), thread=('s1', ''))
+    """
+    named = _find_named(raw)
+    if not named:
+        return _NAMELESS
+    user = _read_first(named, "user"), _read_first(named, "tenant")
+    return RowNames(user, _find_thread(named))
 
 
 class RowPlaces:
@@ -96,20 +144,20 @@ class RowPlaces:
         self.asking.pop(_NOWHERE, None)
         self.last.pop(_NOWHERE, None)
 
-    def learn(self, raw: Any) -> None:
+    def learn(self, names: RowNames) -> None:
         """Take up who asks in which conversation, of a message that a person says."""
-        user = _name_within(read_user(raw), self.users)
+        user = _name_within(names.user, self.users)
         if user:
-            self.asking.setdefault(read_thread(raw), {})[user] = None
+            self.asking.setdefault(names.thread, {})[user] = None
 
-    def asks(self, raw: Any) -> bool:
+    def asks(self, names: RowNames) -> bool:
         """Say whether the user of a message is one of those who ask in its conversation."""
-        return _name_within(read_user(raw), self.users) in self.asking.get(read_thread(raw), {})
+        return _name_within(names.user, self.users) in self.asking.get(names.thread, {})
 
-    def place(self, raw: Any, *, asks: bool) -> tuple[str, str]:
+    def place(self, names: RowNames, *, asks: bool) -> tuple[str, str]:
         """Give the scope and the session of a message, empty where nothing names them."""
-        thread = read_thread(raw)
-        user = _name_within(read_user(raw), self.users)
+        thread = names.thread
+        user = _name_within(names.user, self.users)
         speakers = self.asking.get(thread, {})
         if not user or (not asks and speakers and user not in speakers):
             candidates = (self.last.get(thread), *speakers, user)

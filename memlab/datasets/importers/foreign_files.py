@@ -52,11 +52,6 @@ _BEGINNINGS = (
         "Discord's own data package, your half alone",
         "use DiscordChatExporter",
     ),
-    (
-        r'(?s)\s*[\[{].*?"(?:resourceSpans|gen_ai\.|openinference\.|traceloop\.|llm\.\w+_messages)',
-        "spans of OpenTelemetry",
-        "export the traces from LangSmith or Langfuse, or write a chat log (docs/conversations.md)",
-    ),
     (r"\[?\d[\d:./T -]{3,24}\]? <[^<>\n]{1,30}> ", "a log of IRC", _WRITE),
     (r"\[[\d:.T+ -]{19,35}\] \w+\.[A-Z]{4,9}: ", "the log of a program", _WRITE),
     (
@@ -125,8 +120,7 @@ _KEYS = (
     ({"messages.origin_server_ts"}, "Matrix's export"),
     ({"post.create_at"}, "Mattermost's export"),
     ({"conversations.MessageList"}, "Skype's or Teams' export"),
-    ({"context.trace_id", "span_kind"}, "spans of OpenTelemetry"),
-    ({"context.trace_id", "attributes"}, "spans of OpenTelemetry"),
+    ({"traceID", "spans.tags"}, "a trace of Jaeger"),
     ({"message_tree_id", "tree_state"}, "a tree of Open Assistant"),
     (
         {"conversation_a", "conversation_b"},

@@ -48,6 +48,8 @@ _THOUGHT_FLAGS = ("thought", "isThought", "is_thought", "isThinking", "is_thinki
 _IDS = ("id", "uuid", "messageId", "message_id", "msg_id")
 _EDITED = ("edited_at", "editedAt", "updated_at", "updatedAt", "update_time", "modified_at")
 _VERSIONS = ("version", "revision", "rev", "version_number", "versionNumber", "edit_count")
+_OF_VERSIONS = frozenset((*_EDITED, *_VERSIONS))
+_OF_FORWARDED = frozenset((*_FORWARDERS, *_FORWARDED))
 _OBJECTS = ("sender", "author", "from", "speaker", "participant")
 """Keys under which who speaks may be an object."""
 _ROLE_TYPES = (
@@ -215,6 +217,8 @@ def read_forwarder(raw: dict[str, Any]) -> str:
     >>> read_forwarder({"forwarded_from": {"name": "Bo"}}), read_forwarder({"is_forwarded": 1})
     ('Bo', 'unknown')
     """
+    if _OF_FORWARDED.isdisjoint(raw):
+        return ""
     for key in _FORWARDERS:
         writer = raw.get(key)
         if isinstance(writer, dict):
@@ -297,7 +301,7 @@ def describe_version(raw: Any) -> str:
     >>> describe_version({"version": 2}) > describe_version({"version": 1}) > describe_version({})
     True
     """
-    if not isinstance(raw, dict):
+    if not isinstance(raw, dict) or _OF_VERSIONS.isdisjoint(raw):
         return ""
     version = _read_version_number(raw)
     edited = 0.0

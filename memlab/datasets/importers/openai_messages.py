@@ -16,7 +16,9 @@ from memlab.datasets.fields import place_in_zone
 from memlab.datasets.importers.batches import Batch, Batches, Place, read_custom_id
 from memlab.datasets.importers.branches import find_branch, holds_parent_key
 from memlab.datasets.importers.conversation_rows import (
+    RowNames,
     RowPlaces,
+    read_row_names,
     read_thread,
     read_user,
 )
@@ -30,6 +32,7 @@ from memlab.datasets.importers.export_messages import (
     read_role,
     read_turns,
 )
+from memlab.datasets.importers.framework_messages import is_of_framework, rewrite_messages
 from memlab.datasets.importers.logged_calls import (
     Call,
     ToldHistories,
@@ -47,6 +50,7 @@ from memlab.datasets.importers.message_fields import (
 from memlab.datasets.importers.newest_first import Order, find_order
 from memlab.datasets.importers.session_records import NamedSession, OwnSessions
 from memlab.datasets.importers.time_keys import find_other_time
+from memlab.datasets.importers.transcripts import BEGINS, decode_transcripts
 from memlab.datasets.importers.wrapped_conversations import (
     Wrapped,
     find_conversations,
@@ -64,6 +68,7 @@ _PAIRS += [
     {"prompt.role", "chosen"},
     {"prompt", "completion"},
     {"prompt", "chosen"},
+    {"chosen", "rejected"},
 ]
 _PAIRS += [{"prompt", "response"}, {"instruction", "output"}, {"chosen.role", "rejected.role"}]
 _PAIRS += [{"contents.role", "contents.parts"}, {"query", "answer"}, {"request_body"}]
@@ -124,6 +129,8 @@ def is_openai_list(file: Source) -> bool:
         return True
     if any(map(keys.issuperset, _PAIRS)):
         return True
+    if not columns and (is_of_framework(file) or BEGINS.search(file.head)):
+        return True
     return _LANGCHAIN.search(file.head) is not None and not keys.isdisjoint(_OF_LANGCHAIN)
 
 
@@ -149,10 +156,7 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
     for file in source.members:
         rows = list[Any]()
         about = dict[str, Any]()
-        for number, record in file.values():
-            if file.columns:
-                record = with_plain_columns(record)
-            record = decode_halves(record)
+        for number, record in _read_records(source, file):
             message = _unpack_message(record)
             wrapped = list[Wrapped]()
             if isinstance(message, dict) and SPEAKERS.isdisjoint(message):
@@ -168,6 +172,20 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
         if rows:
             yield from reader.read_rows(file, about, rows)
     yield from reader.read_waiting()
+
+
+def _read_records(source: Source, file: Source) -> Iterator[tuple[int, Any]]:
+    """Give the records of a file, with their numbers, in the layout that others share."""
+    is_table = bool(file.columns)
+    is_rewritten = not is_table and is_of_framework(file)
+    for number, record in file.values():
+        records = [record]
+        if is_table:
+            records = [with_plain_columns(record)]
+        elif is_rewritten:
+            records = rewrite_messages(source, record)
+        for each in records:
+            yield number, decode_transcripts(decode_halves(each))
 
 
 def _unpack_message(raw: Any) -> Any:
@@ -218,6 +236,7 @@ class ConversationReader:
             yield from self.read_call(file, number, raw, call)
         else:
             self.source.drop("system messages", self.find_scope(raw), call.system)
+            self.source.drop("other answers", self.find_scope(raw), call.others)
             session = self.name_session(file, number, raw)
             place = yield from self.read_list(file, raw, call.history, session)
             if custom_id:
@@ -266,7 +285,7 @@ class ConversationReader:
         """Give the scope of the user that one of some records names; empty where none does."""
         for record in records:
             if any(read_user(record)):
-                return self.places.place(record, asks=True)[0]
+                return self.places.place(read_row_names(record), asks=True)[0]
         return ""
 
     def name_session(self, file: Source, number: int, raw: Any) -> str:
@@ -289,14 +308,15 @@ class ConversationReader:
         """
         threads = dict[tuple[str, str], Any]()
         for message in listed:
-            if any(read_thread(message)):
-                threads.setdefault(read_thread(message), message)
+            thread = read_thread(message)
+            if any(thread):
+                threads.setdefault(thread, message)
         if len(threads) > 1:
             yield from self.read_rows(file, raw, listed, session)
             return self.find_scope(raw), session
         if not self.is_named(raw):
             for message in threads.values():
-                session = self.places.place(message, asks=True)[1]
+                session = self.places.place(read_row_names(message), asks=True)[1]
         scope = self.find_scope(raw, listed)
         messages = self.sort(scope, file, raw, listed)
         repeated = 0
@@ -333,28 +353,32 @@ class ConversationReader:
         # What is counted here is counted again when they are read.
         quiet = Source(self.source.path, people=self.source.people)
         self.places.begin_file()
-        for message in listed:
-            if (
-                isinstance(message, dict)
-                and read_role(quiet, "", message, message)[0] != "assistant"
-            ):
-                self.places.learn(message)
-        for (user, named), rows in self.group_rows(listed).items():
+        called = list(map(read_row_names, listed))
+        learned = set[RowNames]()
+        for message, names in zip(listed, called, strict=True):
+            # Who is known to ask is not looked at again: to read a role takes long.
+            if names in learned or not isinstance(message, dict) or not any(names.user):
+                continue
+            if read_role(quiet, "", message, message)[0] != "assistant":
+                self.places.learn(names)
+                learned.add(names)
+        for (user, named), rows in self.group_rows(listed, called).items():
             scope = user
             if not scope:
                 scope = self.find_scope(record)
-            names = (named, session, _name_itself(record), self.files[file.name])
-            name = next(filter(None, names))
+            choices = (named, session, _name_itself(record), self.files[file.name])
+            name = next(filter(None, choices))
             turns = self.sort(scope, file, record, rows)
             yield from make_session_messages(self.source, scope, name, turns)
 
-    def group_rows(self, listed: list[Any]) -> dict[tuple[str, str], list[Any]]:
+    def group_rows(
+        self, listed: list[Any], called: list[RowNames]
+    ) -> dict[tuple[str, str], list[Any]]:
         """Group messages by scope and session, in the order in which these appear."""
         groups: dict[tuple[str, str], list[Any]] = {}
-        for message in listed:
-            groups.setdefault(
-                self.places.place(message, asks=self.places.asks(message)), []
-            ).append(message)
+        for message, names in zip(listed, called, strict=True):
+            place = self.places.place(names, asks=self.places.asks(names))
+            groups.setdefault(place, []).append(message)
         return groups
 
     def sort(self, scope: str, file: Source, record: Any, listed: list[Any]) -> list[Message]:

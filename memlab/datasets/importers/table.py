@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlab.datasets.fields import Record
 from memlab.datasets.importers.branches import holds_parent_key
-from memlab.datasets.importers.conversation_rows import RowPlaces
+from memlab.datasets.importers.conversation_rows import RowPlaces, read_row_names
 from memlab.datasets.importers.export_messages import (
     Message,
     keep_newest_version,
@@ -88,7 +88,7 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     if role == "assistant":
         message["text"], thoughts = cut_thoughts(str(message["text"]))
         source.drop("thoughts", "", thoughts)
-    user, session = places.place(record, asks=role != "assistant")
+    user, session = places.place(read_row_names(record), asks=role != "assistant")
     if not user:
         user = scope
     replaced = {"scope": user, "session": session, "id": read_message_id(record)}

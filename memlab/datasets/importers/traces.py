@@ -60,7 +60,7 @@ _MODELS = ("GENERATION", "AGENT", "CHAIN", "SPAN", "")
 
 
 @dataclass
-class _Step:
+class Step:
     """A run of a model or of a whole application: the messages that went in and came out.
 
     :param key: what it is sorted by within its conversation.
@@ -83,9 +83,9 @@ class _Step:
         return len(self.given) == 2
 
 
-def _make_step(
+def make_step(
     scope: str, session: str, order: str, values: tuple[Any, Any], times: tuple[Any, Any]
-) -> _Step:
+) -> Step:
     """Make the step of a run: ``values`` and ``times`` are those of its beginning and its end."""
     begun, ended = map(_assume_utc, times)
     put_in, came_out = map(decode_json, values)
@@ -101,7 +101,7 @@ def _make_step(
     if not ended:
         ended = begun
     key = f"{_sortable_time(begun)} {order}"
-    return _Step(scope, session, key, asked, answered, begun, ended, lost, given)
+    return Step(scope, session, key, asked, answered, begun, ended, lost, given)
 
 
 def _sortable_time(value: Any) -> str:
@@ -121,7 +121,7 @@ def is_langsmith_export(file: Source) -> bool:
 
 def read_langsmith_export(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
-    traces: dict[str, list[tuple[bool, _Step]]] = {}
+    traces: dict[str, list[tuple[bool, Step]]] = {}
     for _, number, record in source.member_values():
         for run in _list_runs(record):
             kind = first_field(run, "run_type")
@@ -133,10 +133,10 @@ def read_langsmith_export(source: Source) -> Iterator[Message]:
                 trace = first_text(first_field(run, "trace_id", "id"), number)
                 is_root = not run.get("parent_run_id")
                 traces.setdefault(trace, []).append((is_root, _read_run(run)))
-    steps: list[_Step] = []
+    steps: list[Step] = []
     for trace, runs in traces.items():
         steps += _choose_steps(source, trace, runs)
-    yield from _deduplicate_messages(source, steps)
+    yield from deduplicate_messages(source, steps)
 
 
 def _list_runs(raw: Any) -> Iterator[Any]:
@@ -150,7 +150,7 @@ def _list_runs(raw: Any) -> Iterator[Any]:
         waiting = within
 
 
-def _choose_steps(source: Source, trace: str, runs: list[tuple[bool, _Step]]) -> Iterator[_Step]:
+def _choose_steps(source: Source, trace: str, runs: list[tuple[bool, Step]]) -> Iterator[Step]:
     """Give the steps of a trace: its roots where they say what was asked and answered, else all."""
     steps = [step for _, step in runs]
     thread = first_text(*(step.session for step in steps), f"trace {trace}")
@@ -162,7 +162,7 @@ def _choose_steps(source: Source, trace: str, runs: list[tuple[bool, _Step]]) ->
         yield replace(step, session=thread, scope=scope)
 
 
-def _read_run(run: dict[str, Any]) -> _Step:
+def _read_run(run: dict[str, Any]) -> Step:
     about = get_nested(decode_json(run.get("extra")), "metadata")
     if not about:
         about = decode_json(run.get("metadata"))
@@ -170,7 +170,7 @@ def _read_run(run: dict[str, Any]) -> _Step:
     thread = first_text(first_field(about, *_THREAD), run.get("thread_id"))
     values = run.get("inputs"), run.get("outputs")
     times = run.get("start_time"), run.get("end_time")
-    return _make_step(scope, thread, first_field(run, "dotted_order"), values, times)
+    return make_step(scope, thread, first_field(run, "dotted_order"), values, times)
 
 
 def _assume_utc(value: Any) -> Any:
@@ -215,15 +215,15 @@ def read_langfuse_export(source: Source) -> Iterator[Message]:
             traces[key] = {"sessionId": session} | about
             within = get_objects({"runs": decode_json(record.get("observations"))}, "runs")
             runs.setdefault(key, []).extend(within)
-    steps = list[_Step]()
+    steps = list[Step]()
     for key in dict.fromkeys((*traces, *runs)):
         steps += _read_trace(source, key, traces.get(key, {}), runs.get(key, []))
-    yield from _deduplicate_messages(source, steps)
+    yield from deduplicate_messages(source, steps)
 
 
 def _read_trace(
     source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]
-) -> list[_Step]:
+) -> list[Step]:
     """Give the steps of a trace: itself where it says what was asked and answered, else its
     runs.
     """
@@ -251,7 +251,7 @@ def _read_trace(
     return steps
 
 
-def _says_all(own: _Step, steps: list[_Step]) -> bool:
+def _says_all(own: Step, steps: list[Step]) -> bool:
     """Say whether a trace is read by itself: its runs hold nothing, or it was asked and
     answered.
     """
@@ -262,18 +262,18 @@ def _says_all(own: _Step, steps: list[_Step]) -> bool:
     return bool(own.given) or own.lost > 0
 
 
-def _read_observation(scope: str, session: str, run: dict[str, Any]) -> _Step:
+def _read_observation(scope: str, session: str, run: dict[str, Any]) -> Step:
     values = run.get("input"), run.get("output")
     begun = first_filled(run, "startTime", "start_time", "timestamp")
     times = begun, first_filled(run, "endTime", "end_time")
-    return _make_step(scope, session, "", values, times)
+    return make_step(scope, session, "", values, times)
 
 
-def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Message]:
+def deduplicate_messages(source: Source, steps: list[Step]) -> Iterator[Message]:
     """Give every message once, session by session: a run takes up what the runs before it
     ended with.
     """
-    sessions: dict[tuple[str, str], list[_Step]] = {}
+    sessions: dict[tuple[str, str], list[Step]] = {}
     for step in steps:
         sessions.setdefault((step.scope, step.session), []).append(step)
     for (scope, session), runs in sessions.items():

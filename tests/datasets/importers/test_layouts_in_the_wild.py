@@ -391,6 +391,10 @@ def test_thoughts_between_marks_of_other_models(tmp_path: Path, text: str) -> No
     [
         ({"name": "chat", "attributes": {"gen_ai.input.messages": "[]"}}, "OpenTelemetry"),
         ({"resourceSpans": [{"scopeSpans": []}]}, "OpenTelemetry"),
+        ({"data": [{"traceID": "t", "spans": [{"tags": []}]}]}, "Jaeger"),
+        ([{"content": USER}, {"content": ANSWER}], "without who says them"),
+        ({"messages": [{"id": 1, "text": USER}]}, "without who says them"),
+        ([USER, ANSWER], "without who says them"),
         ({"question_id": "q", "conversation_a": [], "conversation_b": []}, "Chatbot Arena"),
         ({"message_tree_id": "t", "tree_state": "ready", "prompt": {}}, "Open Assistant"),
     ],
@@ -399,7 +403,7 @@ def test_layouts_that_are_known_are_refused_by_name(
     tmp_path: Path, record: Any, named: str
 ) -> None:
     with pytest.raises(DataError, match=named):
-        load(tmp_path, "x.jsonl", [record])
+        load(tmp_path, "x.json", record)
 
 
 def test_a_format_that_is_looked_up_imports_no_other_package() -> None:
@@ -508,3 +512,230 @@ def test_a_question_stays_before_an_answer_with_another_clock(tmp_path: Path) ->
         {"name": "Ida", "message": USER, "isHuman": True},
     ]
     assert roles(load(tmp_path, "cai.json", greeting)) == BOTH[::-1]
+
+
+SOURCES: dict[str, Any] = {"source": "user", "models_usage": None, "type": "TextMessage"}
+AGENT: dict[str, Any] = {"source": "harbour", "models_usage": {"prompt_tokens": 9}}
+THREAD = [{**SOURCES, "content": USER}, {**AGENT, "type": "TextMessage", "content": ANSWER}]
+CONTEXT = [
+    {"content": "Answer in a line", "type": "SystemMessage"},
+    {"content": USER, "source": "user", "type": "UserMessage"},
+    {"content": ANSWER, "source": "harbour", "type": "AssistantMessage", "thought": "He is late"},
+]
+OF_AGENT = {"type": "AssistantAgentState", "llm_context": {"messages": CONTEXT}}
+PROMPT = {"part_kind": "user-prompt", "content": USER, "timestamp": "2026-02-01T10:00:00Z"}
+CALL = {"part_kind": "tool-call", "tool_name": "table", "args": '{"q": "ferries of this week"}'}
+TEXT = {"part_kind": "text", "content": ANSWER}
+ITEMS = [
+    {"$type": "FunctionCallContent", "Name": "table"},
+    {"$type": "TextContent", "Text": ANSWER},
+]
+OF_FRAMEWORKS: dict[str, tuple[Any, list[str]]] = {
+    "pydantic-ai": (
+        [{"kind": "request", "parts": [PROMPT]}, {"kind": "response", "parts": [CALL, TEXT]}],
+        ["1 tool call"],
+    ),
+    "pydantic-ai within a run": (
+        {"run": {"all": [{"kind": "request", "parts": [PROMPT], "instructions": "Be brief"}]}},
+        ["1 system message"],
+    ),
+    "pydantic-ai, several texts": (
+        [
+            {"kind": "request", "parts": [{**PROMPT, "content": [USER]}]},
+            {"kind": "response", "parts": [{"part_kind": "thinking", "content": "Hm"}, TEXT]},
+        ],
+        ["1 thought"],
+    ),
+    "Semantic Kernel in .NET": (
+        [
+            {"Role": {"Label": "user"}, "Items": [{"$type": "TextContent", "Text": USER}]},
+            {"Role": {"Label": "Assistant"}, "Items": ITEMS},
+        ],
+        ["1 tool call"],
+    ),
+    "Semantic Kernel in .NET, without items": (
+        [
+            {"role": {"label": "user"}, "content": USER},
+            {"role": {"label": "assistant"}, "content": ANSWER},
+        ],
+        [],
+    ),
+    "Semantic Kernel in Python": (
+        {
+            "messages": [
+                {"role": "user", "items": [{"content_type": "text", "text": USER}]},
+                {"role": "assistant", "items": [{"content_type": "text", "text": ANSWER}]},
+                {"role": "tool", "items": [{"content_type": "function_result", "result": "Rain"}]},
+            ]
+        },
+        ["1 tool call"],
+    ),
+    "Microsoft.Extensions.AI": (
+        [
+            {"Role": "user", "Contents": [{"$type": "text", "Text": USER}]},
+            {"Role": "assistant", "Contents": [{"$type": "text", "Text": ANSWER}]},
+        ],
+        [],
+    ),
+    "AutoGen": (
+        [*THREAD, {**SOURCES, "type": "StopMessage", "content": "Enough was said"}],
+        ["1 system message"],
+    ),
+    "an agent of AutoGen": (OF_AGENT, ["1 system message", "1 thought"]),
+    "a team of AutoGen": (
+        {"type": "TeamState", "agent_states": {"a": {"message_thread": THREAD}, "b": OF_AGENT}},
+        [
+            "1 text under the key 'agent_states.b.llm_context.messages.content'",
+            "1 text under the key 'agent_states.b.llm_context.messages.reasoning'",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "out"), OF_FRAMEWORKS.values(), ids=OF_FRAMEWORKS)
+def test_messages_of_libraries_for_agents_are_read(
+    tmp_path: Path, content: Any, out: list[str]
+) -> None:
+    data = load(tmp_path, "x.json", content)
+    assert data.format == "openai_messages"
+    assert roles(data) in (BOTH, BOTH[:1])
+    assert left_out(data) == out
+
+
+def test_an_agent_of_autogen_that_no_model_counts_is_said(tmp_path: Path) -> None:
+    listed = [*THREAD, {**SOURCES, "source": "planner", "content": "It rains"}]
+    data = load(tmp_path, "x.json", listed)
+    assert data.turns.select("speaker", "role").row(-1) == ("planner", "assistant")
+    assert data.issues["found"].to_list() == ["'planner', 1 message"]
+    denied = load(tmp_path, "x.json", listed, person="planner")
+    assert denied.turns.select("speaker", "role").row(-1) == ("planner", "user")
+
+
+@pytest.mark.parametrize(
+    ("human", "assistant"), [("\n\nHuman: ", "\n\nAssistant: "), ("### Human: ", "### Assistant: ")]
+)
+def test_a_conversation_in_one_text_is_read_turn_by_turn(
+    tmp_path: Path, human: str, assistant: str
+) -> None:
+    text = f"{human}{USER}{assistant}{ANSWER}"
+    worse = f"{human}{USER}{assistant}It has gone"
+    pair = load(tmp_path, "pairs.jsonl", [{"chosen": text, "rejected": worse}])
+    assert (roles(pair), left_out(pair)) == (BOTH, ["1 other answer"])
+    assert roles(load(tmp_path, "texts.jsonl", [{"text": text, "score": 2}])) == BOTH
+    call = {"prompt": f"{human}{USER}{assistant}", "completion": ANSWER}
+    assert roles(load(tmp_path, "calls.jsonl", [call])) == BOTH
+    quoting = {"prompt": f"Who says {human}{USER}?", "completion": ANSWER}
+    first = load(tmp_path, "calls.jsonl", [quoting]).turns["text"][0]
+    assert first == quoting["prompt"].strip()
+
+
+def attributes(**values: Any) -> list[dict[str, Any]]:
+    return [{"key": key, "value": {"stringValue": text}} for key, text in values.items()]
+
+
+def spans(*listed: dict[str, Any]) -> dict[str, Any]:
+    return {"resourceSpans": [{"scopeSpans": [{"spans": list(listed)}]}]}
+
+
+def span(own: str, parent: str, held: dict[str, str], *events: Any) -> dict[str, Any]:
+    began = f"17700000{own}000000000"
+    about = {"traceId": "t", "spanId": own, "parentSpanId": parent, "startTimeUnixNano": began}
+    return about | {"attributes": attributes(**held), "events": list(events)}
+
+
+def of_parts(role: str, text: str) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+
+HELD = {
+    "gen_ai.conversation.id": "trip",
+    "gen_ai.input.messages": of_parts("user", USER),
+    "gen_ai.output.messages": of_parts("assistant", ANSWER),
+}
+ASKED_EVENT = {"name": "gen_ai.user.message", "attributes": attributes(content=USER)}
+CHOICE = json.dumps({"role": "assistant", "content": ANSWER})
+ANSWER_EVENT = {"name": "gen_ai.choice", "attributes": attributes(index="0", message=CHOICE)}
+INDEXED = {
+    "gen_ai.prompt.0.role": "user",
+    "gen_ai.prompt.0.content": USER,
+    "gen_ai.completion.0.content": ANSWER,
+    "gen_ai.completion.0.role": "assistant",
+}
+OPENINFERENCE = {
+    "llm.input_messages.0.message.role": "user",
+    "llm.input_messages.0.message.contents.0.message_content.type": "text",
+    "llm.input_messages.0.message.contents.0.message_content.text": USER,
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.content": ANSWER,
+}
+SPANS: dict[str, tuple[Any, list[str]]] = {
+    "attributes": (spans(span("10", "", HELD)), []),
+    "an agent around a model": (
+        spans(span("10", "", HELD), span("11", "10", HELD), span("12", "11", {"http.route": "/"})),
+        ["1 span within others", "1 span without messages"],
+    ),
+    "events": (spans(span("10", "", {}, ASKED_EVENT, ANSWER_EVENT)), []),
+    "numbered attributes": (spans(span("10", "", INDEXED)), []),
+    "OpenInference": (
+        {"name": "llm", "context": {"trace_id": "1", "span_id": "2"}, "attributes": OPENINFERENCE},
+        [],
+    ),
+    "the AI SDK": (
+        spans(span("10", "", {"ai.prompt": json.dumps(ASKED), "ai.response.text": ANSWER})),
+        [],
+    ),
+    "a span that was sent twice": (
+        spans(span("10", "", HELD), span("10", "", HELD)),
+        ["1 repeated span"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "out"), SPANS.values(), ids=SPANS)
+def test_spans_of_opentelemetry_are_read(tmp_path: Path, content: Any, out: list[str]) -> None:
+    data = load(tmp_path, "x.json", content)
+    assert (data.format, roles(data), left_out(data)) == ("opentelemetry", BOTH, out)
+
+
+def test_calls_of_one_conversation_are_a_session_of_its_user(tmp_path: Path) -> None:
+    history = [json.loads(HELD["gen_ai.input.messages"])[0]]
+    history += json.loads(HELD["gen_ai.output.messages"])
+    history += json.loads(of_parts("user", "And on Sunday?"))
+    more = HELD | {"gen_ai.input.messages": json.dumps(history), "user.id": "ida"}
+    more["gen_ai.output.messages"] = of_parts("assistant", "At ten.")
+    data = load(
+        tmp_path, "x.json", spans(span("10", "", HELD | {"user.id": "ida"}), span("20", "", more))
+    )
+    told = [USER, ANSWER, "And on Sunday?", "At ten."]
+    assert places(data) == [("ida", "trip", text) for text in told]
+    assert data.turns["timestamp"].is_null().sum() == 0
+
+
+def heard(own: str, role: str, *content: Any) -> dict[str, Any]:
+    return {"id": own, "type": "message", "role": role, "content": list(content)}
+
+
+def test_events_of_the_realtime_api_are_read_as_messages(tmp_path: Path) -> None:
+    made = "conversation.item.created"
+    spoken = "conversation.item.input_audio_transcription.completed"
+    answer = heard("b", "assistant", {"type": "audio", "transcript": ANSWER})
+    typed = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Bye"}]}
+    events = [
+        {"type": "session.created", "session": {"id": "s", "instructions": "Be brief"}},
+        {"type": made, "item": heard("a", "user", {"type": "input_audio", "transcript": None})},
+        {"type": made, "previous_item_id": "a", "item": heard("b", "assistant")},
+        {"type": "response.audio_transcript.delta", "item_id": "b", "delta": ANSWER[:7]},
+        {"type": "response.audio_transcript.delta", "item_id": "b", "delta": ANSWER[7:]},
+        {"type": spoken, "item_id": "a", "content_index": 0, "transcript": USER},
+        {"type": "response.done", "response": {"output": [answer]}},
+        {"type": "conversation.item.create", "item": typed},
+        {"type": made, "previous_item_id": "b", "item": {"id": "c", **typed}},
+    ]
+    told = [*BOTH, ("user", "Bye")]
+    data = load(tmp_path, "x.jsonl", events)
+    assert (data.format, roles(data)) == ("openai_realtime", told)
+    assert left_out(data) == ["1 system message"]
+    without_whole = [*events[:6], *events[7:]]
+    assert roles(load(tmp_path, "x.jsonl", without_whole)) == told
+    lines = [{"at": f"2026-02-01T10:00:0{n}Z", "event": e} for n, e in enumerate(events)]
+    assert roles(load(tmp_path, "y.jsonl", lines)) == told

@@ -46,6 +46,7 @@ ABOUT = {
 """Keys of strings that stand beside messages, not in one."""
 
 
+SPEAKER = re.compile(r"(?:\s*### |\n\n)(?:Human|Assistant): ?")
 HEAD = re.compile(r"(\u200e?\[?\d[^-\]]*(?:\]| -) (?:[^:\n]{1,40}: )?)(.*)")
 """What stands before a message of WhatsApp: its time and its sender."""
 
@@ -106,8 +107,9 @@ def walk(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
         with suppress(ValueError):
             yield from ((place, text) for _, text in walk(json.loads(value)))
             return
-    if isinstance(value, str) and is_said(value, place):
-        yield place, value
+    if isinstance(value, str):
+        # What several say in one text is several strings.
+        yield from ((place, text) for text in SPEAKER.split(value) if is_said(text, place))
     inner = enumerate(value) if isinstance(value, list) else ()
     for key, each in value.items() if isinstance(value, dict) else inner:
         yield from walk(each, (*place, key))
@@ -217,7 +219,7 @@ def mutate(values: Any, said: set[str], random: Random, *, tagged: bool = True) 
     told = [
         place
         for place, text in leaves(changed)
-        if times[text] == 1 and (text.strip() in said or place_of_prompt(place, text, said))
+        if times[text] == 1 and (text.strip() in said or holds_said(text, said))
     ]
     if not told:
         return changed
@@ -296,8 +298,10 @@ def change_message(around: Any, key: Any, way: str, *, said: str) -> None:
         )
 
 
-def place_of_prompt(place: Place, text: str, said: set[str]) -> bool:
-    """Say whether a string is a prompt behind its verb, as Gemini has it."""
+def holds_said(text: str, said: set[str]) -> bool:
+    """Say whether a string is a prompt behind its verb, as Gemini has it, or what several say in one text."""
+    if SPEAKER.search(text):
+        return any(text.endswith(each) for each in said)
     return text.startswith("Prompted") and any(html.unescape(text).endswith(each) for each in said)
 
 
@@ -380,7 +384,7 @@ def add_asides(value: Any, texts: dict[str, str]) -> int:
     if isinstance(value, dict):
         for each in list(value.values()):
             count += add_asides(each, texts)
-        if {"role", "from", "sender", "is_user", "isCreatedByUser"} & value.keys():
+        if {"role", "from", "sender", "source", "is_user", "isCreatedByUser"} & value.keys():
             value |= texts
             count += 1
     return count
