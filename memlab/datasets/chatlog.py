@@ -48,7 +48,12 @@ The **first line** may be a header: ``{"memlab": {"format": "chatlog", "grouped"
 ``language`` is the code of the language that people speak in it, ``en`` where it is left out
 (:data:`memlab.text.languages.LANGUAGES`); ``grouped`` promises that the lines of a scope stand
 together, so that the file streams scope by scope in bounded memory; anything else describes how the
-file was made. Other keys of a line are passed over.
+file was made.
+
+Where a message lacks ``timestamp``, ``sender`` or ``session`` and has it under another name that is
+usual (``time``, ``created_at``, ``speaker``, ``author``, ``session_id`` …,
+:mod:`memlab.datasets.other_names`), that one is read, and an issue says so. Other keys of a line are
+not read, and an issue names them.
 
 Readers of benchmarks yield the same records, **by place**: scope by scope, a message with its
 ``session`` and its place ``n``, ids as they are, and two kinds more: a session's ``summary``, and
@@ -103,6 +108,7 @@ if TYPE_CHECKING:
 
 KEYS = {"scope", "text", "sender", "memlab"}
 _TEXTS = ("scope", "session", "speaker", "role", "text", "caption", "id", "forwarded_from")
+_NAMED = frozenset(_TEXTS) - {"speaker"}
 _SCHEMA: dict[str, Any] = {
     **dict.fromkeys(_TEXTS, pl.String()),
     "quoted": pl.List(pl.String()),
@@ -117,7 +123,7 @@ _CHUNK = 4_000
 _FEW = 1_000
 _SHORT = 1 << 18
 """Records, and bytes of lines, below which a chunk is not worth the import of Arrow."""
-_MESSAGE_FIELDS = frozenset((*_TEXTS, "sender", "timestamp", "quoted", "edited", "n"))
+_MESSAGE_FIELDS = frozenset((*_NAMED, "sender", "timestamp", "quoted", "edited", "n"))
 _OTHER_ROLES, _KEPT_AS_PERSONS = "message of other roles", "kept as those of persons"
 TAKEN_BY_NAME = "taken for the assistant by the name; --person NAME says that somebody is called so"
 """What is done with a sender whose name alone says that they are an assistant."""
@@ -395,11 +401,14 @@ class _Log:
         self.people = dict[str, set[str]]()
         self.grouped, self.scope, self.begun, self.place = by_place, "", set[str](), 0
         # Imported when a log is read: an import of memlab.datasets stays small.
-        from memlab.datasets import role_words, thoughts, unread_texts
+        from memlab.datasets import other_names, role_words, thoughts, unread_texts
 
         self.turn_role, self.is_plain = role_words.turn_role, role_words.is_plain_role_word
         self.cut_thoughts, self.list_unread = thoughts.cut_thoughts, unread_texts.list_unread_keys
         self.unread = Counter[str]()
+        self.passed_over, self.renamed = Counter[str](), dict[tuple[str, str], int]()
+        self.find_other_names = other_names.find_other_names
+        self.with_usual_names = other_names.with_usual_names
         self.silent = {_plain_name(name): name for name in (*source.assistants, *source.people)}
         self.begin({}, KnownIds())
 
@@ -425,6 +434,13 @@ class _Log:
         for name, count in source.report.guessed.items():
             taken = TAKEN_BY_NAME.replace("the assistant", _TAKEN_FOR[self.turn_role(name)])
             source.note("assistant", f"{name!r}, {_count_in_words(count, 'message')}", taken)
+        for (name, key), count in self.renamed.items():
+            found = f"none in {_count_in_words(count, 'message')}, which have {key!r}"
+            source.note(name, found, f"read as the {name}")
+        if self.passed_over:
+            keys = ", ".join(map(repr, self.passed_over))
+            count = max(self.passed_over.values())
+            source.note("keys", f"{keys}, in up to {_count_in_words(count, 'message')}", "not read")
         for what, count in (+self.unread).items():
             action = "left out"
             if what == _OTHER_ROLES:
@@ -446,6 +462,7 @@ class _Log:
                 if self._is_about_messages(record):
                     self.asked.setdefault(scope, []).append((where, record))
                 else:
+                    record = self._rename(record)
                     message = self.read_message(record, scope, where, number)
             if message is None:
                 continue
@@ -454,6 +471,17 @@ class _Log:
                 yield from self.give_out(message[0], batch_turns)
             last = message[0]
             self.add(message)
+
+    def _rename(self, record: Record) -> Record:
+        """Give a message of somebody's own log its fields under their usual names."""
+        if self.by_place:
+            return record
+        keys = self.find_other_names(record)
+        if not keys:
+            return record
+        for pair in keys.items():
+            self.renamed[pair] = self.renamed.get(pair, 0) + 1
+        return self.with_usual_names(record, keys)
 
     def _is_about_messages(self, record: Record) -> bool:
         """Say whether a record is a question, or what else a benchmark says of messages."""
@@ -660,6 +688,7 @@ class _Log:
             if said_aloud != text:
                 spoken[row] = said_aloud
             counted.append((row, 0, "thought", thoughts))
+        self.passed_over.update(table.other_keys)
         if table.unread is not None:
             said = rows.select("text", "caption").iter_rows()
             for row, (record, (text, caption)) in enumerate(
@@ -685,6 +714,9 @@ class _Log:
         """Count the texts of a message that stand in fields that a chat log has not."""
         if self.by_place:
             return
+        for key, value in record.items():
+            if value is not None and key not in _MESSAGE_FIELDS:
+                self.passed_over[key] += 1
         spoken = f"{record['text']}\n{record.get('caption') or ''}"
         for key in self.list_unread(record, _MESSAGE_FIELDS, spoken):
             self.unread[f"text under the key {key!r}"] += 1

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from memlab.datasets.other_names import find_other_names
 from memlab.records import TIMESTAMP
 
 NAMES = ("scope", "session", "sender", "role", "id", "forwarded_from")
@@ -60,11 +61,13 @@ class MessageTable:
     :param zoneless: the row and the text of the first time where times have no zone, and are taken
         as UTC.
     :param unread: the fields that a chat log has not, where they may hold words.
+    :param other_keys: in how many messages each of the fields stands that a chat log has not.
     """
 
     messages: pl.DataFrame
     zoneless: tuple[int, Any] | None
     unread: pa.Table | None
+    other_keys: dict[str, int]
 
 
 def tabulate_lines(raw: bytes, known: frozenset[str]) -> MessageTable | None:
@@ -222,10 +225,32 @@ def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
     if not all(map(_is_plain_json, others.columns)):
         return None
     unread: Any = others.drop_columns(list(known.intersection(others.column_names)))
+    if _has_other_names(table, unread):
+        return None
+    other_keys = {}
+    for name in unread.column_names:
+        count = len(unread[name]) - unread[name].null_count
+        if count:
+            other_keys[name] = count
     if not any(map(_may_hold_words, unread.columns)):
         unread = None
     read = texts.with_columns(quoted, _in_utc(times).alias("timestamp"))
-    return MessageTable(read, _find_zoneless(written, times), unread)
+    return MessageTable(read, _find_zoneless(written, times), unread, other_keys)
+
+
+def _has_other_names(table: pa.Table, unread: pa.Table) -> bool:
+    """Say whether a message may lack a field and have it under another name: then each is looked at."""
+    names = set(table.column_names)
+    for row in unread.slice(0, 1).to_pylist():
+        lacking = dict.fromkeys(row, None)
+        for name in row:
+            column = unread[name].drop_null()
+            if len(column):
+                lacking[name] = column[0].as_py()
+        for name, key in find_other_names(lacking).items():
+            if name not in names or table[name].null_count:
+                return bool(key)
+    return False
 
 
 def _list_texts(given: pl.DataFrame) -> list[pl.Expr]:

@@ -38,6 +38,8 @@ _LABELLED = re.compile(
 _IN_MARKS = re.compile(
     r"[“„«](?=\S)([^“”„«»\n]{8,2000})[”“»]|(?<!\w)\"(?=\S)([^\"\n]{8,2000})(?<=\S)\"(?!\w)"
 )
+_QUOTED_FIRST = re.compile(r"[“„«]([^“”„«»\n]+)[”“»]|\"([^\"\n]+)\"")
+"""What stands in marks at the beginning of what an introduction introduces: the rest is the writer's."""
 MARKS = r'[>:"“„«]|---'
 """What stands in every text that holds a quotation, for those who look through many texts."""
 _WORDS_OF_A_QUOTE = 3
@@ -98,6 +100,8 @@ def find_quotations(
     ['I live in Hamar.']
     >>> find_quotations("Update: I live in Hamar now.", speaker="Tove")
     []
+    >>> find_quotations('Mum says: "I am off to Ballina." So we have the hens.')
+    ['I am off to Ballina.']
     """
     spans = list(map(_span, _MARKED.finditer(text)))
     spans += _pasted_messages(text, speaker)
@@ -183,7 +187,7 @@ def _labelled(text: str, speaker: str, people: Collection[str]) -> Iterator[Span
     for line in labelled:
         label = line["by"].casefold()
         if label != own_name and (label in people or is_dialogue or line.start() >= tale_start):
-            yield _span(line)
+            yield _introduced_span(text, line)
 
 
 def _find_tale(text: str) -> int:
@@ -210,7 +214,16 @@ def _introduced(text: str) -> Iterator[Span]:
         sentence = _FIRST_SENTENCE.match(introduced["said"])
         is_own = _OWN_WORDS.search(introduced["by"])
         if sentence and _FIRST_PERSON.search(sentence[0]) and not is_own:
-            yield _span(introduced)
+            yield _introduced_span(text, introduced)
+
+
+def _introduced_span(text: str, introduced: re.Match[str]) -> Span:
+    """Give where introduced words stand: all that follows, or what is in quotation marks where more follows them."""
+    start, end = _span(introduced)
+    marked = _QUOTED_FIRST.match(text, start, end)
+    if marked is None or not text[marked.end() : end].strip():
+        return start, end
+    return _span(marked)
 
 
 def _without_parts_of_others(found: Iterable[Span]) -> list[Span]:

@@ -29,6 +29,12 @@ from memlab.text.quotations import find_quotations, remove_quotations
         ("Bo: I sail\nMel: so do I", ["I sail", "so do I"]),
         ("she said “I live in Rome now” and left", ["I live in Rome now"]),
         ('he wrote "my dog bites" on it', ["my dog bites"]),
+        (
+            'Mum says: "I am off and you mind the hens." So we mind the hens',
+            ["I am off and you mind the hens."],
+        ),
+        ("Bo wrote: „I sail.“ Well, I row", ["I sail."]),
+        ('Mum says: "I am off."', ['"I am off."']),
         ("> I own a boat.\r\nSays who?\r\n[10:02] Mel: a boat\r\n", ["I own a boat.", "a boat"]),
         ("> I sail\nBo wrote: I sail and I row", ["I sail", "I sail and I row"]),
         ("Bo: I sail\nMel: so do I\nBo: I sail", ["I sail", "so do I"]),

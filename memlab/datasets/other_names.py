@@ -1,0 +1,72 @@
+"""Fields of a chat log under the names that other tools give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memlab.datasets.fields import Record
+from memlab.datasets.importers.time_keys import find_other_time
+
+_SENDERS = (
+    *("speaker", "author", "sender_name", "senderName", "from_name", "fromName"),
+    *("username", "user_name", "userName", "name", "from"),
+)
+_SESSIONS = (
+    *("session_id", "sessionId", "conversation_id", "conversationId", "thread_id", "threadId"),
+    *("session_name", "sessionName", "conversation", "thread"),
+)
+_OTHERS = {"sender": _SENDERS, "session": _SESSIONS}
+
+
+def find_other_names(record: dict[str, Any]) -> dict[str, str]:
+    """Find under which other key a message has its time, its sender or its session.
+
+    Only what stands under no usual name is looked for, and nothing in a record that has all three.
+
+    :returns: the keys, by the usual names.
+
+    >>> from memlab.datasets.other_names import find_other_names
+    >>> find_other_names({"scope": "me", "speaker": "Ann", "text": "Hi", "time": "2026-03-01T09:00:00Z"})
+    {'sender': 'speaker', 'timestamp': 'time'}
+    >>> find_other_names({"scope": "me", "sender": "Ann", "speaker": "A.", "text": "Hi"})
+    {}
+    """
+    found = dict[str, str | None]()
+    for name, keys in _OTHERS.items():
+        if record.get(name) is None:
+            found[name] = _find_name_key(record, keys)
+    if record.get("timestamp") is None:
+        found["timestamp"] = _find_time_key(record)
+    return {name: key for name, key in found.items() if key is not None}
+
+
+def with_usual_names(record: Record, keys: dict[str, str]) -> Record:
+    """Give a message its fields under their usual names.
+
+    :param keys: as :func:`find_other_names` gives them.
+    """
+    named = {name: record[key] for name, key in keys.items()}
+    kept = {key: value for key, value in record.items() if key not in keys.values()}
+    return Record(kept | named, record.where)
+
+
+def _find_name_key(record: dict[str, Any], keys: tuple[str, ...]) -> str | None:
+    """Find the first key that holds a name: a text that is not blank, or a whole number."""
+    for key in keys:
+        value = record.get(key)
+        if isinstance(value, str) and value.strip():
+            return key
+        if isinstance(value, int) and not isinstance(value, bool):
+            return key
+    return None
+
+
+def _find_time_key(record: dict[str, Any]) -> str | None:
+    """Find the key of the time that :func:`find_other_time` gives, where it is plain."""
+    value = find_other_time(record)
+    if value is None:
+        return None
+    for key, there in record.items():
+        if there is value:
+            return key
+    return None
