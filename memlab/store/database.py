@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,9 @@ from memlab.store.schemas import (
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+_held = threading.local()
+"""What each thread holds: process, store and dataset, and what :meth:`Database.alone` gave."""
 
 _ATTEMPTS = 5
 _ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
@@ -125,8 +129,12 @@ class Database:
         self.connection, self.uri, self.pinned = connection, uri, pinned
         self._tables: dict[str, Any] = {}
         self._datasets: tuple[int | None, pl.DataFrame] | None = None
-        self._held = threading.local()
-        self._warned = False
+        self._warned = self._is_lockless = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the tables are files of this machine."""
+        return "://" not in self.uri
 
     @property
     def read_only(self) -> bool:
@@ -178,25 +186,55 @@ class Database:
 
     @contextmanager
     def alone(self, dataset: str) -> Iterator[Mapping[str, int] | None]:
-        """Hold a dataset, so that no other process changes it between reading and writing; it may be held again within.
+        """Hold a dataset, so that no other process changes it between reading and writing.
+
+        The thread that holds it may hold it again, also through another handle of the store.
 
         :returns: ``None``; where the file system has no locks, as in an object store, the versions
             of the tables when it began, by which an ingest sees that another process wrote
             meanwhile.
+        :raises StoreError: when the store is gone, or its lock cannot be opened.
         """
-        held = self._held.__dict__
-        if dataset in held:
-            yield held[dataset]
+        place = os.path.realpath(self.uri) if self.is_local else self.uri
+        held, key = _held.__dict__, (os.getpid(), place, dataset)
+        if key in held:
+            yield held[key]
             return
-        place = Path(self.uri) / f".memlab.{text_hashes([dataset])[0][:16]}.lock"
-        with lock_path(place, alone=True, wait=True) as locks:
-            held[dataset] = (
-                None if locks else {name: int(self.table(name).version) for name in DATASET_TABLES}
+        with ExitStack() as stack:
+            with self.guarded(f"holding dataset {dataset!r}"):
+                is_locked = stack.enter_context(self._lock(dataset))
+            since = None
+            if not is_locked:
+                since = {name: int(self.table(name).version) for name in DATASET_TABLES}
+            held[key] = since
+            stack.callback(held.pop, key)
+            yield since
+
+    @contextmanager
+    def _lock(self, dataset: str) -> Iterator[bool]:
+        """Lock a dataset; ``False`` where that cannot be, which is stated where others could write."""
+        if not self.is_local:
+            yield False
+            return
+        place = Path(self.uri)
+        if not place.is_dir():
+            raise StoreError(
+                f"store {self.uri} is gone: it was moved or removed while it was open; open it "
+                "where it is"
             )
-            try:
-                yield held[dataset]
-            finally:
-                del held[dataset]
+        path = place / f".memlab.{text_hashes([dataset])[0][:16]}.lock"
+        if not path.exists() and not os.access(place, os.W_OK):
+            yield False  # Nothing can be written there, so nothing can be lost.
+            return
+        with lock_path(path, alone=True, wait_for=f"dataset {dataset!r} of {self.uri}") as locked:
+            if not locked and not self._is_lockless:
+                self._is_lockless = True
+                _log.warning(
+                    "the file system of store %s has no locks: of two processes that write to one "
+                    "scope within the same moment, one can lose turns",
+                    self.uri,
+                )
+            yield locked
 
     def retried(self, write: Callable[[], T]) -> T:
         """Write, again when another writer was faster; the database itself retries only for half a minute."""
