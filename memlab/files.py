@@ -59,7 +59,8 @@ def lock_path(path: Path, *, alone: bool = False, wait_for: str = "") -> Iterato
 
     A file that is waited for has in it who holds it and since when.
 
-    :param alone: an exclusive lock; otherwise several processes share it.
+    :param alone: an exclusive lock; otherwise several processes share it, and wait for one who has
+        it alone.
     :param wait_for: wait for the exclusive lock; what is waited for, which is stated with the
         holder after :data:`STATED_AFTER` seconds. Without it the lock is not taken where another
         process has one. Ctrl-C ends the waiting.
@@ -74,18 +75,17 @@ def lock_path(path: Path, *, alone: bool = False, wait_for: str = "") -> Iterato
     handle = _open_to_lock(path, alone=alone)
     is_locked: bool | None = None
     try:
-        if not alone:
-            is_locked = _try_lock(handle, fcntl.LOCK_SH)
-        elif wait_for:
-            is_locked = _poll_lock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, path, wait_for)
+        kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+        if alone and not wait_for:
+            is_locked = _try_lock(handle, kind | fcntl.LOCK_NB)
         else:
-            is_locked = _try_lock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if is_locked and wait_for:
+            is_locked = _poll_lock(handle, kind | fcntl.LOCK_NB, path, wait_for or str(path))
+        if is_locked and alone and wait_for:
             _write_holder(handle)
         yield bool(is_locked)
     finally:
         if is_locked:  # A process that was forked meanwhile has the handle too.
-            if wait_for:
+            if alone and wait_for:
                 _clear_holder(handle)
             fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
@@ -121,7 +121,7 @@ def _try_lock(handle: int, kind: int) -> bool | None:
 
 
 def _poll_lock(handle: int, kind: int, path: Path, what: str) -> bool | None:
-    """Ask for a lock until nobody else has one, and state who has it.
+    """Ask for a lock until it is given, and state who has it.
 
     One that waited in the system would go on waiting after Ctrl-C: polars has its handler restart
     system calls, in the whole process.
