@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timedelta
@@ -11,17 +12,20 @@ from typing import Any
 
 import polars as pl
 
+from memlab.errors import StoreError
 from memlab.files import lock_path
 from memlab.store.database import READERS, Database, is_overtaken
-from memlab.store.kept_states import KEPT, drop_states, keep_state, prune
+from memlab.store.kept_states import KEPT, drop_states, keep_state, kept_versions, prune
 from memlab.store.schemas import VERSIONED
+
+_log = logging.getLogger(__name__)
 
 RUN_TAG = "run-"
 """How the name of a tag begins that a saved run gave to a version."""
 
 MOST_VERSIONS, VERSION_BYTES = 10, 100_000
-"""A table is cleaned by who writes to it once it has more versions than the first, or, where that is
-more, than its rows have bytes for at the second each: history stays lighter than content."""
+"""A table is cleaned by who writes to it once it has more versions than the first, and more than one
+for each of the second of bytes of its rows: its history stays lighter than its content."""
 
 _MARGIN = timedelta(seconds=5)
 """How much later than asked LanceDB may look at the age of a version: it refuses to remove one that is tagged."""
@@ -35,14 +39,21 @@ def version_times(table: Any) -> dict[int, datetime]:
 
 
 def interrupted_states(database: Database) -> list[Mapping[str, int]]:
-    """Give the versions of the last finished states of datasets whose ingest is under way or was interrupted."""
-    # A run made during an ingest names a listing whose dataset lies in older versions.
+    """Give the versions of the last finished states of datasets whose ingest is under way or was interrupted.
+
+    Also of those that were at a state of the listing that a run needs: it was made during an ingest.
+    """
     tags = database.table("datasets").tags.list().values()
-    seen = [None, *{int(tag["version"]) for tag in tags}]
-    columns = ["complete", "finished"]
-    listed = pl.concat(database.read("datasets", columns, at=at) for at in seen)
+    kept = kept_versions(database.connection, "datasets")
+    seen = [None, *sorted({*kept, *(int(tag["version"]) for tag in tags)})]
+    return [state for at in seen for state in _unfinished_states(database, at)]
+
+
+def _unfinished_states(database: Database, at: int | None = None) -> list[Mapping[str, int]]:
+    """Give the last finished states of datasets that are not whole, at a version of their listing."""
+    listed = database.read("datasets", ["complete", "finished"], at=at)
     unfinished = listed.filter(~pl.col("complete"))["finished"].drop_nulls()
-    return [json.loads(at) for at in unfinished.unique()]
+    return [json.loads(state) for state in unfinished.unique()]
 
 
 def clean_table(
@@ -69,9 +80,13 @@ def clean_table(
                 prune(table)
             return
         except RuntimeError as error:
-            # A run was saved meanwhile.
-            if "tagged version" not in str(error) or attempt == _ATTEMPTS:
+            if not _is_tagged(error) or attempt == _ATTEMPTS:
                 raise
+
+
+def _is_tagged(error: RuntimeError) -> bool:
+    """Say whether a version was not removed since a run was saved on it meanwhile."""
+    return "tagged version" in str(error)
 
 
 def _keep_apart(database: Database, name: str, table: Any, needed: Collection[int]) -> None:
@@ -108,27 +123,37 @@ def clean_when_due(database: Database, names: Iterable[str]) -> None:
     """
     if not database.is_local or database.read_only:
         return
-    with database.guarded("cleaning tables"):
-        due = [name for name in names if _is_due(database, name)]
-        _clean_unless_overtaken(database, [name for name in due if name not in VERSIONED])
-        versioned = [name for name in due if name in VERSIONED]
-        if not versioned:
+    try:
+        with database.guarded("cleaning tables"):
+            due = [name for name in names if _is_due(database, name)]
+            _clean_unless_overtaken(database, [name for name in due if name not in VERSIONED])
+            _clean_unless_read(database, [name for name in due if name in VERSIONED])
+    except StoreError as error:
+        # What was asked for is done.
+        _log.warning("%s; the tables are whole, and are cleaned the next time", error)
+
+
+def _clean_unless_read(database: Database, names: Collection[str]) -> None:
+    """Clean tables that results depend on, where nobody needs their versions."""
+    if not names:
+        return
+    with ExitStack() as stack:
+        readers = lock_path(Path(database.uri) / READERS, alone=True)
+        if not stack.enter_context(readers) or not database.hold_all_free(stack):
             return
-        with ExitStack() as stack:
-            readers = lock_path(Path(database.uri) / READERS, alone=True)
-            if not stack.enter_context(readers) or not database.hold_all_free(stack):
-                return
-            if not interrupted_states(database):
-                _clean_unless_overtaken(database, versioned)
+        if not _unfinished_states(database):
+            _clean_unless_overtaken(database, names, interrupted_states(database))
 
 
-def _clean_unless_overtaken(database: Database, names: Iterable[str]) -> None:
+def _clean_unless_overtaken(
+    database: Database, names: Iterable[str], interrupted: Collection[Mapping[str, int]] = ()
+) -> None:
     """Clean tables; one that somebody writes to meanwhile is due again the next time."""
     for name in names:
         try:
-            clean_table(database, name)
+            clean_table(database, name, interrupted)
         except RuntimeError as error:
-            if not is_overtaken(error):
+            if not is_overtaken(error) and not _is_tagged(error):
                 raise
 
 
@@ -139,4 +164,6 @@ def _is_due(database: Database, name: str) -> bool:
     versions = len(table.list_versions())
     if versions <= MOST_VERSIONS:
         return False
+    if not all(tag.startswith(RUN_TAG) for tag in table.tags.list()):
+        return False  # Of somebody else: what came later would stay, and be joined again and again.
     return versions > int(table.stats()["total_bytes"]) // VERSION_BYTES

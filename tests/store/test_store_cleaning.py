@@ -149,6 +149,9 @@ def test_a_tag_of_somebody_else_stays(store: MemoryStore) -> None:
     save_run(store, 0)
     store.ingest(STATES[1])
     store.optimize()
+    for part in parts(12):  # which clean what has no such tag
+        store.ingest(part)
+    assert version_counts(store)["datasets"] <= cleaning.MOST_VERSIONS + 4
     assert store.table("turns").tags.list()["mine"]["version"] == version
     table = store.database.connection.open_table("turns")
     table.checkout(version)
@@ -174,6 +177,43 @@ def test_a_cleaning_that_was_interrupted_is_done_again(
         assert_states(store, ids)
     store.optimize()
     assert_states(store, ids)
+
+
+def test_a_run_that_was_made_during_an_ingest_stays_readable(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memlab.store.ingestion.BATCH_TURNS", 1)
+    ids = list[str]()
+
+    def with_a_run() -> Iterator[Dataset]:
+        for scope in WHOLE.scopes:
+            yield WHOLE.take([scope])
+            if scope == WHOLE.scopes[2]:
+                ids.append(save_run(store, 0))
+
+    store.ingest(STATES[0])
+    store.ingest(with_a_run())
+    for _ in range(3):
+        store.optimize()
+        assert view_of(store, ids[0]).fingerprint() == STATES[0].fingerprint()
+    for part in parts(12):
+        store.ingest(part)
+    assert view_of(store, ids[0]).fingerprint() == STATES[0].fingerprint()
+    assert version_counts(store)["datasets"] <= cleaning.MOST_VERSIONS + 4
+
+
+def test_a_cleaning_that_fails_leaves_the_ingest_done(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def breaks(table: Any) -> None:
+        raise OSError("No space left on device (os error 28)")
+
+    monkeypatch.setattr(cleaning, "prune", breaks)
+    for part in parts(8):
+        store.ingest(part)
+    assert store.dataset("small").fingerprint() == part.fingerprint()
+    assert "cleaning tables failed" in caplog.text
+    assert "the tables are whole, and are cleaned the next time" in caplog.text
 
 
 def parts(count: int) -> Iterator[Dataset]:
