@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import logging
 import os
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from shutil import rmtree
 from typing import BinaryIO
 
 from memlab.errors import ExportError
+
+_log = logging.getLogger(__name__)
+
+STATED_AFTER, STATED_EVERY = 2.0, 60.0
+"""Seconds of waiting for a lock after which its holder is stated, and stated again."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
+_IS_LOCKED = (errno.EWOULDBLOCK, errno.EACCES)
+_HAS_NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
 
 
 @contextmanager
@@ -40,34 +54,114 @@ def open_atomically(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def lock_path(path: Path, *, alone: bool = False, wait: bool = False) -> Iterator[bool]:
+def lock_path(path: Path, *, alone: bool = False, wait_for: str = "") -> Iterator[bool]:
     """Lock a folder, or a file, which is made; the system unlocks it when the process ends.
 
-    :param alone: an exclusive lock; otherwise several processes share it.
-    :param wait: wait for the exclusive lock; otherwise it is not taken where another process has
-        one.
-    :returns: whether it is locked; never where the file system has no locks.
-    """
-    handle, held = -1, False
-    with suppress(ImportError, OSError):
-        import fcntl
+    A file that is waited for has in it who holds it and since when.
 
-        # Network file systems lock files, not folders, and alone only what can be written.
-        as_file = os.O_CREAT | (os.O_RDWR if alone else os.O_RDONLY)
-        handle = os.open(path, os.O_RDONLY if path.is_dir() else as_file, 0o666)
-        fcntl.flock(
-            handle,
-            (fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-            | (fcntl.LOCK_NB if alone and not wait else 0),
-        )
-        held = True
+    :param alone: an exclusive lock; otherwise several processes share it, and wait for one who has
+        it alone.
+    :param wait_for: wait for the exclusive lock; what is waited for, which is stated with the
+        holder after :data:`STATED_AFTER` seconds. Without it the lock is not taken where another
+        process has one. Ctrl-C ends the waiting.
+    :returns: whether it is locked; never where the file system has no locks.
+    :raises OSError: when the file cannot be opened or locked for any other reason.
+    """
     try:
-        yield held
+        import fcntl
+    except ImportError:  # a system without this kind of lock
+        yield False
+        return
+    handle = _open_to_lock(path, alone=alone)
+    is_locked: bool | None = None
+    try:
+        kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+        if alone and not wait_for:
+            is_locked = _try_lock(handle, kind | fcntl.LOCK_NB)
+        else:
+            is_locked = _poll_lock(handle, kind | fcntl.LOCK_NB, path, wait_for or str(path))
+        if is_locked and alone and wait_for:
+            _write_holder(handle)
+        yield bool(is_locked)
     finally:
-        if held:  # A process that was forked meanwhile has the handle too.
+        if is_locked:  # A process that was forked meanwhile has the handle too.
+            if alone and wait_for:
+                _clear_holder(handle)
             fcntl.flock(handle, fcntl.LOCK_UN)
-        if handle >= 0:
-            os.close(handle)
+        os.close(handle)
+
+
+def _open_to_lock(path: Path, *, alone: bool) -> int:
+    """Open what is to be locked; network file systems lock alone only what can be written, and files."""
+    if path.is_dir():
+        return os.open(path, os.O_RDONLY)
+    mode = os.O_RDWR if alone else os.O_RDONLY
+    try:
+        return os.open(path, os.O_CREAT | mode, 0o666)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        # Of another user, or on a disk that cannot be written: local ones lock it all the same.
+        return os.open(path, os.O_RDONLY)
+
+
+def _try_lock(handle: int, kind: int) -> bool | None:
+    """Lock an open file: ``False`` where another has a lock, ``None`` where there are no locks."""
+    import fcntl
+
+    try:
+        fcntl.flock(handle, kind)
+    except OSError as error:
+        if error.errno in _IS_LOCKED:
+            return False
+        if error.errno in _HAS_NO_LOCKS:
+            return None
+        raise
+    return True
+
+
+def _poll_lock(handle: int, kind: int, path: Path, what: str) -> bool | None:
+    """Ask for a lock until it is given, and state who has it.
+
+    One that waited in the system would go on waiting after Ctrl-C: polars has its handler restart
+    system calls, in the whole process.
+    """
+    pause, state_at = _FIRST_PAUSE, time.monotonic() + STATED_AFTER
+    while (is_locked := _try_lock(handle, kind)) is False:
+        if time.monotonic() >= state_at:
+            _log.warning("waiting for %s: %s; Ctrl-C ends the waiting", what, _read_holder(path))
+            state_at += STATED_EVERY
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+    return is_locked
+
+
+def _write_holder(handle: int) -> None:
+    """Note in a locked file who has it; one that cannot be written, or a full disk, has no note."""
+    since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    with suppress(OSError):
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()} {socket.gethostname()} {since}".encode(), 0)
+
+
+def _clear_holder(handle: int) -> None:
+    with suppress(OSError):
+        os.ftruncate(handle, 0)
+
+
+def _read_holder(path: Path) -> str:
+    """Say who has an exclusive lock, as far as its file says."""
+    noted = ""
+    with suppress(OSError, ValueError):
+        noted = path.read_text(encoding="utf-8")
+    process, _, rest = noted.partition(" ")
+    host, _, since = rest.partition(" ")
+    if not since:
+        return "another process has it"
+    who = f"process {process} of {host}"
+    if (process, host) == (str(os.getpid()), socket.gethostname()):
+        who = f"another thread of this process ({process})"
+    return f"{who} has had it since {since}"
 
 
 def remove_stale_partials(folder: Path) -> None:
@@ -79,8 +173,9 @@ def remove_stale_partials(folder: Path) -> None:
             and not Path(f"/proc/{process}").exists()
             and Path("/proc/self").exists()
         ):
-            with lock_path(path, alone=True) as held:
-                if held:
+            # Another process may be removing it too.
+            with suppress(OSError), lock_path(path, alone=True) as is_locked:
+                if is_locked:
                     remove(path)
 
 

@@ -1,7 +1,7 @@
 """What memlab withstands: writers of one scope, kills, mutated inputs, malicious servers, hostile text, large scopes.
 
 `python scripts/torture.py --writers 20 --kills 90 --inputs 20000 --servers 1 --texts 1 --large
-200000` prints a row for each part, all zeros where memlab held; a part with count 0 is left out.
+200000 --year 365` prints a row for each part, all zeros where memlab held; a part with count 0 is left out.
 Everything is drawn from `--seed`.
 """
 
@@ -23,6 +23,8 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,10 +33,13 @@ from urllib.parse import quote
 import polars as pl
 from malicious import inputs, listen, peak, sent, servers
 
+from memlab import Bench, datasets, embed
+from memlab import run as run_pipelines
 from memlab.cli import main as memlab
 from memlab.figures._browser import find_browser_path
 from memlab.store import MemoryStore
 from memlab.store.schemas import INDEX_TABLES, TABLES
+from memlab.summaries.stored_trees import TreeDesign, choose_design, read_or_write_period
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = [
@@ -49,6 +54,7 @@ MESSAGE = {
     "text": "I like tea.",
     "id": "1",
 }
+RUNS, ENCODER = 10, "hashing:64"
 KILLED, HASHING = -signal.SIGALRM, "--encoder hashing:64 --store store"
 IMPORTED = ["lancedb", "memlab.cli", "sklearn.ensemble", "torch", "transformers.modeling_layers"]
 
@@ -288,7 +294,72 @@ def large(count: int, rng: random.Random, work: Path) -> Counter[str]:
     return faults
 
 
-PARTS = {part.__name__: part for part in (writers, kills, inputs, servers, texts, large)}
+def year(count: int, rng: random.Random, work: Path) -> Counter[str]:
+    """Live so many days with one store, and compare its size with that of a fresh one with the same content."""
+    faults: Counter[str] = Counter(different=0, large=0)
+    lived, fresh = MemoryStore.open(work / "lived"), MemoryStore.open(work / "fresh")
+    encoder, said, rows = embed.load(ENCODER), [r["text"] for r in SAMPLE if "text" in r], []
+    saved_on = {(n + 1) * count // RUNS - 1 for n in range(RUNS)}
+    for day in range(count):
+        at = datetime(2026, 1, 1, 9, tzinfo=UTC) + timedelta(days=day)
+        rows += [MESSAGE | {"session": str(day), "id": f"{day}-{i}", "text": rng.choice(said),
+                            "timestamp": (at + timedelta(minutes=i)).isoformat()} for i in range(10)]  # fmt: skip
+        rows += [{"scope": "a", "question": rng.choice(said), "query_id": f"q{day}-{i}", "evidence": [f"{day}-{i}"]}
+                 for i in range(2) if day % 10 == 0]  # fmt: skip
+        _ingest(lived, rows[-12:] if day % 10 == 0 else rows[-10:], work, encoder)
+        if day % 7 == 6:
+            _roll_up(lived, at.date())
+        if day in saved_on:
+            run_pipelines(
+                ["bm25"],
+                lived.dataset("log"),
+                encoder=ENCODER,
+                store=str(work / "lived"),
+                levels=["turn"],
+            )
+        if day % 30 == 29:
+            lived.optimize()
+    _ingest(fresh, rows, work, encoder)
+    for day in range(6, count, 7):
+        _roll_up(fresh, date(2026, 1, 1) + timedelta(days=day))
+    ids = lived.runs.listing()["run_id"]
+    for run_id in ids:
+        run = lived.runs.load(run_id)
+        fresh.runs.save(replace(run, provenance=run.provenance | {"versions": fresh.versions()}))
+        at = lived.at(run.provenance["versions"]).dataset("log")
+        faults["different"] += at.fingerprint() != run.provenance["fingerprint"]
+    faults["different"] += lived.dataset("log").fingerprint() != fresh.dataset("log").fingerprint()
+    sizes = [store.size() or 0 for store in (lived, fresh)]
+    lived.optimize()
+    fresh.optimize()
+    sizes += [store.size() or 0 for store in (lived, fresh)]
+    faults["large"] = int(sizes[0] >= 3 * sizes[1]) + int(sizes[2] >= 3 * sizes[3])
+    kilobytes = "lived {:,} kB, fresh {:,} kB; both optimized {:,} and {:,} kB"
+    print(len(ids), "runs;", kilobytes.format(*(size // 1000 for size in sizes)))
+    return faults
+
+
+def _ingest(store: MemoryStore, rows: list[dict[str, Any]], work: Path, encoder: Any) -> None:
+    path = work / "part.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    with store.alone("log"):
+        into = (
+            {"into": lambda scopes: store.dataset("log", scopes=scopes)}
+            if store.whole("log")
+            else {}
+        )
+        store.ingest(datasets.stream(path, name="log", **into))
+    store.vectors.backfill(encoder, "log", progress=False)
+    store.search.create_indexes(encoder)
+
+
+def _roll_up(store: MemoryStore, day: date) -> None:
+    bench = Bench.of(store.dataset("log"), store=store, ingest=False)
+    design = choose_design(bench, TreeDesign("weeks", tz="UTC"), "extractive", "extractive")
+    read_or_write_period(bench, design, "week", day)
+
+
+PARTS = {part.__name__: part for part in (writers, kills, inputs, servers, texts, large, year)}
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "torture.py"
         pytest.param(("--writers", "3", "--kills", "10"), marks=pytest.mark.nightly),
         pytest.param(("--servers", "1"), marks=pytest.mark.nightly),
         pytest.param(("--texts", "1"), marks=pytest.mark.nightly),
+        pytest.param(("--year", "31"), marks=pytest.mark.nightly),
     ],
 )
 def test_what_the_torture_tries_holds(parts: tuple[str, ...]) -> None:

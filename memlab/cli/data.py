@@ -14,10 +14,18 @@ import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
 from memlab.errors import MemlabError
-from memlab.terminal import escape_line, issue_lines, mask_secrets, package_version
+from memlab.terminal import (
+    count_noun,
+    escape_line,
+    issue_lines,
+    mask_secrets,
+    package_version,
+    shorten_line,
+)
 
 if TYPE_CHECKING:
     from memlab.records import Dataset
+    from memlab.store import MemoryStore
 
 GROUP = "Data"
 
@@ -95,17 +103,45 @@ def ingest(
 
 
 @register_command(GROUP, "optimize --store .memlab/store")
-def optimize(store: opt.Store = None) -> None:
-    """Compact the tables of the store and remove versions that nothing needs; nobody else may be using it."""
+def optimize(
+    runs: Annotated[
+        bool, typer.Option("--runs", help="List the saved runs with what they hold, and change nothing.")
+    ] = False,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Remove this saved run first, by its id; may be repeated.")
+    ] = None,
+    store: opt.Store = None,
+) -> None:  # fmt: skip
+    """Compact the tables of the store and remove versions that nothing needs; nobody else may be using it.
+
+    Saved runs need the states that they were made on; --runs lists them, --drop lets go of them.
+    """
     chosen = opt.settings_in_force(store=store)
     memory = memlab.MemoryStore.open(chosen.store, create=False)
+    if runs:
+        for line in _held_lines(memory):
+            echo(line)
+        return
     before = memory.size()
+    if drop:
+        memory.runs.remove(drop)
     echo(opt.format_table(memory.optimize()))
     after = memory.size()
     if before and after:
         echo(
             f"{mask_secrets(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}"
         )
+
+
+def _held_lines(memory: MemoryStore) -> Iterator[str]:
+    """Say of each saved run what it holds of earlier states."""
+    held = memory.runs.held()
+    for row in held.iter_rows(named=True):
+        sizes = f"{row['own_bytes'] / 1e6:8,.2f} MB of its own of {row['bytes'] / 1e6:8,.2f}"
+        name = shorten_line(row["name"])
+        when = f"{row['saved_at']:%Y-%m-%d %H:%M}"
+        yield f"{row['run_id']}  {when}  {sizes}  {row['level']:8}{name}"
+    yield f"{count_noun(held.height, 'saved runs')}; --drop ID removes one with what it alone holds"
 
 
 @register_command(GROUP, "fetch locomo")

@@ -30,7 +30,7 @@ class StaticEncoder(IdentifiedEncoder):
     """
 
     def __init__(self, path: Path, identity: EncoderIdentity, *, batch: int | None = None) -> None:
-        self.path = path
+        self.path = path.absolute()  # It is read later, maybe from another working directory.
         self.identity = identity
         self._batch = batch or _BATCH
 

@@ -67,7 +67,7 @@ class TransformerEncoder(IdentifiedEncoder):
         batch: int | None = None,
         light: bool = False,
     ) -> None:
-        self.path = path
+        self.path = path.absolute()  # It is read later, maybe from another working directory.
         self.identity = identity
         self._batch = batch
         self._has_light = light

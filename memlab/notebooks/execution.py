@@ -6,12 +6,15 @@ import hashlib
 import json
 import logging
 import multiprocessing
+import multiprocessing.connection
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -94,7 +97,8 @@ def run_notebooks(
             yield _execute(path, Path(out) / path.name, values)
         return
     # Processes, since papermill changes the working directory while it runs.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_end_with_parent) as pool:
         # The last ones take longest: begun last, one of them would run alone at the end.
         running = [
             pool.submit(_execute, path, Path(out) / path.name, values) for path in reversed(paths)
@@ -104,6 +108,33 @@ def run_notebooks(
                 yield done.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Let this worker end as soon as its parent has ended, also where that was killed.
+
+    The kernels that it started end with it, and a browser when its kernel does: nothing goes on
+    writing.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        _kill_children()
+        os._exit(1)
+
+    threading.Thread(target=wait, name="memlab-parent", daemon=True).start()
+
+
+def _kill_children() -> None:
+    """Kill what this process started, and what that started."""
+    import psutil  # of ipykernel, without which no notebook runs
+
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            child.kill()
 
 
 def _as_literal(value: Any, name: str) -> Any:

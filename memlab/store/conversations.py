@@ -11,6 +11,7 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import Dataset
+from memlab.store.cleaning import clean_when_due
 from memlab.store.database import TableGroup
 from memlab.store.dataset_rows import (
     finished_versions,
@@ -20,6 +21,7 @@ from memlab.store.dataset_rows import (
     read_rows,
 )
 from memlab.store.ingestion import DatasetWriter, join_small_parts
+from memlab.store.schemas import DATASET_TABLES
 from memlab.store.tree_nodes import TreeNodes
 
 Names = Iterable[str] | None
@@ -43,7 +45,8 @@ class Conversations(TableGroup):
         that was interrupted, run again, ends in the same tables; one that comes before, with other
         scopes, takes back what it wrote. Turns, sessions and annotations that a scope no longer has
         are removed, and with removed turns what summaries say of them; scopes that do not come, and
-        questions, stay: the questions follow their evidence into other sessions.
+        questions, stay: the questions follow their evidence into other sessions. Tables whose history
+        outweighs their content are cleaned, see :mod:`memlab.store.cleaning`.
 
         :param now: what is noted as the time of the ingest; the clock where none is given.
         :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``,
@@ -74,6 +77,8 @@ class Conversations(TableGroup):
                 _, updated, _, removed = writing.counts["turns"]
                 if updated or removed:
                     TreeNodes(database).clear_deleted(name)
+            if writings:
+                clean_when_due(database, (*DATASET_TABLES, "datasets", "nodes"))
         report = [
             (name, table, *n.tolist())
             for name, w in writings.items()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,12 +16,14 @@ import polars as pl
 
 from memlab.errors import MemlabError, StoreError
 from memlab.files import lock_path
+from memlab.store.kept_states import open_state
 from memlab.store.schemas import (
     DATASET_TABLES,
     LATER_TABLES,
     TABLES,
     VERSIONED,
     build_row_filter,
+    make_arrow_table,
     text_hashes,
 )
 
@@ -27,8 +31,13 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
+_held = threading.local()
+"""What each thread holds: process, store and dataset, and what :meth:`Database.alone` gave."""
+
+READERS = ".memlab.readers.lock"
+"""The file that is locked, by each for itself, by those who need the versions that they have seen."""
+
 _ATTEMPTS = 5
-_ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
 _STREAMED = 10_000
 """Rows that are made while those before them are written."""
 _VECTORS = 4_096
@@ -99,12 +108,9 @@ def _leave_out_repeats(name: str, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(stored)
 
 
-def _make_arrow_table(rows: pl.DataFrame, schema: Any) -> Any:
-    import pyarrow as pa
-
-    slices = rows.select(schema.names).iter_slices(_ROWS)
-    parts = [part.to_arrow().cast(schema) for part in slices]
-    return pa.concat_tables(parts) if parts else schema.empty_table()
+def is_overtaken(error: Exception) -> bool:
+    """Say whether an error of the database comes from what another process wrote at the same time."""
+    return any(word in str(error).lower() for word in _OVERTAKEN)
 
 
 def _stream_arrow_batches(
@@ -140,8 +146,13 @@ class Database:
         self.connection, self.uri, self.pinned = connection, uri, pinned
         self._tables: dict[str, Any] = {}
         self._datasets: tuple[int | None, pl.DataFrame] | None = None
-        self._held = threading.local()
-        self._warned = False
+        self._warned = self._is_lockless = False
+        self._reading: ExitStack | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the tables are files of this machine."""
+        return "://" not in self.uri
 
     @property
     def read_only(self) -> bool:
@@ -193,25 +204,83 @@ class Database:
 
     @contextmanager
     def alone(self, dataset: str) -> Iterator[Mapping[str, int] | None]:
-        """Hold a dataset, so that no other process changes it between reading and writing; it may be held again within.
+        """Hold a dataset, so that no other process changes it between reading and writing.
+
+        The thread that holds it may hold it again, also through another handle of the store.
 
         :returns: ``None``; where the file system has no locks, as in an object store, the versions
             of the tables when it began, by which an ingest sees that another process wrote
             meanwhile.
+        :raises StoreError: when the store is gone, or its lock cannot be opened.
         """
-        held = self._held.__dict__
-        if dataset in held:
-            yield held[dataset]
+        held, key = _held.__dict__, self._hold_key(dataset)
+        if key in held:
+            yield held[key]
             return
-        place = Path(self.uri) / f".memlab.{text_hashes([dataset])[0][:16]}.lock"
-        with lock_path(place, alone=True, wait=True) as locks:
-            held[dataset] = (
-                None if locks else {name: int(self.table(name).version) for name in DATASET_TABLES}
+        with ExitStack() as stack:
+            with self.guarded(f"holding dataset {dataset!r}"):
+                what = f"dataset {dataset!r} of {self.uri}"
+                is_locked = stack.enter_context(self._lock(dataset, wait_for=what))
+            since = None
+            if not is_locked:
+                since = {name: int(self.table(name).version) for name in DATASET_TABLES}
+            held[key] = since
+            stack.callback(held.pop, key)
+            yield since
+
+    def hold_all_free(self, stack: ExitStack) -> bool:
+        """Hold every dataset that is listed, without waiting; whether all of them are held.
+
+        :param stack: lets go of them.
+        """
+        for dataset in self.datasets()["name"].sort():
+            key = self._hold_key(dataset)
+            if key in _held.__dict__:
+                continue
+            if not stack.enter_context(self._lock(dataset)):
+                return False
+            _held.__dict__[key] = None
+            stack.callback(_held.__dict__.pop, key)
+        return True
+
+    def _hold_key(self, dataset: str) -> tuple[int, str, str]:
+        place = os.path.realpath(self.uri) if self.is_local else self.uri
+        return os.getpid(), place, dataset
+
+    @contextmanager
+    def _lock(self, dataset: str, *, wait_for: str = "") -> Iterator[bool]:
+        """Lock a dataset; ``False`` where that cannot be, which is stated where others could write."""
+        if not self.is_local:
+            yield False
+            return
+        place = Path(self.uri)
+        if not place.is_dir():
+            raise StoreError(
+                f"store {self.uri} is gone: it was moved or removed while it was open; open it "
+                "where it is"
             )
-            try:
-                yield held[dataset]
-            finally:
-                del held[dataset]
+        path = place / f".memlab.{text_hashes([dataset])[0][:16]}.lock"
+        if not path.exists() and not os.access(place, os.W_OK):
+            yield False  # Nothing can be written there, so nothing can be lost.
+            return
+        with lock_path(path, alone=True, wait_for=wait_for) as locked:
+            if wait_for and not locked and not self._is_lockless:
+                self._is_lockless = True
+                _log.warning(
+                    "the file system of store %s has no locks: of two processes that write to one "
+                    "scope within the same moment, one can lose turns",
+                    self.uri,
+                )
+            yield locked
+
+    def hold_versions(self) -> None:
+        """Keep the versions that are there now from being cleaned by those who write, while this handle lives."""
+        if self._reading is not None or not self.is_local:
+            return
+        self._reading = stack = ExitStack()
+        with suppress(OSError):
+            stack.enter_context(lock_path(Path(self.uri) / READERS))
+            weakref.finalize(self, stack.close)
 
     def retried(self, write: Callable[[], T]) -> T:
         """Write, again when another writer was faster; the database itself retries only for half a minute."""
@@ -219,7 +288,7 @@ class Database:
             try:
                 return write()
             except (OSError, RuntimeError, ValueError) as error:
-                if not any(word in str(error).lower() for word in _OVERTAKEN):
+                if not is_overtaken(error):
                     raise
                 time.sleep(0.02 * 2**attempt)
         return write()
@@ -241,10 +310,10 @@ class Database:
             return self.connection.create_table(name, schema=columns, exist_ok=True)
 
         if name not in self._tables:
-            table = self.retried(opened)
             if self.pinned is not None and name in self.pinned:
-                table.checkout(self.pinned[name])
-            self._tables[name] = table
+                self._tables[name] = open_state(self.connection, name, self.pinned[name])
+            else:
+                self._tables[name] = self.retried(opened)
         return self._tables[name]
 
     def search_state(self) -> list[tuple[str, int]]:
@@ -277,10 +346,7 @@ class Database:
                 return pl.DataFrame(
                     schema={column: types.get(column, pl.String()) for column in columns}
                 )
-            table = self.table(name)
-            if at is not None:
-                table = self.connection.open_table(name)
-                table.checkout(at)
+            table = self.table(name) if at is None else open_state(self.connection, name, at)
             there = table.schema.names
             later = TABLES[name].later if name in TABLES else ()
             absent = [column for column in later if column in columns and column not in there]
@@ -290,9 +356,17 @@ class Database:
                 )
             stored = [column for column in columns if column not in absent]
             repeats = _find_repeats(name, stored)
-            query = table.search().select(list(dict.fromkeys((*stored, *repeats.values()))))
             wanted = build_row_filter(**where)
-            rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
+
+            def scan() -> pl.DataFrame:
+                read = list(dict.fromkeys((*stored, *repeats.values())))
+                query = table.search().select(read)
+                rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
+                return rows
+
+            # Again where the files that were being read were cleaned away.
+            is_present = at is None and not self.read_only
+            rows = self.retried(scan) if is_present else scan()
         if repeats:
             restored = [pl.coalesce(column, own).alias(column) for column, own in repeats.items()]
             rows = rows.with_columns(restored).select(stored)
@@ -311,10 +385,7 @@ class Database:
 
     def has_column(self, name: str, column: str, *, at: int | None = None) -> bool:
         """Say whether a table has a column, at a version or at that of this view."""
-        table = self.table(name)
-        if at is not None:
-            table = self.connection.open_table(name)
-            table.checkout(at)
+        table = self.table(name) if at is None else open_state(self.connection, name, at)
         return column in table.schema.names
 
     def datasets(self) -> pl.DataFrame:
@@ -326,11 +397,19 @@ class Database:
             self._datasets = version, self.read("datasets", list(TABLES["datasets"].columns))
         return self._datasets[1]
 
-    def write_row(self, table: str, key: str, /, **values: Any) -> None:
-        """Upsert one row; columns without a value are null."""
-        self.write(
-            table, pl.DataFrame([{"key": key, **values}], schema=dict(TABLES[table].columns))
-        )
+    def write_row(self, table: str, key: str, /, *, is_there: bool = False, **values: Any) -> None:
+        """Upsert one row; columns without a value are null.
+
+        :param is_there: whether there may be such a row that nobody else writes meanwhile: it is
+            updated then. What an upsert notes of its keys takes 66 kB in LanceDB 0.40.
+        """
+        row = {**dict.fromkeys(TABLES[table].columns), "key": key, **values}
+        if is_there:
+            opened, where = self.table(table), build_row_filter(key=key).to_sql()
+            updated = self.retried(lambda: opened.update(where=where, values=row))
+            if updated.rows_updated:
+                return
+        self.write(table, pl.DataFrame([row], schema=dict(TABLES[table].columns)))
 
     def write(
         self,
@@ -364,7 +443,7 @@ class Database:
         if are_new and rows.height:
             self.retried(lambda: table.add(_stream_arrow_batches(rows, schema, store)))
             return
-        source = _make_arrow_table(store(rows), schema)
+        source = make_arrow_table(store(rows), schema)
         for column in table.schema if clear_vectors else ():
             if column.name.startswith(("vector_", "embedded_")):
                 source = source.append_column(column, pa.nulls(len(source), column.type))

@@ -55,11 +55,19 @@ def read_finished_state(database: Database, name: str, read: Callable[[Mapping[s
     """
     after = read_dataset_entry(database, name)
     for _ in range(_ATTEMPTS):
-        before, made = after, read(finished_versions(after))
+        before = after
+        try:
+            made = read(finished_versions(before))
+        except StoreError:
+            # What was read may have been cleaned away once the ingest had ended.
+            after = read_dataset_entry(database, name)
+            if after == before:
+                raise
+            continue
         after = read_dataset_entry(database, name)
         if after == before:
-            break
-    return made
+            return made
+    return read(finished_versions(after))
 
 
 def read_dataset(

@@ -15,6 +15,7 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import TIMESTAMP
+from memlab.store.cleaning import clean_when_due
 from memlab.store.database import TableGroup
 from memlab.store.dataset_rows import read_dataset_entry, read_rows
 from memlab.store.schemas import (
@@ -219,6 +220,7 @@ class Knowledge(TableGroup):
             doomed = {column: old[column].drop_nulls() for column in ("generation", "session_id")}
             for table in _FILLED:
                 self.database.delete(table, dataset=dataset, **doomed)
+        clean_when_due(self.database, (*_FILLED, "index_events", "index_states"))
 
     def sweep(self, dataset: str, *, now: datetime | None = None) -> int:
         """Remove rows of sessions that are gone and of attempts that were cut off; say how many.

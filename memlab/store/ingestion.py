@@ -136,10 +136,15 @@ class DatasetWriter:
         # row.
         content = [column for column in columns if column not in ("position", "n")]
         like = rows.join(there, on=content, how="semi", nulls_equal=True).height
-        new = rows.join(places, on="key", how="anti").height
-        updated = rows.height - new - like
+        new = rows.join(places, on="key", how="anti", maintain_order="left")
+        updated = rows.height - new.height - like
+        if new.height and self.held:
+            # Nobody else writes these keys, so that they need not be looked up.
+            self._begin()
+            self.database.write(table, new, are_new=True)
+            rows = rows.join(new, on="key", how="anti", maintain_order="left")
         self._change(table, there, rows, gone["key"], clear_vectors=updated > 0)
-        self.counts[table] += np.array([new, updated, like, gone.height])
+        self.counts[table] += np.array([new.height, updated, like, gone.height])
 
     def _change(
         self,
@@ -227,7 +232,7 @@ class DatasetWriter:
 
     def _note(self, **columns: object) -> None:
         about = {"name": self.name, "format": self.kind, "language": self.language}
-        self.database.write_row("datasets", self.name, **about, **columns)
+        self.database.write_row("datasets", self.name, is_there=self.held, **about, **columns)
 
     def _refuse_changed(self, scopes: list[str], since: Mapping[str, int]) -> None:
         """Refuse scopes whose turns are others than when they were read."""

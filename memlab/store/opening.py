@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from datetime import timedelta
 from importlib.util import find_spec, module_from_spec
@@ -15,6 +16,9 @@ from memlab.errors import StoreError
 from memlab.store.database import Database
 from memlab.store.schemas import SCHEMA_VERSION, VERSIONED
 
+_FILE_URI = re.compile(
+    r"(?:file|file-object-store):(?://(?:localhost(?=/))?|(?=/))(?P<path>.*)", re.IGNORECASE
+)
 _INDEX_CACHE = 1 << 28  # bytes; by default LanceDB keeps up to 6 GB of indexes in memory
 
 
@@ -24,7 +28,7 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
     :raises StoreError: for a place that holds no store and may not become one, or a store that this
         memlab cannot read.
     """
-    place = os.fspath(uri)
+    place = absolute_place(uri)
     local = "://" not in place
     if place.startswith("db://"):
         raise StoreError(
@@ -66,6 +70,24 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
             ):  # last, so that what was interrupted is done again
                 write_store_note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
     return database
+
+
+def absolute_place(uri: str | os.PathLike[str]) -> str:
+    """Give the place of a store so that it stays the same in another working directory.
+
+    :returns: the absolute path of a directory, also for a ``file://`` URI (whose path is taken as
+        it is written, as LanceDB takes it) and for ``~``; any other URI as it is.
+
+    >>> from memlab.store.opening import absolute_place
+    >>> absolute_place("file:///data/store"), absolute_place("s3://bucket/store")
+    ('/data/store', 's3://bucket/store')
+    """
+    place = os.fspath(uri)
+    local = _FILE_URI.fullmatch(place)
+    if local is None and "://" in place:
+        return place
+    path = place if local is None else local["path"]
+    return os.path.abspath(os.path.expanduser(path)) if path else path
 
 
 def write_store_note(database: Database, **values: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,9 +14,13 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import RUN_SCHEMA, Run
+from memlab.store.cleaning import RUN_TAG, clean_when_due, version_times
 from memlab.store.database import TableGroup
-from memlab.store.schemas import row_columns
+from memlab.store.kept_states import kept_versions, open_state
+from memlab.store.schemas import VERSIONED, row_columns
 from memlab.store.versions import pin_run
+
+_TEXTS = pl.List(pl.String)
 
 
 def _to_json_value(value: Any) -> Any:
@@ -35,6 +40,12 @@ def _run_id(run: Run) -> str:
     digest = hashlib.sha256("\x1f".join((run.name, run.level, _dump_json(run.provenance))).encode())
     digest.update(run.frame.select(*RUN_SCHEMA).write_csv().encode())
     return digest.hexdigest()[:16]
+
+
+def _named_versions(provenance: str) -> list[tuple[str, int]]:
+    """Give the versions of tables that the provenance of a run names."""
+    versions = json.loads(provenance).get("versions")
+    return list(versions.items()) if isinstance(versions, Mapping) else []
 
 
 class Runs(TableGroup):
@@ -79,12 +90,77 @@ class Runs(TableGroup):
             database.write_row(
                 "runs", id_, **about, measures=_dump_json(measures), saved_at=saved_at
             )
+        clean_when_due(database, ["rankings", "runs"])
         return id_
 
     def listing(self) -> pl.DataFrame:
         """Give the saved runs, newest first; provenance and measures as JSON."""
         runs = self.database.read("runs", list(row_columns("runs")))
         return runs.sort("saved_at", "run_id", descending=[True, False])
+
+    def held(self) -> pl.DataFrame:
+        """Give what the saved runs hold, newest first: states of tables that are not the present ones.
+
+        :returns: ``run_id``, ``name``, ``level``, ``saved_at``, ``states`` (such as ``turns 12``),
+            ``bytes`` of their rows, which other runs may hold too, and ``own_bytes`` of those that
+            no other run names: about what :meth:`remove` frees.
+        """
+        database, listed = self.database, self.listing()
+        with database.guarded("listing what runs hold"):
+            earlier = {name: self._earlier_states(name) for name in VERSIONED}
+        states = [
+            [
+                (name, version)
+                for name, version in _named_versions(provenance)
+                if version in earlier.get(name, {})
+            ]
+            for provenance in listed["provenance"]
+        ]
+        n_runs = Counter(state for held in states for state in held)
+        sizes = [[(state, earlier[state[0]][state[1]]) for state in held] for held in states]
+        return listed.select("run_id", "name", "level", "saved_at").with_columns(
+            pl.Series("states", [[f"{n} {v}" for n, v in held] for held in states], _TEXTS),
+            pl.Series("bytes", [sum(size for _, size in held) for held in sizes], pl.Int64),
+            pl.Series(
+                "own_bytes",
+                [sum(size for state, size in held if n_runs[state] == 1) for held in sizes],
+                pl.Int64,
+            ),
+        )
+
+    def _earlier_states(self, name: str) -> dict[int, int]:
+        """Give the versions of a table before the present one that are there, with the bytes of their rows."""
+        if not self.database.holds(name):
+            return {}
+        connection, table = self.database.connection, self.database.table(name)
+        there = {*version_times(table), *kept_versions(connection, name)} - {table.version}
+        return {
+            version: int(open_state(connection, name, version).stats()["total_bytes"])
+            for version in there
+        }
+
+    def remove(self, run_ids: str | Iterable[str]) -> None:
+        """Remove saved runs; what they alone held goes with the next ``store.optimize()``.
+
+        :raises StoreError: when one is not there; nothing is removed then.
+        """
+        database = self.database
+        ids = [run_ids] if isinstance(run_ids, str) else list(run_ids)
+        with database.guarded("removing runs", writes="remove runs"):
+            there = database.read("runs", ["run_id"])["run_id"]
+            for unknown in sorted({*ids}.difference(there)):
+                raise StoreError(
+                    f"store {database.uri} has no run {unknown!r}; store.runs.listing() gives its "
+                    "runs: nothing is removed"
+                )
+            # First what lists them: of a run without its ranking nothing would be known.
+            for table in ("runs", "rankings"):
+                database.delete(table, run_id=ids)
+            for name in VERSIONED:
+                if database.holds(name):
+                    tags = database.table(name).tags
+                    for tag in {RUN_TAG + id_ for id_ in ids}.intersection(tags.list()):
+                        tags.delete(tag)
 
     def load(self, run_id: str) -> Run:
         """Read a run back.

@@ -21,6 +21,7 @@ A column that may be null needs no other version where it stands in :attr:`Table
 as null from a table that lacks it, which gets it when it is next written.
 """
 
+_ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
 _PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 
 
@@ -286,3 +287,12 @@ def build_row_filter(**columns: str | Iterable[str] | None) -> Any:
         of == lit(w) if isinstance(w, str) else of.isin(list(dict.fromkeys(w))) for of, w in asked
     )
     return reduce(and_, each) if asked else None
+
+
+def make_arrow_table(rows: pl.DataFrame, schema: Any) -> Any:
+    """Give rows as an Arrow table of a schema."""
+    import pyarrow as pa
+
+    slices = rows.select(schema.names).iter_slices(_ROWS)
+    parts = [part.to_arrow().cast(schema) for part in slices]
+    return pa.concat_tables(parts) if parts else schema.empty_table()

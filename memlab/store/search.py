@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import polars as pl
 from memlab.embed.encoder import Encoder
 from memlab.embed.speaker_centring import SpeakerSums, add_by_speaker
 from memlab.errors import ModelError, StoreError
+from memlab.store.cleaning import clean_when_due
 from memlab.store.database import Database
 from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_rows
 from memlab.store.schemas import build_row_filter, row_columns
@@ -107,6 +109,8 @@ class Search(VersionedReads):
                 elif made == "made":
                     table.create_index(name, config=config)
                 rows.append((name, type(config).__name__, made))
+            searched = [n for n in self.database.names() if n.startswith(("words_", "statistics"))]
+            clean_when_due(self.database, ["turns", "store", *searched])
         return pl.DataFrame(rows, schema=["column", "index", "made"], orient="row")
 
     def _index_words(self) -> str:
@@ -218,7 +222,10 @@ class Search(VersionedReads):
         hits = [pl.DataFrame(schema=_HITS)]
         with self.database.guarded("searching"):
             for row, scope in enumerate(scopes):
-                near = search(row, scope).with_columns(query=pl.lit(row), doc_id="turn_id")
+                # Again where the files that were being read were cleaned away.
+                near = self.database.retried(partial(search, row, scope)).with_columns(
+                    query=pl.lit(row), doc_id="turn_id"
+                )
                 best = near.drop_nulls("score").sort(
                     "score", "content_hash", "position", descending=[True, False, False]
                 )

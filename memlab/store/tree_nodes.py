@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from memlab.records import TIMESTAMP
+from memlab.store.cleaning import clean_when_due
 from memlab.store.database import TableGroup
 from memlab.store.dataset_rows import read_dataset_entry, read_rows
 from memlab.store.schemas import TABLES, build_row_filter, primary_keys, text_hashes
@@ -99,6 +100,7 @@ class TreeNodes(TableGroup):
             if not whole:
                 there = _replaced_rows(there, placed)
             self._write(rows, gone=there["key"])
+        clean_when_due(self.database, ["nodes"])
 
     def clear_deleted(self, dataset: str) -> int:
         """Take from the stored nodes what stands on turns that are gone or changed; say from how many.

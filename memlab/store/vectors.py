@@ -20,6 +20,7 @@ from memlab.embed.turn_texts import turn_texts
 from memlab.embed.wrapper import without_cache
 from memlab.errors import StoreError
 from memlab.store.caches import LOOKUP, Cache
+from memlab.store.cleaning import clean_when_due
 from memlab.store.database import Database, TableGroup, split_arrow_table
 from memlab.store.dataset_rows import (
     CURRENT_VERSIONS,
@@ -142,7 +143,8 @@ def _read_by_text(database: Database, encoder: Encoder, hashes: pl.Series) -> pl
         query = table.search().select([of_text, column])
         if len(hashes) <= LOOKUP:
             query = query.where(build_row_filter(**{of_text: hashes}))
-        batches = [pl.DataFrame(batch) for batch in query.to_batches()]
+        # Again where the files that were being read were cleaned away.
+        batches = database.retried(lambda: [pl.DataFrame(batch) for batch in query.to_batches()])
     own = [batch.filter(pl.col(of_text).is_in(hashes.implode())) for batch in batches]
     rows = [part.select(hash=of_text, vector=column).drop_nulls() for part in own]
     return pl.concat([found, *rows]).unique("hash", keep="any")
@@ -234,6 +236,7 @@ class Vectors(TableGroup):
                     _drop_cached(database, cache, chunk["content"])
             if missing.height:
                 _free_space(database, cache)
+                clean_when_due(database, ["turns"])
         return asked
 
     def read(

@@ -146,6 +146,17 @@ def test_a_model_that_states_no_pooling_is_mean_pooled_and_says_so(tiny: Make) -
         np.testing.assert_allclose(encoder.encode(TEXTS[:3]), stated, atol=1e-6)
 
 
+def test_a_folder_is_found_from_another_working_directory(
+    tiny: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = load(str(tiny())).encode(["tea"])
+    monkeypatch.chdir(tmp_path)
+    encoder = load("./tiny")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    np.testing.assert_array_equal(encoder.encode(["tea"]), expected)
+
+
 def test_a_folder_is_named_by_its_weights_and_not_by_its_place(tiny: Make, tmp_path: Path) -> None:
     path = tiny(pooling={})
     identity = load(str(path)).identity

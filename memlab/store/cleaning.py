@@ -1,0 +1,169 @@
+"""Freeing what earlier versions of tables take: what runs and interrupted ingests need of them is kept apart."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from memlab.errors import StoreError
+from memlab.files import lock_path
+from memlab.store.database import READERS, Database, is_overtaken
+from memlab.store.kept_states import KEPT, drop_states, keep_state, kept_versions, prune
+from memlab.store.schemas import VERSIONED
+
+_log = logging.getLogger(__name__)
+
+RUN_TAG = "run-"
+"""How the name of a tag begins that a saved run gave to a version."""
+
+MOST_VERSIONS, VERSION_BYTES = 10, 100_000
+"""A table is cleaned by who writes to it once it has more versions than the first, and more than one
+for each of the second of bytes of its rows: its history stays lighter than its content."""
+
+_MARGIN = timedelta(seconds=5)
+"""How much later than asked LanceDB may look at the age of a version: it refuses to remove one that is tagged."""
+
+_ATTEMPTS = 3
+
+
+def version_times(table: Any) -> dict[int, datetime]:
+    """Give the versions of a table that are there, and when each was written."""
+    return {int(v["version"]): v["timestamp"] for v in table.list_versions()}
+
+
+def interrupted_states(database: Database) -> list[Mapping[str, int]]:
+    """Give the versions of the last finished states of datasets whose ingest is under way or was interrupted.
+
+    Also of those that were at a state of the listing that a run needs: it was made during an ingest.
+    """
+    tags = database.table("datasets").tags.list().values()
+    kept = kept_versions(database.connection, "datasets")
+    seen = [None, *sorted({*kept, *(int(tag["version"]) for tag in tags)})]
+    return [state for at in seen for state in _unfinished_states(database, at)]
+
+
+def _unfinished_states(database: Database, at: int | None = None) -> list[Mapping[str, int]]:
+    """Give the last finished states of datasets that are not whole, at a version of their listing."""
+    listed = database.read("datasets", ["complete", "finished"], at=at)
+    unfinished = listed.filter(~pl.col("complete"))["finished"].drop_nulls()
+    return [json.loads(state) for state in unfinished.unique()]
+
+
+def clean_table(
+    database: Database, name: str, interrupted: Iterable[Mapping[str, int]] = ()
+) -> None:
+    """Join the small files of a table, bring its indexes up to date, and remove its earlier versions.
+
+    Those that runs have tagged, and those of states that were interrupted, are kept apart first;
+    a version with any other tag stays, and all that came after it.
+    """
+    table = database.connection.open_table(name)
+    needed = {at[name] for at in interrupted if name in at}
+    for attempt in range(1, _ATTEMPTS + 1):
+        _keep_apart(database, name, table, needed)
+        tagged = {int(tag["version"]) for tag in table.tags.list().values()}
+        times = version_times(table)
+        kept = [times[version] for version in tagged if version in times]
+        try:
+            if kept:
+                table.optimize(cleanup_older_than=timedelta(days=36_500))
+                age = datetime.now(min(kept).tzinfo) - min(kept) + _MARGIN
+                table.optimize(cleanup_older_than=age)
+            else:
+                prune(table)
+            return
+        except RuntimeError as error:
+            if not _is_tagged(error) or attempt == _ATTEMPTS:
+                raise
+
+
+def _is_tagged(error: RuntimeError) -> bool:
+    """Say whether a version was not removed since a run was saved on it meanwhile."""
+    return "tagged version" in str(error)
+
+
+def _keep_apart(database: Database, name: str, table: Any, needed: Collection[int]) -> None:
+    """Keep the states that are needed, and take the tags of runs from them."""
+    there = version_times(table)
+    by_run = {
+        tag: int(about["version"])
+        for tag, about in table.tags.list().items()
+        if tag.startswith(RUN_TAG)
+    }
+    for version in sorted({*by_run.values(), *needed}.intersection(there)):
+        keep_state(database.connection, name, version)
+    for tag in by_run:
+        table.tags.delete(tag)
+
+
+def drop_unneeded_states(database: Database, interrupted: Iterable[Mapping[str, int]] = ()) -> None:
+    """Remove the kept states that no saved run and no interrupted ingest names."""
+    named = [json.loads(text) for text in database.read("runs", ["provenance"])["provenance"]]
+    wanted = [about.get("versions") for about in named]
+    wanted = [at for at in (*wanted, *interrupted) if isinstance(at, Mapping)]
+    for name in VERSIONED:
+        if KEPT + name in database.names():
+            needed = {at[name] for at in wanted if name in at}
+            drop_states(database.connection, name, needed=needed)
+
+
+def clean_when_due(database: Database, names: Iterable[str]) -> None:
+    """Clean those of some tables whose history outweighs their content.
+
+    Tables that results depend on are left for the next time while an ingest is under way, or a
+    handle of some process has given or looked at versions; in an object store, which has no locks,
+    for :meth:`memlab.store.versions.Versions.optimize`.
+    """
+    if not database.is_local or database.read_only:
+        return
+    try:
+        with database.guarded("cleaning tables"):
+            due = [name for name in names if _is_due(database, name)]
+            _clean_unless_overtaken(database, [name for name in due if name not in VERSIONED])
+            _clean_unless_read(database, [name for name in due if name in VERSIONED])
+    except StoreError as error:
+        # What was asked for is done.
+        _log.warning("%s; the tables are whole, and are cleaned the next time", error)
+
+
+def _clean_unless_read(database: Database, names: Collection[str]) -> None:
+    """Clean tables that results depend on, where nobody needs their versions."""
+    if not names:
+        return
+    with ExitStack() as stack:
+        readers = lock_path(Path(database.uri) / READERS, alone=True)
+        if not stack.enter_context(readers) or not database.hold_all_free(stack):
+            return
+        if not _unfinished_states(database):
+            _clean_unless_overtaken(database, names, interrupted_states(database))
+
+
+def _clean_unless_overtaken(
+    database: Database, names: Iterable[str], interrupted: Collection[Mapping[str, int]] = ()
+) -> None:
+    """Clean tables; one that somebody writes to meanwhile is due again the next time."""
+    for name in names:
+        try:
+            clean_table(database, name, interrupted)
+        except RuntimeError as error:
+            if not is_overtaken(error) and not _is_tagged(error):
+                raise
+
+
+def _is_due(database: Database, name: str) -> bool:
+    if not database.holds(name):
+        return False
+    table = database.connection.open_table(name)
+    versions = len(table.list_versions())
+    if versions <= MOST_VERSIONS:
+        return False
+    if not all(tag.startswith(RUN_TAG) for tag in table.tags.list()):
+        return False  # Of somebody else: what came later would stay, and be joined again and again.
+    return versions > int(table.stats()["total_bytes"]) // VERSION_BYTES

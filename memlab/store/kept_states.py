@@ -1,0 +1,93 @@
+"""Earlier states of tables that something needs, kept apart, so that the versions of the tables can go.
+
+LanceDB removes the versions before a time, and refuses where one of them has a tag: the oldest
+version that a saved run names would keep every later one. So the rows of such a version go into
+another table, ``kept_turns`` for ``turns``, each state as a difference to the one before it. A
+branch holds each state there: of what states share there is one copy, and a state whose branch is
+gone goes with the next cleaning. Vectors of turns are not kept: they are read by text, from the
+turns as they are or from the cache.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+import polars as pl
+
+from memlab.store.schemas import TABLES, build_row_filter, make_arrow_table
+
+KEPT = "kept_"
+"""How the name of the other table begins."""
+
+
+def kept_versions(connection: Any, name: str) -> dict[int, int]:
+    """Give the versions of a table whose states are kept, each with its version in the other table."""
+    if KEPT + name not in connection.list_tables(limit=10_000).tables:
+        return {}
+    branches = connection.open_table(KEPT + name).branches.list()
+    return {int(branch[1:]): int(about["parent_version"]) for branch, about in branches.items()}
+
+
+def keep_state(connection: Any, name: str, version: int) -> None:
+    """Keep the rows of a version of a table; one that is kept already, or is gone, is left.
+
+    Interrupted, it can be done again: a state counts once its branch is there.
+    """
+    table = connection.open_table(name)
+    if version in kept_versions(connection, name):
+        return
+    table.checkout(version)
+    schema = TABLES[name].arrow()
+    columns = [column for column in schema.names if column in table.schema.names]
+    rows = _read_all(table, columns)
+    absent = {
+        column: type_ for column, type_ in TABLES[name].columns.items() if column not in columns
+    }
+    rows = rows.with_columns(pl.lit(None, type_).alias(column) for column, type_ in absent.items())
+    rows = rows.select(schema.names)
+    kept = connection.create_table(KEPT + name, schema=schema, exist_ok=True)
+    there = _read_all(kept, schema.names)
+    gone = there.join(rows, on=rows.columns, how="anti", nulls_equal=True)
+    new = rows.join(there, on=rows.columns, how="anti", nulls_equal=True)
+    if gone.height:
+        kept.delete(build_row_filter(key=gone["key"]))
+    if new.height:
+        kept.add(make_arrow_table(new, schema))
+    kept.branches.create(f"v{version}", from_version=kept.version)
+
+
+def open_state(connection: Any, name: str, version: int) -> Any:
+    """Give the LanceDB table of a version of a table, read-only, wherever its rows are."""
+    kept = kept_versions(connection, name).get(version)
+    table = connection.open_table(name if kept is None else KEPT + name)
+    table.checkout(version if kept is None else kept)
+    return table
+
+
+def drop_states(connection: Any, name: str, *, needed: Collection[int]) -> None:
+    """Remove the kept states of a table that nothing needs, and the files that they alone had."""
+    dropped = kept_versions(connection, name).keys() - set(needed)
+    if not dropped:
+        return
+    kept = connection.open_table(KEPT + name)
+    for version in dropped:
+        kept.branches.delete(f"v{version}")
+    if kept.branches.list():
+        prune(kept)
+    else:
+        connection.drop_table(KEPT + name)
+
+
+def prune(table: Any) -> None:
+    """Join the small files of a table and remove all of its versions but the last, and those of branches."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
+        table.optimize(cleanup_older_than=timedelta(0))
+
+
+def _read_all(table: Any, columns: list[str]) -> pl.DataFrame:
+    rows: pl.DataFrame = table.search().select(columns).to_polars()
+    return rows
