@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from memlab.arguments import explain_arguments
 from memlab.errors import DataError, ModelError, require_extra
 
 P = TypeVar("P")
@@ -37,13 +38,15 @@ def parallel_map(
     :param engine: ``local``, one part after the other in this process, or ``ray``: on the cluster
         that ``RAY_ADDRESS`` names or that runs on this machine, else on one that is started with
         this machine's cores.
-    :raises DataError: for another engine.
+    :raises DataError: for another engine, or what is no function.
     :raises ModelError: without Ray, or when a part has killed every worker that it was given to.
 
     >>> from memlab.distributed import parallel_map
     >>> list(parallel_map(pow, [2, 3], 2))
     [4, 9]
     """
+    if not callable(function):
+        raise DataError(f"function is a {type(function).__name__}; expected a function of a module")
     if check_engine(engine) == "ray":
         return _map_on_ray(function, parts, shared)
     return (function(part, *shared) for part in parts)
@@ -109,3 +112,6 @@ def _connect_ray() -> Any:
                 f"{str(error)[:200]}): correct RAY_ADDRESS, or start one with `ray start --head`"
             ) from error
     return ray
+
+
+explain_arguments(globals())

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from memlab import embed, pipelines
+from memlab.arguments import explained
 from memlab.config import settings
 from memlab.embed.headers import header_of
 from memlab.errors import DataError
@@ -27,6 +28,7 @@ _benches: WeakKeyDictionary[Dataset, dict[tuple[object, ...], Bench]] = WeakKeyD
 _ZERO_SCORE = 1e-6  # a score of zero, after ties were broken, is below
 
 
+@explained
 def search(
     data: Dataset | MemoryStore,
     question: str,

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from memlab.arguments import explain_methods
 from memlab.errors import MemlabError, StoreError
 from memlab.files import lock_path
 from memlab.store.schemas import (
@@ -108,6 +109,10 @@ def _stream_arrow_batches(
 
 class TableGroup:
     """What keeps one kind of thing in the tables of a database."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        explain_methods(cls)
 
     def __init__(self, database: Database) -> None:
         self.database = database
