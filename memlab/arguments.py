@@ -9,10 +9,19 @@ raised at first is its cause, which Python shows above it.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import sys
 import sysconfig
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from dataclasses import is_dataclass
 from functools import cache, wraps
 from numbers import Integral, Real
@@ -23,6 +32,8 @@ from typing import Annotated, Any, ForwardRef, Literal, TypeVar, Union, get_args
 from memlab.errors import DataError, MemlabError
 
 F = TypeVar("F", bound=Callable[..., Any])
+Translate = Callable[[str, Any, BaseException], MemlabError | None]
+"""Gives the error that stands for one of a library: of a name, its first argument, what was raised."""
 
 _ANY = (Any, inspect.Parameter.empty)
 _NUMBERS = {int: Integral, float: Real}
@@ -39,7 +50,7 @@ class _NoSuch:
 
 
 class _Names(dict[str, Any]):
-    """The names of annotations that a module imports for the type checker alone."""
+    """The names of a module, and those that it imports for the type checker alone."""
 
     def __missing__(self, name: str) -> Any:
         for module in [*sys.modules.values()]:
@@ -73,8 +84,11 @@ def _defined_names(namespace: Mapping[str, Any]) -> list[str]:
     return [name for name in public if getattr(namespace[name], "__module__", "") == here]
 
 
-def explain_methods(owner: type) -> None:
-    """Do the same for the public methods of a class, those that it inherits from memlab's classes too."""
+def explain_methods(owner: type, translate: Translate | None = None) -> None:
+    """Do the same for the public methods of a class, those that it inherits from memlab's classes too.
+
+    :param translate: asked where the arguments are of the right types.
+    """
     if issubclass(owner, BaseException) or getattr(owner, "_is_protocol", False):
         return
     if hasattr(owner, "__pydantic_validator__"):
@@ -90,12 +104,12 @@ def explain_methods(owner: type) -> None:
             if name.startswith("_") and not makes:
                 continue
             if inspect.isfunction(value):
-                setattr(each, name, explained(value))
+                setattr(each, name, explained(value, translate))
             elif isinstance(value, classmethod | staticmethod):
-                setattr(each, name, type(value)(explained(value.__func__)))
+                setattr(each, name, type(value)(explained(value.__func__, translate)))
 
 
-def explained(function: F) -> F:
+def explained(function: F, translate: Translate | None = None) -> F:
     """Let a function say which argument was wrong when it fails with an error of a library.
 
     What a caller's own code raises, such as a stage or a memory, passes as it is; and so does the
@@ -118,7 +132,7 @@ def explained(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            explanation = explain(function, args, kwargs, error)
+            explanation = explain(function, args, kwargs, error, translate)
             if explanation is None:
                 raise
             raise explanation from error
@@ -127,7 +141,7 @@ def explained(function: F) -> F:
         try:
             yield from function(*args, **kwargs)
         except BaseException as error:
-            explanation = explain(function, args, kwargs, error)
+            explanation = explain(function, args, kwargs, error, translate)
             if explanation is None:
                 raise
             raise explanation from error
@@ -142,24 +156,31 @@ def explained(function: F) -> F:
     return wrapper  # type: ignore[no-any-return]
 
 
+def is_panic(error: BaseException) -> bool:
+    """Say whether an error is a panic of a library in Rust, whose classes cannot all be imported."""
+    return type(error).__name__ in ("PanicException", "RustPanic")
+
+
 def _explain(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     error: BaseException,
+    translate: Translate | None,
 ) -> MemlabError | None:
     """Make one error of memlab's of what a call raised; ``None`` for what passes as it is."""
-    panic = type(error).__name__ in ("PanicException", "RustPanic")
     inner = getattr(error, "explains_argument", False)  # of a function that this one called
     if isinstance(error, _PASSING) and not inner:
         return None
-    if not (panic or isinstance(error, Exception)) or _is_of_others(error.__traceback__):
+    if not (is_panic(error) or isinstance(error, Exception)) or _is_of_others(error.__traceback__):
         return None
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
     except TypeError:
         return None
-    where = function.__qualname__.removesuffix(".__init__")
+    where = function.__qualname__
+    if function.__name__ == "__init__":
+        where = type(args[0]).__name__
     for name, value, hint in _annotated(function, bound):
         if not fits(value, hint):
             expected = inspect.signature(function).parameters[name].annotation
@@ -167,6 +188,9 @@ def _explain(
             return _explanation(f"{where}: {name} is {_describe(value)}; expected {written}")
     if inner:
         return None
+    translated = translate(where, next(iter(args), None), error) if translate else None
+    if translated is not None:
+        return translated
     said = " ".join(str(error).split())[:300]
     kind = type(error).__name__
     return _explanation(f"{where}: {kind}: {said}; an argument holds what cannot be used")
@@ -195,17 +219,17 @@ def _annotated(
 
 def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Give the types of the parameters of a function; one that cannot be evaluated is ``Any``."""
-    names = _Names()
+    names = _Names(vars(builtins))
+    names.update(getattr(inspect.unwrap(function), "__globals__", {}))
     hints = dict[str, Any]()
-    module = getattr(inspect.unwrap(function), "__globals__", {})
     for name, parameter in inspect.signature(function).parameters.items():
-        hints[name] = _evaluate(parameter.annotation, module, names)
+        hints[name] = _evaluate(parameter.annotation, names)
     return hints
 
 
-def _evaluate(hint: Any, module: dict[str, Any], names: _Names) -> Any:
+def _evaluate(hint: Any, names: _Names) -> Any:
     try:
-        return eval(hint, {**module}, names) if isinstance(hint, str) else hint
+        return eval(hint, {}, names) if isinstance(hint, str) else hint
     except Exception:  # whatever stands in an annotation
         return Any
 

@@ -32,13 +32,23 @@ from memlab.arguments import fits, parameter_hints
 from memlab.errors import MemlabError
 
 SECONDS = 20
-"""A call whose arguments all happen to fit may work for longer: it is ended, and counted apart."""
+"""A call whose arguments all happen to fit may work for longer: it is ended after so many of the
+processor, and counted apart."""
 _ANYTHING: tuple[Any, ...] = (
     *(None, True, False, -1, 0, 1, 7, 10**30, -(2**63), 2.5, -0.0, float("nan"), float("inf")),
     *("", " ", "tea", "owen", "turn", "\ud800", "a\0b", "../x", "x" * 5_000, "bm25 | mmr", "1e5"),
     *(b"", b"tea", [], ["tea"], ["\ud800"], [1], [None], [[]], [{"a": 1}], (), ("a", 1), {1}),
     *({}, {"a": 1}, {1: 2}, {"a": None}, {"turns": []}, frozenset("ab"), range(3), object()),
-    *(object(), type(None), Exception("x"), Decimal("1.5"), Fraction(1, 3), 1j, Path("none"), Path()),
+    *(
+        object(),
+        type(None),
+        Exception("x"),
+        Decimal("1.5"),
+        Fraction(1, 3),
+        1j,
+        Path("none"),
+        Path(),
+    ),
     *(date(2026, 1, 1), datetime(2026, 1, 1), datetime.max, datetime.min.replace(tzinfo=UTC)),
     *(datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=14))), timedelta(0), timedelta.max),
     *(np.int64(3), np.float32("nan"), np.array(3), np.zeros(3), np.zeros((2, 0)), np.ones((2, 3))),
@@ -156,14 +166,14 @@ def calls(count: int, rng: random.Random, work: Path) -> Counter[str]:
     for name, function in known.items():
         hints = parameter_hints(function)
         fitting[name] = {p: [v for v in examples if fits(v, hint)] for p, hint in hints.items()}
-    signal.signal(signal.SIGALRM, _end)
+    signal.signal(signal.SIGPROF, _end)
     ended, kinds, seconds = 0, Counter[str](), Counter[str]()
     names = sorted(known)
     for number in range(count):
         name = names[number % len(names)]
         function = known[name]
         args, kwargs = _drawn_call(function, fitting[name], rng)
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         begun = time.perf_counter()
         try:
             given = function(*args, **kwargs)
@@ -175,7 +185,7 @@ def calls(count: int, rng: random.Random, work: Path) -> Counter[str]:
             ended += 1
             print(f"call {number} of {name} took {SECONDS} s")
         except BaseException as error:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             if isinstance(error, TypeError) and "required positional argument" in str(error):
                 continue
             faults["foreign"] += 1
@@ -184,7 +194,7 @@ def calls(count: int, rng: random.Random, work: Path) -> Counter[str]:
             place = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
             kinds[f"{name}: {type(error).__name__}: {str(error)[:90]!r} at {place}"] += 1
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             seconds[name] += time.perf_counter() - begun
     os.chdir(before)
     logging.disable(logging.NOTSET)
