@@ -1,6 +1,6 @@
-"""What memlab withstands: writers of one scope, kills, mutated inputs, malicious servers, hostile text, large scopes.
+"""What memlab withstands: writers, kills, mutated inputs, wrong types, malicious servers, hostile text, large scopes.
 
-`python scripts/torture.py --writers 20 --kills 90 --inputs 20000 --servers 1 --texts 1 --large
+`python scripts/torture.py --writers 20 --kills 90 --inputs 20000 --calls 50000 --servers 1 --texts 1 --large
 200000` prints a row for each part, all zeros where memlab held; a part with count 0 is left out.
 Everything is drawn from `--seed`.
 """
@@ -30,6 +30,7 @@ from urllib.parse import quote
 
 import polars as pl
 from malicious import inputs, listen, peak, sent, servers
+from wrong_types import calls
 
 from memlab.cli import main as memlab
 from memlab.figures._browser import find_browser_path
@@ -288,7 +289,7 @@ def large(count: int, rng: random.Random, work: Path) -> Counter[str]:
     return faults
 
 
-PARTS = {part.__name__: part for part in (writers, kills, inputs, servers, texts, large)}
+PARTS = {part.__name__: part for part in (writers, kills, inputs, calls, servers, texts, large)}
 
 
 def main() -> None:
