@@ -35,6 +35,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 Translate = Callable[[str, Any, BaseException], MemlabError | None]
 """Gives the error that stands for one of a library: of a name, its first argument, what was raised."""
 
+VAGUE = "an argument holds what cannot be used"
+"""Ends the error of a call whose arguments all are of the right types."""
+
 _ANY = (Any, inspect.Parameter.empty)
 _NUMBERS = {int: Integral, float: Real}
 _PLAIN = (str, bytes, int, float, complex, bool, NoneType)
@@ -66,8 +69,9 @@ def explain_arguments(namespace: MutableMapping[str, Any]) -> None:
     :param namespace: the globals of a module. What its ``__all__`` names, or else what is defined in
         it, is replaced there and where it is defined.
     """
-    for name in namespace.get("__all__") or _defined_names(namespace):
-        value = namespace.get(name)
+    listed = namespace.get("__all__") or _defined_names(namespace)
+    for name in set(listed) & namespace.keys():  # some are imported when first asked for
+        value = namespace[name]
         if inspect.isclass(value):
             explain_methods(value)
         elif inspect.isfunction(value) and _is_own(value.__module__):
@@ -153,7 +157,7 @@ def explained(function: F, translate: Translate | None = None) -> F:
     )
     wrapper: Any = wraps(function)(named)
     wrapper.__explained__ = True
-    return wrapper  # type: ignore[no-any-return]
+    return wrapper
 
 
 def is_panic(error: BaseException) -> bool:
@@ -193,7 +197,7 @@ def _explain(
         return translated
     said = " ".join(str(error).split())[:300]
     kind = type(error).__name__
-    return _explanation(f"{where}: {kind}: {said}; an argument holds what cannot be used")
+    return _explanation(f"{where}: {kind}: {said}; {VAGUE}")
 
 
 def _explanation(message: str) -> DataError:

@@ -12,7 +12,6 @@ import logging
 import os
 import random
 import signal
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ import numpy as np
 import polars as pl
 
 import memlab
-from memlab.arguments import fits, parameter_hints
+from memlab.arguments import VAGUE, fits, parameter_hints
 from memlab.errors import MemlabError
 
 SECONDS = 20
@@ -167,20 +166,20 @@ def calls(count: int, rng: random.Random, work: Path) -> Counter[str]:
         hints = parameter_hints(function)
         fitting[name] = {p: [v for v in examples if fits(v, hint)] for p, hint in hints.items()}
     signal.signal(signal.SIGPROF, _end)
-    ended, kinds, seconds = 0, Counter[str](), Counter[str]()
+    ended, kinds, vague = 0, Counter[str](), Counter[str]()
     names = sorted(known)
     for number in range(count):
         name = names[number % len(names)]
         function = known[name]
         args, kwargs = _drawn_call(function, fitting[name], rng)
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        begun = time.perf_counter()
         try:
             given = function(*args, **kwargs)
             if isinstance(given, GeneratorType):
                 [*islice(given, 3)]
-        except MemlabError:
-            pass
+        except MemlabError as error:
+            if VAGUE in str(error):
+                vague[f"{name}: {type(error.__cause__).__name__}"] += 1
         except _OutOfTime:
             ended += 1
             print(f"call {number} of {name} took {SECONDS} s")
@@ -195,11 +194,10 @@ def calls(count: int, rng: random.Random, work: Path) -> Counter[str]:
             kinds[f"{name}: {type(error).__name__}: {str(error)[:90]!r} at {place}"] += 1
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-            seconds[name] += time.perf_counter() - begun
     os.chdir(before)
     logging.disable(logging.NOTSET)
     print(f"{len(known)} functions and methods, {ended} of {count} calls ended after {SECONDS} s")
-    print(seconds.most_common(25))
+    print(f"{vague.total()} errors name no argument: {dict(vague.most_common(12))}")
     for kind, times in kinds.most_common():
         print(f"{times} × {kind}")
     return faults

@@ -45,9 +45,7 @@ def call_with_timeout(seconds: float, verb: str, call: Callable[[], Any]) -> tup
             given.append(call())
         except BaseException as error:  # whatever it raises
             is_known = isinstance(error, Failure | KeyboardInterrupt)  # Ctrl-C ends all
-            errors.append(
-                error if is_known else Unanswered(f"{verb} failed: {error_line(error)}")
-            )
+            errors.append(error if is_known else Unanswered(f"{verb} failed: {error_line(error)}"))
 
     started = time.perf_counter()
     thread = threading.Thread(target=run, daemon=True)

@@ -6,7 +6,7 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -187,11 +187,18 @@ def in_utc(moment: datetime) -> datetime:
     return zoned.astimezone(UTC)
 
 
-def read_frame(rows: Any, what: str, columns: Sequence[str] = ()) -> pl.DataFrame:
+def read_frame(
+    rows: Any,
+    what: str,
+    columns: Sequence[str] = (),
+    *,
+    types: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
     """Give rows as a frame of polars: a lazy one is collected, one of pandas or Arrow converted.
 
     :param what: the name of the rows, for messages.
     :param columns: that they must have.
+    :param types: of columns, to which those of another library are cast.
     :raises DataError: for what is no frame, or lacks a column.
 
     >>> import polars as pl
@@ -203,6 +210,8 @@ def read_frame(rows: Any, what: str, columns: Sequence[str] = ()) -> pl.DataFram
         rows = rows.collect()
     if not isinstance(rows, pl.DataFrame) and _is_foreign_frame(rows):
         rows = pl.DataFrame(rows)
+        there = {name: of for name, of in (types or {}).items() if name in rows.columns}
+        rows = rows.cast(there)
     if not isinstance(rows, pl.DataFrame):
         raise DataError(f"{what} is a {type(rows).__name__}; expected a frame of polars or pandas")
     for missing in [name for name in columns if name not in rows.columns][:1]:
@@ -219,6 +228,7 @@ def _is_foreign_frame(rows: Any) -> bool:
 _INTERCHANGE = ("__dataframe__", "__arrow_c_stream__")
 
 
+@cache
 def _required_columns(row_type: type) -> list[str]:
     """Name the columns of a row type that have no default: those that rows always have."""
     return [each.name for each in fields(row_type) if each.default is MISSING]
@@ -297,8 +307,10 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for table, row_type in _ROW_TYPES.items():
-            rows = read_frame(getattr(self, table), table, tuple(_required_columns(row_type)))
-            object.__setattr__(self, table, rows)
+            given, types = getattr(self, table), schema(row_type)
+            object.__setattr__(
+                self, table, read_frame(given, table, _required_columns(row_type), types=types)
+            )
         check_language(self.language)
 
     @property
