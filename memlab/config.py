@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_settings import EnvSettingsSource
 
+from memlab.arguments import explain_arguments
 from memlab.errors import DataError
 
 FILE = "memlab.toml"
@@ -199,7 +200,7 @@ def settings(
             values[name] = _merge_tables(values.get(name), value)
             origin[name] = PREFIX + name.upper() if source == PREFIX else source
     try:
-        return Settings(**values), origin
+        return Settings.model_validate(values), origin
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
@@ -257,3 +258,6 @@ def _read_environment() -> dict[str, Any]:
         raise DataError(
             f"a {PREFIX}* variable cannot be read: {error}; write lists and tables as JSON"
         ) from error
+
+
+explain_arguments(globals())

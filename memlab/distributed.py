@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from memlab.arguments import explain_arguments
 from memlab.errors import DataError, ModelError, require_extra
 
 P = TypeVar("P")
@@ -23,6 +25,8 @@ PARTS_PER_CORE = 2
 """Parts that wait for each core of the cluster: enough that none is idle, few enough that what is read is bounded."""
 
 MAX_RETRIES = 5
+DEADLINE = 60.0
+"""Seconds for the first answer of a cluster."""
 
 
 def parallel_map(
@@ -37,13 +41,15 @@ def parallel_map(
     :param engine: ``local``, one part after the other in this process, or ``ray``: on the cluster
         that ``RAY_ADDRESS`` names or that runs on this machine, else on one that is started with
         this machine's cores.
-    :raises DataError: for another engine.
+    :raises DataError: for another engine, or what is no function.
     :raises ModelError: without Ray, or when a part has killed every worker that it was given to.
 
     >>> from memlab.distributed import parallel_map
     >>> list(parallel_map(pow, [2, 3], 2))
     [4, 9]
     """
+    if not callable(function):
+        raise DataError(f"function is a {type(function).__name__}; expected a function of a module")
     if check_engine(engine) == "ray":
         return _map_on_ray(function, parts, shared)
     return (function(part, *shared) for part in parts)
@@ -95,13 +101,38 @@ def _ray_result(ray: Any, reference: Any) -> Any:
         ) from error
 
 
+def _start_within_deadline(ray: Any) -> None:
+    """Connect to the cluster, or start one, and give up waiting after :data:`DEADLINE` seconds.
+
+    Ray itself asks an address that does not answer for minutes.
+
+    :raises TimeoutError: when nothing answered in time.
+    :raises Exception: as Ray does.
+    """
+    errors = list[BaseException]()
+
+    def start() -> None:
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+        except BaseException as error:  # raised again in the thread that asked
+            errors.append(error)
+
+    thread = threading.Thread(target=start, daemon=True)
+    thread.start()
+    thread.join(DEADLINE)
+    if thread.is_alive():
+        raise TimeoutError(f"it did not answer within {DEADLINE:g} seconds")
+    if errors:
+        raise errors[0]
+
+
 def _connect_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with require_extra("ray", "engine ray"):
         import ray
     if not ray.is_initialized():
         try:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+            _start_within_deadline(ray)
         except Exception as error:  # whatever a cluster does that cannot be reached
             where = os.environ.get("RAY_ADDRESS")
             raise ModelError(
@@ -109,3 +140,6 @@ def _connect_ray() -> Any:
                 f"{str(error)[:200]}): correct RAY_ADDRESS, or start one with `ray start --head`"
             ) from error
     return ray
+
+
+explain_arguments(globals())

@@ -89,5 +89,5 @@ def check_between(minimum: float, maximum: float, **values: float) -> None:
     memlab.errors.DataError: share is 1.5; it lies between 0 and 1
     """
     for name, value in values.items():
-        if not minimum <= value <= maximum:
-            raise DataError(f"{name} is {value}; it lies between {minimum} and {maximum}")
+        if not isinstance(value, Real) or not minimum <= value <= maximum:
+            raise DataError(f"{name} is {value!r}; it lies between {minimum} and {maximum}")

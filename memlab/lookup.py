@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import polars as pl
 
-from memlab import embed, pipelines
+from memlab import datasets, embed, pipelines
+from memlab.arguments import explained
 from memlab.config import settings
 from memlab.embed.headers import header_of
-from memlab.errors import DataError
+from memlab.errors import DataError, check_at_least
 from memlab.records import Dataset, Run, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench, large_scopes
 from memlab.terminal import choose_one
@@ -27,8 +31,9 @@ _benches: WeakKeyDictionary[Dataset, dict[tuple[object, ...], Bench]] = WeakKeyD
 _ZERO_SCORE = 1e-6  # a score of zero, after ties were broken, is below
 
 
+@explained
 def search(
-    data: Dataset | MemoryStore,
+    data: Dataset | MemoryStore | str | PathLike[str],
     question: str,
     *,
     scope: str | None = None,
@@ -40,8 +45,9 @@ def search(
 ) -> pl.DataFrame:
     """Find the messages that answer a question; warns where no message matches.
 
-    :param data: a dataset, which is encoded once, or a store, whose last ingested dataset is asked.
-    :param scope: whose memory is asked; all of them by default.
+    :param data: a dataset, or the path of a file that :func:`memlab.datasets.load` reads, which is
+        encoded once; or a store, whose last ingested dataset is asked.
+    :param scope: whose memory is asked, by its id or its name; all of them by default.
     :param k: how many messages at most.
     :param pipeline: :data:`memlab.retrieve.DEFAULT` by default.
     :param encoder: see :func:`memlab.embed.load`; by default that of the settings, as the
@@ -59,8 +65,9 @@ def search(
     >>> found.height, found.columns[:4]
     (3, ['rank', 'score', 'time', 'speaker'])
     """
-    if k < 1:
-        raise DataError(f"k is {k}; expected at least 1")
+    check_at_least(1, k=k)
+    if isinstance(data, str | PathLike):
+        data = _load_path(data)
     if len(history):
         from memlab.conversation import rewrite
 
@@ -94,6 +101,20 @@ def search(
     return result
 
 
+@lru_cache(maxsize=4)
+def _load_file(path: str, state: tuple[int, int]) -> Dataset:
+    return datasets.load(path)
+
+
+def _load_path(path: str | PathLike[str]) -> Dataset:
+    """Load the dataset of a path; a file that has not changed is read once in a process."""
+    place = Path(path)
+    about = place.stat() if place.is_file() else None
+    if about is None:
+        return datasets.load(place)
+    return _load_file(str(place.resolve()), (about.st_mtime_ns, about.st_size))
+
+
 def question_frame(question: str, scope: str) -> pl.DataFrame:
     """Give a question of a scope as a frame.
 
@@ -115,6 +136,8 @@ def _choose_scope(scopes: list[str], wanted: str | None) -> str:
     """Give the scope that is named, or the only one; of several all, whose name is empty."""
     if wanted is None and len(scopes) > 1:
         return ""
+    if wanted in scopes:
+        return wanted  # An id, as a dataset lists them, before a name that looks like one.
     return choose_one(scopes, wanted and resolve_scope_name(wanted, scopes), "scope", "none")
 
 

@@ -20,6 +20,7 @@ import polars as pl
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from memlab import llm
+from memlab.arguments import explain_arguments
 from memlab.errors import DataError, PipelineError
 from memlab.files import digest
 from memlab.llm.recording import recordings_digest
@@ -356,3 +357,6 @@ def _node_text(node: ast.expr) -> str:
         return shorten_line(ast.unparse(node))
     except (RecursionError, ValueError):  # too deep, or a number of more digits than Python writes
         return "…"
+
+
+explain_arguments(globals())

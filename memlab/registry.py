@@ -20,6 +20,7 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, TypeVar, overload
 
+from memlab.arguments import explain_arguments, explain_methods
 from memlab.errors import MemlabError, PipelineError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -289,6 +290,7 @@ def _argument_check(
     return check
 
 
+explain_methods(Registry)
 stages = Registry(
     "stage",
     "memlab.stages",
@@ -402,6 +404,7 @@ class FormatRegistry(Registry):
         return self._described.get(name, _PLAIN) if name in self else _PLAIN
 
 
+explain_arguments(globals())
 formats = FormatRegistry(
     "format",
     "memlab.formats",

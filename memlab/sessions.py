@@ -16,6 +16,7 @@ from datetime import timedelta
 
 import polars as pl
 
+from memlab.arguments import explain_arguments
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Session, schema
 
@@ -267,3 +268,6 @@ def count_steps_back(messages: pl.DataFrame) -> int:
     :param messages: ``timestamp`` and ``placed``, the times of :func:`order_times`.
     """
     return int(messages.select((pl.col("placed") > pl.col("timestamp")).sum()).item())
+
+
+explain_arguments(globals())

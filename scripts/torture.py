@@ -1,6 +1,6 @@
-"""What memlab withstands: writers of one scope, kills, mutated inputs, malicious servers, hostile text, large scopes.
+"""What memlab withstands: writers, kills, mutated inputs, wrong types, malicious servers, hostile text, large scopes.
 
-`python scripts/torture.py --writers 20 --kills 90 --inputs 20000 --servers 1 --texts 1 --large
+`python scripts/torture.py --writers 20 --kills 90 --inputs 20000 --calls 50000 --servers 1 --texts 1 --large
 200000 --year 365` prints a row for each part, all zeros where memlab held; a part with count 0 is left out.
 Everything is drawn from `--seed`.
 """
@@ -32,6 +32,7 @@ from urllib.parse import quote
 
 import polars as pl
 from malicious import inputs, listen, peak, sent, servers
+from wrong_types import calls
 
 from memlab import Bench, datasets, embed
 from memlab import run as run_pipelines
@@ -359,7 +360,9 @@ def _roll_up(store: MemoryStore, day: date) -> None:
     read_or_write_period(bench, design, "week", day)
 
 
-PARTS = {part.__name__: part for part in (writers, kills, inputs, servers, texts, large, year)}
+PARTS = {
+    part.__name__: part for part in (writers, kills, inputs, calls, servers, texts, large, year)
+}
 
 
 def main() -> None:

@@ -199,3 +199,17 @@ def test_odd_options_and_names_are_one_line(memlab_cli: Any, tmp_path: Path) -> 
     )
     for option in ("--encoder", "--store"):
         assert memlab_cli("info", option, LONG, cwd=tmp_path).code in (0, 2)
+
+
+def test_numbers_that_are_none_or_endless_are_refused(memlab_cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text(lines(MESSAGE, QUESTION))
+    for command in (
+        ("index", "--store", "store", "--watch"),
+        ("compare", "log.jsonl", "--system", "bm25", "--timeout"),
+        ("compare", "log.jsonl", "--system", "bm25", "--fail-below"),
+    ):
+        for number in ("inf", "nan", "1e300"):
+            done = memlab_cli(*command, number, *HASHING, cwd=tmp_path)
+            assert done.code == 2, (command, number, done.err)
+            assert "Traceback" not in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]

@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -51,6 +53,20 @@ def test_what_workers_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ModelError, match=r'pip install "memlab\[ray\]"'):
         list(parallel_map(divmod, [1], 2, engine="ray"))
+
+
+def test_a_cluster_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+    silent = SimpleNamespace(is_initialized=lambda: False, init=lambda **_: answers.wait())
+    monkeypatch.setitem(sys.modules, "ray", silent)
+    monkeypatch.setattr(distributed, "DEADLINE", 0.01)
+    monkeypatch.setenv("RAY_ADDRESS", "192.0.2.1:6379")
+    said = r"no Ray cluster at 192.0.2.1:6379 \(TimeoutError: it did not answer within 0.01 seconds"
+    with pytest.raises(ModelError, match=said):
+        list(parallel_map(divmod, [1], 2, engine="ray"))
+    answers.set()
+    with pytest.raises(DataError, match="function is a str"):
+        parallel_map("divmod", [1], 2)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

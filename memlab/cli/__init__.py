@@ -7,6 +7,7 @@ import gc
 import sys
 import warnings
 
+from memlab.arguments import is_panic
 from memlab.cli import ask, data, index_answer_train, measure, share
 from memlab.cli._options import app, echo
 from memlab.errors import MemlabError
@@ -28,4 +29,13 @@ def main() -> None:
         app()
     except MemlabError as error:
         echo(f"memlab: {escape_line(mask_secrets(str(error)))}", err=True)
+        raise SystemExit(2) from None
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        echo(
+            f"memlab: {escape_line(mask_secrets(str(error)))}: a library failed on what it was "
+            "given; correct it, or report this with the command",
+            err=True,
+        )
         raise SystemExit(2) from None

@@ -78,7 +78,21 @@ DryRun = Annotated[
         "--dry-run", help="Ask no language model; estimate the tokens and the price of asking."
     ),
 ]
-Timeout = Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)]
+DAY = 86_400.0
+"""Seconds: more than a computer can be asked to wait for is refused."""
+
+
+def refuse_nan(value: float | None) -> float | None:
+    """Refuse what is no number, which every comparison with a bound lets pass."""
+    if value is not None and value != value:
+        raise typer.BadParameter("nan is no number")
+    return value
+
+
+Timeout = Annotated[
+    float,
+    typer.Option(help="Seconds for one call of a memory.", min=0.001, max=DAY, callback=refuse_nan),
+]
 Out = Annotated[
     Path | None, typer.Option(help="Directory for what is written.", show_default=False)
 ]

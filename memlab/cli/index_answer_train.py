@@ -30,7 +30,13 @@ def index(
     dataset: Annotated[str | None, typer.Option(help="A dataset of the store; all by default.")] = None,
     service: opt.Service = None,
     now: Annotated[str | None, typer.Option(help="The present, in UTC; the clock by default.")] = None,
-    watch: Annotated[float | None, typer.Option(help="Look again every so many seconds, until stopped.", min=1)] = None,
+    watch: Annotated[
+        float | None,
+        typer.Option(
+            help="Look again every so many seconds, until stopped.", min=1, max=opt.DAY,
+            callback=opt.refuse_nan,
+        ),
+    ] = None,
     dry_run: opt.DryRun = False, engine: opt.Engine = "local", store: opt.Store = None,
     encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip

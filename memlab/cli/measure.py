@@ -127,7 +127,11 @@ def compare(
         str | None, typer.Option(help="The system, or the file of the run, that the others are compared with.")
     ] = None,
     fail_below: Annotated[
-        float | None, typer.Option(help="Exit with 1 where recall_all@10 lies this far below the baseline's.", min=0)
+        float | None,
+        typer.Option(
+            help="Exit with 1 where recall_all@10 lies this far below the baseline's.",
+            min=0, max=1, callback=opt.refuse_nan,
+        ),
     ] = None,
     timeout: opt.Timeout = 600.0, unit: opt.Unit = "auto", engine: opt.Engine = "local",
     store: opt.Store = None, encoder: opt.EncoderName = None, on_error: opt.OnError = None,

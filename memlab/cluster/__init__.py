@@ -5,6 +5,7 @@
 compares a benchmark's evidence with them. scikit-learn and UMAP load when they are first used.
 """
 
+from memlab.arguments import explain_arguments
 from memlab.cluster.cluster_names import cluster_terms
 from memlab.cluster.clusterers import (
     NOISE,
@@ -27,3 +28,5 @@ __all__ = [
     "project",
     "scope_labels",
 ]  # fmt: skip
+
+explain_arguments(globals())

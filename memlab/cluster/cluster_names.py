@@ -16,7 +16,7 @@ from tqdm import tqdm
 from memlab.cluster.clusterers import NOISE
 from memlab.errors import DataError, require_extra
 from memlab.text.analysis import stop_words
-from memlab.text.languages import LANGUAGES
+from memlab.text.languages import LANGUAGES, check_language
 from memlab.text.tokens import Token, stem, tokens
 from memlab.text.words import CONTRACTIONS, MODALS, NUMBERS, STOP_WORDS, TIMES, word_lists, wordset
 
@@ -188,7 +188,7 @@ def content_word_filter(language: str) -> Callable[[Token], bool]:
     >>> [word.text for word in tokens("Ich trinke jetzt jeden Tag Wasser") if content_word_filter("de")(word)]
     ['trinke', 'Wasser']
     """
-    if language == "en":
+    if check_language(language) == "en":
         return _is_content_word
     with require_extra("languages", f"text in {LANGUAGES[language]}"):
         import stopwordsiso

@@ -8,6 +8,7 @@
   model.
 """
 
+from memlab.arguments import explain_arguments
 from memlab.conversation.answers_and_judge import answer, judge
 from memlab.conversation.containment import answer_presence, contains_answer
 from memlab.conversation.context_lines import gather_lines
@@ -27,3 +28,5 @@ __all__ = [
     "bias", "contains_answer", "extend_buffer", "gather_lines", "judge", "minilm_tokens", "parse_messages",
     "read_follow_ups", "read_history", "remember", "rewrite",
 ]  # fmt: skip
+
+explain_arguments(globals())

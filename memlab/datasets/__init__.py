@@ -33,6 +33,7 @@ from zoneinfo import ZoneInfo
 
 from tqdm import tqdm
 
+from memlab.arguments import explain_arguments
 from memlab.datasets import chatlog, fetch
 from memlab.datasets.detection import choose_export_files, detect, list_formats
 from memlab.datasets.source import QUARANTINE, Source
@@ -355,3 +356,6 @@ def _select_scope(parts: Iterable[Dataset], scope: str, path: str | Path) -> Ite
             f"{path} has no scope {scope!r}; it has {', '.join(known[:20])}: name one of them"
         )
     yield from printed
+
+
+explain_arguments(globals())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from memlab.arguments import explained
 from memlab.datasets import load
 from memlab.errors import DataError
 from memlab.records import Dataset
@@ -17,6 +18,7 @@ _FILE = Path(__file__).parents[2] / "data" / "sample" / "sample.jsonl"
 _load_cached = cache(load)
 
 
+@explained
 def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dataset:
     """Load the sample: four invented memories with questions and gold evidence.
 

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from memlab.arguments import explain_arguments
 from memlab.config import settings
 from memlab.embed.encoder import Encoder, EncoderIdentity
 from memlab.embed.headers import check_header
@@ -142,3 +143,6 @@ def _with_token_encoder(wrapped: WrappedEncoder, named: str | Encoder) -> Wrappe
         )
     is_itself = other.identity == wrapped.identity
     return replace(wrapped, token_encoder=None if is_itself else other)
+
+
+explain_arguments(globals())

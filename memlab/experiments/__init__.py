@@ -9,6 +9,7 @@ one parameter and time pipelines; ``follow_ups`` compares forms of follow-up que
 exported here is imported from its module.
 """
 
+from memlab.arguments import explain_arguments
 from memlab.experiments.answered_questions import answer_questions
 from memlab.experiments.compare_systems import compare
 from memlab.experiments.costs import costs
@@ -22,3 +23,5 @@ __all__ = [
     "Experiment", "answer_questions", "compare", "compare_follow_up_forms", "costs",
     "follow_up_forms_table", "latency", "reopen", "replay", "run", "sweep",
 ]  # fmt: skip
+
+explain_arguments(globals())

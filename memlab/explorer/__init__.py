@@ -9,8 +9,11 @@ needed).
 
 from __future__ import annotations
 
+from memlab.arguments import explain_arguments
 from memlab.explorer.scene import Scene, answer_payload, build_scene, interpolate_positions
 from memlab.explorer.widget import explore
 from memlab.text.analysis import snippet
 
 __all__ = ["Scene", "answer_payload", "build_scene", "explore", "interpolate_positions", "snippet"]
+
+explain_arguments(globals())

@@ -9,6 +9,7 @@ all.
 
 from __future__ import annotations
 
+from memlab.arguments import explain_arguments
 from memlab.errors import require_extra
 
 with require_extra("figures", "a figure"):
@@ -42,3 +43,5 @@ __all__ = [
     "sweep_panels",
     "write_gallery",
 ]  # fmt: skip
+
+explain_arguments(globals())

@@ -1,5 +1,6 @@
 """The index of finished sessions: summaries, entities and facts, made once a session is closed."""
 
+from memlab.arguments import explain_arguments
 from memlab.indexing.reports import (
     HELD,
     earlier_facts_note,
@@ -18,3 +19,5 @@ __all__ = [
     "report_lines",
     "resolved_facts",
 ]
+
+explain_arguments(globals())

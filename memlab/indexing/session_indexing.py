@@ -23,6 +23,7 @@ from memlab.knowledge import extraction
 from memlab.llm import RECORDED, Service, configured_service, recording
 from memlab.llm.spending import is_estimating
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
+from memlab.records.dataset import in_utc
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
 from memlab.store.schemas import text_hashes
@@ -122,8 +123,7 @@ def index(
     if not is_estimating():
         store.knowledge.sweep(dataset)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
-    present = now or datetime.now(UTC)
-    present = present.replace(tzinfo=present.tzinfo or UTC).astimezone(UTC)
+    present = in_utc(now or datetime.now(UTC))
     job = IndexJob(dataset, language, chosen, service, _recipe_version(chosen, service), present)
     due = _due_sessions(store, job, gap)
     events = [frame(IndexEvent)]

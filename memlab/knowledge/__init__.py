@@ -7,6 +7,7 @@ finds out which facts are active: it reads them as ``statements``, compared by `
 ranks them for questions over a graph of names and words, and ``index_lists`` lists what the index has.
 """
 
+from memlab.arguments import explain_arguments
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.decay_fitting import compare_curves, recommend
 from memlab.knowledge.extraction import Extracted, extract
@@ -17,3 +18,5 @@ __all__ = [
     "ConfidenceSettings", "Extracted", "Resolved", "active_facts", "compare_curves", "extract", "recommend", "resolve",
     "score", "search_facts",
 ]  # fmt: skip
+
+explain_arguments(globals())

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, ValidationErro
 
 from memlab.errors import DataError
 from memlab.knowledge.decay_curves import AnyCurve, PlateauLinear
+from memlab.records.dataset import in_utc
 
 _DAY_MICROSECONDS = 86_400_000_000
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -100,6 +101,7 @@ def score(
     """
     settings = settings or ConfidenceSettings()
     _check_facts(facts, now)
+    now = in_utc(now) if now.tzinfo else now
     last = pl.col("last_access").cast(pl.Datetime("us", "UTC" if now.tzinfo else None))
     age = (pl.lit(now) - last).dt.total_microseconds() / _DAY_MICROSECONDS
     aged = facts.with_columns(age_days=age.clip(0))

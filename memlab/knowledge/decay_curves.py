@@ -21,6 +21,9 @@ BOUNDS = {
 }  # fmt: skip
 """The range of each parameter in a fit; all but the floor are searched on a logarithmic scale."""
 
+_LARGEST_LOGARITHM = 700.0
+"""Of a number that a float can hold, about."""
+
 
 class Curve:
     """Base of the families: checked parameters, and ``family``, the name in settings and figures.
@@ -105,7 +108,8 @@ class Exponential(Curve):
     family: Literal["exponential"] = "exponential"
 
     def retention(self, age_days: np.ndarray) -> np.ndarray:
-        return np.exp2(-age_days / self.half_life_days)
+        with np.errstate(over="ignore"):
+            return np.exp2(-age_days / self.half_life_days)
 
 
 @dataclass(frozen=True)
@@ -129,8 +133,13 @@ class PowerLaw(Curve):
     family: Literal["power_law"] = "power_law"
 
     def retention(self, age_days: np.ndarray) -> np.ndarray:
-        grown = age_days / self.half_life_days * np.expm1(np.log(2) / self.exponent)
-        return np.exp(-self.exponent * np.log1p(grown))
+        with np.errstate(over="ignore", divide="ignore"):
+            age = age_days / self.half_life_days
+            if np.log(2) / self.exponent > _LARGEST_LOGARITHM:
+                # 1/scale is beyond a float, and 1 nothing beside it where age is not 0.
+                return np.exp(-np.maximum(0.0, np.log(2) + self.exponent * np.log(age)))
+            grown = age * np.expm1(np.log(2) / self.exponent)
+            return np.exp(-self.exponent * np.log1p(grown))
 
 
 @dataclass(frozen=True)

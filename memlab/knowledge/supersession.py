@@ -14,6 +14,7 @@ from memlab.knowledge.intervals import Interval, State
 from memlab.knowledge.readings import Outcome, resolve_statements
 from memlab.knowledge.statements import Meaning, Statement, place_facts, read_statements
 from memlab.records import TIMESTAMP
+from memlab.records.dataset import in_utc
 
 _STATE_SCHEMA = {
     "status": pl.String(),
@@ -137,7 +138,9 @@ def resolve(
     2
     """
     placed = place_facts(facts)
+    now = now and in_utc(now)
     if as_of is not None:
+        as_of = in_utc(as_of)
         placed = placed.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
     statements = read_statements(placed, encoder)
     outcome = _resolve_scopes(statements, undone)
@@ -182,6 +185,7 @@ def active_facts(resolved: Resolved, *, as_of: datetime | None = None) -> pl.Dat
     """
     if as_of is None:
         return resolved.facts.filter(pl.col("status").is_in(_ACTIVE))
+    as_of = in_utc(as_of)
     is_stated = (pl.col("kind") == "event") & (pl.col("said_at") <= as_of)
     goes_on = pl.max_horizontal("valid_from", pl.lit(as_of)) < pl.col("valid_to")
     never_ends = pl.col("valid_to").is_null() & ~pl.col("superseded")

@@ -5,6 +5,7 @@ recording of what one answered; :func:`embed_texts` gives vectors. :func:`track_
 what answers cost.
 """
 
+from memlab.arguments import explain_arguments
 from memlab.llm.answer_reader import fitting_items
 from memlab.llm.asking import MISFIT, Answer, Request, ask, check_service, describe_unanswered
 from memlab.llm.embedding import embed_texts
@@ -15,3 +16,5 @@ __all__ = [
     "MISFIT", "RECORDED", "Answer", "ModelSpending", "Request", "Service", "add_to_spending", "ask", "check_service",
     "configured_service", "describe_unanswered", "embed_texts", "fitting_items", "track_spending",
 ]  # fmt: skip
+
+explain_arguments(globals())

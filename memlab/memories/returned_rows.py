@@ -33,21 +33,19 @@ def call_with_timeout(seconds: float, verb: str, call: Callable[[], Any]) -> tup
     """Call somebody else's code and time it; give up waiting after a while, whatever it goes on doing.
 
     :raises Failure: as the call does, and Unanswered for any other error and for none in time.
+    :raises KeyboardInterrupt: as the call does.
     """
     given, errors = (
         list[Any](),
-        list[Failure]([Unanswered(f"{verb} gave nothing within {seconds:g} s")]),
+        list[BaseException]([Unanswered(f"{verb} gave nothing within {seconds:g} s")]),
     )
 
     def run() -> None:
         try:
             given.append(call())
         except BaseException as error:  # whatever it raises
-            errors.append(
-                error
-                if isinstance(error, Failure)
-                else Unanswered(f"{verb} failed: {error_line(error)}")
-            )
+            is_known = isinstance(error, Failure | KeyboardInterrupt)  # Ctrl-C ends all
+            errors.append(error if is_known else Unanswered(f"{verb} failed: {error_line(error)}"))
 
     started = time.perf_counter()
     thread = threading.Thread(target=run, daemon=True)

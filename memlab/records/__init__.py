@@ -13,6 +13,7 @@ question  ``<scope>/q<i>`` or native  ``conv-26/q0``
 ========  ==========================  ==============================================================
 """
 
+from memlab.arguments import explain_arguments
 from memlab.records.dataset import (
     TIMESTAMP,
     Annotation,
@@ -73,3 +74,5 @@ __all__ = [
     "session_id_expr",
     "top_columns",
 ]  # fmt: skip
+
+explain_arguments(globals())

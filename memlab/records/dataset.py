@@ -6,10 +6,10 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any, get_type_hints
 from urllib.parse import unquote
@@ -17,6 +17,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.text.languages import check_language
 from memlab.text.quotations import find_quotations
 
 TIMESTAMP = pl.Datetime("us", "UTC")
@@ -174,6 +175,65 @@ def frame(row_type: type, rows: Iterable[Any] = ()) -> pl.DataFrame:
     return pl.DataFrame([*map(attrgetter(*columns), rows)], schema=columns, orient="row")
 
 
+def in_utc(moment: datetime) -> datetime:
+    """Give a time in UTC, as frames have it; one without a time zone is taken to be in UTC.
+
+    >>> from datetime import datetime, timedelta, timezone
+    >>> from memlab.records.dataset import in_utc
+    >>> in_utc(datetime(2026, 5, 1, 9, tzinfo=timezone(timedelta(hours=2)))).isoformat()
+    '2026-05-01T07:00:00+00:00'
+    """
+    zoned = moment.replace(tzinfo=moment.tzinfo or UTC)
+    return zoned.astimezone(UTC)
+
+
+def read_frame(
+    rows: Any,
+    what: str,
+    columns: Sequence[str] = (),
+    *,
+    types: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    """Give rows as a frame of polars: a lazy one is collected, one of pandas or Arrow converted.
+
+    :param what: the name of the rows, for messages.
+    :param columns: that they must have.
+    :param types: of columns, to which those of another library are cast.
+    :raises DataError: for what is no frame, or lacks a column.
+
+    >>> import polars as pl
+    >>> from memlab.records.dataset import read_frame
+    >>> read_frame(pl.LazyFrame({"scope": ["a"]}), "turns", ["scope"]).height
+    1
+    """
+    if isinstance(rows, pl.LazyFrame):
+        rows = rows.collect()
+    if not isinstance(rows, pl.DataFrame) and _is_foreign_frame(rows):
+        rows = pl.DataFrame(rows)
+        there = {name: of for name, of in (types or {}).items() if name in rows.columns}
+        rows = rows.cast(there)
+    if not isinstance(rows, pl.DataFrame):
+        raise DataError(f"{what} is a {type(rows).__name__}; expected a frame of polars or pandas")
+    for missing in [name for name in columns if name not in rows.columns][:1]:
+        raise DataError(f"{what} has no column {missing!r}; it needs {', '.join(columns)}")
+    return rows
+
+
+def _is_foreign_frame(rows: Any) -> bool:
+    """Say whether something is a frame of pandas, Arrow or another library."""
+    is_named = hasattr(rows, "columns") or hasattr(rows, "column_names")
+    return is_named and any(map(partial(hasattr, rows), _INTERCHANGE))
+
+
+_INTERCHANGE = ("__dataframe__", "__arrow_c_stream__")
+
+
+@cache
+def _required_columns(row_type: type) -> list[str]:
+    """Name the columns of a row type that have no default: those that rows always have."""
+    return [each.name for each in fields(row_type) if each.default is MISSING]
+
+
 _LATER_COLUMNS = ("rubric", "stale", "judged", "grades")
 """Columns of questions that came later: where nothing is in them, a fingerprint is as it was."""
 
@@ -245,6 +305,14 @@ class Dataset:
     language: str = "en"
     merged_onto: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for table, row_type in _ROW_TYPES.items():
+            given, types = getattr(self, table), schema(row_type)
+            object.__setattr__(
+                self, table, read_frame(given, table, _required_columns(row_type), types=types)
+            )
+        check_language(self.language)
+
     @property
     def scopes(self) -> list[str]:
         """The scopes, in the order in which they first appear."""
@@ -311,6 +379,13 @@ class Dataset:
         )
 
 
+_ROW_TYPES: dict[str, type] = {
+    "turns": Turn,
+    "sessions": Session,
+    "questions": Question,
+    "annotations": Annotation,
+    "issues": Issue,
+}
 _SCOPED = ("turns", "sessions", "questions", "annotations")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.records.dataset import read_frame
 
 Level = Literal["turn", "session"]
 LEVELS: tuple[Level, ...] = ("turn", "session")
@@ -27,6 +28,18 @@ class Qrels:
 
     frame: pl.DataFrame
     level: Level
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", read_frame(self.frame, "qrels", _QRELS_COLUMNS))
+        _check_level(self.level)
+
+
+def _check_level(level: Any) -> None:
+    if not isinstance(level, str) or level not in LEVELS:
+        raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
+
+
+_QRELS_COLUMNS = ("query_id", "doc_id", "relevance", "subtopic")
 
 
 def session_id_expr(turn: str, turns: pl.DataFrame | None) -> pl.Expr:
@@ -127,6 +140,10 @@ class Run:
         default=None, repr=False, compare=False
     )
     evidence: Qrels | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", read_frame(self.frame, "a run", tuple(RUN_SCHEMA)))
+        _check_level(self.level)
 
     def top(self, k: int) -> Run:
         """Keep the first ``k`` documents of each query."""

@@ -5,6 +5,7 @@
 of the ranking that was there.
 """
 
+from memlab.arguments import explain_arguments
 from memlab.rerank.blend import blend_by_position
 from memlab.rerank.cross_encoder import cross_encoder
 from memlab.rerank.learned import BUNDLED_MODEL, bundled_model_fits, learned
@@ -27,3 +28,5 @@ __all__ = [
     "train",
     "training_lists",
 ]
+
+explain_arguments(globals())

@@ -9,6 +9,7 @@ turns scores into runs. The retrievers are ``dense``, ``bm25``, ``late_interacti
 first results), ``expansion`` (for what it writes: ``expand``, ``hyde``).
 """
 
+from memlab.arguments import explain_arguments
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.best import DEFAULT, best
 from memlab.retrieve.bm25 import bm25
@@ -26,3 +27,5 @@ __all__ = [
     "DEFAULT", "Bench", "Documents", "best", "bm25", "combsum", "decompose", "dense", "expand", "hybrid",
     "hyde", "late", "multi_hop", "rrf", "sessions_from_turns", "two_stage",
 ]  # fmt: skip
+
+explain_arguments(globals())

@@ -9,13 +9,16 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
 
+from memlab.arguments import explain_methods, is_panic
 from memlab.errors import MemlabError, StoreError
 from memlab.files import lock_path
+from memlab.records.dataset import in_utc
 from memlab.store.kept_states import open_state
 from memlab.store.schemas import (
     DATASET_TABLES,
@@ -36,6 +39,8 @@ _held = threading.local()
 
 READERS = ".memlab.readers.lock"
 """The file that is locked, by each for itself, by those who need the versions that they have seen."""
+MADE = "table "
+"""Before the name of a table in the notes of a store, once it was made."""
 
 _ATTEMPTS = 5
 _STREAMED = 10_000
@@ -59,6 +64,26 @@ _ADVICE = (
     ),
     (("quota", "os error 122"), "the disk quota is used up: free some space, then run it again"),
     (
+        ("too many open files", "os error 24", "os error 23"),
+        "no file can be opened beyond those that are open: raise the limit (ulimit -n) or close "
+        "other programs, then run it again",
+    ),
+    (
+        (
+            "out of memory",
+            "cannot allocate",
+            "os error 12)",
+            "resources exhausted",
+            "memoryerror",
+        ),
+        "the memory does not suffice: free some, or raise the limit, then run it again",
+    ),
+    (
+        ("failed to spawn", "temporarily unavailable", "os error 11)"),
+        "no thread can be started: end other programs or raise the limit (ulimit -u), then run it "
+        "again",
+    ),
+    (
         (
             "permission denied",
             "not permitted",
@@ -72,14 +97,57 @@ _ADVICE = (
     ),
     (_CONFLICT, "another process wrote at the same time: run it again"),
     (
-        ("panicked",),
-        "a file of the store is damaged: restore a copy, or remove the store and ingest again",
-    ),
-    (
         ("failed to connect", "error sending request", "retryerror", "bucket"),
         "the object store did not answer as one: check the URI, the network and the credentials",
     ),
+    (
+        (
+            "panic",
+            "not found",
+            "no such file",
+            "corrupt",
+            "magic",
+            "decode",
+            "too small",
+            "unexpected end",
+            "malformed",
+            "invalid range",
+            "expected value",
+            "at line 1 column",
+            "out of bounds",
+            "is a directory",
+            "not a directory",
+        ),
+        "a file of the store is missing or damaged: restore a copy, or remove the store and ingest "
+        "again",
+    ),
 )
+"""What the words of an error advise. Lack comes before damage: a panic may be over either."""
+
+
+def _advice(message: str) -> str:
+    """Say what to do about an error of the database.
+
+    >>> _advice("Panicked: called unwrap on: Too many open files (os error 24)").partition(":")[0]
+    'no file can be opened beyond those that are open'
+    """
+    said = message.lower()
+    for words, advice in _ADVICE:
+        if any(word in said for word in words):
+            return advice
+    return "run it again"
+
+
+def _explain_failure(doing: str, group: Any, error: BaseException) -> StoreError | None:
+    """Give the error of a method of a :class:`TableGroup` in which the database failed."""
+    trace, modules = error.__traceback__, set[str]()
+    while trace is not None:
+        modules.add(str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0])
+        trace = trace.tb_next
+    if not is_panic(error) and not modules.intersection(("lancedb", "lance")):
+        return None
+    database: Database | None = getattr(group, "database", None)
+    return None if database is None else database.failure(doing, error)
 
 
 def split_arrow_table(table: Any) -> Any:
@@ -130,6 +198,10 @@ def _stream_arrow_batches(
 class TableGroup:
     """What keeps one kind of thing in the tables of a database."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        explain_methods(cls, _explain_failure)
+
     def __init__(self, database: Database) -> None:
         self.database = database
 
@@ -138,12 +210,16 @@ class Database:
     """An open LanceDB database whose tables are those of :data:`memlab.store.schemas.TABLES`.
 
     :param pinned: versions of tables; with them it is a view, and read-only.
+
+    ``made`` are the tables that are known to have been made, caches apart: one that is not there
+    was removed. ``None`` while the store itself is being made.
     """
 
     def __init__(
         self, connection: Any, uri: str, *, pinned: Mapping[str, int] | None = None
     ) -> None:
         self.connection, self.uri, self.pinned = connection, uri, pinned
+        self.made: set[str] | None = None
         self._tables: dict[str, Any] = {}
         self._datasets: tuple[int | None, pl.DataFrame] | None = None
         self._warned = self._is_lockless = False
@@ -170,26 +246,40 @@ class Database:
                 f"{writes}: this is a view on versions {self.pinned} of store {self.uri}, and read-only; "
                 "open the store itself to write"
             )
+        if writes:
+            self._require_place()
         try:
             yield
         except MemlabError:
             raise
-        except Exception as error:
-            # A panic of the database, as over a damaged file, has a class of its own that cannot be
-            # imported.
-            if (
-                not isinstance(error, OSError | RuntimeError | ValueError)
-                and type(error).__name__ != "RustPanic"
-            ):
+        except BaseException as error:
+            kinds = (OSError, RuntimeError, ValueError, MemoryError)
+            if not (isinstance(error, kinds) or is_panic(error)):
                 raise
-            message = " ".join(str(error).split())
-            advice = next(
-                (a for words, a in _ADVICE if any(w in message.lower() for w in words)),
-                "run it again",
-            )
+            raise self.failure(doing, error) from error
+
+    def failure(self, doing: str, error: BaseException) -> StoreError:
+        """Give the error that says what failed in the database, and what to do."""
+        try:
+            self._require_place()
+        except StoreError as gone:
+            return gone
+        kind, message = type(error).__name__, " ".join(str(error).split())
+        return StoreError(
+            f"{doing} failed in store {self.uri}: {message[:400] or kind}; no table is left "
+            f"half-written: {_advice(f'{kind}: {message}')}"
+        )
+
+    def _require_place(self) -> None:
+        """Refuse to go on where the folder of the store is no longer there.
+
+        LanceDB would list no tables there, and make the folder anew for what it writes.
+        """
+        if self.connection is not None and "://" not in self.uri and not os.path.isdir(self.uri):
             raise StoreError(
-                f"{doing} failed in store {self.uri}: {message[:400]}; no table is left half-written: {advice}"
-            ) from error
+                f"store {self.uri} is gone: it was moved or removed while it was open; open it "
+                "where it is"
+            )
 
     @contextmanager
     def remembering(self, what: str) -> Iterator[None]:
@@ -254,11 +344,7 @@ class Database:
             yield False
             return
         place = Path(self.uri)
-        if not place.is_dir():
-            raise StoreError(
-                f"store {self.uri} is gone: it was moved or removed while it was open; open it "
-                "where it is"
-            )
+        self._require_place()
         path = place / f".memlab.{text_hashes([dataset])[0][:16]}.lock"
         if not path.exists() and not os.access(place, os.W_OK):
             yield False  # Nothing can be written there, so nothing can be lost.
@@ -295,6 +381,7 @@ class Database:
 
     def names(self) -> list[str]:
         """Give the names of all tables that are there."""
+        self._require_place()
         return list(self.connection.list_tables(limit=10_000).tables)
 
     def table(self, name: str, schema: Any = None) -> Any:
@@ -304,10 +391,14 @@ class Database:
         """
 
         def opened() -> Any:
-            if name in self.names():
+            if self._is_there(name):
                 return self.connection.open_table(name)
             columns = TABLES[name].arrow() if schema is None else schema
-            return self.connection.create_table(name, schema=columns, exist_ok=True)
+            made = self.connection.create_table(name, schema=columns, exist_ok=True)
+            if self.made is not None and schema is None and TABLES[name].role != "cache":
+                self.write_row("store", f"{MADE}{name}", value="")
+                self.made.add(name)
+            return made
 
         if name not in self._tables:
             if self.pinned is not None and name in self.pinned:
@@ -315,6 +406,20 @@ class Database:
             else:
                 self._tables[name] = self.retried(opened)
         return self._tables[name]
+
+    def _is_there(self, name: str) -> bool:
+        """Say whether there is a table of a name.
+
+        :raises StoreError: where there was one, which somebody removed.
+        """
+        if name in self.names():
+            return True
+        if name in (self.made or ()):
+            raise StoreError(
+                f"table {name} of store {self.uri} is missing, and what it held with it: restore a "
+                "copy of the store, or remove the store and ingest again"
+            )
+        return False
 
     def search_state(self) -> list[tuple[str, int]]:
         """Give the versions of the tables that search reads: what was read of them holds for these."""
@@ -381,7 +486,7 @@ class Database:
         came_later = name in LATER_TABLES and name in VERSIONED
         if self.pinned is not None and came_later and name not in self.pinned:
             return False
-        return name in self._tables or name in self.names()
+        return name in self._tables or self._is_there(name)
 
     def has_column(self, name: str, column: str, *, at: int | None = None) -> bool:
         """Say whether a table has a column, at a version or at that of this view."""
@@ -391,7 +496,7 @@ class Database:
     def datasets(self) -> pl.DataFrame:
         """Read the table of datasets, once for each of its versions: to ask for that takes a tenth of the time."""
         with self.guarded("reading datasets"):
-            known = "datasets" in self._tables or "datasets" in self.names()
+            known = "datasets" in self._tables or self._is_there("datasets")
             version = int(self.table("datasets").version) if known else None
         if self._datasets is None or self._datasets[0] != version:
             self._datasets = version, self.read("datasets", list(TABLES["datasets"].columns))
@@ -404,6 +509,7 @@ class Database:
             updated then. What an upsert notes of its keys takes 66 kB in LanceDB 0.40.
         """
         row = {**dict.fromkeys(TABLES[table].columns), "key": key, **values}
+        row |= {name: in_utc(at) for name, at in values.items() if isinstance(at, datetime)}
         if is_there:
             opened, where = self.table(table), build_row_filter(key=key).to_sql()
             updated = self.retried(lambda: opened.update(where=where, values=row))

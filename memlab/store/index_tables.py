@@ -15,6 +15,7 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import TIMESTAMP
+from memlab.records.dataset import in_utc
 from memlab.store.cleaning import clean_when_due
 from memlab.store.database import TableGroup
 from memlab.store.dataset_rows import read_dataset_entry, read_rows
@@ -229,7 +230,7 @@ class Knowledge(TableGroup):
 
         :param now: by the clock, as the times of writing are.
         """
-        removed, now = 0, now or datetime.now(UTC)
+        removed, now = 0, in_utc(now or datetime.now(UTC))
         # Held, since rows that are being committed belong to no state yet.
         with (
             self.database.alone(dataset),

@@ -13,8 +13,8 @@ import polars as pl
 
 from memlab import __version__
 from memlab.errors import StoreError
-from memlab.store.database import Database
-from memlab.store.schemas import SCHEMA_VERSION, VERSIONED
+from memlab.store.database import MADE, Database
+from memlab.store.schemas import LATER_TABLES, SCHEMA_VERSION, VERSIONED
 
 _FILE_URI = re.compile(
     r"(?:file|file-object-store):(?://(?:localhost(?=/))?|(?=/))(?P<path>.*)", re.IGNORECASE
@@ -29,6 +29,8 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
         memlab cannot read.
     """
     place = absolute_place(uri)
+    if not place.strip() or "\0" in place:
+        raise StoreError(f"store {place!r} names no place; expected a directory or a URI")
     local = "://" not in place
     if place.startswith("db://"):
         raise StoreError(
@@ -61,14 +63,20 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
                 f"this is memlab {__version__}, which reads version {SCHEMA_VERSION}: ingest the files again into "
                 "another store, or install the memlab that wrote it with pip"
             )
+        is_finished = read_store_note(database, "schema") is not None
+        if is_finished:
+            database.made = _read_made_tables(database)
+            for name in sorted(database.made):
+                database.holds(name)
         if not names or not local or os.access(place, os.W_OK):
             for name in ("store", *VERSIONED):
                 if name not in names:
                     database.table(name)
-            if (
-                read_store_note(database, "schema") is None
-            ):  # last, so that what was interrupted is done again
-                write_store_note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
+            if not is_finished:  # last, so that what was interrupted is done again
+                made = {f"{MADE}{name}": "" for name in VERSIONED}
+                about = {"memlab": __version__, "schema": str(SCHEMA_VERSION)}
+                write_store_note(database, **made, **about)
+                database.made = set(VERSIONED)
     return database
 
 
@@ -88,6 +96,13 @@ def absolute_place(uri: str | os.PathLike[str]) -> str:
         return place
     path = place if local is None else local["path"]
     return os.path.abspath(os.path.expanduser(path)) if path else path
+
+
+def _read_made_tables(database: Database) -> set[str]:
+    """Read which tables were made; stores of earlier memlabs do not say so of those that came later."""
+    keys = database.read("store", ["key"])["key"]
+    noted = {key.removeprefix(MADE) for key in keys if key.startswith(MADE)}
+    return {*noted, *VERSIONED}.difference(set(LATER_TABLES) - noted)
 
 
 def write_store_note(database: Database, **values: str) -> None:

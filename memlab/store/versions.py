@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Self
 
 import polars as pl
@@ -27,9 +28,16 @@ def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> N
     versions, name = provenance.get("versions"), RUN_TAG + run_id
     for table, version in versions.items() if isinstance(versions, Mapping) else ():
         if table in VERSIONED and version in version_times(database.table(table)):
-            there = database.table(table).tags
-            # What an interrupted tagging left behind is moved.
-            (there.update if name in there.list() else there.create)(name, version)
+            # Another process may save the same run: its tag is then there already, and the same.
+            database.retried(partial(_tag, database.table(table).tags, name, version))
+
+
+def _tag(tags: Any, name: str, version: int) -> None:
+    """Name a version; what an interrupted tagging left behind is moved."""
+    if name in tags.list():
+        tags.update(name, version)
+    else:
+        tags.create(name, version)
 
 
 class Versions(TableGroup):

@@ -7,6 +7,7 @@ rows, and ``extractive`` picks sentences where it does not answer. ``tree`` sear
 and ``second_keys`` finds turns by them.
 """
 
+from memlab.arguments import explain_arguments
 from memlab.summaries.raptor import GROUPS, Tree, build_raptor_tree
 from memlab.summaries.rollups import (
     period_name,
@@ -23,3 +24,5 @@ __all__ = [
     "EXTRACTIVE", "GROUPS", "Tree", "build_raptor_tree", "fallback_note", "nearest_summaries", "period_name", "rollup",
     "second_keys", "summarize_period", "summarize_sessions", "summary_tree", "to_markdown", "tree",
 ]  # fmt: skip
+
+explain_arguments(globals())

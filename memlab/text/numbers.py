@@ -16,6 +16,7 @@ _NUMERAL = regex.compile(
 )
 _QUANTITIES = {"twice": 2.0, "thrice": 3.0, "couple": 2.0, "dozen": 12.0}
 _QUANTITY = regex.compile(r"\b(half an? )?(twice|thrice|couple|dozen)\b", regex.I)
+_SURROGATE = regex.compile(r"[\ud800-\udfff]")
 _TOKEN = regex.compile(r"\w+|[^\w\s]|\s+")
 # "one" counts what follows or stands alone; behind and before these words it is a pronoun.
 _ONE = regex.compile(
@@ -77,6 +78,7 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
 
 def _spelled_numbers(text: str) -> list[Number]:
     """Read numbers in words; "nineteen ninety-nine" is a year, although text2num reads two numbers."""
+    text = _SURROGATE.sub(" ", text)  # text2num panics over half a character
     tokens = list(_TOKEN.finditer(text))
     rows: list[Number] = []
     for read in find_numbers([_Word(token[0]) for token in tokens], "en", threshold=0):

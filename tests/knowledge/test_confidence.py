@@ -52,6 +52,32 @@ def test_families_agree_with_scipys_survival_functions() -> None:
     assert all(kind().retention(np.zeros(1)) == 1 for kind in FAMILIES.values())
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "curve",
+    [
+        *(PowerLaw(365, exponent=exponent) for exponent in (5e-324, 1e-300, 0.0005, 1e300)),
+        *(kind(half_life_days=5e-324) for kind in (Exponential, PowerLaw, Weibull, BaseLevel)),
+        *(kind(half_life_days=1e308) for kind in (Exponential, PowerLaw, Weibull, BaseLevel)),
+        *(Weibull(365, shape) for shape in (5e-324, 1e300)),
+        *(BaseLevel(365, slope) for slope in (5e-324, 1e300)),
+    ],
+    ids=str,
+)
+def test_an_extreme_curve_falls_from_one_to_nothing(curve: AnyCurve) -> None:
+    left = curve.retention(np.array([0.0, 1e-9, 1.0, 365.0, 1e6]))
+    assert left[0] == pytest.approx(1.0)
+    assert np.all(np.diff(left) <= 0)
+    assert left[-1] >= 0
+
+
+def test_a_tiny_exponent_is_the_limit_of_the_power_law() -> None:
+    ages = np.array([1.0, 365.0, 36_500.0])
+    # Beside a scale of 10^-602 days, 1 is nothing: half is left, times a power of the age.
+    expected = 0.5 * (ages / 365) ** -0.0005
+    assert PowerLaw(365, exponent=0.0005).retention(ages) == pytest.approx(expected)
+
+
 def test_it_is_the_product_clipped() -> None:
     rows = {
         ("system", 0, 5, False): 0.9, ("observed", 2, 0, False): 0.84, ("inferred", 9, 0, False): 0.75,

@@ -89,6 +89,15 @@ def test_what_fails_costs_its_scope_or_its_question(data: Dataset) -> None:
     assert done.failed == []
 
 
+def test_an_interrupt_ends_all(data: Dataset) -> None:
+    class Interrupted(Keeps):
+        def search(self, *_: Any, **__: Any) -> Any:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collect(Interrupted(), data, name="mine")
+
+
 def test_what_gives_nothing_in_time_is_given_up(data: Dataset) -> None:
     never = threading.Event()
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from memlab.arguments import explained
 from memlab.datasets import fields
 from memlab.datasets.benchmarks.locomo import parse_citations
 from memlab.datasets.fields import BadField, Record
@@ -25,6 +26,7 @@ CORRECTED = "corrected evidence"
 """The action of the issues that tell what was corrected."""
 
 
+@explained
 def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
     """Give a dataset with the evidence that an audit of LoCoMo found right, under its name with ``-corrected``.
 
