@@ -228,10 +228,17 @@ def _first_named_date(text: str) -> list[float]:
     return [*parts, np.nan, np.nan][:3]
 
 
-ABSOLUTE_FEATURES = ("late_of_session_words", "late_rarest_least", "late_share_60", "late_share_75")
-"""Those whose size, and not only how it compares within the scope, says something."""
-
-MARGIN = 0.05
+TOKEN_MATCHES = (
+    "late_with_previous",
+    "late_with_next",
+    "late_within_one",
+    "late_with_two_before",
+    "late_of_session_words",
+    "late_rarest",
+    "late_equal",
+    "late_rarest_least",
+)
+"""What :func:`token_match_features` gives beside late interaction itself."""
 
 
 def token_match_features(
@@ -243,9 +250,7 @@ def token_match_features(
     :returns: (q, n) each. ``late`` is late interaction; ``late_with_…`` the same where a token may
         find its match in a neighbour too; ``…_of_session_words`` anywhere in the session;
         ``…_rarest`` over the rarer third of the tokens, at least two, their mean and their least;
-        ``…_share_60`` the weight of the tokens whose match reaches a cosine of .6; ``…_equal``
-        without weights; ``…_near_best_of_session`` over the tokens that match nowhere better in the
-        session.
+        ``…_equal`` without weights.
     """
     best, weights = tokens.best(asked), tokens.weights(asked)
     previous, following, before = (
@@ -271,10 +276,7 @@ def token_match_features(
         "late_with_two_before": (np.maximum(np.maximum(best, previous), before), weights),
         "late_of_session_words": (whole, weights),
         "late_rarest": (best, share),
-        "late_share_60": (best > 0.6, weights),
-        "late_share_75": (best > 0.75, weights),
         "late_equal": (best, equal),
-        "late_near_best_of_session": (np.maximum(best - whole + MARGIN, 0.0), weights),
     }
     columns = {
         name: sum_per_question(values, weight, asked) for name, (values, weight) in parts.items()
