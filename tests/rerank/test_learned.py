@@ -68,10 +68,7 @@ def test_nothing_to_learn_from(small: Dataset, bench: Bench, lists: list[Trainin
         ),
         (lambda: train([]), "no questions to learn from"),
         (lambda: train(missed), "no question has its evidence among its candidates"),
-        (
-            lambda: training_lists(Bench.of(small, encoder="hashing:32"), small),
-            "needs token embeddings",
-        ),
+        (lambda: training_lists(Bench.of(small, encoder=None), small), "needs embeddings"),
     ):
         with pytest.raises(DataError, match=said):
             learn()
