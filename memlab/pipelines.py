@@ -124,7 +124,7 @@ class Pipeline:
             about["llm"] = spent.describe()
         return replace(
             run,
-            name=str(self),
+            name=_name_in_tables(self, run),
             provenance=about | {k: v for k, v in self.dependencies().items() if v},
         )
 
@@ -132,12 +132,13 @@ class Pipeline:
         """Run on each part of a bench with large scopes, and join the rankings."""
         from tqdm.auto import tqdm
 
-        frames, about = [], dict(bench.provenance)
+        frames, about, name = [], dict(bench.provenance), str(self)
         with llm.track_spending() as spent:
             for part in tqdm(parts, desc=str(self), disable=bench.queries.height < 10):
                 run = self.run(part, level=level)
                 frames.append(run.frame)
                 about |= run.provenance
+                name = run.name
         if "llm" in about:
             about["llm"] = spent.describe()  # of all parts
         order = bench.queries.select("query_id").with_row_index("row")
@@ -147,7 +148,7 @@ class Pipeline:
             .sort("row", "rank")
             .drop("row")
         )
-        return Run(frame, level, str(self), about)
+        return Run(frame, level, name, about)
 
     def dependencies(self) -> dict[str, dict[str, str]]:
         """Give digests of what decides a ranking besides its text: model files and files of plug-ins.
@@ -189,7 +190,11 @@ class Pipeline:
                 else (None, llm.ModelSpending())
             )
             with llm.track_spending() as spent:
-                run = _call_stage(last, *((bench,) if first is None else (first, bench)), **options)
+                if first is None:
+                    run = _call_stage(last, bench, **options)
+                else:
+                    run = _call_stage(last, first, bench, **options)
+                    run = _keep_left_out(run, first)
             spent.add(earlier.tokens, earlier.unanswered, earlier.seconds)
             remembered = run, spent
         if not remembered[1].unanswered:  # else a service that is repaired would not be asked again
@@ -197,6 +202,22 @@ class Pipeline:
         if len(bench.remembered) > MAX_REMEMBERED:
             del bench.remembered[next(iter(bench.remembered))]
         return remembered
+
+
+def _keep_left_out(run: Run, first: Run) -> Run:
+    """Note in a run what the stages before it left out: later ones choose among what these found."""
+    lacking = [*first.provenance.get("left_out", []), *run.provenance.get("left_out", [])]
+    if not lacking:
+        return run
+    return replace(run, provenance={**run.provenance, "left_out": [*dict.fromkeys(lacking)]})
+
+
+def _name_in_tables(stages: Pipeline, run: Run) -> str:
+    """Give a pipeline's text, and what its stages had to leave out: ``best (without late)``."""
+    lacking = run.provenance.get("left_out", [])
+    if not lacking:
+        return str(stages)
+    return f"{stages} (without {' and '.join(lacking)})"
 
 
 def _call_stage(stage: Stage, *inputs: Any, **level: Any) -> Run:

@@ -43,7 +43,8 @@ def compare_reports(
     """Compare systems with a baseline on the same questions: paired tests, intervals, wins and losses.
 
     :param measure: one that every report has.
-    :param baseline: name of the report to compare with; the first by default.
+    :param baseline: name of the report to compare with, or the text of its pipeline; the first by
+        default.
     :param stepwise: compare each system with the one before it: what does each step of an ablation
         add?
     :param where: keeps some questions, as a predicate over ``per_query``:
@@ -63,8 +64,9 @@ def compare_reports(
     ['system', 'n', 'mean']
     """
     names = _check_comparable(reports)
-    if baseline is not None and baseline not in names:
-        raise DataError(f"no report is called {baseline!r}; there are {', '.join(names)}")
+    base = 0
+    if baseline is not None:
+        base = _find_report(reports, baseline)
     if len(read_measures(measure)) > 1 or (stepwise and baseline is not None):
         raise DataError(
             "one measure is compared at a time, stepwise or with a baseline; call compare for each"
@@ -73,7 +75,6 @@ def compare_reports(
     ((column,),) = {tuple(map(str, report.pick(measure))) for report in reports}
     values = _align_values(asked["query_id"], [report.per_query for report in reports], column)
     seed, scopes = reports[0].seed, clustering_scopes(asked["scope"], unit or reports[0].unit)
-    base = names.index(baseline) if baseline is not None else 0
     reference = np.maximum(np.arange(len(names)) - 1, 0) if stepwise else np.full(len(names), base)
     # Of one measure all columns are shares, or none is.
     shares = are_shares(reports[0].pick(measure), values.reshape(-1, 1)).repeat(len(names))
@@ -126,6 +127,15 @@ def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.Da
     if kept.is_empty() and where is not None:
         raise DataError(f"no question passes where={where!s}; nothing to compare: loosen it")
     return kept
+
+
+def _find_report(reports: Sequence[Report], system: str) -> int:
+    """Find a report by its name, or by its pipeline's text, to which the name adds what was left out."""
+    for row, report in enumerate(reports):
+        if system in (report.name, report.provenance.get("pipeline")):
+            return row
+    names = ", ".join(report.name for report in reports)
+    raise DataError(f"no report is called {system!r}; there are {names}")
 
 
 def _align_values(key: pl.Series, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:

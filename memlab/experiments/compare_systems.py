@@ -280,6 +280,7 @@ def compare(
         )
     bench = asked.bench(data)
     found = [*asked.returned(named, bench, data, timed=True)]
+    names = dict(zip(named, (each.name for each, _ in found), strict=True))
     measured = [measure_system(*each, data, bench.encoder, asked) for each in found]
     per_query = pl.concat([each.per_query for each in measured])
     table = pl.DataFrame([each.row for each in measured])
@@ -288,14 +289,16 @@ def compare(
         table = table.hstack(stale_table(rankings, data).select(STALE_COLUMNS))
     tests = Table(pl.DataFrame())
     if len(named) > 1:
-        tests = _compare_with_baseline(per_query, first, asked.unit, asked.seed)
+        tests = _compare_with_baseline(per_query, names[first], asked.unit, asked.seed)
     return Comparison(
         data.name,
         (data,),
         tuple(rankings),
         tuple(each.report for each in measured),
         pl.DataFrame(
-            [(data.name, name, "turn", None, False) for name in named], schema=CELLS, orient="row"
+            [(data.name, name, "turn", None, False) for name in names.values()],
+            schema=CELLS,
+            orient="row",
         ),
         {data.name: lambda: bench},
         systems=Table(table),

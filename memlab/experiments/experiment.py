@@ -195,14 +195,18 @@ class Experiment:
 
     def _index(self, system: str | None) -> int:
         """Find the ranking of turns of a system, by default the last."""
-        rows = self.cells.with_row_index("row").filter(level="turn")
-        rows = rows if system is None else rows.filter(pl.col("pipeline") == system)
-        if rows.is_empty():
-            names = ", ".join(self.cells["pipeline"].unique(maintain_order=True))
-            raise DataError(
-                f"no ranking of turns by {repr(system) if system else 'any system'}; the systems are {names}"
-            )
-        return int(rows["row"][-1])
+        found = None
+        names = self.cells["pipeline"].to_list()
+        for row, (run, name) in enumerate(zip(self.runs, names, strict=True)):
+            # The text of a pipeline finds it too, where its name adds what was left out.
+            is_asked = system in (None, name, run.provenance.get("pipeline"))
+            if run.level == "turn" and is_asked:
+                found = row
+        if found is None:
+            wanted = "any system" if system is None else repr(system)
+            known = ", ".join(dict.fromkeys(names))
+            raise DataError(f"no ranking of turns by {wanted}; the systems are {known}")
+        return found
 
     def corrected(self, path: str | Path) -> Experiment:
         """Measure the same rankings against corrected evidence; see :func:`memlab.datasets.apply_corrections`.

@@ -27,7 +27,6 @@ from memlab.experiments import replaying
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
-from memlab.rerank import bundled_model_fits
 from memlab.retrieve import DEFAULT, Bench
 from memlab.store import MemoryStore
 
@@ -58,8 +57,7 @@ def run(
     Without a store everything stays in memory. On the command line it is ``memlab evaluate``.
 
     :param pipelines: their texts; the first is the baseline of comparisons. ``None``:
-        :data:`CONTROLS`, ``best``, and ``best | learned`` where encoder and header are those that
-        the bundled model was made for.
+        :data:`CONTROLS`, ``best`` and ``best | learned``; without an encoder ``bm25`` and ``best``.
     :param datasets: one or several, or their files; each with a name of its own.
     :param bench: of the one dataset, where it was made before; nothing is encoded again, and
         nothing saved.
@@ -106,7 +104,9 @@ def run(
     if bench is None and encoder is not None:
         model = load_encoder(encoder, engine=engine)
     if pipelines is None:
-        pipelines = _default_pipelines(model)
+        pipelines = ["bm25", DEFAULT]
+        if model is not None:
+            pipelines = [*CONTROLS, DEFAULT, f"{DEFAULT} | learned"]
     stages = distinct_pipelines(pipelines)
     foreign = (
         [name for each in stages for name in each.dependencies()["stages"]]
@@ -160,12 +160,12 @@ def _rank_cells(
             pairs = [(each, level) for each in stages for level in at[source.data.name]]
             ids = [saved.get(replaying.run_key(source.about(*pair))) for pair in pairs]
             new = source.runs([pair for pair, run_id in zip(pairs, ids, strict=True) if not run_id])
-            for (each, level), run_id in zip(pairs, ids, strict=True):
+            for (_, level), run_id in zip(pairs, ids, strict=True):
                 made = memory.runs.load(run_id) if memory and run_id else next(new)
                 report = evaluate(made, source.data, measures=measures, seed=seed, unit=unit)
                 means = dict(report.summary().select("measure", "mean").iter_rows())
                 saved_as = memory.runs.save(made, measures=means) if memory else None
-                cells.append((source.data.name, str(each), level, saved_as, run_id is not None))
+                cells.append((source.data.name, made.name, level, saved_as, run_id is not None))
                 runs.append(made)
                 reports.append(report)
                 bar.update()
@@ -353,20 +353,6 @@ def distinct_datasets(datasets: Any) -> list[Dataset]:
             "own name: datasets.load(…, name=…)"
         )
     return data
-
-
-def _default_pipelines(encoder: Encoder | None) -> list[str]:
-    """Give what is compared where nothing is named; what the bundled model does not fit is left out."""
-    plain = ["bm25", DEFAULT] if encoder is None else [*CONTROLS, DEFAULT]
-    with_reranker = f"{DEFAULT} | learned"
-    if bundled_model_fits(encoder):
-        return [*plain, with_reranker]
-    _log.warning(
-        "%r is left out: the bundled model was made for the encoder minilm and the default header; "
-        "memlab train makes one for yours",
-        with_reranker,
-    )
-    return plain
 
 
 def _saved_runs(store: MemoryStore) -> dict[str, str]:

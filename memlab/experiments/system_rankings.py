@@ -102,7 +102,10 @@ class AskingOptions:
             if isinstance(system, ReturnedTexts):
                 yield system, np.array([])
             elif isinstance(system, Pipeline):
-                found = memories.run_to_returned_texts(runs.pop(name), data, name)
+                run = runs.pop(name)
+                # The name that was given, or the pipeline's text and what it had to leave out.
+                shown = run.name if name == str(system) else name
+                found = memories.run_to_returned_texts(run, data, shown)
                 yield found, times.get(name, np.array([]))
             else:
                 found = memories.collect(

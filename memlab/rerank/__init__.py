@@ -8,7 +8,7 @@ of the ranking that was there.
 from memlab.arguments import explain_arguments
 from memlab.rerank.blend import blend_by_position
 from memlab.rerank.cross_encoder import cross_encoder
-from memlab.rerank.learned import BUNDLED_MODEL, bundled_model_fits, learned
+from memlab.rerank.learned import BUNDLED_MODEL, learned
 from memlab.rerank.light import light
 from memlab.rerank.llm_grades import rerank_llm
 from memlab.rerank.network_ensemble import Model
@@ -18,7 +18,6 @@ __all__ = [
     "BUNDLED_MODEL",
     "Model",
     "blend_by_position",
-    "bundled_model_fits",
     "cross_encoder",
     "held_out_recall",
     "hold_out_scopes",

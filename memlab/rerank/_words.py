@@ -14,40 +14,12 @@ from memlab.embed.turn_texts import ROLES
 from memlab.retrieve import Bench
 from memlab.retrieve.bench import cache_per_bench
 from memlab.retrieve.documents import group_starts
-from memlab.retrieve.fusion import ASKS_ASSISTANT, assistant_turn_mask
+from memlab.retrieve.fusion import assistant_turn_mask
 from memlab.retrieve.late_interaction import ScopeTokens, question_per_token, sum_per_question
 from memlab.text.analysis import tokenize
 from memlab.text.bm25_formula import assign_word_ids, idf
 from memlab.text.dates import date_range, dates
-from memlab.text.words import MONTHS
-
-TURN_PATTERNS = {
-    "asks": r"\?",
-    "exclaims": "!",
-    "digits": r"\d+",
-    "time_words": r"(?i)\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|recently|soon|weeks?|weekend|months?"
-    r"|years?|days?|morning|evening|(?:mon|tues|wednes|thurs|fri|satur|sun)day|\d+)\b|"
-    rf"\b(?:{'|'.join(MONTHS).title()})\b",
-    "first_person": r"\b(?:I|me|my|mine|we|our|us)\b",
-    "second_person": r"(?i)\b(?:you|your|yours)\b",
-    "capitalised": r"[\p{Ll},] \p{Lu}\p{Ll}+",
-}
-"""Patterns that are counted in a turn."""
-
-QUESTION_PATTERNS = {
-    **{
-        f"asks_{word}": rf"(?i)^\W*(?:[^?]*, )?{word}\b"
-        for word in ("what", "which", "who", "where", "when", "why", "how")
-    },
-    "asks_how_many": r"(?i)\bhow (?:many|much|often)\b",
-    "asks_yes_no": r"(?i)^\W*(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would)\b",
-    "asks_time": r"(?i)\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b",
-    "asks_plural": r"(?i)\b(?:what|which)(?: \w+){0,2} \w+s\b|"
-    r"\b(?:all|both|each|every|many|list|different|types?|kinds?)\b",
-    "asks_of_assistant": ASKS_ASSISTANT,
-    "asks_opinion": r"(?i)\b(?:would|might|could|likely|probably|considered)\b",
-}
-"""Patterns that are looked for in a question."""
+from memlab.text.question_patterns import FIRST_PERSON, question_patterns, turn_patterns
 
 
 def word_overlaps(
@@ -130,7 +102,7 @@ def _describe_turns(bench: Bench) -> pl.DataFrame:
     )
     counts = [
         pl.col("text").str.count_matches(pattern).log1p().alias(name)
-        for name, pattern in TURN_PATTERNS.items()
+        for name, pattern in turn_patterns(bench.language).items()
     ]
     length = pl.Series(documents.n_tokens).log1p()
     return ordered.select(
@@ -143,7 +115,8 @@ def turn_features(bench: Bench, start: int, stop: int) -> dict[str, np.ndarray]:
     """Describe the turns of a scope: (n,) each. Counts are log(1 + n)."""
     about, session = _describe_turns(bench)[start:stop], bench.documents("turn").session[start:stop]
     shapes = {
-        name: about[name].to_numpy().astype(np.float32) for name in (*TURN_PATTERNS, "length")
+        name: about[name].to_numpy().astype(np.float32)
+        for name in (*turn_patterns(bench.language), "length")
     }
     shapes["by_assistant"] = assistant_turn_mask(bench)[start:stop].astype(np.float32)
     shapes["captioned"] = about["captioned"].to_numpy().astype(np.float32)
@@ -158,7 +131,7 @@ def question_features(
     text = bench.queries["text"][rows]
     shapes: dict[str, Any] = {
         name: text.str.contains(pattern).to_numpy().astype(np.float32)[:, None]
-        for name, pattern in QUESTION_PATTERNS.items()
+        for name, pattern in question_patterns(bench.language).items()
     }
     asked = np.array([_first_named_date(question) for question in text]).reshape(len(text), 3)
     shapes["names_date"] = np.isfinite(asked).any(axis=1).astype(np.float32)[:, None]
@@ -228,10 +201,17 @@ def _first_named_date(text: str) -> list[float]:
     return [*parts, np.nan, np.nan][:3]
 
 
-ABSOLUTE_FEATURES = ("late_of_session_words", "late_rarest_least", "late_share_60", "late_share_75")
-"""Those whose size, and not only how it compares within the scope, says something."""
-
-MARGIN = 0.05
+TOKEN_MATCHES = (
+    "late_with_previous",
+    "late_with_next",
+    "late_within_one",
+    "late_with_two_before",
+    "late_of_session_words",
+    "late_rarest",
+    "late_equal",
+    "late_rarest_least",
+)
+"""What :func:`token_match_features` gives beside late interaction itself."""
 
 
 def token_match_features(
@@ -243,9 +223,7 @@ def token_match_features(
     :returns: (q, n) each. ``late`` is late interaction; ``late_with_…`` the same where a token may
         find its match in a neighbour too; ``…_of_session_words`` anywhere in the session;
         ``…_rarest`` over the rarer third of the tokens, at least two, their mean and their least;
-        ``…_share_60`` the weight of the tokens whose match reaches a cosine of .6; ``…_equal``
-        without weights; ``…_near_best_of_session`` over the tokens that match nowhere better in the
-        session.
+        ``…_equal`` without weights.
     """
     best, weights = tokens.best(asked), tokens.weights(asked)
     previous, following, before = (
@@ -271,10 +249,7 @@ def token_match_features(
         "late_with_two_before": (np.maximum(np.maximum(best, previous), before), weights),
         "late_of_session_words": (whole, weights),
         "late_rarest": (best, share),
-        "late_share_60": (best > 0.6, weights),
-        "late_share_75": (best > 0.75, weights),
         "late_equal": (best, equal),
-        "late_near_best_of_session": (np.maximum(best - whole + MARGIN, 0.0), weights),
     }
     columns = {
         name: sum_per_question(values, weight, asked) for name, (values, weight) in parts.items()
@@ -299,8 +274,11 @@ def rephrase_in_first_person(bench: Bench) -> Bench:
         for scope, people in speakers(bench).items()
         if (names := sorted(filter(str.strip, people), key=len, reverse=True))
     }
+    subject, possessive = FIRST_PERSON.get(bench.language, FIRST_PERSON["en"])
     asked = [
-        named[scope].sub(lambda m: "my" if m[1] else "I", text) if scope in named else text
+        named[scope].sub(lambda m: possessive if m[1] else subject, text)
+        if scope in named
+        else text
         for scope, text in bench.queries.select("scope", "text").iter_rows()
     ]
     if asked == bench.queries["text"].to_list():

@@ -2,6 +2,9 @@
 
 Everything is of the scope alone: its own documents, its own statistics, and the question as it was
 asked. Nothing depends on other questions, and ids are not read.
+
+Similarities are in standard deviations from the mean of the scope, never cosines: what a cosine of
+.6 says differs from encoder to encoder, so that what is learned with one serves another.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from memlab.embed.token_vectors import TokenVectors
+from memlab.embed.token_vectors import TokenEncoder, TokenVectors
 from memlab.rerank._words import (
-    ABSOLUTE_FEATURES,
+    TOKEN_MATCHES,
     neighbour_values,
     question_features,
     rephrase_in_first_person,
@@ -34,7 +37,6 @@ from memlab.retrieve.documents import (
     estimate_spread,
     group_starts,
     lower_scores,
-    rank_columns,
     standardise_rows,
 )
 from memlab.retrieve.fusion import assistant_penalty
@@ -49,10 +51,25 @@ from memlab.retrieve.two_stage import summary_vectors
 BLOCK_CELLS = 1_000_000
 """Pairs of question and passage that are looked at together, so that a large memory does not need large arrays."""
 
-SIMILARITY_DEPTHS = (5, 10)
 NEIGHBOUR_STEPS = (1, -1, 2, -2)
 ABSENT = -3.0
 """What a neighbour scores that is not there: less than nearly all, in standard deviations."""
+
+NOT_KNOWN = np.full((1, 1), np.nan, np.float32)
+"""A feature that the encoder cannot give; a model reads its mean instead."""
+
+OWN_FEATURES = ("first_person_z", "first_person_best_of_session")
+SCORER_FEATURES = (
+    "z",
+    "best_of_session",
+    "three_of_session",
+    "below_best_of_session",
+    "at-1",
+    "at+1",
+    "at-2",
+    "at+2",
+)
+"""What is known of a turn by the score of each scorer, the last four in the order of :data:`NEIGHBOUR_STEPS`."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +81,8 @@ class Candidates:
     :param mask: (q, c) whether there is a candidate.
     :param session: (q, c) number of the candidate's session within the scope.
     :param n_sessions: sessions of the scope.
-    :param values: (q, c, f) float32, in the order of ``names``.
+    :param values: (q, c, f) float32, in the order of ``names``; NaN where an encoder without token
+        vectors leaves a feature out.
     :param names: (f,) names of the features.
     """
 
@@ -87,10 +105,14 @@ def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> It
     :param places: (n queries, c) places of each question's candidates among the turns, padded at
         the end.
     :param mask: (n queries, c) whether there is a candidate.
-    :raises DataError: when the bench's encoder gives no token embeddings.
+    :raises DataError: when the bench has no encoder.
     """
-    summaries, rewritten = summary_vectors(bench), rephrase_in_first_person(bench)
-    asked_tokens = query_tokens(bench), query_tokens(rewritten)
+    summaries = summary_vectors(bench)
+    rewritten = rephrase_in_first_person(bench)
+    token_benches: tuple[Bench, ...] = ()
+    if isinstance(bench.encoder, TokenEncoder):
+        token_benches = (bench, rewritten)
+    asked_tokens = [query_tokens(each) for each in token_benches]
     scored = zip(
         dense_scores(bench, level="turn"),
         dense_scores(rewritten, level="turn"),
@@ -99,17 +121,24 @@ def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> It
         strict=True,
     )
     for (rows, turns, dense), (_, _, own_dense), (_, _, bm25), (_, sessions, of_sessions) in scored:
-        texts = scope_tokens(bench, turns)
-        size = max(1, BLOCK_CELLS // max(1, len(texts.inverse)))
+        n_passages = turns.stop - turns.start
+        texts = None
+        if asked_tokens:
+            texts = scope_tokens(bench, turns)
+            n_passages = len(texts.inverse)
+        size = max(1, BLOCK_CELLS // max(1, n_passages))
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
             asked = rows[part]
             scope = _ScopeFeatures(bench, asked, turns, sessions)
-            late = scope.late(texts, *(tokens.take(asked) for tokens in asked_tokens))
+            late = None
+            if texts is None:
+                scope.without_tokens()
+            else:
+                late = scope.late(texts, *(tokens.take(asked) for tokens in asked_tokens))
             scope.own("dense", own_dense[part])
-            scope.scores(
-                {"dense": dense[part], "bm25": bm25[part], "late": late}, of_sessions[part]
-            )
+            scorers = {"dense": dense[part], "bm25": bm25[part], "late": late}
+            scope.scores(scorers, of_sessions[part])
             scope.summaries_words_and_shapes(summaries)
             at = np.where(mask[asked], places[asked] - turns.start, 0)
             values = np.stack(
@@ -190,59 +219,72 @@ class _ScopeFeatures:
         for name, scores in columns.items():
             if name != "late":
                 self.add(f"{name}_z", self.z(scores))
-            if name in ABSOLUTE_FEATURES:
-                self.add(name, scores)
-        self.own(
-            "late", sum_per_question(tokens.best(rewritten), tokens.weights(rewritten), rewritten)
-        )
+        weights = tokens.weights(rewritten)
+        self.own("late", sum_per_question(tokens.best(rewritten), weights, rewritten))
         return columns["late"]
+
+    def without_tokens(self) -> None:
+        """Leave out what token vectors would say of the words of the question."""
+        for name in TOKEN_MATCHES:
+            self.add(f"{name}_z", NOT_KNOWN)
+        for name in OWN_FEATURES:
+            self.add(f"late_{name}", NOT_KNOWN)
 
     def own(self, name: str, scores: np.ndarray) -> None:
         """How well the turn matches the question as its speaker would put it."""
         of_turn = self.z(scores)
-        self.add(f"{name}_first_person_z", of_turn)
-        self.add(f"{name}_first_person_best_of_session", self.z_of_session(self.best(of_turn)))
+        of_session = self.z_of_session(self.best(of_turn))
+        for feature, values in zip(OWN_FEATURES, (of_turn, of_session), strict=True):
+            self.add(f"{name}_{feature}", values)
 
-    def scores(self, scorers: dict[str, np.ndarray], of_sessions: np.ndarray) -> None:
-        """How well turn, neighbours and session match, by scorer; and how similar the turn is to the first hits."""
-        documents, total = self.bench.documents("turn"), np.zeros(self.shape)
+    def scores(self, scorers: dict[str, np.ndarray | None], of_sessions: np.ndarray) -> None:
+        """How well turn, neighbours and session match, by scorer, and the untrained sum of all.
+
+        :param scorers: (q, n) scores by name; ``None`` for one that the encoder cannot give.
+        """
+        total = np.zeros(self.shape)
         less = assistant_penalty(self.bench, self.rows, self.turns)
         for name, scores in scorers.items():
-            others = of_others = None
-            if name == "bm25":
-                others = absent_bm25_scores(self.bench, self.rows, self.turns, level="turn")
-                of_others = NO_SCORES
-            of_turn = self.z(scores, others)
-            of_best = self.z_of_session(self.best(scores), of_others)
-            if less is None:
-                total += of_turn + of_best
+            if scores is None:
+                for feature in SCORER_FEATURES:
+                    self.add(f"{name}_{feature}", NOT_KNOWN)
             else:
-                spread = estimate_spread(scores, documents.absent, others)
-                down = lower_scores(scores, less, spread)
-                total += self.z(down, others)
-                total += self.z_of_session(self.best(down), of_others)
-            if name != "bm25":  # whose scale depends on the scope
-                self.add(name, scores)
-                self.add(f"{name}_below_first", scores - scores.max(axis=1, keepdims=True))
-            self.add(f"{name}_z", of_turn)
-            self.add(f"{name}_best_of_session", of_best)
-            three = self.z_of_session(self.three_best(scores), of_others)
-            self.add(f"{name}_three_of_session", three)
-            self.add(f"{name}_below_best_of_session", of_turn - self.best(of_turn)[:, self.session])
-            for step in NEIGHBOUR_STEPS:
-                self.add(
-                    f"{name}_at{-step:+d}",
-                    neighbour_values(of_turn, self.session, step, absent=ABSENT),
-                )
+                total += self.of_scorer(name, scores, less)
         others = absent_bm25_scores(self.bench, self.rows, self.of_sessions, level="session")
         session = self.z_of_session(of_sessions, others)
         total += session
         self.add("bm25_of_session", session)
         self.add("sum", total)
-        vectors = documents.vectors()[self.turns]
-        order = rank_columns(total, documents.lot[self.turns])
-        for n in SIMILARITY_DEPTHS:
-            self.add(f"similar_to_first_{n}", cosines(vectors[order[:, :n]].mean(axis=1), vectors))
+
+    def of_scorer(self, name: str, scores: np.ndarray, less: np.ndarray | None) -> np.ndarray:
+        """How well turn, neighbours and session match by one scorer; gives its part of the untrained sum: (q, n).
+
+        :param less: how much lower assistants' turns rank in the sum, see
+            :func:`memlab.retrieve.fusion.assistant_penalty`.
+        """
+        others = of_others = None
+        if name == "bm25":
+            others = absent_bm25_scores(self.bench, self.rows, self.turns, level="turn")
+            of_others = NO_SCORES
+        of_turn = self.z(scores, others)
+        of_best = self.z_of_session(self.best(scores), of_others)
+        features = (
+            of_turn,
+            of_best,
+            self.z_of_session(self.three_best(scores), of_others),
+            of_turn - self.best(of_turn)[:, self.session],
+            *(
+                neighbour_values(of_turn, self.session, step, absent=ABSENT)
+                for step in NEIGHBOUR_STEPS
+            ),
+        )
+        for feature, values in zip(SCORER_FEATURES, features, strict=True):
+            self.add(f"{name}_{feature}", values)
+        if less is None:
+            return of_turn + of_best
+        spread = estimate_spread(scores, self.bench.documents("turn").absent, others)
+        down = lower_scores(scores, less, spread)
+        return self.z(down, others) + self.z_of_session(self.best(down), of_others)
 
     def three_best(self, scores: np.ndarray) -> np.ndarray:
         """Average the three best turns of each session: (q, n_sessions)."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from memlab.embed.encoder import HALF, Encoder
-from memlab.embed.headers import header_of
+from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import ModelError, check_at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
@@ -19,6 +15,7 @@ from memlab.rerank import features
 from memlab.rerank.features import Candidates, ranking_to_places
 from memlab.rerank.network_ensemble import Model, predict
 from memlab.retrieve import Bench
+from memlab.retrieve.best import leave_out, no_tokens_reason
 from memlab.retrieve.ranking import rank_scored_pairs, require_turn_run
 
 BUNDLED_MODEL = Path(__file__).with_name("box.safetensors")
@@ -31,16 +28,21 @@ def learned(
 ) -> Run:
     """Rerank candidates by a trained model: yours, or the bundled one.
 
-    Two small networks score turns by about ninety features of question, turn, neighbourhood,
+    Two small networks score turns by some eighty features of question, turn, neighbourhood,
     session and scope: one learned to put turns first, the other also to put sessions first, which
     rank by the shares of their turns together. The score that a turn had before does not matter,
     only that it is a candidate. The bundled model learned from invented conversations, and to what
     it says the untrained sum is added.
 
+    A model serves any encoder: what it learned is how a turn compares with the others of its scope.
+    Where an encoder gives no token vectors and no token encoder stands beside it, the features of
+    late interaction are left out, which is logged once and stands in the provenance as
+    ``left_out``.
+
     :param model: a file that ``memlab train`` wrote. Empty: the bundled model.
     :param candidates: how many of the run's first documents to rank; the rest is left out.
-    :raises DataError: when the run ranks sessions, or the encoder gives no token embeddings.
-    :raises ModelError: for a model that was trained with another encoder, header or memlab.
+    :raises DataError: when the run ranks sessions, or the bench has no encoder.
+    :raises ModelError: for a model that was trained with other features, by another memlab.
 
     Source: the features are those of learning to rank (Liu, Learning to Rank for Information
     Retrieval, 2009) over conversations; what is learned, and how, :func:`memlab.rerank.network_ensemble.fit`.
@@ -57,14 +59,18 @@ def learned(
     """
     require_turn_run(run, "learned")
     check_at_least(1, candidates=candidates)
-    trained = _load_fitting_model(Path(model) if model else BUNDLED_MODEL, bench)
+    bench.embedder()  # refuses a bench without one
+    path = BUNDLED_MODEL
+    if model:
+        path = Path(model)
+    trained = _load_model(path)
     places, mask = ranking_to_places(run.top(candidates).frame, bench)
     found = []
     for part in features.candidate_features(bench, places, mask):
         scope = bench.queries["scope"][int(part.rows[0])]
         if list(part.names) != list(trained.about["features"]):
             raise ModelError(
-                f"model {model!r} was trained with other features, by another memlab; train it again"
+                f"model {str(path)!r} was trained with other features, by another memlab; train it again"
             )
         values = score_candidates(trained, part, level=level)
         row, column = np.nonzero(np.isfinite(values))
@@ -75,7 +81,10 @@ def learned(
         )
         order = np.lexsort((bench.documents(level).lot[at], row))
         found.append((part.rows[row[order]], at[order], values[row, column][order]))
-    return rank_scored_pairs(bench, found, level=level, k=max(candidates, 200))
+    ranked = rank_scored_pairs(bench, found, level=level, k=max(candidates, 200))
+    if isinstance(bench.encoder, TokenEncoder):
+        return ranked
+    return leave_out(ranked, "learned", ("late",), no_tokens_reason(bench.encoder))
 
 
 def score_candidates(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:
@@ -124,50 +133,13 @@ def _standardise_scores(scores: np.ndarray) -> np.ndarray:
     )
 
 
-def _load_fitting_model(path: Path, bench: Bench) -> Model:
-    """Load a model and see that it was trained with the bench's encoder and header."""
-    state = path.stat() if os.path.isfile(path) else None
-    model = _load_cached_model(
-        str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0
-    )
-    own: dict[str, Any] = {"encoder": bench.provenance.get("encoder"), "header": list(bench.header)}
-    name = (
-        "header"
-        if _strip_encoder_name(model.about["encoder"]) == _strip_encoder_name(own["encoder"])
-        else "encoder"
-    )
-    if name == "encoder" or model.about["header"] != own["header"]:
-        whose = (
-            "the model that comes with memlab" if path == BUNDLED_MODEL else f"model {str(path)!r}"
-        )
-        raise ModelError(
-            f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own[name]!r}: take the same "
-            f"{name}, or train a model (memlab train FILE)"
-        )
-    return model
-
-
-def bundled_model_fits(encoder: Encoder | None) -> bool:
-    """Say whether the bundled reranker works with an encoder and its contextual header.
-
-    >>> import memlab
-    >>> from memlab.rerank import bundled_model_fits
-    >>> bundled_model_fits(memlab.embed.load("hashing:32")), bundled_model_fits(None)
-    (False, False)
-    """
-    about = _load_cached_model(str(BUNDLED_MODEL), 0, 0).about
-    same = encoder is not None and _strip_encoder_name(about["encoder"]) == _strip_encoder_name(
-        encoder.identity.describe()
-    )
-    return same and about["header"] == list(header_of(encoder))
-
-
-def _strip_encoder_name(encoder: str | None) -> str | None:
-    """Give what two descriptions of one encoder share: the digest of the weights, not the name that they go by.
-
-    Vectors in half precision are near enough to the exact ones for a reranker.
-    """
-    return encoder and re.sub(r"^(\w+) .*(?= \([^()]+\), \d+-d)", r"\1", encoder.replace(HALF, ""))
+def _load_model(path: Path) -> Model:
+    """Load a model; one that was loaded before is read again where its file has changed."""
+    changed, size = 0, 0
+    if path.is_file():
+        state = path.stat()
+        changed, size = state.st_mtime_ns, state.st_size
+    return _load_cached_model(str(path), changed, size)
 
 
 @lru_cache(maxsize=32)

@@ -42,7 +42,7 @@ def fit(
     it is. With groups, such as the sessions that turns stand in, the same loss over groups is
     added; the softmax of a group is the sum of its items'.
 
-    :param values: (q, c, f) features, padded to one length.
+    :param values: (q, c, f) features, padded to one length; NaN where one is not known.
     :param positive: (q, c) which items are to come first; each list needs one.
     :param mask: (q, c) whether there is an item.
     :param group: (q, c) number of each item's group within its list.
@@ -61,8 +61,7 @@ def fit(
     """
     import torch
 
-    seen = values[mask]
-    mean, spread = seen.mean(axis=0), seen.std(axis=0) + 1e-6
+    mean, spread = _mean_and_spread(values[mask])
     items = torch.from_numpy(_scale_features(values, mean, spread))
     wanted, group_of, of_groups = _target_distribution(positive & mask), None, None
     if group is not None:
@@ -139,8 +138,20 @@ def _target_distribution(wanted: np.ndarray) -> Any:
     return shares / shares.sum(1, keepdim=True)
 
 
+def _mean_and_spread(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Give the mean and the spread of each feature over the rows where it is known: (n, f) → (f,) each."""
+    known = ~np.isnan(rows)
+    count = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, rows, 0.0).sum(axis=0) / count
+    apart = np.where(known, rows - mean, 0.0)
+    spread = np.sqrt((apart**2).sum(axis=0) / count) + 1e-6
+    return mean.astype(np.float32), spread.astype(np.float32)
+
+
 def _scale_features(values: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    return np.clip((values - mean) / spread, -CLIP, CLIP).astype(np.float32)
+    """Put features in standard deviations from their means; one that is not known is at its mean."""
+    scaled = np.clip((values - mean) / spread, -CLIP, CLIP)
+    return np.nan_to_num(scaled, nan=0.0).astype(np.float32)
 
 
 @contextmanager
@@ -180,7 +191,8 @@ class Model:
 
     :param turns: scores turns by their features.
     :param sessions: scores turns so that they add up to their sessions.
-    :param about: ``features``, ``encoder``, ``header``, ``scopes`` (what it learned from, as
+    :param about: ``features``, which a ranking must have; ``encoder`` and ``header``, with which it
+        learned and which it may differ from; ``scopes`` (what it learned from, as
         :func:`scope_fingerprints` names them), ``questions``, ``seed``, ``sum`` (how much of the
         untrained sum is added to the scores of each level; none where it is not there), and from
         ``memlab train`` ``data`` (names and fingerprints) and ``held_out``, what

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
+from memlab.embed.encoder import Encoder
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.records import Level, Run
 from memlab.registry import stage
@@ -30,7 +31,8 @@ def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     It is ``combsum(turn=(1, 1, 2), session=(1, 1, 2), assistant=1)``, the best untrained pipeline
     on LoCoMo and on LongMemEval. An encoder without token embeddings leaves late interaction out
     where no token encoder stands beside it; a bench without an encoder ranks by BM25 alone. What is
-    left out is logged once, and stands in the provenance as ``left_out``.
+    left out is logged once, stands in the provenance as ``left_out``, and in the name that tables
+    show.
 
     What it costs: token embeddings of every turn, encoded once, which takes about as long as
     encoding the turns and 1.5 kB a turn of LoCoMo in the store.
@@ -41,7 +43,8 @@ def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     True
     """
     if bench.encoder is None:
-        return _without(("dense", "late"), bm25(bench, level=level, k=k), "there is no encoder")
+        run = bm25(bench, level=level, k=k)
+        return leave_out(run, DEFAULT, ("dense", "late"), "there is no encoder")
     weights = WEIGHTS
     has_tokens = isinstance(bench.encoder, TokenEncoder)
     if not has_tokens:
@@ -49,18 +52,21 @@ def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     run = combsum(bench, level=level, k=k, turn=weights, session=weights, assistant=ASSISTANT)
     if has_tokens:
         return run
-    key = bench.encoder.identity.key
-    return _without(
-        ("late",), run, f"{key} gives no token vectors, which token_encoder = 'minilm' would"
-    )
+    return leave_out(run, DEFAULT, ("late",), no_tokens_reason(bench.encoder))
 
 
-def _without(parts: Sequence[str], run: Run, reason: str) -> Run:
-    """Say of a run which rankings were left out of it."""
-    _warn_once(" and ".join(parts), reason)
+def leave_out(run: Run, stage_name: str, parts: Sequence[str], reason: str) -> Run:
+    """Say of a run what was left out of it: once in a log, and in its provenance."""
+    _warn_once(stage_name, " and ".join(parts), reason)
     return replace(run, provenance={**run.provenance, "left_out": list(parts)})
 
 
+def no_tokens_reason(encoder: Encoder) -> str:
+    """Say why late interaction is left out, and what would bring it."""
+    key = encoder.identity.key
+    return f"{key} gives no token vectors, which token_encoder = 'minilm' would"
+
+
 @cache
-def _warn_once(parts: str, reason: str) -> None:
-    _log.warning("best is ranked without %s: %s", parts, reason)
+def _warn_once(stage_name: str, parts: str, reason: str) -> None:
+    _log.warning("%s is ranked without %s: %s", stage_name, parts, reason)

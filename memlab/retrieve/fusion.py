@@ -29,14 +29,7 @@ from memlab.retrieve.documents import (
 )
 from memlab.retrieve.late_interaction import late_scores
 from memlab.retrieve.ranking import Scored, rank
-
-_YOU = "you(?:['’]ve| have| had)? (?:[a-z]+ )?"
-ASKS_ASSISTANT = (
-    rf"(?i)\b(?:(?:did|had) you|{_YOU}(?:suggest|recommend|propos|advis|mention|explain|list|call|warn|work)ed"
-    rf"|{_YOU}(?:said|told|gave|given|wrote|written|(?:comput|calculat|estimat|nam)ed)|{_YOU}(?:draft|offer)ed"
-    r"|your (?:[a-z]+ )?(?:suggestion|recommendation|proposal|advice|answer|draft|plan|estimate|calculation|list)s?)\b"
-)
-"""Asks for what the assistant said, rather than for what the user did."""
+from memlab.text.question_patterns import question_patterns
 
 ASSISTANT = 1.0
 """Standard deviations: of 0 to 2 on chats of ``data/train`` and a former sample; see ``docs/evaluation/results.md``."""
@@ -64,7 +57,8 @@ def assistant_penalty(
     spoken = assistant_turn_mask(bench)[turns]
     if not assistant or spoken.all() or not spoken.any():
         return None
-    about_it = bench.queries["text"][rows].str.contains(ASKS_ASSISTANT).to_numpy()
+    pattern = question_patterns(bench.language)["asks_of_assistant"]
+    about_it = bench.queries["text"][rows].str.contains(pattern).to_numpy()
     return np.where(about_it[:, None], 0.0, assistant * spoken)
 
 

@@ -98,9 +98,14 @@ def read_first_turns(
     :returns: ``query_id``, ``complete``, ``text`` (what is still missing, empty where nothing is);
         no row for a question without an answer.
     """
-    shown = format_passages(
-        ranked.filter(pl.col("rank") <= READS).select("query_id", "doc_id"), bench
+    first = ranked.filter(pl.col("rank") <= READS).select("query_id", "doc_id")
+    # In the order of the conversation: processors round differently, and where scores nearly tie
+    # another order of the same turns would be another prompt.
+    placed = first.join(
+        bench.documents("turn").place, on="doc_id", how="left", maintain_order="left"
     )
+    in_order = placed.sort(pl.col("query_id").rle_id(), "at").drop("at")
+    shown = format_passages(in_order, bench)
     about = pl.concat_list("doc_id", "text").explode()
     shown = shown.group_by("query_id", maintain_order=True).agg(about=about, messages="shown")
     past = [searched.get(query_id, []) for query_id in shown["query_id"]]

@@ -242,10 +242,14 @@ def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_d
     assert_same(reopen(tmp_path / "store", done.name), done)
     given = run("bm25", data, bench=Bench.of(data, encoder=None))
     assert given.cells["run_id"].null_count() == given.cells.height, "in memory nothing is saved"
-    assert run(None, data, encoder="hashing:32", levels=["turn"]).cells["pipeline"].to_list() == [
+    done = run(None, data, encoder="hashing:32", levels=["turn"])
+    assert done.cells["pipeline"].to_list() == [
         *CONTROLS,
-        "best",
+        "best (without late)",
+        "best | learned (without late)",
     ]
+    assert done.compare(baseline="best")["mean"].len() == len(done.runs)
+    assert done.misses(system="best").equals(done.misses(system="best (without late)"))
 
 
 def test_a_sweep_compares_each_value_with_the_baseline(two: list[Dataset]) -> None:

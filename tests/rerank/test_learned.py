@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,13 +23,13 @@ from memlab.records import Dataset
 from memlab.rerank import (
     BUNDLED_MODEL,
     Model,
-    bundled_model_fits,
     held_out_recall,
     hold_out_scopes,
     learned,
     train,
     training_lists,
 )
+from memlab.rerank.features import best_candidate_places, candidate_features
 from memlab.rerank.learned import score_candidates
 from memlab.rerank.network_ensemble import BATCH, fit, predict, scope_fingerprints
 from memlab.rerank.training import TrainingLists
@@ -70,10 +68,7 @@ def test_nothing_to_learn_from(small: Dataset, bench: Bench, lists: list[Trainin
         ),
         (lambda: train([]), "no questions to learn from"),
         (lambda: train(missed), "no question has its evidence among its candidates"),
-        (
-            lambda: training_lists(Bench.of(small, encoder="hashing:32"), small),
-            "needs token embeddings",
-        ),
+        (lambda: training_lists(Bench.of(small, encoder=None), small), "needs embeddings"),
     ):
         with pytest.raises(DataError, match=said):
             learn()
@@ -162,7 +157,6 @@ def change(
             ),
             "lacks a part",
         ),
-        (change(encoder="other"), "was trained with encoder 'other'"),
         (change(features=["a"]), "trained with other features"),
     ],
 )
@@ -195,19 +189,52 @@ def test_the_candidates_are_those_of_the_run_and_all_evidence_is_marked(
             assert one.n_evidence[i] == len(evidence)
 
 
-def test_an_encoder_is_known_by_its_weights_and_not_by_its_name(bench: Bench, model: str) -> None:
-    encoder, run = str(bench.provenance["encoder"]), hybrid(bench, k=20)
-    moved, changed = (
-        bench.but(provenance={**bench.provenance, "encoder": encoder.replace(*names)})
-        for names in ((" minilm ", " owner/all-MiniLM (L6) "), ("(stand-in)", "(another)"))
-    )
-    assert learned(run, moved, model=model).frame.equals(learned(run, bench, model=model).frame)
-    with pytest.raises(ModelError, match="was trained with encoder"):
-        learned(run, changed, model=model)
-    with pytest.raises(
-        ModelError, match=r"comes with memlab was trained with .*minilm.*: take the same"
-    ):
-        learned(run, bench)
+def test_any_encoder_and_header_will_do(small: Dataset, bench: Bench, model: str) -> None:
+    run = hybrid(bench, k=20)
+    ours = learned(run, bench, model=model)
+    moved = bench.but(provenance={**bench.provenance, "encoder": "another"})
+    assert learned(run, moved, model=model).frame.equals(ours.frame)
+    headed = Bench.of(small, encoder=memlab.embed.load(StandIn(), header=("time",)))
+    assert learned(run, headed, model=model).frame.height == ours.frame.height
+    assert learned(run, bench).frame.height == ours.frame.height
+
+
+def test_a_bench_without_an_encoder_is_refused(small: Dataset, model: str) -> None:
+    plain = Bench.of(small, encoder=None)
+    with pytest.raises(DataError, match="no encoder to embed texts with; make it with one"):
+        learned(memlab.retrieve.bm25(plain), plain, model=model)
+
+
+def test_what_an_encoder_without_tokens_cannot_say_is_left_out_and_named(
+    small: Dataset, bench: Bench
+) -> None:
+    plain = Bench.of(small, encoder="hashing:64")
+    run = memlab.pipeline("best | learned | mmr").run(plain)
+    assert run.provenance["left_out"] == ["late"]
+    assert run.name == "best | learned | mmr (without late)"
+    (part, *_) = candidate_features(plain, *best_candidate_places(plain, 20))
+    (whole, *_) = candidate_features(bench, *best_candidate_places(bench, 20))
+    assert part.names == whole.names
+    unknown = {name for name in part.names if np.isnan(part.value(name)).all()}
+    assert unknown == {name for name in part.names if name.startswith("late_")}
+    assert np.isfinite(part.values).sum() == part.values.size - len(unknown) * part.mask.size
+    beside = Bench.of(small, encoder="hashing:64", token_encoder=StandIn())
+    run = memlab.pipeline("best | learned").run(beside)
+    assert run.name == "best | learned"
+    assert "left_out" not in run.provenance
+
+
+def test_what_is_not_known_counts_as_the_mean() -> None:
+    values, positive, group, _ = planted(40)
+    values[:10, :, 1] = np.nan
+    values[:, :, 2] = np.nan
+    network = fit(values, positive, np.ones_like(positive), group=group)
+    known = values[10:, :, 1]
+    np.testing.assert_allclose(network["mean"][1], known.mean(), rtol=1e-4)
+    np.testing.assert_allclose(network["spread"][1], known.std(), rtol=1e-4)
+    assert (network["mean"][2], network["spread"][2]) == pytest.approx((0, 1e-6))
+    filled = np.where(np.isnan(values), network["mean"], values)
+    np.testing.assert_array_equal(predict(network, values), predict(network, filled))
 
 
 Lists = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -308,23 +335,8 @@ def test_it_completes_more_answers_than_the_untrained_sum() -> None:
     assert learned > untrained
 
 
-def test_it_is_compared_where_it_fits_and_else_left_out_which_is_said_once(
-    small: Dataset, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    plain = ["bm25", "dense", "hybrid", "best"]
-    with caplog.at_level(logging.WARNING, "memlab"):
-        done = memlab.run(None, small, encoder=StandIn())
-    assert done.cells["pipeline"].unique(maintain_order=True).to_list() == plain
-    (record,) = caplog.records
-    assert "'best | learned' is left out: the bundled model was made for" in record.getMessage()
-    assert not bundled_model_fits(StandIn())
-    assert not bundled_model_fits(memlab.embed.load("minilm", header=("time",)))
-    assert all(bundled_model_fits(memlab.embed.load(same)) for same in ("minilm", "minilm:bf16"))
-    monkeypatch.setattr("memlab.experiments.run_pipelines.bundled_model_fits", lambda encoder: True)
-    monkeypatch.setattr(
-        sys.modules["memlab.rerank.learned"],
-        "_load_fitting_model",
-        lambda path, bench: Model.load(BUNDLED_MODEL),
-    )
+def test_it_is_among_what_is_compared_where_nothing_is_named(small: Dataset) -> None:
     done = memlab.run(None, small, encoder=StandIn(), levels=["turn"])
-    assert done.cells["pipeline"].to_list() == [*plain, "best | learned"]
+    assert done.cells["pipeline"].to_list() == ["bm25", "dense", "hybrid", "best", "best | learned"]
+    done = memlab.run(None, small, encoder=None, levels=["turn"])
+    assert done.cells["pipeline"].to_list() == ["bm25", "best (without dense and late)"]

@@ -22,9 +22,9 @@ from memlab.records import Dataset, Level, run_from_scores
 from memlab.retrieve import Bench, bm25, dense, hybrid, rrf, sessions_from_turns, two_stage
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.cosine import cosines
-from memlab.retrieve.fusion import ASKS_ASSISTANT
 from memlab.retrieve.two_stage import summary_vectors
 from memlab.text.analysis import tokenize
+from memlab.text.question_patterns import question_patterns
 
 
 def lucene(documents: list[list[str]], query: list[str], k1: float, b: float) -> np.ndarray:
@@ -211,7 +211,9 @@ def test_what_the_assistant_said_is_first_only_where_that_is_asked_or_nobody_els
 def test_what_is_asked_of_the_assistant() -> None:
     of_it = ["Which hotel did you recommend?", "What was the third title on the list you gave me?"]
     of_user = ["Can you tell me where I live?", "Which hotel did I book?"]
-    assert pl.Series(of_it + of_user).str.contains(ASKS_ASSISTANT).to_list() == [
+    assert pl.Series(of_it + of_user).str.contains(
+        question_patterns("en")["asks_of_assistant"]
+    ).to_list() == [
         True,
         True,
         False,
