@@ -120,6 +120,8 @@ function render({ model, el }) {
     const stale = waiting() && answering === request || view.asked !== undefined && view.asked !== model.get("question");
     return stale ? empty : view;
   };
+  // Another view of the same map counts on, too.
+  const nextRequest = () => request = Math.max(request, model.get("_request") ?? 0, model.get("_answered") ?? 0) + 1;
   const waiting = () => (model.get("_answered") ?? 0) < request;
   const working = () => { busy.hidden = !waiting(); root.dataset.busy = waiting() ? "1" : ""; };
 
@@ -469,7 +471,7 @@ function render({ model, el }) {
   /* Asks for an answer: until it is there a sign says so, and nothing of the question before is shown. */
   const answered = (change = () => {}) => {
     asked = performance.now();
-    answering = ++request;
+    answering = nextRequest();
     change();
     model.set("_request", request);
     model.save_changes();
@@ -479,7 +481,7 @@ function render({ model, el }) {
   /* Asks for something else that takes a while: the answer stays. */
   const order = content => {
     asked = performance.now();
-    model.send({ ...content, request: ++request });
+    model.send({ ...content, request: nextRequest() });
     working();
   };
   const hover = (i, where) => {
