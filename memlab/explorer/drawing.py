@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from memlab.explorer.scene import Scene
@@ -18,31 +19,52 @@ COLOURS = ("cluster", "session", "speaker", "time", "score")
 
 def scene_payload(scene: Scene, bench: Bench) -> dict[str, Any]:
     """Give what the browser draws of a scene: buffers for the points, names for their colours."""
+    from memlab.figures.style import darken_colour
+
     turns = scene.turns
-    times = (
-        turns["timestamp"].dt.epoch("ms").cast(pl.Float64).to_numpy().tobytes()
-        if _is_dated(turns)
-        else None
-    )
     asked = bench.queries.filter(pl.col("scope") == scene.scope)
     groups = _colour_groups(scene)
+    tints = _group_tints(scene, groups)
     centres = (
         turns.filter(pl.col("label") >= 0)
         .group_by("label")
         .agg(pl.col("x", "y").median(), size=pl.len())
+        .sort("size", "label", descending=[True, False])
     )
     labels = [
-        {"x": x, "y": y, "text": scene.names.get(label, f"cluster {label}"), "size": size}
-        for label, x, y, size in centres.sort("size", "label", descending=[True, False]).iter_rows()
+        {
+            "x": x,
+            "y": y,
+            "text": scene.names.get(label, f"cluster {label}"),
+            "size": size,
+            "code": label,
+            "ink": darken_colour(tints["cluster"][label], 0.5),
+        }
+        for label, x, y, size in centres.iter_rows()
     ]
+    colours = {
+        kind: {
+            "codes": codes.cast(pl.Int32).to_numpy().tobytes(),
+            "names": names,
+            "tints": tints[kind],
+        }
+        for kind, (codes, names) in groups.items()
+    }
     return {
         "scope": scene.scope, "n": turns.height, "x": turns["x"].to_numpy().tobytes(),
-        "y": turns["y"].to_numpy().tobytes(), "times": times,
-        "colours": {kind: {"codes": codes.cast(pl.Int32).to_numpy().tobytes(), "names": names}
-                    for kind, (codes, names) in groups.items()},
-        "labels": labels, "questions": [list(row) for row in asked.select("query_id", "text").iter_rows()],
+        "y": turns["y"].to_numpy().tobytes(), "times": _times(turns), "dated": _is_dated(turns),
+        "colours": colours, "labels": labels,
+        "questions": [list(row) for row in asked.select("query_id", "text").iter_rows()],
         "scopes": list(bench.documents("turn").spans),
     }  # fmt: skip
+
+
+def _times(turns: pl.DataFrame) -> bytes | None:
+    """Give milliseconds since 1970 as float64, NaN where a turn has no date; nothing where none has."""
+    if turns["timestamp"].null_count() == turns.height:
+        return None
+    ms = turns["timestamp"].dt.epoch("ms").cast(pl.Float64).fill_null(float("nan"))
+    return ms.to_numpy().tobytes()
 
 
 def _is_dated(turns: pl.DataFrame) -> bool:
@@ -52,10 +74,12 @@ def _is_dated(turns: pl.DataFrame) -> bool:
 def _colour_groups(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
     """Give the code of each turn's cluster, session and speaker, and their names by code."""
     turns = scene.turns
-    clusters = [scene.names.get(i, f"cluster {i}") for i in range(max(scene.names, default=-1) + 1)]
+    last = max([*scene.names, int(turns["label"].max() or 0)]) if turns.height else -1
+    clusters = [scene.names.get(i, f"cluster {i}") for i in range(last + 1)]
     groups = {"cluster": (turns["label"], clusters)}
     sessions, speakers = turns["session_id"], turns["speaker"].fill_null("")
-    by_size = speakers.value_counts(sort=True)["speaker"]
+    said = speakers.value_counts(name="n")
+    by_size = said.sort("n", "speaker", descending=[True, False])["speaker"]
     for kind, values, order in (
         ("session", sessions, sessions.unique(maintain_order=True)),
         ("speaker", speakers, by_size),
@@ -63,6 +87,42 @@ def _colour_groups(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
         codes = values.replace_strict(order, pl.int_range(len(order), eager=True))
         groups[kind] = codes, [name or "nobody" for name in order]
     return groups
+
+
+def _group_tints(
+    scene: Scene, groups: Mapping[str, tuple[pl.Series, list[str]]]
+) -> dict[str, list[str]]:
+    """Give the colours of clusters, by where they lie, of sessions, from the first to the last, and of speakers."""
+    from memlab.figures.style import GREY, SPEAKER_TINTS, position_colours, scale_colours
+
+    turns = scene.turns
+    tints = {}
+    _, clusters = groups["cluster"]
+    middles = dict.fromkeys(range(len(clusters)), (0.0, 0.0))
+    centred = turns.group_by("label").agg(pl.col("x", "y").median())
+    for label, x, y in centred.filter(pl.col("label") >= 0).iter_rows():
+        middles[label] = (x, y)
+    if clusters:
+        places = np.array(list(middles.values()))
+        tints["cluster"] = position_colours(places, turns.select("x", "y").to_numpy())
+    else:
+        tints["cluster"] = []
+    tints["session"] = scale_colours(len(groups["session"][1]))
+    others = max(len(groups["speaker"][1]) - len(SPEAKER_TINTS), 0)
+    tints["speaker"] = [*SPEAKER_TINTS, *[GREY] * others][: len(groups["speaker"][1])]
+    return tints
+
+
+def _evidence_counts(view: Mapping[str, Any]) -> str:
+    """Say how much of the evidence each pipeline returned."""
+    items = len(view.get("evidence", []))
+    if not items:
+        return ""
+    counts = []
+    for system in view["systems"]:
+        hits = [row for row in system["rows"] if row["hit"]]
+        counts.append(f"{system['name']} {len(hits)} of {items}")
+    return f"; evidence items returned: {', '.join(counts)}"
 
 
 def draw_view(
@@ -84,12 +144,14 @@ def draw_view(
     first, second = (
         [*({row["i"]: row["rank"] for row in one["rows"]} for one in systems), {}, {}]
     )[:2]
-    i, said = pl.col("i"), [f"first {k} of {one['name']}" for one in systems]
+    i = pl.col("i")
+    ranked = ", then ".join(f"first {k} of {one['name']}" for one in systems)
     turns = scene.turns.with_row_index("i").with_columns(
         evidence=i.is_in(view.get("evidence", [])), second=i.is_in(list(second)), selected=i.is_in(list(picked)),
         rank=i.replace_strict(first, default=None, return_dtype=pl.Int32),
     )  # fmt: skip
-    note = ": ".join(filter(None, (decode_id_part(scene.scope), ", then ".join(said) or problem)))
+    note = ": ".join(filter(None, (decode_id_part(scene.scope), ranked or problem)))
+    note += _evidence_counts(view)
     groups, dated = _colour_groups(scene), _is_dated(turns)
     colour = "cluster" if colour == "time" and not dated else colour
     codes, names = groups.get(colour, groups["cluster"])

@@ -1,7 +1,6 @@
 /* The explorer's front: points by regl-scatterplot (reglScatterplot, bundled above), all that a question adds as SVG. */
-const TEN = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F6A93", "#8C6D31", "#4D8C7A", "#A05252"];
 const RAMP = ["#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45"];
-const NONE = "#C9C9C9";
+const NONE = "#DCDCDC", LISTED = 24, MANY = 20000, PICKED = 100;
 const SVG = "http://www.w3.org/2000/svg";
 
 const floats = (view, kind) => view ? new kind(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength)) : null;
@@ -16,12 +15,16 @@ const draw = (tag, attributes, text) => {
   if (text !== undefined) node.textContent = text;
   return node;
 };
-/* Names of clusters: the pixels of a cell that is tried, and the distances from a cluster's middle. */
-const CELL = 4, FAR = [...Array(15)].map((_, i) => 8 * i);
+const stamp = ms => Number.isFinite(ms) ? new Date(ms).toLocaleString("en-GB", { timeZone: "UTC", day: "numeric", month: "short", year: "numeric",
+  hour: "2-digit", minute: "2-digit" }) : "";
+const date = ms => Number.isFinite(ms) ? new Date(ms).toISOString().slice(0, 10) : "";
+/* Names of clusters: the pixels of a cell that is tried, the distances from a cluster's middle, those within which a name of a
+   large cluster may cover points, and how many are large. A mark of the question counts as so many points. */
+const CELL = 4, FAR = [...Array(15)].map((_, i) => 8 * i), NEAR = [0, 8, 16, 24], LARGE = 16, MARK = 1e6;
 const ink = document.createElement("canvas").getContext("2d");
-const wide = text => { ink.font = '11px "Liberation Sans", Arial, Helvetica, "DejaVu Sans", sans-serif'; return ink.measureText(text).width; };
+const wide = text => { ink.font = '700 11px "Liberation Sans", Arial, Helvetica, "DejaVu Sans", sans-serif'; return ink.measureText(text).width; };
 /* Boxes of a half width and height around a place, the nearest first, each beside the place where it is not on it. */
-const around = (x, y, w, h) => FAR.flatMap(far => [...Array(far ? 16 : 1)].map((_, i) => {
+const around = (x, y, w, h, distances) => distances.flatMap(far => [...Array(far ? 16 : 1)].map((_, i) => {
   const [a, b] = far ? [Math.cos(i * Math.PI / 8), Math.sin(i * Math.PI / 8)] : [0, 0];
   const [cx, cy] = [x + far * a + w * (Math.abs(a) > 0.3) * Math.sign(a), y + far * b + h * (Math.abs(b) > 0.3) * Math.sign(b)];
   return [cx - w, cy - h, cx + w, cy + h];
@@ -57,12 +60,21 @@ function render({ model, el }) {
   const colour = make("select", { title: "what colours mean" });
   const sized = make("input", { type: "checkbox", title: "size by score" });
   const labelled = make("input", { type: "checkbox", checked: true });
+  const since = make("input", { type: "range", min: 0, max: 1000, value: 0, title: "hide what is earlier" });
+  const sinceDay = make("span");
   const time = make("input", { type: "range", min: 0, max: 1000, value: 1000, title: "show the memory as it was" });
   const day = make("span");
+  const find = make("input", { type: "text", className: "find", placeholder: "find words in the texts", size: 20, title: "Enter shows the turns that have all the words" });
+  const speaker = make("select", { title: "show one speaker" }), cluster = make("select", { title: "show one cluster" });
+  const own = make("input", { type: "checkbox", title: "show what the question asks for and what was returned, and nothing else" });
+  const amount = make("span", { className: "amount" });
+  const fit = make("button", { textContent: "fit", title: "show all turns" }), back = make("button", { textContent: "back", title: "the view before", disabled: true });
+  const whole = make("button", { textContent: "full screen" });
+  const busy = make("span", { className: "busy", role: "status", textContent: "working…", hidden: true });
   const canvas = make("canvas", { className: "points" });
   const over = draw("svg", { class: "over" });
   const tip = make("div", { className: "tip", hidden: true });
-  const map = make("div", { className: "map" }, canvas, over, tip);
+  const map = make("div", { className: "map" }, canvas, over, tip, busy);
   const side = make("div", { className: "side" });
   const key = make("div", { className: "key" });
   const problem = make("div", { className: "problem" });
@@ -77,9 +89,17 @@ function render({ model, el }) {
   root.append(
     make("div", { className: "row" }, scopes, known, ask),
     make("div", { className: "row" }, make("label", {}, "ranked by", systems[0], systems[1]), make("label", {}, "first", k),
-      make("label", {}, "colour", colour), make("label", {}, sized, "size by score"), make("label", {}, labelled, "names"),
-      make("label", {}, "until", time, day)),
+      make("label", {}, "colour", colour), make("label", {}, sized, "size by score"), make("label", {}, labelled, "names"), fit, back, whole),
+    make("div", { className: "row" }, find, make("label", {}, "speaker", speaker), make("label", {}, "cluster", cluster),
+      make("label", {}, own, "only the question's turns"), make("label", {}, "from", since, sinceDay), make("label", {}, "until", time, day), amount),
     problem, make("div", { className: "stage" }, map, side), key, picked);
+  // A shared page has no kernel: its questions were answered when it was written.
+  const still = Boolean(model.get("_still"));
+  root.classList.toggle("still", still);
+  if (still) {
+    for (const node of [ask, scopes, again, search, golden, goldenAnswer, save]) node.remove();
+    for (const node of [...systems, k]) node.disabled = true;
+  }
   el.append(root);
   // JupyterLab takes keys for its own unless the very control says no: an x on a list would cut the cell.
   for (const control of root.querySelectorAll("input, select, button")) control.dataset.lmSuppressShortcuts = "";
@@ -87,15 +107,30 @@ function render({ model, el }) {
   const [xScale, yScale] = [scale(), scale()];
   const plot = reglScatterplot.default({ canvas, xScale, yScale, pointSize: 4, pointSizeSelected: 1, pointOutlineWidth: 2,
     pointColorActive: "#000000", pointColorHover: "#000000", backgroundColor: "#ffffff", lassoOnLongPress: false,
-    keyMap: { shift: "lasso", alt: "rotate" }, showReticle: false, opacity: 0.8 });
-  let scene = null, x, y, times, asked = performance.now(), over_i = -1, shownUntil = Infinity;
+    keyMap: { shift: "lasso", alt: "rotate" }, showReticle: false, opacity: 0.8,
+    performanceMode: (model.get("_scene")?.n ?? 0) > MANY });
+  let scene = null, x, y, times, dated = false, visible = null, asked = performance.now(), over_i = -1, shownUntil = Infinity, shownSince = -Infinity;
+  // What the map is narrowed to: a group's code by kind, and the turns that have the words.
+  let kept = {}, found = null, wanted = "", request = model.get("_request") ?? 0, answering = 0;
+  const groups = {};
+  const empty = {};
+  /* What the question draws: nothing while its answer is under way, or is of another question. */
+  const answer = () => {
+    const view = model.get("_view");
+    const stale = waiting() && answering === request || view.asked !== undefined && view.asked !== model.get("question");
+    return stale ? empty : view;
+  };
+  // Another view of the same map counts on, too.
+  const nextRequest = () => request = Math.max(request, model.get("_request") ?? 0, model.get("_answered") ?? 0) + 1;
+  const waiting = () => (model.get("_answered") ?? 0) < request;
+  const working = () => { busy.hidden = !waiting(); root.dataset.busy = waiting() ? "1" : ""; };
 
   const codes = () => {
-    const chosen = scene.colours[colour.value];
-    if (chosen) return { values: floats(chosen.codes, Int32Array), names: chosen.names };
+    const chosen = groups[colour.value];
+    if (chosen) return chosen;
     const scores = new Float64Array(scene.n).fill(NaN);
     if (colour.value === "time" && times) scores.set(times);
-    else for (const [i, s] of model.get("_view").systems?.[0]?.scores ?? []) scores[i] = s;
+    else for (const [i, s] of answer().systems?.[0]?.scores ?? []) scores[i] = s;
     return { scores };
   };
   const spread = values => {
@@ -108,68 +143,131 @@ function render({ model, el }) {
   async function paint() {
     if (!scene) return;
     painting = true;  // drawing forgets what is picked
-    const { values, names, scores } = codes(), n = scene.n;
+    const { values, names, tints, scores } = codes(), n = scene.n;
     const category = new Float32Array(n), weight = new Float32Array(n);
     let palette;
     if (values) {
-      const many = names.length > TEN.length;
-      const kinds = Math.max(1, many ? TEN.length : names.length);
-      for (let i = 0; i < n; i++) category[i] = values[i] < 0 ? kinds : values[i] % kinds;
-      palette = [...TEN.slice(0, kinds), NONE];
+      for (let i = 0; i < n; i++) category[i] = values[i] < 0 ? tints.length : values[i];
+      palette = [...tints, NONE];
     } else {
       const at = spread(scores);
       for (let i = 0; i < n; i++) { const v = at(scores[i]); category[i] = v === v ? Math.min(RAMP.length - 1, Math.floor(v * RAMP.length)) : RAMP.length; }
       palette = [...RAMP, NONE];
     }
     const ranked = new Float64Array(n).fill(NaN);
-    for (const [i, s] of model.get("_view").systems?.[0]?.scores ?? []) ranked[i] = s;
+    for (const [i, s] of answer().systems?.[0]?.scores ?? []) ranked[i] = s;
     const size = spread(ranked);
     for (let i = 0; i < n; i++) { const v = size(ranked[i]); weight[i] = v === v ? Math.round(v * 4) : 0; }
-    const base = n > 20000 ? 2 : n > 3000 ? 3 : 5;
+    const base = n > MANY ? 2 : n > 3000 ? 3 : n > 1000 ? 5 : 7;
     dot = (sized.checked ? base + 8 : base) / 2;
     plot.set({ colorBy: "valueA", pointColor: palette, sizeBy: sized.checked ? "valueB" : null,
       pointSize: sized.checked ? [base - 1, base + 1, base + 3, base + 5, base + 8] : base });
     await plot.draw({ x, y, valueA: category, valueB: weight }, { zDataType: "categorical", wDataType: "categorical" });
-    if (shownUntil < Infinity) await until();
+    await sift(false);
     plot.select(pickedRows(), { preventEvent: true });
     painting = false;
     shown = [values ? names : null, palette];
     keys(...shown);
     lay();
+    root.dataset.painted = (+(root.dataset.painted ?? 0) + 1).toString();
   }
   /* Takes over what the model says of time and colour, which Python may set too. */
   function settle() {
-    shownUntil = times ? model.get("until") ?? Infinity : Infinity;
+    shownUntil = dated ? model.get("until") ?? Infinity : Infinity;
     const some = shownUntil < Infinity;
     if (document.activeElement !== time) time.value = some ? 1000 * Math.max(0, times.filter(t => t <= shownUntil).length - 1) / scene.n : 1000;
-    day.textContent = some ? new Date(shownUntil).toISOString().slice(0, 10) : "";
+    day.textContent = some ? date(shownUntil) : "";
     colour.value = model.get("colour");
     if (colour.selectedIndex < 0) colour.value = "cluster";
   }
-  async function until() {
-    await (shownUntil < Infinity ? plot.filter([...Array(scene.n).keys()].filter(seen)) : plot.unfilter());
+  const moment = (slider, end) => {
+    const part = +slider.value / 1000, sorted = scene.sorted ??= [...times].sort((a, b) => a - b);
+    return part === end ? null : sorted[Math.min(scene.n - 1, Math.floor(part * scene.n))];
+  };
+  const slide = () => push("until", moment(time, 1));
+  function slideSince() {
+    shownSince = moment(since, 0) ?? -Infinity;
+    sinceDay.textContent = date(shownSince);
+    sift();
+  }
+  /* Hides what the filters leave out, and says how much is left. */
+  async function sift(drawn = true) {
+    if (!scene) return;
+    const n = scene.n, view = answer(), kinds = Object.keys(kept).filter(kind => groups[kind] && kept[kind] !== null);
+    const mine = own.checked && view.text ? new Set([...view.evidence, ...view.systems.flatMap(system => system.rows.map(row => row.i))]) : null;
+    visible = new Uint8Array(n);
+    const rows = [];
+    for (let i = 0; i < n; i++) {
+      const stays = (!dated || times[i] <= shownUntil && times[i] >= shownSince) && (!found || found.has(i)) && (!mine || mine.has(i))
+        && kinds.every(kind => groups[kind].values[i] === kept[kind]);
+      if (stays) { visible[i] = 1; rows.push(i); }
+    }
+    const all = rows.length === n;
+    amount.textContent = all ? "" : `${rows.length.toLocaleString("en")} of ${n.toLocaleString("en")} turns shown`;
+    root.dataset.shown = rows.length;
+    if (!all) await plot.filter(rows);
+    else if (plot.get("isPointsFiltered")) await plot.unfilter();
+    if (drawn) lay();
+  }
+  function keep(kind, code) {
+    kept = { ...kept, [kind]: code };
+    for (const [name, list] of [["speaker", speaker], ["cluster", cluster]]) list.value = kept[name] === null || kept[name] === undefined ? "" : String(kept[name]);
+    keys(...shown);
+    sift();
+  }
+  const seen = i => !visible || visible[i] === 1;
+  /* Where the points are drawn: the plot's own scales lag behind a change of its size. */
+  let eye = null, ends = [0, 0], along = 0;
+  function aim() {
+    eye = null;
+    if (ends[0] === ends[1] || !plot.get("isPointsDrawn")) return;
+    const [a, b] = ends.map(i => plot.getScreenPosition(i)), unit = Math.abs(b[along] - a[along]) / Math.abs([x, y][along][ends[1]] - [x, y][along][ends[0]]);
+    eye = { unit, left: a[0] - unit * x[ends[0]], top: a[1] + unit * y[ends[0]] };
+  }
+  const at = (a, b) => eye ? [eye.left + eye.unit * a, eye.top - eye.unit * b] : [xScale(a), yScale(b)];
+
+  /* The way back from each zoom: a view is kept before it is left; turns of the wheel that follow each other are one. */
+  const views = [];
+  let turned = -1000, home = null;
+  const same = (a, b) => a && b && a.every((v, i) => Math.abs(v - b[i]) < 1e-6);
+  const viewed = () => [...plot.get("cameraView")];
+  function leave() {
+    const now = viewed();
+    if (!same(views[views.length - 1], now)) views.push(now);
+    if (views.length > 100) views.shift();
+    back.disabled = false;
+  }
+  function goBack() {
+    const now = viewed();
+    let before = views.pop();
+    while (before && same(before, now)) before = views.pop();
+    if (before) plot.view(before);
+    back.disabled = !views.length;
+  }
+  async function fitAll(keepView = true) {
+    if (!scene) return;
+    if (keepView) leave();
+    let [l, r, b, t] = [Infinity, -Infinity, Infinity, -Infinity];
+    for (let i = 0; i < scene.n; i++) { l = Math.min(l, x[i]); r = Math.max(r, x[i]); b = Math.min(b, y[i]); t = Math.max(t, y[i]); }
+    const pad = Math.max(r - l, t - b, 0.1) * 0.03;
+    await plot.zoomToArea({ x: l - pad, y: b - pad, width: r - l + 2 * pad, height: t - b + 2 * pad });
+    home = viewed();
     lay();
   }
-  function slide() {
-    const part = +time.value / 1000, sorted = scene.sorted ??= [...times].sort((a, b) => a - b);
-    push("until", part < 1 ? sorted[Math.min(scene.n - 1, Math.floor(part * scene.n))] : null);
-  }
-  const seen = i => !times || times[i] <= shownUntil;
-  const at = (a, b) => [xScale(a), yScale(b)];
 
   /* Tells whether a box of the screen holds a point, or a mark of the question: by sums over cells that move with the map. */
   function crowd(width, height, view) {
     const [x0, y0] = at(0, 0), [x1, y1] = at(1, 1), mod = v => (v % CELL + CELL) % CELL - CELL;
     const [left, top] = [mod(x0), mod(y0)], cols = Math.ceil((width - left) / CELL) + 1, rows = Math.ceil((height - top) / CELL) + 1;
-    const sums = new Uint32Array((cols + 1) * (rows + 1));
-    const add = (px, py) => {
+    const sums = new Float64Array((cols + 1) * (rows + 1));
+    const add = (px, py, weight = 1) => {
       const c = Math.floor((px - left) / CELL), r = Math.floor((py - top) / CELL);
-      if (c >= 0 && c < cols && r >= 0 && r < rows) sums[(r + 1) * (cols + 1) + c + 1]++;
+      if (c >= 0 && c < cols && r >= 0 && r < rows) sums[(r + 1) * (cols + 1) + c + 1] += weight;
     };
     for (let i = 0; i < scene.n; i++) if (seen(i)) add(x0 + x[i] * (x1 - x0), y0 + y[i] * (y1 - y0));
     const marked = [...(view.evidence ?? []), ...(view.systems ?? []).flatMap(system => system.rows.map(row => row.i))].map(i => at(x[i], y[i]));
     if (view.text) marked.push(at(view.x, view.y));
-    for (const [px, py] of marked) for (const dx of [-6, 0, 6]) for (const dy of [-6, 0, 6]) add(px + dx, py + dy);
+    for (const [px, py] of marked) for (const dx of [-6, 0, 6]) for (const dy of [-6, 0, 6]) add(px + dx, py + dy, MARK);
     for (let r = 1; r <= rows; r++) for (let c = 1; c <= cols; c++) {
       const i = r * (cols + 1) + c;
       sums[i] += sums[i - 1] + sums[i - cols - 1] - sums[i - cols - 2];
@@ -182,30 +280,42 @@ function render({ model, el }) {
       return sums[r1 * (cols + 1) + c1] - sums[r0 * (cols + 1) + c1] - sums[r1 * (cols + 1) + c0] + sums[r0 * (cols + 1) + c0];
     };
   }
+  let laidAt = null;
   function lay() {
     if (!scene) return;
-    const parts = [], view = model.get("_view"), { width, height } = map.getBoundingClientRect();
+    over.style.transform = "";
+    aim();
+    laidAt = [at(-1, 1), at(1, -1)];
+    const parts = [], view = answer(), { width, height } = map.getBoundingClientRect();
     if (labelled.checked) {
       const taken = [], leaders = [], points = crowd(width, height, view), lines = [], names = [];
       // The largest first, each in the nearest free place; names that find none wait until one zooms in.
-      for (const label of scene.labels) {
+      scene.labels.forEach((label, order) => {
+        if ((kept.cluster ?? label.code) !== label.code) return;
         const [cx, cy] = at(label.x, label.y), w = label.width ??= wide(label.text) / 2 + 3, h = 8;
-        if (cx < 0 || cx > width || cy < 0 || cy > height) continue;
+        if (cx < 0 || cx > width || cy < 0 || cy > height) return;
         const leader = ([l, t, r, b]) => [cx, cy, Math.max(l, Math.min(r, cx)), Math.max(t, Math.min(b, cy))];
-        const box = around(cx, cy, w, h).find(box => {
-          const [l, t, r, b] = box;
-          return l > 1 && t > 1 && r < width - 1 && b < height - 1 && !points(l, t, r, b)
-            && !taken.some(o => l < o[2] && o[0] < r && t < o[3] && o[1] < b || crosses(leader(box), o)) && !leaders.some(o => crosses(o, box));
-        });
-        if (!box) continue;
+        const free = ([l, t, r, b]) => l > 1 && t > 1 && r < width - 1 && b < height - 1
+          && !taken.some(o => l < o[2] && o[0] < r && t < o[3] && o[1] < b);
+        let box = around(cx, cy, w, h, FAR).find(box => free(box) && !points(...box)
+          && !taken.some(o => crosses(leader(box), o)) && !leaders.some(o => crosses(o, box)));
+        // Where a large cluster has no empty place near it, its name covers some of its points.
+        if (!box && order < LARGE) {
+          let least = MARK;
+          for (const tried of around(cx, cy, w, h, NEAR)) {
+            const covered = free(tried) && !leaders.some(o => crosses(o, tried)) ? points(...tried) : MARK;
+            if (covered < least) [least, box] = [covered, tried];
+          }
+        }
+        if (!box) return;
         const [l, t, r, b] = box, [x1, y1, x2, y2] = leader(box);
         taken.push(box);
         leaders.push([x1, y1, x2, y2]);
         if (Math.hypot(x2 - x1, y2 - y1) > 12) lines.push(draw("line", { x1, y1, x2, y2, stroke: "#555", "stroke-width": 0.7 }),
           draw("circle", { cx, cy, r: 1.8, fill: "#222", stroke: "#fff", "stroke-width": 0.5 }));
-        names.push(draw("text", { x: (l + r) / 2, y: (t + b) / 2 + 4, "text-anchor": "middle", "font-size": 11, fill: "#222", stroke: "#fff",
-          "stroke-width": 3, "paint-order": "stroke", class: "name" }, label.text));
-      }
+        names.push(draw("text", { x: (l + r) / 2, y: (t + b) / 2 + 4, "text-anchor": "middle", "font-size": 11, "font-weight": 700, fill: label.ink,
+          stroke: "#fff", "stroke-width": 3, "paint-order": "stroke", class: "name" }, label.text));
+      });
       parts.push(...lines, ...names);
     }
     if (view.text) {
@@ -239,67 +349,141 @@ function render({ model, el }) {
     over.replaceChildren(...parts);
   }
   function keys(names, palette) {
-    const dots = names ? names.slice(0, TEN.length).map((name, i) => [palette[i], name])
-      : [[RAMP[0], colour.value === "time" ? "earlier" : "lower"], [RAMP[5], colour.value === "time" ? "later" : "higher"]];
-    if (names && names.length > TEN.length) dots.push(["#fff", `… and ${names.length - TEN.length} more, in the same colours`]);
+    if (!scene) return;
+    const kind = colour.value, entries = [], after = [];
+    if (names) {
+      const counts = groups[kind].counts, order = kind === "session" ? [...names.keys()] : [...names.keys()].sort((a, b) => counts[b] - counts[a]);
+      const listed = order.filter(code => counts[code]).slice(0, LISTED);
+      if (typeof kept[kind] === "number" && !listed.includes(kept[kind])) listed.push(kept[kind]);
+      for (const code of listed) {
+        const dot = make("i", { className: "dot" }), alone = kept[kind] === code;
+        dot.style.background = palette[code] ?? NONE;
+        const entry = make("button", { className: "entry", title: alone ? "show all" : "show these alone" }, dot, `${code < 0 ? `in no ${kind}` : names[code]} (${counts[code] ?? groups[kind].none})`);
+        entry.dataset.code = code;
+        entry.setAttribute("aria-pressed", alone);
+        entry.addEventListener("click", () => keep(kind, alone ? null : code));
+        entries.push(entry);
+      }
+      const more = order.filter(code => counts[code]).length - LISTED;
+      if (more > 0) after.push(make("span", { textContent: `… and ${more} more ${kind}s` }));
+    } else {
+      const words = kind === "time" ? ["earlier", "later"] : ["lower", "higher"];
+      [RAMP[0], RAMP[5]].forEach((tint, end) => {
+        const dot = make("i", { className: "dot" });
+        dot.style.background = tint;
+        after.push(make("span", {}, dot, words[end]));
+      });
+      if (kind === "score" && answer().scored) after.push(make("span", { textContent: `of the first ${answer().scored} turns` }));
+    }
     const [first, second] = model.get("systems");
     const marks = ["✚ the question", "● returned, evidence", "□ returned, not evidence", "★ evidence",
       `☆ evidence that ${second ? first : "was"} missed (dashed)`];
     if (second) marks.push(`△ returned by ${second} (black: evidence)`);
-    key.replaceChildren(...marks.map(text => make("span", { textContent: text })), ...dots.map(([tint, name]) => {
-      const dot = make("i", { className: "dot" });
-      dot.style.background = tint;
-      return make("span", {}, dot, name);
-    }));
+    key.replaceChildren(...marks.map(text => make("span", { textContent: text })), ...entries, ...after);
   }
+  const who = i => groups.speaker ? groups.speaker.names[groups.speaker.values[i]] ?? "" : "";
+  const about = i => make("td", { className: "about" }, who(i), make("small", { textContent: times ? date(times[i]) : "" }));
   function list() {
-    const view = model.get("_view");
+    const view = answer(), chosen = new Set(pickedRows());
     const cell = (text, className = "") => make("td", { textContent: text, className });
     const words = (text, note) => make("td", {}, text, make("small", { textContent: note }));
     const table = make("table"), head = make("tr");
-    head.append(...["", "its best-matching sentence, and the question's words in it", "cosine"].map(text => make("th", { textContent: text })));
+    head.append(...["", "who, when", "its best-matching sentence, and the question's words in it", "cosine"].map(text => make("th", { textContent: text })));
+    const add = (i, ...cells) => {
+      const line = make("tr", {}, ...cells);
+      line.dataset.i = i;
+      line.classList.toggle("chosen", chosen.has(i));
+      table.append(line);
+    };
     for (const system of view.systems ?? []) {
       const hits = system.rows.filter(row => row.hit).length;
-      const title = make("th", { colSpan: 3, textContent: view.evidence.length
+      const title = make("th", { colSpan: 4, textContent: view.evidence.length
         ? `${system.name}: ${hits} of ${view.evidence.length} evidence items in the first ${system.rows.length}` : system.name });
       table.append(make("tr", {}, title), head.cloneNode(true));
-      for (const row of system.rows) {
-        const line = make("tr", {}, cell(`${row.hit ? "●" : "□"} ${row.rank}`), words(row.text, row.words.join(", ")), cell(row.cosine.toFixed(2), "num"));
-        line.dataset.i = row.i;
-        table.append(line);
-      }
-      for (const row of system.missed) {
-        const line = make("tr", {}, cell("☆"), words(row.text, row.rank ? `missed: rank ${row.rank}` : "missed: not ranked"), cell(row.cosine.toFixed(2), "num"));
-        line.dataset.i = row.i;
-        table.append(line);
-      }
+      for (const row of system.rows) add(row.i, cell(`${row.hit ? "●" : "□"} ${row.rank}`), about(row.i), words(row.text, row.words.join(", ")), cell(row.cosine.toFixed(2), "num"));
+      for (const row of system.missed) add(row.i, cell("☆"), about(row.i), words(row.text, row.rank ? `missed: rank ${row.rank}` : "missed: not ranked"), cell(row.cosine.toFixed(2), "num"));
     }
-    side.replaceChildren(table);
+    side.replaceChildren(chosenTable, table);
+  }
+  /* The picked turns, above the answer; their texts come from who has them. */
+  const chosenTable = make("table", { className: "chosen-turns" });
+  function listPicked(texts = new Map()) {
+    const rows = pickedRows();
+    chosenTable.replaceChildren();
+    if (!rows.length || !scene) return;
+    const cut = rows.length > PICKED ? `, the first ${PICKED}` : "";
+    chosenTable.append(make("tr", {}, make("th", { colSpan: 2, textContent: `picked: ${rows.length}${cut}` })));
+    for (const i of rows.slice(0, PICKED)) {
+      const line = make("tr", { className: "chosen" }, about(i), make("td", { textContent: texts.get(i) ?? "…" }));
+      line.dataset.i = i;
+      chosenTable.append(line);
+    }
+    if (!texts.size) model.send({ kind: "texts", rows: rows.slice(0, PICKED) });
   }
   const choose = () => { known.value = model.get("question"); if (known.selectedIndex < 0) known.value = ""; };
   function show() {
-    const view = model.get("_view");
+    const view = answer();
     if (view.text !== undefined && document.activeElement !== ask) ask.value = view.text;
+    working();
     choose();
     list();
     keys(...shown);
-    lay();
-    root.dataset.ms = (performance.now() - asked).toFixed(0);
+    if (!waiting()) root.dataset.ms = (performance.now() - asked).toFixed(0);
     if (colour.value === "score" || sized.checked) paint();
+    else if (own.checked) sift();
+    else lay();
   }
   function newScene() {
+    const before = scene?.scope;
     scene = { ...model.get("_scene") };
     if (!scene.n) return;
     [x, y, times] = [floats(scene.x, Float32Array), floats(scene.y, Float32Array), floats(scene.times, Float64Array)];
+    dated = Boolean(times && scene.dated);
+    const outer = values => values.reduce(([low, high], v, i) => [v < values[low] ? i : low, v > values[high] ? i : high], [0, 0]);
+    const [across, up] = [outer(x), outer(y)];
+    along = x[across[1]] - x[across[0]] >= y[up[1]] - y[up[0]] ? 0 : 1;
+    ends = along ? up : across;
+    for (const kind of Object.keys(groups)) delete groups[kind];
+    for (const [kind, group] of Object.entries(scene.colours)) {
+      const values = floats(group.codes, Int32Array), counts = new Array(group.names.length).fill(0);
+      let none = 0;
+      for (const code of values) if (code < 0) none++; else counts[code]++;
+      groups[kind] = { values, counts, none, names: group.names, tints: group.tints };
+    }
+    if (scene.scope !== before) [kept, found, shownSince, views.length, find.value, since.value] = [{}, null, -Infinity, 0, "", 0];
+    else delete kept.cluster;
+    sinceDay.textContent = date(shownSince);
+    back.disabled = !views.length;
+    const sizes = (kind, least) => groups[kind].counts.map((n, code) => [String(code), `${groups[kind].names[code]} (${n})`, n])
+      .filter(([, , n]) => n).sort((a, b) => b[2] - a[2]).concat(groups[kind].none ? [["-1", `in no ${kind} (${groups[kind].none})`]] : []);
     fill(scopes, scene.scopes.map(name => [name, name]));
     scopes.value = scene.scope;
     fill(known, [["", "pick a question…"], ...scene.questions]);
+    fill(speaker, [["", "all"], ...sizes("speaker")]);
+    fill(cluster, [["", "all"], ...sizes("cluster")]);
+    speaker.value = String(kept.speaker ?? "");
     fill(colour, [...Object.keys(scene.colours), ...(times ? ["time"] : []), "score"].map(name => [name, name]));
-    time.disabled = !times;
+    for (const slider of [time, since]) slider.disabled = !dated;
     settle();
-    paint().then(show);
+    paint().then(() => scene.scope === before ? null : fitAll(false)).then(show);
   }
-  const push = (name, value) => { asked = performance.now(); model.set(name, value); model.save_changes(); };
+  const push = (name, value) => { model.set(name, value); model.save_changes(); };
+  /* Asks for an answer: until it is there a sign says so, and nothing of the question before is shown. */
+  const answered = (change = () => {}) => {
+    asked = performance.now();
+    answering = nextRequest();
+    change();
+    model.set("_request", request);
+    model.save_changes();
+    show();
+  };
+  const askFor = (name, value) => answered(() => model.set(name, value));
+  /* Asks for something else that takes a while: the answer stays. */
+  const order = content => {
+    asked = performance.now();
+    model.send({ ...content, request: nextRequest() });
+    working();
+  };
   const hover = (i, where) => {
     over_i = i;
     for (const row of side.querySelectorAll("tr[data-i]")) row.classList.toggle("lit", +row.dataset.i === i);
@@ -316,6 +500,9 @@ function render({ model, el }) {
     chosen(rows);
   };
   const chosen = rows => {
+    const lit = new Set(rows);
+    for (const row of side.querySelectorAll("table:not(.chosen-turns) tr[data-i]")) row.classList.toggle("chosen", lit.has(+row.dataset.i));
+    listPicked();
     count.textContent = rows.length ? `${rows.length} picked` : "nothing picked";
     for (const button of [search, save]) button.disabled = !rows.length;
   };
@@ -323,7 +510,19 @@ function render({ model, el }) {
 
   // JupyterLab would select cells from here on, and take every move of the mouse that the lasso needs.
   map.addEventListener("mousedown", e => { if (e.shiftKey) e.stopPropagation(); });
-  plot.subscribe("view", lay);
+  // Names are placed anew at each step, or once the map rests where there are too many points to ask; until then they move along.
+  let rests = 0, laid = null;
+  plot.subscribe("view", () => {
+    if (!scene || scene.n <= MANY) return lay();
+    aim();
+    const corner = at(-1, 1), other = at(1, -1);
+    if (!rests) laid = [...(laidAt ?? [corner, other])];
+    const zoom = (other[0] - corner[0]) / (laid[1][0] - laid[0][0]);
+    over.style.transformOrigin = "0 0";
+    over.style.transform = `matrix(${zoom}, 0, 0, ${zoom}, ${corner[0] - zoom * laid[0][0]}, ${corner[1] - zoom * laid[0][1]})`;
+    clearTimeout(rests);
+    rests = setTimeout(() => { rests = 0; lay(); }, 150);
+  });
   plot.subscribe("pointover", i => hover(i));
   plot.subscribe("pointout", () => hover(-1));
   // A lasso that ends where it began is a click for the plot too, which would pick one turn, or none.
@@ -335,22 +534,45 @@ function render({ model, el }) {
   plot.subscribe("lassoEnd", () => { lassoed = performance.now(); });
   plot.subscribe("select", ({ points }) => points.length > 1 ? pick(points) : clicked(points));
   plot.subscribe("deselect", () => { if (!painting) clicked([]); });
-  ask.addEventListener("keydown", e => { e.stopPropagation(); if (e.key === "Enter") push("question", ask.value); });
+  map.addEventListener("mousedown", leave, true);
+  map.addEventListener("wheel", e => { if (e.timeStamp - turned > 600) leave(); turned = e.timeStamp; }, { capture: true, passive: true });
+  ask.addEventListener("keydown", e => { e.stopPropagation(); if (e.key === "Enter") askFor("question", ask.value); });
+  find.addEventListener("keydown", e => {
+    e.stopPropagation();
+    if (e.key !== "Enter") return;
+    wanted = find.value.trim();
+    if (wanted) order({ kind: "find", words: wanted });
+    else { found = null; sift(); }
+  });
   for (const field of [golden, goldenAnswer, k, ...systems]) field.addEventListener("keydown", e => e.stopPropagation());
-  known.addEventListener("change", () => { ask.blur(); push("question", known.value); });
-  scopes.addEventListener("change", () => push("scope", scopes.value));
-  for (const field of systems) field.addEventListener("change", () => push("systems", systems.map(s => s.value.trim()).filter(Boolean)));
-  k.addEventListener("change", () => push("k", Math.max(1, parseInt(k.value) || 10)));
+  known.addEventListener("change", () => { ask.blur(); askFor("question", known.value); });
+  scopes.addEventListener("change", () => askFor("scope", scopes.value));
+  for (const field of systems) field.addEventListener("change", () => askFor("systems", systems.map(s => s.value.trim()).filter(Boolean)));
+  k.addEventListener("change", () => askFor("k", Math.max(1, parseInt(k.value) || 10)));
   colour.addEventListener("change", () => push("colour", colour.value));
   sized.addEventListener("change", paint);
   labelled.addEventListener("change", lay);
   time.addEventListener("input", slide);
+  since.addEventListener("input", slideSince);
+  own.addEventListener("change", () => sift());
+  speaker.addEventListener("change", () => keep("speaker", speaker.value === "" ? null : +speaker.value));
+  cluster.addEventListener("change", () => keep("cluster", cluster.value === "" ? null : +cluster.value));
+  fit.addEventListener("click", () => fitAll());
+  back.addEventListener("click", goBack);
+  whole.addEventListener("click", () => document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen());
+  root.addEventListener("fullscreenchange", () => { whole.textContent = document.fullscreenElement ? "leave full screen" : "full screen"; });
   side.addEventListener("mouseover", e => { const row = e.target.closest("tr[data-i]"); if (row && +row.dataset.i !== over_i) hover(+row.dataset.i); });
   side.addEventListener("mouseleave", () => hover(-1));
-  side.addEventListener("click", e => { const row = e.target.closest("tr[data-i]"); if (row) plot.zoomToPoints([+row.dataset.i], { padding: 3, transition: true }); });
+  side.addEventListener("click", e => { const row = e.target.closest("tr[data-i]"); if (!row) return;
+    const i = +row.dataset.i, rows = pickedRows();
+    leave();
+    plot.zoomToPoints([i], { padding: 3, transition: true });
+    const next = e.shiftKey ? rows.includes(i) ? rows.filter(other => other !== i) : [...rows, i] : [i];
+    plot.select(next, { preventEvent: true });
+    pick(next); });
   lasso.addEventListener("click", () => { const on = plot.get("mouseMode") !== "lasso"; plot.set({ mouseMode: on ? "lasso" : "panZoom" }); lasso.style.background = on ? "#cfe5f3" : ""; });
-  again.addEventListener("click", () => model.send({ kind: "cluster" }));
-  search.addEventListener("click", () => { asked = performance.now(); model.send({ kind: "search" }); });
+  again.addEventListener("click", () => order({ kind: "cluster" }));
+  search.addEventListener("click", () => { order({ kind: "search" }); answering = request; show(); });
   save.addEventListener("click", () => model.send({ kind: "save", question: golden.value, answer: goldenAnswer.value }));
 
   const heard = content => {
@@ -358,15 +580,21 @@ function render({ model, el }) {
       tip.replaceChildren(make("b", { textContent: content.head }), content.text);
       tip.hidden = false;
       root.dataset.ms = (performance.now() - asked).toFixed(0);
+    } else if (content.kind === "texts") {
+      listPicked(new Map(content.rows));
+    } else if (content.kind === "found" && content.words === wanted) {
+      found = new Set(content.rows);
+      sift();
     } else if (content.kind === "saved") {
       told.textContent = `saved as ${content.told}`;
     }
   };
   const follow = {
     "change:_scene": newScene, "change:_view": show,
-    "change:question": choose,
+    "change:question": show,
+    "change:_answered": show,
     "change:colour": () => { settle(); paint(); },
-    "change:until": () => { if (scene) { settle(); until(); } },
+    "change:until": () => { if (scene) { settle(); sift(); } },
     "change:_picked": () => { const rows = pickedRows(); chosen(rows); plot.select(rows, { preventEvent: true }); },
     "change:problem": () => { problem.textContent = model.get("problem"); },
     "change:systems": () => { systems.forEach((s, i) => { s.value = model.get("systems")[i] ?? ""; }); },
@@ -375,7 +603,13 @@ function render({ model, el }) {
   };
   for (const [event, f] of Object.entries(follow)) model.on(event, f);
   for (const event of ["problem", "systems", "k"]) follow[`change:${event}`]();
-  const watcher = new ResizeObserver(() => { const { width, height } = map.getBoundingClientRect(); if (width) plot.set({ width, height }); lay(); });
+  const watcher = new ResizeObserver(() => { const { width, height } = map.getBoundingClientRect(); if (!width) return;
+    const wasHome = !home || same(home, viewed());
+    plot.set({ width, height });
+    // A view of everything stays one whatever the size.
+    if (wasHome && scene?.n && home) fitAll(false);
+    else plot.view(viewed());
+    lay(); });
   watcher.observe(map);
   newScene();
   chosen(pickedRows());

@@ -19,6 +19,7 @@ from memlab.cluster.evidence_spread import nearest_same_speaker
 from memlab.embed.speaker_centring import add_by_speaker
 from memlab.errors import DataError
 from memlab.evaluate.cluster_spread import AS_ENCODED, CENTRED
+from memlab.explorer.frame_filling import fill_frame
 from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
@@ -97,7 +98,7 @@ def build_scene(
     columns = ("turn_id", "session_id", "speaker", "timestamp", "text")
     turns = ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
     if places is None:
-        xy = project(compared, seed=seed)
+        xy = fill_frame(project(compared, seed=seed))
     else:
         placed = ids.join(places, on="turn_id", how="left", maintain_order="left")
         if missing := placed["x"].null_count():
@@ -105,8 +106,8 @@ def build_scene(
                 f"{missing} turns of {scope!r} have no place in places=; lay them out again"
             )
         xy = placed.select("x", "y").to_numpy()
-    centre = (xy.min(axis=0) + xy.max(axis=0)) / 2
-    xy = (xy - centre) / max(float((xy.max(axis=0) - xy.min(axis=0)).max()) / 1.9, 1e-9)
+        centre = (xy.min(axis=0) + xy.max(axis=0)) / 2
+        xy = (xy - centre) / max(float((xy.max(axis=0) - xy.min(axis=0)).max()) / 1.9, 1e-9)
     if places is not None and "label" in places.columns:
         labels = placed["label"].to_numpy()
     elif clustering is None:

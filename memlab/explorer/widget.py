@@ -29,11 +29,17 @@ from memlab.explorer.scene import (
     single_question_bench,
     summaries_above,
 )
+from memlab.explorer.shared_page import (
+    answered_questions,
+    front_script,
+    front_style,
+    page_bytes,
+)
+from memlab.files import open_atomically
 from memlab.records import Run, decode_id_part, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench
-from memlab.text.analysis import snippet
+from memlab.text.analysis import snippet, snippets
 
-_HERE = Path(__file__).parent
 _log = logging.getLogger("memlab")
 
 
@@ -57,13 +63,14 @@ def explore(
       session, speaker, time or score), ``until`` (a time after which turns are hidden, or
       ``None``): what the map shows, read and set;
     - ``picture()``: what the map shows as a figure;
+    - ``save_html(path)``: the map as one page to share, which needs no kernel and no network;
     - ``selection``: the turns of the last lasso or click as a frame (``turn_id``, ``session_id``,
       ``speaker``, ``timestamp``, ``text``, ``x``, ``y``, ``label``), empty where nothing is picked;
       ``select(turn_ids)`` sets it;
     - ``summaries``: the weeks, months and clusters of the store that stand on the selection, as a
       frame (``kind``, ``start``, ``text``, ``topics``, ``picked``: how many of the turns);
     - ``answer``: what :func:`memlab.explorer.answer_payload` gives for the question;
-    - ``cluster_again()``: new clusters within the selection;
+    - ``cluster_again()``: new clusters within the selection; the others keep theirs;
     - ``save(question, answer)``: appends a question with the selection as its evidence to
       ``golden``.
 
@@ -103,10 +110,8 @@ def _widget_class() -> Any:
     class Explorer(anywidget.AnyWidget):
         """A map of turns that answers questions; see :func:`memlab.explore`."""
 
-        _esm = (_HERE / "regl-scatterplot.min.js").read_text("utf-8") + (
-            _HERE / "explorer.js"
-        ).read_text("utf-8")
-        _css = (_HERE / "explorer.css").read_text("utf-8")
+        _esm = front_script()
+        _css = front_style()
         scope = traitlets.Unicode().tag(sync=True)
         question = traitlets.Unicode().tag(sync=True)
         systems = traitlets.List(traitlets.Unicode()).tag(sync=True)
@@ -121,6 +126,9 @@ def _widget_class() -> Any:
         _scene = traitlets.Dict().tag(sync=True)
         _view = traitlets.Dict().tag(sync=True)
         _picked: Any = traitlets.List().tag(sync=True)
+        # What the browser asked last, and what was answered last: between them it shows that work goes on.
+        _request = traitlets.Int(0).tag(sync=True)
+        _answered = traitlets.Int(0).tag(sync=True)
 
         def __init__(
             self,
@@ -148,6 +156,7 @@ def _widget_class() -> Any:
             self.on_msg(self._asked)
             self.observe(self._moved, ["question", "systems", "k"])
             self.observe(self._went, "scope")
+            self.observe(self._done, "_request")
             self._open()
             # A question of the bench is embedded already: without this the first typed one would
             # wait for the model.
@@ -185,14 +194,19 @@ def _widget_class() -> Any:
             self._picked = rows.to_list()
 
         def cluster_again(self) -> pl.DataFrame:
-            """Cluster the picked turns alone (everything where nothing is picked); the others lose their colour."""
+            """Cluster the picked turns alone (everything where nothing is picked); the others keep cluster and name."""
             scene = self.scene
             rows = self._rows if self._picked else np.arange(scene.turns.height)
-            labels = np.full(scene.turns.height, -1)
+            labels = scene.turns["label"].to_numpy().copy()
             how = self._lay_out.keywords
-            labels[rows] = cluster_labels(scene.compared[rows], how["clustering"], seed=how["seed"])
+            new = cluster_labels(scene.compared[rows], how["clustering"], seed=how["seed"])
+            free = int(labels.max(initial=-1)) + 1 if self._picked else 0
+            labels[rows] = np.where(new < 0, new, new + free)
             turns = scene.turns.with_columns(label=pl.Series(labels))
-            names = cluster_names(turns, self._bench.language)
+            kept = {label: name for label, name in scene.names.items() if label < free}
+            remaining = set(labels.tolist())
+            names = cluster_names(turns, self._bench.language) | kept
+            names = {label: name for label, name in names.items() if label in remaining}
             self._scenes[scene.scope] = replace(scene, turns=turns, names=names)
             self._show_scene()
             return self.selection
@@ -277,11 +291,14 @@ def _widget_class() -> Any:
                     query_id=query_id,
                     evidence=evidence,
                     among=among,
-                )
+                ) | {"asked": self.question}
                 self.problem = ""
             except MemlabError as error:
                 _log.warning("%s", error)
                 self.problem, self._view = str(error), {}
+
+        def _done(self, _: Any) -> None:
+            self._answered = self._request
 
         def _show_scene(self) -> None:
             self._scene = scene_payload(self.scene, self._bench)
@@ -305,6 +322,17 @@ def _widget_class() -> Any:
                     self.cluster_again()
                 elif kind == "search":
                     self._moved(among=self._rows)
+                elif kind == "texts":
+                    rows = [int(i) for i in content["rows"]]
+                    texts = self.scene.turns["text"].gather(rows).to_list()
+                    language = self._bench.language
+                    cut = snippets(texts, self._view.get("text", ""), length=160, language=language)
+                    self.send(
+                        {"kind": "texts", "rows": list(map(list, zip(rows, cut, strict=True)))}
+                    )
+                elif kind == "find":
+                    words = str(content["words"])
+                    self.send({"kind": "found", "words": words, "rows": self.find(words).to_list()})
                 elif kind == "save":
                     record = self.save(
                         str(content.get("question", "")), str(content.get("answer", ""))
@@ -313,6 +341,57 @@ def _widget_class() -> Any:
                     self.send({"kind": "saved", "told": told})
             except MemlabError as error:
                 self.problem = str(error)
+            if "request" in content:
+                self._answered = int(content["request"])
+
+        def find(self, words: str) -> pl.Series:
+            """Give the rows of the scene whose text has all the words, in any case."""
+            text = pl.col("text").str.to_lowercase()
+            has = [text.str.contains(word, literal=True) for word in words.lower().split()]
+            return self.scene.turns.with_row_index("i").filter(*has)["i"]
+
+        def save_html(
+            self, path: str | os.PathLike[str], *, title: str = "", questions: int = 300
+        ) -> Path:
+            """Write the map as one page that works offline and without a kernel; gives its path.
+
+            It holds the texts of all turns of the scope and the answers to its questions. Whoever
+            opens it hovers, searches, narrows by time, speaker, cluster and question, and isolates
+            a group by a click on the key.
+
+            :param path: of the page, which is replaced whole, or not at all.
+            :param title: above the map; the scope where not given.
+            :param questions: how many are answered: the one on the map, and those with most
+                evidence. The page says how many there are.
+            :raises DataError: when a pipeline cannot rank, or the page cannot be written.
+            """
+            target = Path(path)
+            if target.is_dir() or not target.parent.is_dir():
+                raise DataError(
+                    f"no page can be written to {str(target)!r}: name a file in a folder that exists"
+                )
+            systems = [self._runs.get(name, name) for name in self.systems]
+            bench, scene = self._bench, self.scene
+            views = answered_questions(
+                scene, bench, systems, k=self.k, most=questions, first=self.question
+            )
+            asked = bench.queries.filter(scope=self.scope).height
+            note = f"{scene.turns.height:,} turns; {len(views):,} of {asked:,} questions answered"
+            if self._view and self.question not in views:  # a question that was typed
+                views = {self.question: {**self._view}} | views
+                note += ", and the one that was typed"
+            page = page_bytes(
+                scene, bench, views, systems=self.systems, k=self.k, question=self.question,
+                colour=self.colour, title=title or decode_id_part(self.scope), note=f"{note}.",
+            )  # fmt: skip
+            try:
+                with open_atomically(target) as file:
+                    file.write(page)
+            except OSError as error:
+                raise DataError(
+                    f"no page could be written to {str(target)!r}: {error.strerror or error}"
+                ) from error
+            return target
 
         def picture(self) -> Any:
             """Give the map as it is seen now as a figure, for :func:`memlab.figures.export`.

@@ -185,6 +185,7 @@ def place_labels(
     area: tuple[float, float],
     radii: Sequence[float],
     weights: np.ndarray | None = None,
+    most_covered: float = np.inf,
 ) -> np.ndarray:
     """Find a place for each label near its anchor: inside the area, on no other label, over few points.
 
@@ -197,6 +198,7 @@ def place_labels(
         (1 where not given).
     :param area: width and height of the plot in pixels.
     :param radii: distances from the anchor to try.
+    :param most_covered: the sum of weights that a label may cover.
     :returns: (n, 2) centres; NaN where no free place was found.
     """
     angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
@@ -221,6 +223,8 @@ def place_labels(
         if not len(free):
             continue
         covered = (np.abs(tried[free, None] - obstacles) < size / 2 + 2).all(axis=2) @ cost_of
-        far = np.linalg.norm(ring[free], axis=1)
-        centres[i] = tried[free[np.argmin(covered + 0.3 * far)]]
+        cost = covered + 0.3 * np.linalg.norm(ring[free], axis=1)
+        best = int(np.argmin(cost))
+        if covered[best] <= most_covered:
+            centres[i] = tried[free[best]]
     return centres

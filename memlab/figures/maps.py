@@ -19,18 +19,19 @@ from memlab.figures._text_measuring import (
     text_px,
     wrap,
 )
+from memlab.figures.style import SCALE, SPEAKER_TINTS, position_colours, scale_colours
 
-_COLOURED = 6  # black is for the stars
 _MOST_POINTS, _FEWEST_DENSE = 6_000, 30
-_LABEL_PX = {"column": 112, "full": 170}
-_HEIGHT_PX = {"column": 290, "full": 430}
+_MOST_NAMES = {"column": 9, "full": 20}
+_LABEL_PX = {"column": 84, "full": 112}
+_LABEL_RADII = {"column": (0, 6, 12, 18, 24), "full": (0, 6, 12, 18, 24, 30, 38, 46)}
+_HEIGHT_PX = {"column": 230, "full": 440}
 _SIDE = 8
 _WIDEST_GAP = 0.06
+_STAR_COST, _MOST_COVERED = 60.0, 55.0
 _BETWEEN = " · "
-_NO_GROUP: dict[str, Any] = {"size": 2.6, "color": "#DADADA"}
+_NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
-_RAMP = ("#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45")
-_SPEAKER_TINTS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 _BLACK = {"color": "black", "width": 1}
 _STAR = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": _BLACK}
 _MARKS = {
@@ -73,19 +74,23 @@ def embedding_map(
     Evidence is a star: yellow where it was retrieved, white where it was missed. What was retrieved
     and is no evidence has a black ring, and the question is a black cross.
 
-    The clusters that hold evidence and the largest others have a colour, six in all; the rest are
-    pale grey, and points in no cluster paler and smaller. Both axes have one scale, and no numbers:
-    a projection's coordinates mean nothing, only who is near whom; behind the points lie lines of
-    equal density. Empty bands are shortened, so that islands do not shrink to specks. Above 6,000
-    points a random part is drawn, evidence always; the map says so.
+    Each cluster has a soft colour by where it lies, see
+    :func:`memlab.figures.style.position_colours`; points in no cluster are pale. Names stand
+    at their clusters: first those that hold evidence, then the largest, as many as have room; the
+    key says how many. Speakers differ in shape. Sessions are coloured from the first to the last.
+    Both axes have one scale, and no numbers: a projection's coordinates mean nothing, only who is
+    near whom; behind the points lie lines of equal density. Empty bands are shortened, so that
+    islands do not shrink to specks. Above 6,000 points a random part is drawn, evidence always; the
+    map says so.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), ``evidence`` (bool) and ``rank``
-        (null where not retrieved), a row a turn; ``text``, ``turn_id`` and ``session_id`` are shown
-        on hover, a triangle where ``second`` (bool) says that another pipeline retrieved it, and a
-        diamond where ``selected`` does. Where there is ``shade`` (from 0 to 1, or null), it gives
-        the colour, from pale to dark, instead of the cluster.
+        (null where not retrieved), a row a turn; ``text``, ``speaker``, ``turn_id`` and
+        ``session_id`` are shown on hover, a triangle where ``second`` (bool) says that another
+        pipeline retrieved it, and a diamond where ``selected`` does. Where there is ``shade`` (from
+        0 to 1, or null), it gives the colour, from pale to dark, instead of the cluster.
     :param terms: ``label`` and ``terms`` (a text): the names of clusters.
-    :param kind: what a ``label`` or ``shade`` is of, such as ``session`` or ``time``.
+    :param kind: what a ``label`` or ``shade`` is of, such as ``session``, ``speaker`` or ``time``;
+        only what lies together, such as a cluster, is named on the map.
     :param question: where the question lies, projected with the turns.
     :param title: drawn above the map: the question.
     :param note: what else the key says: whose turns these are, and which pipeline retrieved them.
@@ -103,86 +108,71 @@ def embedding_map(
     turns = points.with_columns(pl.col("x", "y").cast(pl.Float64))
     _check_finite(turns, "embedding_map")
     turns, asked = _narrow_gaps(turns, question)
-    sizes = (
-        turns.group_by("label")
-        .agg(size=pl.len(), evidence=pl.col("evidence").any())
-        .filter(pl.col("label") >= 0)
-    )
-    coloured = sizes.sort("evidence", "size", "label", descending=[True, True, False])[
-        "label"
-    ].head(_COLOURED)
+    marks = _marked_turns(turns, asked)
+    proof = pl.col("evidence")
+    drawn = turns
+    if turns.height > _MOST_POINTS:
+        drawn = pl.concat([turns.filter(~proof).sample(_MOST_POINTS, seed=0), turns.filter(proof)])
+    shapes = _speaker_shapes(turns)
     names = {
         label: printable_line(text) for label, text in terms.select("label", "terms").iter_rows()
     }
-    tints = {label: style.colour(i) for i, label in enumerate(coloured.sort())}
-    named = {label: (tints[label], names.get(label, f"cluster {label}")) for label in coloured}
-    hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
-    selected, second = (
-        turns.filter(c) if c in turns.columns else turns.clear() for c in ("selected", "second")
-    )
-    marked = [
-        selected,
-        turns.filter(hit & ~proof),
-        turns.filter(~hit & proof),
-        turns.filter(hit & proof),
-        second,
-        asked,
-    ]
-    marks = {name: rows for name, rows in zip(_MARKS, marked, strict=True) if rows.height}
-    drawn, clustered = turns, pl.col("label") >= 0
-    if turns.height > _MOST_POINTS:
-        drawn = pl.concat([turns.filter(~proof).sample(_MOST_POINTS, seed=0), turns.filter(proof)])
-    crowd = drawn.filter(~proof)
+    crowd, named = drawn.filter(~proof), list[tuple[int, str, str]]()
     if "shade" in turns.columns:
-        named, clouds = {}, _shaded_clouds(crowd, kind)
+        clouds = _shaded_clouds(crowd, kind)
+    elif kind in ("session", "speaker"):
+        clouds = _listed_clouds(crowd, kind, names)
     else:
-        other = clustered & ~pl.col("label").is_in(list(named))
-        clouds = [
-            (f"in no {kind}", crowd.filter(~clustered), _NO_GROUP),
-            (f"other {kind}s", crowd.filter(other), _OTHER_GROUP),
-            *((name, crowd.filter(pl.col("label") == label), {"size": 4, "color": tint, "opacity": 0.75})
-              for label, (tint, name) in sorted(named.items())),
-        ]  # fmt: skip
+        named = _named_clusters(turns, names, kind)
+        clouds = _cluster_clouds(crowd, kind, named)
     traces = _draw_density(drawn)
-    traces += [
-        _draw_dots(name, rows, look | {"line": {"width": 0}})
-        for name, rows, look in clouds
-        if rows.height
-    ]
-    unknown = ", no evidence" * (not turns["evidence"].any())
+    size = _dot_size(drawn.height)
+    for name, rows, look in clouds:
+        if rows.height:
+            sized = {"size": size, "line": {"width": 0}} | look
+            traces.append(_draw_dots(name, rows, sized, shapes))
+    unknown = "" if turns["evidence"].any() else ", no evidence"
     written = {name: name.removesuffix(unknown) for name in marks}
     traces += [_draw_dots(written[name][2:], rows, _MARKS[name]) for name, rows in marks.items()]
-    xy, marked_xy = (
-        _point_coordinates(rows)
-        for rows in (drawn, pl.concat([turns.clear(), *marks.values()], how="diagonal"))
-    )
+    marked = pl.concat([turns.clear(), *marks.values()], how="diagonal")
+    xy, marked_xy = _point_coordinates(drawn), _point_coordinates(marked)
     every, labels = np.vstack([xy, marked_xy]), drawn["label"].to_numpy()
     low, high = every.min(axis=0), every.max(axis=0)
     key = [
-        (written[name] + f" ({rows.height:,})" * (rows is not asked), "black")
+        (written[name] if rows is asked else f"{written[name]} ({rows.height:,})", "black")
         for name, rows in marks.items()
     ]
-    on_map = {name for _, name in named.values()}
-    for name, rows, look in clouds:
-        if (
-            name and name not in on_map and (rows.height or look["color"] in _RAMP)
-        ):  # both ends of a scale
-            key.append((f"● {name}", look["color"]))
-    key += [(f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY)] * (
-        turns.height > _MOST_POINTS
-    )
+    on_map = {name for _, name, _ in named}
+    key += _group_key([cloud for cloud in clouds if cloud[0] not in on_map])
+    spoken = turns["speaker"].fill_null("").value_counts() if shapes else turns.clear()
+    counts = dict(spoken.iter_rows())
+    for speaker, (shape, _) in shapes.items():
+        key.append(
+            (f"{shape} {printable_line(speaker) or 'nobody'} ({counts[speaker]:,})", style.GREY)
+        )
+    if turns.height > _MOST_POINTS:
+        key.append((f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY))
 
     def layout_for(px: int) -> dict[str, Any]:
         width = "column" if px <= style.WIDTHS["column"] else "full"
         area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width]], dtype=float)
         scale = float(((area - 24) / np.maximum(high - low, 1e-9)).min())
         corner = (low + high) / 2 - area / scale / 2
-        texts = _cluster_labels((xy - corner) * scale, labels, (marked_xy - corner) * scale, named, area=area,
-                                longest=_LABEL_PX[width])  # fmt: skip
+        texts = _cluster_labels(
+            (xy - corner) * scale,
+            labels,
+            (marked_xy - corner) * scale,
+            named,
+            area=area,
+            width=width,
+        )
+        entries = [*key]
+        if len(texts) < len(named):
+            entries.append((f"{len(texts)} of {len(named)} {kind}s are named", style.GREY))
         for text in texts:
             text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
         lines = [
-            *_legend_lines(key, px),
+            *_legend_lines(entries, px),
             *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=3)),
         ]
         texts.append(style.text_note("<br>".join(lines), 0, 0, yshift=-3, align="left",
@@ -236,7 +226,7 @@ def speaker_maps(
         .value_counts(sort=True)
         .sort("count", "speaker", descending=[True, False])["speaker"]
     )
-    looks = list(zip(by_size[: len(_SPEAKER_TINTS)], _SPEAKER_TINTS, style.SYMBOLS, strict=False))
+    looks = list(zip(by_size[: len(SPEAKER_TINTS)], SPEAKER_TINTS, style.SYMBOLS, strict=False))
     hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
     marks = {
         "○ retrieved, no evidence": ~proof & hit,
@@ -310,15 +300,110 @@ def _check_finite(turns: pl.DataFrame, chart: str) -> None:
         )
 
 
+def _marked_turns(turns: pl.DataFrame, asked: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Give the turns that have a mark, and the question, by mark; marks without a turn are left out."""
+    hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
+    flagged = dict[str, pl.DataFrame]()
+    for column in ("selected", "second"):
+        flagged[column] = turns.filter(column) if column in turns.columns else turns.clear()
+    marked = [
+        flagged["selected"],
+        turns.filter(hit & ~proof),
+        turns.filter(~hit & proof),
+        turns.filter(hit & proof),
+        flagged["second"],
+        asked,
+    ]
+    return {name: rows for name, rows in zip(_MARKS, marked, strict=True) if rows.height}
+
+
+def _speaker_shapes(turns: pl.DataFrame) -> dict[str, tuple[str, str]]:
+    """Give each speaker a shape, as a character and as plotly names it; who says least share the last."""
+    if "speaker" not in turns.columns:
+        return {}
+    said = turns["speaker"].fill_null("").value_counts(name="n")
+    by_size = said.sort("n", "speaker", descending=[True, False])["speaker"]
+    pairs = list(zip(style.SHAPES, style.SYMBOLS, strict=True))[: len(SPEAKER_TINTS)]
+    if not 2 <= len(by_size) <= len(pairs):
+        return {}
+    return dict(zip(by_size, pairs, strict=False))
+
+
+def _dot_size(n: int) -> float:
+    """Give the diameter of a point in pixels: smaller the more there are."""
+    return float(np.interp(np.log10(max(n, 1)), (2.3, 3.8), (6.5, 3.0)))
+
+
+def _named_clusters(
+    turns: pl.DataFrame, names: dict[int, str], kind: str
+) -> list[tuple[int, str, str]]:
+    """Give label, name and colour of each cluster: those with evidence first, then the largest."""
+    sizes = (
+        turns.filter(pl.col("label") >= 0)
+        .group_by("label")
+        .agg(pl.col("x", "y").median(), pl.col("evidence").any(), size=pl.len())
+        .sort("evidence", "size", "label", descending=[True, True, False])
+    )
+    tints = position_colours(_point_coordinates(sizes), _point_coordinates(turns))
+    return [
+        (label, names.get(label, f"{kind} {label}"), tint)
+        for label, tint in zip(sizes["label"], tints, strict=True)
+    ]
+
+
+def _cluster_clouds(
+    crowd: pl.DataFrame, kind: str, named: list[tuple[int, str, str]]
+) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
+    """Divide points by cluster; those in none come first."""
+    rows_of = dict(style.rows_by_value(crowd, "label"))
+    loose = crowd.filter(pl.col("label") < 0)
+    clouds = [(f"in no {kind}", loose, _NO_GROUP)]  # pale, and below all others
+    for label, name, tint in sorted(named):
+        look = {"color": tint, "opacity": 0.9}
+        clouds.append((name, rows_of.get(label, crowd.clear()), look))
+    return clouds
+
+
+def _listed_clouds(
+    crowd: pl.DataFrame, kind: str, names: dict[int, str]
+) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
+    """Divide points by what lies anywhere on the map: sessions from the first to the last, or speakers."""
+    codes = sorted(names)
+    if kind == "session":
+        tints = dict(zip(codes, scale_colours(len(codes)), strict=True))
+    else:
+        tints = dict(zip(codes, SPEAKER_TINTS, strict=False))
+    others = crowd.filter(~pl.col("label").is_in(list(tints)))
+    clouds = [(f"other {kind}s", others, _OTHER_GROUP)]
+    for code, tint in tints.items():
+        look = {"color": tint, "opacity": 0.8}
+        clouds.append((names[code], crowd.filter(label=code), look))
+    return clouds
+
+
+def _group_key(
+    clouds: list[tuple[str, pl.DataFrame, dict[str, Any]]],
+) -> list[tuple[str, str]]:
+    """Name groups in the key; of many, which are in order, the first and the last."""
+    named = [
+        (name, rows, look["color"])
+        for name, rows, look in clouds
+        if name and (rows.height or look["color"] in SCALE)
+    ]
+    if len(named) > len(SCALE) + 2:
+        return [(f"● first: {named[0][0]}", named[0][2]), (f"● last: {named[-1][0]}", named[-1][2])]
+    return [(f"● {name}", tint) for name, _, tint in named]
+
+
 def _shaded_clouds(
     crowd: pl.DataFrame, kind: str
 ) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
     """Divide points into steps from pale to dark, of which the ends are named; those without a value come first."""
     ends = {"time": ("earlier", "later")}.get(kind, (f"lower {kind}", f"higher {kind}"))
-    names = [ends[0], *[""] * (len(_RAMP) - 2), ends[1]]
-    step = (pl.col("shade") * len(_RAMP)).floor().clip(0, len(_RAMP) - 1)
-    steps = [crowd.filter(step == i) for i in range(len(_RAMP))]
-    looks = [{"size": 4, "color": tint, "opacity": 0.75} for tint in _RAMP]
+    names = [ends[0], *[""] * (len(SCALE) - 2), ends[1]]
+    step = (pl.col("shade") * len(SCALE)).floor().clip(0, len(SCALE) - 1)
+    steps = [crowd.filter(step == i) for i in range(len(SCALE))]
+    looks = [{"color": tint, "opacity": 0.85} for tint in SCALE]
     return [
         (f"no {kind}", crowd.filter(pl.col("shade").is_null()), _NO_GROUP),
         *zip(names, steps, looks, strict=True),
@@ -366,51 +451,74 @@ def _draw_density(rows: pl.DataFrame) -> list[Any]:
                        colorscale=[[0, style.RULE], [1, style.NOISE]], showscale=False, hoverinfo="skip")]  # fmt: skip
 
 
-def _draw_dots(name: str, rows: pl.DataFrame, marker: dict[str, Any]) -> go.Scatter:
+def _draw_dots(
+    name: str,
+    rows: pl.DataFrame,
+    marker: dict[str, Any],
+    shapes: dict[str, tuple[str, str]] | None = None,
+) -> go.Scatter:
+    """Draw points, each with the shape of its speaker where there are shapes."""
     x, y = (rows[axis].round(4).to_list() for axis in "xy")
-    told = rows.select(c for c in ("turn_id", "session_id", "text") if c in rows.columns)
+    hover_columns = ("turn_id", "session_id", "speaker", "text")
+    shown = rows.select(c for c in hover_columns if c in rows.columns)
     hover = [
         "<br>".join(escape(cut_to_width(v, 520, 11)) for v in row if v is not None)
-        for row in told.iter_rows()
+        for row in shown.iter_rows()
     ]
-    return go.Scatter(x=x, y=y, name=drawable_text(name), mode="markers", marker=marker, text=hover,
+    look = dict(marker)
+    if shapes:
+        look["symbol"] = [shapes[speaker][1] for speaker in rows["speaker"].fill_null("")]
+    return go.Scatter(x=x, y=y, name=drawable_text(name), mode="markers", marker=look, text=hover,
                       hoverinfo="text+name", showlegend=False)  # fmt: skip
 
 
 def _cluster_labels(
-    points: np.ndarray, labels: np.ndarray, stars: np.ndarray, named: dict[int, tuple[str, str]], *, area: np.ndarray,
-    longest: int,
+    points: np.ndarray, labels: np.ndarray, stars: np.ndarray, named: list[tuple[int, str, str]], *,
+    area: np.ndarray, width: str,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Write the name of each coloured cluster near it, where it covers least; one without a place is left out."""
-    texts = [_shorten(name, longest) for _, name in named.values()]
+    """Write names at their clusters, in the order given, where each covers little; one without a place is left out."""
+    drawn = [cluster for cluster in named if (labels == cluster[0]).any()]
+    drawn = drawn[: _MOST_NAMES[width]]
+    blocks = [_label_lines(name, _LABEL_PX[width]) for _, name, _ in drawn]
     sizes = np.array(
-        [(text_px(t, style.SMALL, bold=True) + 4, style.SMALL + 4) for t in texts]
+        [
+            (max(text_px(line, style.SMALL, bold=True) for line in lines) + 4, 11 * len(lines) + 2)
+            for lines in blocks
+        ]
     ).reshape(-1, 2)
-    anchors = np.array([np.median(points[labels == label], axis=0) for label in named]).reshape(
-        -1, 2
-    )
+    anchors = [np.median(points[labels == label], axis=0) for label, _, _ in drawn]
     # a star is as wide as this
     starred = (stars[:, None] + [(x, y) for x in (-7, 0, 7) for y in (-7, 0, 7)]).reshape(-1, 2)
     obstacles = np.vstack([points, starred])
-    weights = np.concatenate([np.where(labels < 0, 0.3, 1.0), np.full(len(starred), 20.0)])
-    radii = (0, 6, 12, 18, 24, 30, 38, 46, 56, 68, 86)
+    weights = np.concatenate([np.where(labels < 0, 0.3, 1.0), np.full(len(starred), _STAR_COST)])
     centres = place_labels(
-        anchors, sizes, obstacles, area=(area[0], area[1]), radii=radii, weights=weights
-    )
+        np.array(anchors).reshape(-1, 2), sizes, obstacles, area=(area[0], area[1]),
+        radii=_LABEL_RADII[width], weights=weights, most_covered=_MOST_COVERED,
+    )  # fmt: skip
     return [
-        {"at": centre, "text": f"<b>{escape(text)}</b>",
-         "font": {"size": style.SMALL, "color": style.darken_colour(tint)},
-         "bgcolor": "rgba(255,255,255,0.82)", "borderpad": 1, "showarrow": False}
-        for centre, text, (tint, _) in zip(centres, texts, named.values(), strict=True) if not np.isnan(centre[0])
+        {"at": centre, "text": "<br>".join(f"<b>{escape(line)}</b>" for line in lines),
+         "font": {"size": style.SMALL, "color": style.darken_colour(tint, 0.5)},
+         "bgcolor": "rgba(255,255,255,0.72)", "borderpad": 1, "showarrow": False}
+        for centre, lines, (_, _, tint) in zip(centres, blocks, drawn, strict=True)
+        if not np.isnan(centre[0])
     ]  # fmt: skip
 
 
-def _shorten(name: str, px: int) -> str:
-    """Keep as many of a cluster's terms as fit."""
+def _label_lines(name: str, px: int) -> list[str]:
+    """Write a cluster's name on at most two lines: as many of its terms as fit."""
     terms = name.split(_BETWEEN)
-    while len(terms) > 1 and text_px(_BETWEEN.join(terms), style.SMALL, bold=True) > px:
-        terms.pop()
-    return cut_to_width(_BETWEEN.join(terms), px, style.SMALL, bold=True)
+    lines = [""]
+    for term in terms:
+        longer = _BETWEEN.join(filter(None, (lines[-1], term)))
+        if text_px(longer, style.SMALL, bold=True) <= px:
+            lines[-1] = longer
+        elif len(lines) == 1 and lines[0]:
+            lines.append(cut_to_width(term, px, style.SMALL, bold=True))
+        elif not lines[0]:
+            lines = wrap(term, px, style.SMALL, lines=2, bold=True)
+        else:
+            break
+    return lines
 
 
 def _legend_lines(entries: list[tuple[str, str]], px: int) -> list[str]:

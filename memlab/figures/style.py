@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, wraps
 from typing import Any, Literal, ParamSpec
 
+import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
@@ -32,6 +33,25 @@ EVIDENCE = "#F0E442"
 """Okabe and Ito's yellow, always with a black edge: evidence, and nothing else, in every chart."""
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "triangle-down", "pentagon")
 SHAPES = "●■◆✚▲✖▼⬟"
+SPEAKER_TINTS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
+"""Colours of the four who say most; all others are grey."""
+SCALE = ("#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45")
+"""From low to high, or from earlier to later."""
+_LIGHTNESS, _CHROMA = (0.63, 0.77), (0.075, 0.135)
+_FROM_LAB = np.array(
+    [
+        [1.0, 0.3963377774, 0.2158037573],
+        [1.0, -0.1055613458, -0.0638541728],
+        [1.0, -0.0894841775, -1.2914855480],
+    ]
+)
+_TO_RGB = np.array(
+    [
+        [4.0767416621, -3.3077115913, 0.2309699292],
+        [-1.2684380046, 2.6097574011, -0.3413193965],
+        [-0.0041960863, -0.7034186147, 1.7076147010],
+    ]
+)
 INK, GREY, NOISE, RULE = "#222222", "#767676", "#C4C4C4", "#E6E6E6"
 FONT = f"{FAMILY}, Arial, Helvetica, DejaVu Sans, sans-serif"
 TEXT, SMALL = 10, 9
@@ -95,6 +115,52 @@ def darken_colour(hex_colour: str, share: float = 0.3) -> str:
     """Mix a colour with black, so that it can carry text on white."""
     channels = (round(int(hex_colour[i : i + 2], 16) * (1 - share)) for i in (1, 3, 5))
     return "#" + "".join(f"{c:02X}" for c in channels)
+
+
+def position_colours(places: np.ndarray, frame: np.ndarray) -> list[str]:
+    """Give each place of a map a soft colour, so that neighbours look similar and islands differ.
+
+    The hue is the direction from the middle of the frame; a colour is paler and stronger the
+    farther out it lies. A place keeps its colour whatever else is on the map. The colours are
+    Oklab's, where equal steps look equal.
+
+    :param places: (n, 2) coordinates, such as the middles of clusters.
+    :param frame: (m, 2) coordinates of all that is on the map.
+    :returns: n colours as ``#RRGGBB``.
+
+    Ottosson, "A perceptual color space for image processing", 2020.
+
+    >>> import numpy as np
+    >>> from memlab.figures.style import position_colours
+    >>> corners = np.array([[-1.0, -1.0], [1.0, 1.0], [0.99, 1.0]])
+    >>> left, right, near = position_colours(corners, corners)
+    >>> left == right
+    False
+    """
+    low, high = frame.min(axis=0), frame.max(axis=0)
+    outward = (places - (low + high) / 2) / np.maximum((high - low) / 2, 1e-9)
+    angle = np.arctan2(outward[:, 1], outward[:, 0])
+    far = np.minimum(np.linalg.norm(outward, axis=1), 1.0)
+    lightness = np.interp(far, (0, 1), _LIGHTNESS)
+    chroma = np.interp(far, (0, 1), _CHROMA)
+    lab = np.column_stack([lightness, chroma * np.cos(angle), chroma * np.sin(angle)])
+    linear = np.clip((lab @ _FROM_LAB.T) ** 3 @ _TO_RGB.T, 0.0, 1.0)
+    curved = np.where(linear > 0.0031308, 1.055 * linear ** (1 / 2.4) - 0.055, 12.92 * linear)
+    return ["#" + bytes(row).hex().upper() for row in np.round(curved * 255).astype(np.uint8)]
+
+
+def scale_colours(n: int) -> list[str]:
+    """Give n colours from the pale to the dark end of :data:`SCALE`.
+
+    >>> from memlab.figures.style import scale_colours
+    >>> scale_colours(2)
+    ['#C3DBEC', '#002A45']
+    """
+    stops = np.array([[int(tint[i : i + 2], 16) for i in (1, 3, 5)] for tint in SCALE])
+    at = np.linspace(0, len(SCALE) - 1, n)
+    mixed = [np.interp(at, range(len(SCALE)), channel) for channel in stops.T]
+    rows = np.round(np.column_stack(mixed)).astype(np.uint8)
+    return ["#" + bytes(row).hex().upper() for row in rows]
 
 
 def check_columns(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> None:

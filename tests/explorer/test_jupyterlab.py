@@ -6,17 +6,15 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import explored
 import nbformat
 import pytest
+from browser import CELL, Page, wait_for
 from explored import ACROSS, BENCH, DATA
 from nbformat import v4
 
@@ -24,7 +22,6 @@ from memlab.errors import ExportError
 from memlab.explorer import answer_payload, snippet
 from memlab.figures import _browser
 
-NEVER_S = 240.0
 ROOT = Path(__file__).parents[2]
 # News and newer versions would be asked of the network; nothing may be.
 SERVER = ("--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0", "--ServerApp.port_retries=0",
@@ -32,10 +29,6 @@ SERVER = ("--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0", "--Serve
            "--LabApp.extension_manager=readonly")  # fmt: skip
 NEWS = "JUPYTER_CONFIG_DIR/lab/user-settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
 OWN = "HOME JUPYTER_CONFIG_DIR JUPYTER_DATA_DIR JUPYTER_RUNTIME_DIR IPYTHONDIR XDG_CONFIG_HOME XDG_CACHE_HOME"
-KEYS = {"Enter": (13, "\r"), "End": (35, ""), "Home": (36, ""), "ArrowUp": (38, ""), "ArrowDown": (40, ""),
-         "x": (88, "x"), "Shift": (16, "")}  # fmt: skip
-SHIFT = 8
-CELL = 'document.querySelectorAll(".jp-Notebook .jp-CodeCell")[{}]'
 
 
 @contextmanager
@@ -84,137 +77,11 @@ def notebook(folder: Path, cells: Sequence[str]) -> Iterator[Page]:
 
         try:
             with closing(
-                Page(f"{_wait_for(address, log.name)}lab/tree/map.ipynb?token={token}")
+                Page(f"{wait_for(address, log.name)}lab/tree/map.ipynb?token={token}")
             ) as page:
                 yield page
         finally:
             server.terminate()  # it ends its kernels, which takes a while
-
-
-def _wait_for(value: Callable[[], Any], what: str, about: Sequence[str] = ()) -> Any:
-    """Give a value once it is true."""
-    limit = time.monotonic() + NEVER_S
-    while not (found := value()):
-        if time.monotonic() > limit:
-            raise TimeoutError(f"never came: {what}; {about}")
-        time.sleep(0.05)
-    return found
-
-
-class Page:
-    """A page of a browser of its own: what it asks for, what it complains of, and a person's hands."""
-
-    def __init__(self, url: str) -> None:
-        self.hosts: set[str] = set()
-        self.complaints: list[str] = []
-        self._chromium = _browser._Chromium(_browser.find_browser_path())
-        self.tab = self._chromium._wait(self._open(url))
-
-    async def _open(self, url: str) -> Any:
-        tab = await self._chromium.browser.create_tab("about:blank")
-
-        async def asked(event: Any) -> None:
-            to = urlsplit(event["params"].get("request", event["params"])["url"])
-            if to.scheme not in ("data", "blob", "about"):
-                self.hosts.add(str(to.hostname))
-
-        async def complained(event: Any) -> None:
-            given = event["params"].get("entry", event["params"])
-            if "exceptionDetails" in given or given.get("level", given.get("type")) in (
-                "error",
-                "assert",
-            ):
-                self.complaints.append(json.dumps(given)[:1000])
-
-        for name in ("Network.requestWillBeSent", "Network.webSocketCreated"):
-            tab.get_session().subscribe(name, asked)
-        for name in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
-            tab.get_session().subscribe(name, complained)
-        for domain in ("Network", "Log", "Runtime", "Page"):
-            await _browser._send_command(tab, f"{domain}.enable")
-        size = {"width": 1400, "height": 1700, "deviceScaleFactor": 1, "mobile": False}
-        await _browser._send_command(tab, "Emulation.setDeviceMetricsOverride", **size)
-        await _browser._send_command(tab, "Emulation.setFocusEmulationEnabled", enabled=True)
-        await _browser._send_command(tab, "Page.navigate", url=url)
-        return tab
-
-    def send(self, command: str, **parameters: Any) -> dict[str, Any]:
-        return self._chromium._wait(_browser._send_command(self.tab, command, **parameters))
-
-    def js(self, expression: str) -> Any:
-        """Give the value of an expression in the page, which may be a promise."""
-        given = self.send(
-            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
-        )
-        if "exceptionDetails" in given:
-            raise RuntimeError(
-                f"{expression}: {given['exceptionDetails']['exception'].get('description')}"
-            )
-        return given["result"].get("value")
-
-    def until(self, expression: str) -> Any:
-        return _wait_for(lambda: self.js(expression), expression, self.complaints)
-
-    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        self.send("Input.dispatchMouseEvent", type=f"mouse{kind}", x=x, y=y, **more)
-
-    def click(self, x: float, y: float, count: int = 1) -> None:
-        self.mouse("Moved", x, y)
-        for kind in ("Pressed", "Released"):
-            self.mouse(kind, x, y, button="left", clickCount=count)
-
-    def shift_drag(self, corners: Sequence[tuple[float, float]]) -> None:
-        self.key("Shift", modifiers=SHIFT, ways=["Down"])
-        self.mouse("Moved", *corners[0], modifiers=SHIFT)
-        self.mouse("Pressed", *corners[0], button="left", buttons=1, clickCount=1, modifiers=SHIFT)
-        for (x0, y0), (x1, y1) in pairwise(corners):
-            for part in (0.25, 0.5, 0.75, 1):
-                at = (x0 + (x1 - x0) * part, y0 + (y1 - y0) * part)
-                self.mouse("Moved", *at, button="left", buttons=1, modifiers=SHIFT)
-            # A lasso takes a move at most each 10 ms, and the last of them by a timer: which comes
-            # before this one.
-            self.js("new Promise(done => setTimeout(done, 50))")
-        self.mouse("Released", *corners[-1], button="left", clickCount=1, modifiers=SHIFT)
-        self.key("Shift", ways=["Up"])
-
-    def key(self, name: str, *, modifiers: int = 0, ways: Sequence[str] = ("Down", "Up")) -> None:
-        code, text = KEYS[name]
-        for way in ways:
-            typed = {"text": text} if text and way == "Down" else {}
-            pressed = {
-                "key": name,
-                "code": name,
-                "windowsVirtualKeyCode": code,
-                "modifiers": modifiers,
-            }
-            self.send("Input.dispatchKeyEvent", type=f"key{way}", **pressed, **typed)
-
-    def centre(self, selector: str, index: int = 0) -> tuple[float, float]:
-        """Scroll an element into view and give its middle."""
-        node = f"[...document.querySelectorAll({json.dumps(selector)})][{index}]"
-        x, y = self.until(f"""(() => {{ const node = {node}; if (!node) return null;
-            node.scrollIntoView({{block: "nearest"}}); const b = node.getBoundingClientRect();
-            return b.width && b.height ? [b.left + b.width / 2, b.top + b.height / 2] : null; }})()""")
-        return x, y
-
-    def enter(self, selector: str, text: str) -> None:
-        """Write a text into a field, in place of what stands there."""
-        self.click(*self.centre(selector), count=3)
-        self.send("Input.insertText", text=text)
-        self.key("Enter")
-
-    def run_cell(self, index: int) -> None:
-        """Click into a cell and run it, to its end."""
-        idle = '[...document.querySelectorAll(".jp-StatusBar-TextItem")].some(n => /\\| Idle$/.test(n.textContent))'
-        self.until(idle)
-        self.click(*self.centre(".jp-Notebook .jp-CodeCell .cm-content", index))
-        cell = CELL.format(index)
-        self.until(f"{cell}.contains(document.activeElement)")
-        self.key("Enter", modifiers=SHIFT)
-        self.until(f'/\\d/.test({cell}.querySelector(".jp-InputPrompt").textContent)')
-
-    def close(self) -> None:
-        self._chromium.close()
 
 
 CELLS = (
@@ -222,6 +89,7 @@ CELLS = (
     "print(explorer.colour, explorer.until)\nprint(explorer.selection)\nprint(*explorer.selection['turn_id'])",
 )
 TYPED = "When did I call the plumber?"
+EXPLORER = "document.querySelector('.memlab-explorer')"
 # Rows of the scene that the map marks as evidence, that it marks as returned, and that the table
 # lists.
 SHOWN = """[".over .evidence, .over .missed", ".over .hit, .over .false", "tr[data-i]"].map(kind =>
@@ -275,14 +143,22 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         assert covered
         assert set(covered) == {0}
 
-        page.js("document.querySelector('.memlab-explorer input[type=range]').focus()")
+        page.js(f"{EXPLORER}.querySelector('input[title*=memory]').focus()")
         page.key("Home")
         page.until(f"{SHOWN}.slice(0, 2).flat().every(i => i === 0)")
         page.key("End")
         drawn(page, of_bench)
 
+        # Until the answer is there a sign says so, and nothing of the question before is on the map.
+        page.js(f"""window.seen = [], new MutationObserver(() => window.seen.push(
+            [{EXPLORER}.dataset.busy, {SHOWN}.flat().length])).observe({EXPLORER}, {{attributes: true}})""")
         page.enter(".memlab-explorer .ask", TYPED)
         drawn(page, answer_payload(scene, BENCH, TYPED, systems))
+        page.until(f"{EXPLORER}.dataset.busy === ''")
+        while_busy = [marks for busy, marks in page.js("window.seen") if busy]
+        assert while_busy
+        assert not any(while_busy)
+        assert page.js(f"{EXPLORER}.querySelector('.busy').hidden")
         assert page.js(f"{select}.selectedOptions[0].textContent") == "pick a question…"
 
         page.enter(".memlab-explorer input[title^=second]", "hybrid")
@@ -329,6 +205,26 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         assert sorted(printed.split("\n")[-1].split()) == sorted(
             scene.turns["turn_id"].gather(inside)
         )
+
+        # Names stay when the picked turns are clustered again, and so does what is picked.
+        names = "[...document.querySelectorAll('.over .name')].map(node => node.textContent)"
+        before = set(page.js(names))
+        again = "[...document.querySelectorAll('.picked button')].find(n => n.textContent === 'cluster again')"
+        painted = page.js(f"+{EXPLORER}.dataset.painted")
+        page.js(f"{again}.click()")
+        page.until(f"+{EXPLORER}.dataset.painted > {painted} && {EXPLORER}.dataset.busy === ''")
+        assert before & set(page.js(names))
+        assert page.js(f"{EXPLORER}.querySelectorAll('.chosen-turns tr[data-i]').length") == len(
+            inside
+        )
+
+        # A narrow window: the map keeps its height, and the table stands below it.
+        page.resize(900, 1700)
+        sides = page.until(f"""(() => {{ const [map, side] = ["map", "side"].map(
+            name => {EXPLORER}.querySelector("." + name).getBoundingClientRect());
+            return map.width < 700 && [map.width, map.height, side.top - map.bottom]; }})()""")
+        assert sides[0] > 300
+        assert sides[1] > 300
 
         # JupyterLab says nothing of its own at this level: nothing is let pass.
         assert page.complaints == []

@@ -87,9 +87,37 @@ def test_a_selection_comes_back_as_a_frame_and_is_clustered_again(explorer: Any)
     picked = explorer.scene.turns["turn_id"].head(30).to_list()
     explorer.select(picked)
     assert explorer.selection["turn_id"].to_list() == picked
+    before = explorer.scene
     explorer.cluster_again()
-    rest = explorer.scene.turns.filter(~pl.col("turn_id").is_in(picked))
-    assert rest["label"].unique().to_list() == [-1]
+    others = ~pl.col("turn_id").is_in(picked)
+    rest = explorer.scene.turns.filter(others)
+    assert rest["label"].to_list() == before.turns.filter(others)["label"].to_list()
+    for label in rest["label"].unique():
+        assert explorer.scene.names[label] == before.names[label], "names stay"
+    new = set(explorer.scene.turns["label"]) - {-1, *before.turns["label"]}
+    assert new <= explorer.scene.names.keys()
+    explorer.select([])
+    explorer.cluster_again()
+    assert set(explorer.scene.names) == set(explorer.scene.turns["label"]) - {-1}
+
+
+def test_what_the_browser_asked_last_is_answered_last(explorer: Any) -> None:
+    explorer.set_state({"question": "Who called?", "_request": 3})
+    assert explorer._answered == 3
+    assert explorer._view["asked"] == explorer.question == "Who called?"
+    explorer._asked(None, {"kind": "cluster", "request": 4}, [])
+    assert explorer._answered == 4
+    sent = list[Any]()
+    explorer.send = sent.append
+    rows = explorer.find("The  i").to_list()
+    assert rows
+    for row, text in enumerate(explorer.scene.turns["text"].str.to_lowercase()):
+        assert (row in rows) == ("the" in text and "i" in text)
+    explorer._asked(None, {"kind": "find", "words": "The  i", "request": 5}, [])
+    explorer._asked(None, {"kind": "texts", "rows": [3, 1], "request": 6}, [])
+    assert sent[0] == {"kind": "found", "words": "The  i", "rows": rows}
+    assert [row for row, _ in sent[1]["rows"]] == [3, 1]
+    assert explorer._answered == 6
 
 
 def test_a_question_of_ones_own_is_evidence_that_loads(explorer: Any, tmp_path: Path) -> None:

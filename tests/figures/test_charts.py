@@ -32,6 +32,7 @@ from memlab.figures import (
     style,
     sweep_panels,
 )
+from memlab.figures._text_measuring import text_px
 from memlab.knowledge import confidence
 from memlab.knowledge.decay_curves import FAMILIES
 
@@ -264,12 +265,16 @@ def test_a_missing_column_is_named_and_no_rows_are_a_sentence(name: str) -> None
         assert layout.width == px
 
 
-def test_map_colours_the_clusters_that_hold_evidence_first_and_has_one_scale() -> None:
+def test_map_gives_each_cluster_a_colour_by_place_and_has_one_scale() -> None:
     frame = points().with_columns(label=pl.when("evidence").then(8).otherwise("label"))
     fig = maps.embedding_map(frame, terms=TERMS, question=(0.0, 0.0))
-    coloured = [t for t in fig.data if t.type == "scatter" and t.marker.color in style.PALETTE]
-    assert len(coloured) == 6
-    assert any("word8" in t.name for t in coloured)
+    labels = frame.filter(~pl.col("evidence"))["label"]
+    names = dict(TERMS.select("label", "terms").iter_rows())
+    tints = {trace.name: trace.marker.color for trace in fig.data if trace.type == "scatter"}
+    for label in labels.unique():
+        assert (names.get(label, f"cluster {label}") if label >= 0 else "in no cluster") in tints
+    loose = next(iter(tints.values())) if (labels < 0).any() else "#DCDCDC"
+    assert loose == "#DCDCDC", "below all others, and pale"
     assert len({(trace.marker.symbol, trace.marker.color) for trace in fig.data[-4:]}) == 4, (
         "told apart by shape"
     )
@@ -285,6 +290,75 @@ def test_map_colours_the_clusters_that_hold_evidence_first_and_has_one_scale() -
     )
     assert (noted.data[0].type, noted.data[-1].name) == ("contour", "of the second pipeline")
     assert "owen: first 10 of bm25" in "".join(note.text for note in noted.layout.annotations)
+
+
+def test_colours_are_near_where_places_are_and_stay_when_others_come() -> None:
+    around = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+    ring = np.column_stack([3 * np.cos(around), np.sin(around)])
+    tints = style.position_colours(ring, ring)
+    rgb = np.array([[int(tint[i : i + 2], 16) for i in (1, 3, 5)] for tint in tints], float)
+    beside = np.linalg.norm(rgb - np.roll(rgb, 1, axis=0), axis=1)
+    across = np.linalg.norm(rgb - np.roll(rgb, 12, axis=0), axis=1)
+    assert beside.max() < across.min() / 2
+    assert style.position_colours(ring[5:7], ring) == tints[5:7]
+    assert style.position_colours(np.zeros((1, 2)), np.zeros((1, 2)))[0].startswith("#")
+    assert style.scale_colours(6) == list(style.SCALE)
+    assert style.scale_colours(1) == [style.SCALE[0]]
+    assert style.scale_colours(0) == []
+
+
+def test_names_stand_at_their_clusters_without_overlap_and_the_key_counts_the_rest() -> None:
+    rng = np.random.default_rng(3)
+    middles = np.array([(x, y) for x in range(6) for y in range(4)], float)
+    at = np.repeat(middles, 9, axis=0) + rng.normal(scale=0.1, size=(24 * 9, 2))
+    labels = np.repeat(np.arange(24), 9)
+    frame = pl.DataFrame({"x": at[:, 0], "y": at[:, 1], "label": labels})
+    frame = frame.with_columns(
+        evidence=pl.col("label") == 23, rank=pl.lit(None, pl.Int32),
+        speaker=pl.when(pl.int_range(pl.len()) % 3 == 0).then(pl.lit("Ana")).otherwise(pl.lit("Bo")),
+    )  # fmt: skip
+    names = pl.DataFrame({"label": range(24), "terms": [f"name{i} · of {i}" for i in range(24)]})
+    fig = maps.embedding_map(frame, terms=names)
+    for width, px in style.WIDTHS.items():
+        layout = style.copy_for_width(fig, width).layout
+        written = [note for note in layout.annotations if note.text.startswith("<b>name")]
+        key = re.sub("<[^>]*>", "", layout.annotations[-1].text)
+        assert 5 <= len(written) <= 20
+        assert f"{len(written)} of 24 clusters are named" in key
+        assert "● Bo (144)" in key
+        assert "■ Ana (72)" in key
+        scale = (px - 16) / np.diff(layout.xaxis.range)[0]
+        boxes = []
+        for note in written:
+            lines = re.findall("<b>(.*?)</b>", note.text)
+            wide = max(text_px(line, style.SMALL, bold=True) for line in lines)
+            boxes.append((note.x * scale, note.y * scale, wide / 2, 5 * len(lines)))
+            label = int(re.search(r"name(\d+)", note.text)[1])
+            assert abs(note.x - middles[label, 0]) < 1.5
+            assert abs(note.y - middles[label, 1]) < 1.5
+        for i, (x, y, w, h) in enumerate(boxes):
+            for x2, y2, w2, h2 in boxes[:i]:
+                assert abs(x - x2) >= w + w2 or abs(y - y2) >= h + h2
+    shapes = {trace.name: trace.marker.symbol for trace in fig.data if trace.name == "name0 · of 0"}
+    assert set(shapes["name0 · of 0"]) == {"circle", "square"}
+
+
+def test_sessions_are_coloured_in_order_and_speakers_by_name() -> None:
+    frame = pl.DataFrame({"x": range(20), "y": [0, 1] * 10, "label": range(20)})
+    frame = frame.with_columns(evidence=False, rank=pl.lit(None, pl.Int32))
+    names = pl.DataFrame({"label": range(20), "terms": [f"day {i}" for i in range(20)]})
+    fig = maps.embedding_map(frame, terms=names, kind="session")
+    tints = [trace.marker.color for trace in fig.data if trace.type == "scatter"]
+    assert tints == style.scale_colours(20)
+    notes = [note.text for note in fig.layout.annotations]
+    assert not any(text.startswith("<b>day") for text in notes), "a session lies anywhere"
+    assert "first: day 0" in notes[-1]
+    assert "last: day 19" in notes[-1]
+    few = frame.with_columns(label=pl.col("label") % 6)
+    spoken = maps.embedding_map(few, terms=names.head(6), kind="speaker")
+    tints = [trace.marker.color for trace in spoken.data if trace.type == "scatter"]
+    assert tints == [style.NOISE, *style.SPEAKER_TINTS]
+    assert "other speakers" in spoken.layout.annotations[-1].text
 
 
 def test_a_large_map_is_thinned_and_says_so_and_a_coordinate_must_be_finite() -> None:

@@ -1,0 +1,142 @@
+"""The explorer as one file to share: a page that needs neither a kernel nor a network."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from memlab.explorer.drawing import scene_payload
+from memlab.explorer.scene import Scene, answer_payload, single_question_bench
+from memlab.pipelines import pipeline
+from memlab.records import Run
+from memlab.retrieve import Bench
+
+_HERE = Path(__file__).parent
+_SCORED = 200
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<style>body{{margin:0;padding:8px;background:#fff;font:12px/1.4 Arial,sans-serif}}
+h1{{font-size:15px;margin:0 0 6px}}p{{color:#555;margin:6px 0 0}}{style}</style></head>
+<body><h1>{title}</h1><div id="map"></div><p>{note}</p>
+<script type="text/plain" id="memlab-map">{state}</script>
+<script type="text/plain" id="memlab-texts">{texts}</script>
+<script type="module">{script}</script></body></html>
+"""
+# Nothing is fetched, whatever a text holds. The library writes its drawing code as it runs, and builds
+# the search index of many points in a worker.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; style-src 'unsafe-inline'; "
+    "img-src data: blob:; worker-src blob:"
+)
+
+
+def front_script() -> str:
+    """Give the script that draws the map, with the library that it draws with."""
+    names = ("regl-scatterplot.min.js", "explorer.js")
+    return "\n".join((_HERE / name).read_text("utf-8") for name in names)
+
+
+def front_style() -> str:
+    """Give the CSS rules of the map."""
+    return (_HERE / "explorer.css").read_text("utf-8")
+
+
+def answered_questions(
+    scene: Scene,
+    bench: Bench,
+    systems: Sequence[str | Run],
+    *,
+    k: int,
+    most: int,
+    first: str = "",
+) -> dict[str, dict[str, Any]]:
+    """Answer the questions of a scope for a page, which cannot ask.
+
+    :param systems: pipelines, each of which ranks all questions at once, or runs.
+    :param most: how many questions are answered: those with most evidence.
+    :param first: a ``query_id`` that is among them in any case.
+    :returns: what :func:`memlab.explorer.answer_payload` gives, by ``query_id``, with ``scored``:
+        how many turns have a score.
+    """
+    gold = bench.evidence("turn")
+    evidence = dict[str, list[str]]()
+    if gold is not None:
+        evidence = dict(gold.frame.group_by("query_id").agg("doc_id").iter_rows())
+    own = bench.queries.with_row_index("row").filter(scope=scene.scope)
+    by_evidence = sorted(
+        own.select("row", "query_id", "text").iter_rows(),
+        key=lambda query: (query[1] != first, -len(evidence.get(query[1], ()))),
+    )[:most]
+    if not by_evidence:
+        return {}
+    asked = bench.with_rows([row for row, _, _ in by_evidence])
+    runs = [one if isinstance(one, Run) else pipeline(one).run(asked) for one in systems]
+    names = [one.name if isinstance(one, Run) else one for one in systems]
+    views = dict[str, dict[str, Any]]()
+    for _, query_id, text in by_evidence:
+        single = single_question_bench(bench, scene.scope, text, query_id)
+        items = evidence.get(query_id, ())
+        view = answer_payload(scene, single, text, runs, k=k, query_id=query_id, evidence=items)
+        for name, system in zip(names, view["systems"], strict=True):
+            system["name"] = name
+            system["scores"] = system["scores"][:_SCORED]
+        views[query_id] = view | {"scored": _SCORED}
+    return views
+
+
+def page_bytes(
+    scene: Scene,
+    bench: Bench,
+    views: Mapping[str, dict[str, Any]],
+    *,
+    systems: Sequence[str],
+    k: int,
+    question: str,
+    colour: str,
+    title: str,
+    note: str,
+) -> bytes:
+    """Write the page: the map, the texts of all turns, and the answers.
+
+    Texts, names and questions stand in it packed and are drawn as text, so none of them is read as
+    mark-up.
+
+    :param views: answers by question, see :func:`answered_questions`; the first stands for a
+        question that has none.
+    """
+    payload = scene_payload(scene, bench)
+    payload["questions"] = [[query_id, view["text"]] for query_id, view in views.items()]
+    payload["scopes"] = [scene.scope]
+    for name in ("x", "y", "times"):
+        payload[name] = _printable(payload[name])
+    for group in payload["colours"].values():
+        group["codes"] = _printable(group["codes"])
+    shown = question if question in views else next(iter(views), "")
+    view = views[shown] | {"asked": shown} if shown else {}
+    state = {
+        "_scene": payload, "_view": view, "views": views, "question": shown, "colour": colour,
+        "systems": list(systems), "k": k, "scope": scene.scope,
+    }  # fmt: skip
+    script = "\n".join([front_script(), (_HERE / "shared_page.js").read_text("utf-8")])
+    page = _PAGE.format(
+        title=html.escape(title), note=html.escape(note), policy=html.escape(_POLICY), style=front_style(),
+        state=_packed(state), texts=_packed(scene.turns["text"].to_list()), script=script,
+    )  # fmt: skip
+    return page.encode("utf-8", errors="replace")
+
+
+def _printable(buffer: bytes | None) -> str | None:
+    return None if buffer is None else base64.b64encode(buffer).decode()
+
+
+def _packed(value: Any) -> str:
+    """Pack a value as JSON; the same value gives the same text."""
+    plain = json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+    return base64.b64encode(gzip.compress(plain, mtime=0)).decode()

@@ -1,0 +1,160 @@
+"""How fast a shared map of many turns is: the sample's turns repeated, in a headless browser without a graphics card.
+
+    python scripts/map_page.py [--turns 100000] [--page FILE]
+
+Prints the size of the page, how long it takes from opening it to its first picture, and the pictures
+a second while the map is dragged. The places of the repeated turns are scattered around those of the
+sample, for it is drawing that is measured, and not the layout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import memlab
+from memlab.datasets import Dataset
+from memlab.explorer.frame_filling import fill_frame
+from memlab.figures import _browser
+
+WINDOW = {"width": 1300, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+READY = "document.querySelector('.memlab-explorer')?.dataset.ms !== undefined"
+# The clock of the page starts when it is opened.
+FIRST_PICTURE = "new Promise(done => requestAnimationFrame(() => done(performance.now())))"
+# A drag by script, a move for each picture that the browser asks for.
+DRAG = """new Promise(done => {
+  const canvas = document.querySelector("canvas.points"), box = canvas.getBoundingClientRect();
+  const fire = (target, kind, x, y) => target.dispatchEvent(new MouseEvent(kind,
+    { clientX: box.left + x, clientY: box.top + y, bubbles: true, button: 0, buttons: 1, view: window }));
+  const plot = document.querySelector(".memlab-explorer").plot;
+  let drawn = 0, step = 0;
+  const counted = plot.subscribe("draw", () => drawn++);
+  fire(canvas, "mousedown", 200, 200);
+  const start = performance.now();
+  const move = () => {
+    step++;
+    fire(window, "mousemove", 200 + 150 * Math.sin(step / 10), 200 + 80 * Math.cos(step / 10));
+    if (performance.now() - start < SECONDS * 1000) { requestAnimationFrame(move); return; }
+    const past = (performance.now() - start) / 1000;
+    fire(window, "mouseup", 200, 200);
+    plot.unsubscribe(counted);
+    done([drawn, past]);
+  };
+  requestAnimationFrame(move);
+})"""
+
+
+def main() -> None:
+    """Write the page, open it, drag it, and print what was measured."""
+    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked.add_argument("--turns", type=int, default=100_000)
+    asked.add_argument("--seconds", type=float, default=5.0, help="how long the map is dragged")
+    asked.add_argument("--page", type=Path, help="where the page is kept")
+    given = asked.parse_args()
+    with tempfile.TemporaryDirectory(prefix="memlab-map-") as folder:
+        path = given.page or Path(folder) / "map.html"
+        data, places = repeated_sample(given.turns)
+        bench = memlab.Bench.of(data, encoder="hashing")
+        explorer = memlab.explore(bench, "bm25", scope=data.scopes[0], places=places)
+        explorer.save_html(path, questions=20)
+        print(f"{data.turns.height:,} turns, {path.stat().st_size / 1e6:.1f} MB")
+        print("load of the machine:", *(f"{load:.1f}" for load in os.getloadavg()))
+        first, drawn, seconds, busy = measure(path, given.seconds)
+    print(f"first picture after {first / 1000:.2f} s")
+    print(f"{drawn / seconds:.1f} pictures a second, {drawn} in {seconds:.1f} s of dragging")
+    print(
+        f"{1000 * busy / max(drawn, 1):.0f} ms of processor time a picture, of all browser processes"
+    )
+
+
+def repeated_sample(turns: int) -> tuple[Dataset, pl.DataFrame]:
+    """Give the sample as one scope, its turns repeated, and a place and cluster for each."""
+    data = memlab.sample()
+    n = data.turns.height
+    rng = np.random.default_rng(0)
+    middles = rng.normal(size=(60, 2)) * (3, 2)
+    label = rng.integers(0, 60, n)
+    times = -(-turns // n)
+    copies = [
+        data.turns.with_columns(
+            scope=pl.lit("sample"),
+            turn_id=pl.concat_str(pl.lit(f"{copy}/"), "turn_id"),
+        )
+        for copy in range(times)
+    ]
+    repeated = pl.concat(copies).head(turns)
+    labels = np.tile(label, times)[:turns]
+    xy = fill_frame(middles[labels] + rng.normal(scale=0.25, size=(turns, 2)))
+    first = pl.concat_list(pl.lit("0/") + pl.col("evidence").list.first())
+    questions = data.questions.with_columns(scope=pl.lit("sample"), evidence=first)
+    places = repeated.select("turn_id").with_columns(
+        x=pl.Series(xy[:, 0]), y=pl.Series(xy[:, 1]), label=pl.Series(labels)
+    )
+    sessions = data.sessions.with_columns(scope=pl.lit("sample"))
+    return replace(data, turns=repeated, questions=questions, sessions=sessions), places
+
+
+def measure(path: Path, seconds: float) -> tuple[float, int, float, float]:
+    """Open a page; gives milliseconds to its first picture, pictures while dragging, and for how many seconds.
+
+    The last is what the browser's processes worked meanwhile, in seconds.
+    """
+    chromium = _browser._Chromium(_browser.find_browser_path())
+    try:
+        return chromium._wait(_measured(chromium, path, seconds))
+    finally:
+        chromium.close()
+
+
+def browser_seconds() -> float:
+    """Give the processor time that all processes below this one have taken, in seconds."""
+    parents, spent = dict[int, int](), dict[int, float]()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        parents[int(entry.name)] = int(fields[1])
+        spent[int(entry.name)] = int(fields[11]) + int(fields[12])
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    ticks = sum(spent[pid] for pid in ours - {os.getpid()})
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+async def _measured(chromium: Any, path: Path, seconds: float) -> tuple[float, int, float, float]:
+    tab = await chromium.browser.create_tab("about:blank")
+
+    async def value(expression: str) -> Any:
+        asked = {"expression": expression, "awaitPromise": True, "returnByValue": True}
+        given = await _browser._send_command(tab, "Runtime.evaluate", **asked)
+        return given["result"].get("value")
+
+    await _browser._send_command(tab, "Emulation.setDeviceMetricsOverride", **WINDOW)
+    await _browser._send_command(tab, "Page.navigate", url=path.as_uri())
+    limit = time.monotonic() + 120
+    while not await value(READY):
+        if time.monotonic() > limit:
+            raise TimeoutError("the page showed no picture in two minutes")
+        await asyncio.sleep(0.05)
+    first = await value(FIRST_PICTURE)
+    await asyncio.sleep(3)  # the texts are unpacked
+    before = browser_seconds()
+    drawn, past = await value(DRAG.replace("SECONDS", str(seconds)))
+    return float(first), int(drawn), float(past), browser_seconds() - before
+
+
+if __name__ == "__main__":
+    main()
