@@ -35,14 +35,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 Translate = Callable[[str, Any, BaseException], MemlabError | None]
 """Gives the error that stands for one of a library: of a name, its first argument, what was raised."""
 
-VAGUE = "an argument holds what cannot be used"
+VAGUE = "an argument holds what cannot be used, or this is a fault of memlab, which the error above shows"
 """Ends the error of a call whose arguments all are of the right types."""
 
 _ANY = (Any, inspect.Parameter.empty)
 _NUMBERS = {int: Integral, float: Real}
 _PLAIN = (str, bytes, int, float, complex, bool, NoneType)
 _LISTS = (list, Sequence, Collection, Iterable)
-_PASSING = (MemlabError, AssertionError, ModuleNotFoundError)
+_PASSING = (MemlabError, AssertionError, ModuleNotFoundError, MemoryError)
 _COMPILED = (".pyx", ".pxd")  # of libraries; their paths do not say where they lie
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
@@ -77,8 +77,9 @@ def explain_arguments(namespace: MutableMapping[str, Any]) -> None:
         elif inspect.isfunction(value) and _is_own(value.__module__):
             namespace[name] = explained(value)
             home = vars(sys.modules[value.__module__])
-            if home.get(value.__name__) is value:
-                home[value.__name__] = namespace[name]
+            own_name = value.__name__
+            if home.get(own_name) is value:
+                home[own_name] = namespace[name]
 
 
 def _defined_names(namespace: Mapping[str, Any]) -> list[str]:

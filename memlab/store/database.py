@@ -176,6 +176,22 @@ def _leave_out_repeats(name: str, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(stored)
 
 
+def _times_in_utc(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Give values with their times in UTC."""
+    times = {name: in_utc(at) for name, at in values.items() if isinstance(at, datetime)}
+    return {**values, **times}
+
+
+def _holding() -> dict[tuple[int, str, str], Any]:
+    """Give what this thread holds: by process, store and dataset, what :meth:`Database.alone` gave."""
+    held: Any = _held.__dict__
+    return held
+
+
+def _let_go(key: tuple[int, str, str]) -> None:
+    _holding().pop(key, None)
+
+
 def is_overtaken(error: Exception) -> bool:
     """Say whether an error of the database comes from what another process wrote at the same time."""
     return any(word in str(error).lower() for word in _OVERTAKEN)
@@ -303,7 +319,7 @@ class Database:
             meanwhile.
         :raises StoreError: when the store is gone, or its lock cannot be opened.
         """
-        held, key = _held.__dict__, self._hold_key(dataset)
+        held, key = _holding(), self._hold_key(dataset)
         if key in held:
             yield held[key]
             return
@@ -315,7 +331,7 @@ class Database:
             if not is_locked:
                 since = {name: int(self.table(name).version) for name in DATASET_TABLES}
             held[key] = since
-            stack.callback(held.pop, key)
+            stack.callback(_let_go, key)
             yield since
 
     def hold_all_free(self, stack: ExitStack) -> bool:
@@ -325,12 +341,12 @@ class Database:
         """
         for dataset in self.datasets()["name"].sort():
             key = self._hold_key(dataset)
-            if key in _held.__dict__:
+            if key in _holding():
                 continue
             if not stack.enter_context(self._lock(dataset)):
                 return False
-            _held.__dict__[key] = None
-            stack.callback(_held.__dict__.pop, key)
+            _holding()[key] = None
+            stack.callback(_let_go, key)
         return True
 
     def _hold_key(self, dataset: str) -> tuple[int, str, str]:
@@ -502,19 +518,21 @@ class Database:
             self._datasets = version, self.read("datasets", list(TABLES["datasets"].columns))
         return self._datasets[1]
 
-    def write_row(self, table: str, key: str, /, *, is_there: bool = False, **values: Any) -> None:
-        """Upsert one row; columns without a value are null.
+    def update_row(self, table: str, key: str, /, **values: Any) -> None:
+        """Write one row that nobody else writes meanwhile; columns without a value are null.
 
-        :param is_there: whether there may be such a row that nobody else writes meanwhile: it is
-            updated then. What an upsert notes of its keys takes 66 kB in LanceDB 0.40.
+        What an upsert notes of its keys takes 66 kB in LanceDB 0.40, so a row that is there is
+        updated.
         """
-        row = {**dict.fromkeys(TABLES[table].columns), "key": key, **values}
-        row |= {name: in_utc(at) for name, at in values.items() if isinstance(at, datetime)}
-        if is_there:
-            opened, where = self.table(table), build_row_filter(key=key).to_sql()
-            updated = self.retried(lambda: opened.update(where=where, values=row))
-            if updated.rows_updated:
-                return
+        row = {**dict.fromkeys(TABLES[table].columns), "key": key, **_times_in_utc(values)}
+        opened, where = self.table(table), build_row_filter(key=key).to_sql()
+        updated = self.retried(lambda: opened.update(where=where, values=row))
+        if not updated.rows_updated:
+            self.write_row(table, key, **values)
+
+    def write_row(self, table: str, key: str, /, **values: Any) -> None:
+        """Upsert one row; columns without a value are null."""
+        row = {"key": key, **_times_in_utc(values)}
         self.write(table, pl.DataFrame([row], schema=dict(TABLES[table].columns)))
 
     def write(
