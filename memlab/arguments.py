@@ -76,8 +76,8 @@ def explain_arguments(namespace: MutableMapping[str, Any]) -> None:
             explain_methods(value)
         elif inspect.isfunction(value) and _is_own(value.__module__):
             namespace[name] = explained(value)
-            home = vars(sys.modules[value.__module__])
-            own_name = value.__name__
+            home = vars(sys.modules[str(value.__module__)])
+            own_name = str(value.__name__)
             if home.get(own_name) is value:
                 home[own_name] = namespace[name]
 

@@ -74,7 +74,9 @@ def _is_dated(turns: pl.DataFrame) -> bool:
 def _colour_groups(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
     """Give the code of each turn's cluster, session and speaker, and their names by code."""
     turns = scene.turns
-    last = max([*scene.names, int(turns["label"].max() or 0)]) if turns.height else -1
+    last = -1
+    if turns.height:
+        last = max([*scene.names, *turns["label"].unique().to_list(), 0])
     clusters = [scene.names.get(i, f"cluster {i}") for i in range(last + 1)]
     groups = {"cluster": (turns["label"], clusters)}
     sessions, speakers = turns["session_id"], turns["speaker"].fill_null("")

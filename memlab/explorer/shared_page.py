@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from memlab.explorer.drawing import scene_payload
 from memlab.explorer.scene import Scene, answer_payload, single_question_bench
 from memlab.pipelines import pipeline
@@ -76,7 +78,7 @@ def answered_questions(
     )[:most]
     if not by_evidence:
         return {}
-    asked = bench.with_rows([row for row, _, _ in by_evidence])
+    asked = bench.with_rows(np.array([row for row, _, _ in by_evidence]))
     runs = [one if isinstance(one, Run) else pipeline(one).run(asked) for one in systems]
     names = [one.name if isinstance(one, Run) else one for one in systems]
     views = dict[str, dict[str, Any]]()

@@ -59,7 +59,7 @@ def learned(
     """
     require_turn_run(run, "learned")
     check_at_least(1, candidates=candidates)
-    bench.embedder()  # refuses a bench without one
+    encoder = bench.embedder()
     path = BUNDLED_MODEL
     if model:
         path = Path(model)
@@ -82,9 +82,9 @@ def learned(
         order = np.lexsort((bench.documents(level).lot[at], row))
         found.append((part.rows[row[order]], at[order], values[row, column][order]))
     ranked = rank_scored_pairs(bench, found, level=level, k=max(candidates, 200))
-    if isinstance(bench.encoder, TokenEncoder):
+    if isinstance(encoder, TokenEncoder):
         return ranked
-    return leave_out(ranked, "learned", ("late",), no_tokens_reason(bench.encoder))
+    return leave_out(ranked, "learned", ("late",), no_tokens_reason(encoder))
 
 
 def score_candidates(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:

@@ -526,7 +526,7 @@ def test_code_of_its_own_is_no_reason_where_transformers_knows_the_model(
     assert load(str(path)).dim == 32
 
 
-def test_passages_are_as_long_as_the_encoder_reads(
+def test_passages_are_no_longer_than_the_encoder_reads_and_than_turns_between_people(
     tmp_path: Path, bert: Path, configured: Callable[[str], None]
 ) -> None:
     path = save_model(tmp_path / "plain", bert, "mean")
@@ -540,7 +540,7 @@ def test_passages_are_as_long_as_the_encoder_reads(
     wide = replace(long.identity, max_length=8192)
     bench = retrieve.Bench.of(data, encoder=None)
     bench.__dict__["encoder"] = type("Long", (), {"identity": wide})()
-    assert passages.passage_limits(bench) == (7040, 1440)
+    assert passages.passage_limits(bench) == (220, 45)
 
 
 def test_six_lines_say_what_was_taken(
