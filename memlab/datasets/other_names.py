@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memlab.datasets.fields import Record
-from memlab.datasets.importers.time_keys import find_other_time
+from memlab.datasets.time_keys import find_other_time
 
 _SENDERS = (
     *("speaker", "author", "sender_name", "senderName", "from_name", "fromName"),

@@ -28,9 +28,10 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
     :raises StoreError: for a place that holds no store and may not become one, or a store that this
         memlab cannot read.
     """
+    written = os.fspath(uri)
+    if not written.strip() or "\0" in written:
+        raise StoreError(f"store {written!r} names no place; expected a directory or a URI")
     place = absolute_place(uri)
-    if not place.strip() or "\0" in place:
-        raise StoreError(f"store {place!r} names no place; expected a directory or a URI")
     local = "://" not in place
     if place.startswith("db://"):
         raise StoreError(

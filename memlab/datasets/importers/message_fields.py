@@ -22,7 +22,7 @@ from memlab.datasets.importers.loose_json import (
     list_or_empty,
     list_with_metadata,
 )
-from memlab.datasets.importers.time_keys import find_other_time
+from memlab.datasets.time_keys import find_other_time
 from memlab.datasets.unread_texts import holds_words
 
 _WRITTEN = (

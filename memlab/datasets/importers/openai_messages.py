@@ -49,13 +49,13 @@ from memlab.datasets.importers.message_fields import (
 )
 from memlab.datasets.importers.newest_first import Order, find_order
 from memlab.datasets.importers.session_records import NamedSession, OwnSessions
-from memlab.datasets.importers.time_keys import find_other_time
 from memlab.datasets.importers.transcripts import BEGINS, decode_transcripts
 from memlab.datasets.importers.wrapped_conversations import (
     Wrapped,
     find_conversations,
 )
 from memlab.datasets.source import Source
+from memlab.datasets.time_keys import find_other_time
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
 _PAIRS = [{"object", "output.role"}, {"messages.role", "messages.content"}, {"role", "content"}]
