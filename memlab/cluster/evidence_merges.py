@@ -63,7 +63,7 @@ def observed_and_null_merges(
         if tree is None or len(tree.leaf_of) != of_scope.height:
             raise DataError(f"trees: none of the {of_scope.height:,} turns of scope {scope!r}")
         order = np.tile(np.arange(of_scope.height), (draws, 1))
-        for group in _places_of_groups(of_scope, within):
+        for group in places_of_groups(of_scope, within):
             order[:, group] = rng.permuted(order[:, group], axis=1)
         for _, part in own.group_by("query_id", maintain_order=True):
             at = part["place"].unique().to_numpy()
@@ -76,7 +76,7 @@ def observed_and_null_merges(
     return np.concatenate(observed), np.hstack(null)
 
 
-def _places_of_groups(turns: pl.DataFrame, within: Sequence[str]) -> list[np.ndarray]:
+def places_of_groups(turns: pl.DataFrame, within: Sequence[str]) -> list[np.ndarray]:
     """Give the places of the turns that may stand for each other."""
     if not within:
         return [np.arange(turns.height)]

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import polars as pl
 
 from memlab.cluster.clusterers import as_items
 from memlab.cluster.projection import unit_rows
@@ -139,6 +140,45 @@ class MergeTree:
             nodes[climbing] = self.parents[nodes[climbing]]
             climbing = (self.sizes[nodes] < least) & (nodes != root)
         return nodes
+
+    def branches(self, least: int) -> pl.DataFrame:
+        """Give the tree as it is drawn, without what has fewer leaves: a box a node.
+
+        A box is as wide as the node has leaves, and reaches from the distance at which these are
+        joined up to that at which the node is joined with another. Where a node of fewer leaves
+        falls off, the branch goes on; where both sides have enough, two branches begin.
+
+        :param least: leaves of a node.
+        :returns: ``node``, ``first`` and ``end`` (places of its leaves), ``low`` and ``high``
+            (distances; of the uppermost box both the same), ``branch`` (numbers from 0, from the
+            top) and ``level`` (splits above it); no rows where the tree has fewer leaves.
+        :raises DataError: when ``least`` is below 2.
+        """
+        check_at_least(2, least=least)
+        leaves, spans = self.n_leaves, self.spans
+        large = np.flatnonzero(spans[:, 1] - spans[:, 0] >= least)[::-1]
+        number, level = np.zeros((2, len(spans)), np.int64)
+        begun = 1
+        for node in large.tolist():
+            children = [child for child in self.children[node - leaves] if child in large]
+            number[children], level[children] = number[node], level[node]
+            if len(children) == 2:
+                number[children] = begun, begun + 1
+                level[children] = level[node] + 1
+                begun += 2
+        above = np.minimum(self.parents[large], len(spans) - 1)
+        above[above < 0] = len(spans) - 1
+        return pl.DataFrame(
+            {
+                "node": large,
+                "first": spans[large, 0],
+                "end": spans[large, 1],
+                "low": self.height_of(large),
+                "high": self.height_of(above),
+                "branch": number[large],
+                "level": level[large],
+            }
+        )
 
     def is_below(self, node: int) -> np.ndarray:
         """Say of each row whether it hangs under a node: (n,) bool."""

@@ -17,6 +17,7 @@ with require_extra("figures", "a figure"):
 from memlab.figures import (
     anatomy,
     bars,
+    condensed_tree,
     cost_of_recall,
     curves,
     icicle,
@@ -32,6 +33,7 @@ __all__ = [
     "ExportedFigure",
     "anatomy",
     "bars",
+    "condensed_tree",
     "cost_of_recall",
     "curves",
     "export",
