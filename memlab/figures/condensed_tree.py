@@ -17,8 +17,8 @@ _LEFT, _RIGHT, _GAP, _FOOT = 42, 10, 34, 12
 _TINTS = {False: ("#DEDEDE", "#C8C8C8"), True: ("#8CBBDC", "#4F9BC9")}
 """Of branches side by side; blue in the branch with all evidence."""
 _KEY_TINT = _TINTS[True][1]
-_BELOW = 0.3
-"""Of the height of what is drawn of a tree: room for the marks under it."""
+_BELOW = 0.16
+"""Of the height of a tree: room for the marks under it."""
 _STAR: dict[str, Any] = {"symbol": "star", "size": 11, "line": {"color": "black", "width": 1}}
 _RING: dict[str, Any] = {"symbol": "circle-open", "size": 6, "color": "black"}
 _MARKS: dict[str, dict[str, Any]] = {
@@ -70,15 +70,14 @@ def condensed_tree(
     spans = list[tuple[list[float], list[float]]]()
     for panel, (head, rows) in enumerate(trees):
         own = leaves.filter(panel=head)
-        low, top = rows["low"].min(), rows["high"].max()
-        high = max(top - low, 0.05 * top, 1e-9)
-        foot = low - _BELOW / 2 * high
-        drawn = [*_draw_boxes(rows, 0.02 * high), _draw_stems(own.filter(proof), foot)]
+        top = max(rows["high"].max(), 1e-9)
+        foot = -_BELOW / 2 * top
+        drawn = [*_draw_boxes(rows, 0.015 * top), _draw_stems(own.filter(proof), foot)]
         for mark, rule in rules.items():
             drawn.append(_draw_dots(mark[2:], own.filter(rule), foot, _MARKS[mark]))
         traces += [trace.update(style.panel_axes(panel)) for trace in drawn if len(trace.x)]
         across = [own["x"].min() - 1, own["x"].max() + 1]
-        spans.append((across, [low - _BELOW * high, top + 0.06 * high]))
+        spans.append((across, [-_BELOW * top, 1.06 * top]))
     key = [("■ the branch with all evidence", _KEY_TINT)]
     key += [(mark, "black") for mark, rule in rules.items() if leaves.filter(rule).height]
     heads = [printable_line(head) for head, _ in trees]
@@ -113,7 +112,7 @@ def _facet(head: list[str], span: tuple[list[float], list[float]], *, label: str
     return {
         "head": style.join_lines(head),
         "xaxis": {"visible": False, "range": across},
-        "yaxis": {"range": upwards, "title": {"text": label}, "nticks": 5},
+        "yaxis": {"range": upwards, "title": {"text": label}, "tick0": 0, "nticks": 5},
     }
 
 
