@@ -155,9 +155,9 @@ def typical_question(questions: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     shares, _ = observed_and_null_merges(evidence, trees, turns, draws=0)
     meeting = pl.DataFrame({"query_id": asked_in_order(evidence, turns)["query_id"]})
     meeting = meeting.with_columns(share=pl.Series(shares, nan_to_null=True))
-    apart = (meeting["share"] - meeting["share"].mean()).abs()
+    meeting = meeting.with_columns(apart=(pl.col("share") - pl.col("share").mean()).abs())
     drawn = questions.filter(items.list.len().is_between(*_DRAWN_ITEMS))
-    placed = drawn.join(meeting.with_columns(apart=apart), on="query_id", maintain_order="left")
+    placed = drawn.join(meeting, on="query_id", how="left", maintain_order="left")
     nearest = placed.sort("apart", maintain_order=True).select(questions.columns)
     return pl.concat([nearest, questions]).head(1)
 

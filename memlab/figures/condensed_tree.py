@@ -70,13 +70,14 @@ def condensed_tree(
     spans = list[tuple[list[float], list[float]]]()
     for panel, (head, rows) in enumerate(trees):
         own = leaves.filter(panel=head)
-        top = max(rows["high"].max(), 1e-9)
+        top = max(rows.select(pl.col("high").max()).item(), 1e-9)
         foot = -_BELOW / 2 * top
         drawn = [*_draw_boxes(rows, 0.015 * top), _draw_stems(own.filter(proof), foot)]
         for mark, rule in rules.items():
             drawn.append(_draw_dots(mark[2:], own.filter(rule), foot, _MARKS[mark]))
         traces += [trace.update(style.panel_axes(panel)) for trace in drawn if len(trace.x)]
-        across = [own["x"].min() - 1, own["x"].max() + 1]
+        place = pl.col("x")
+        across = list(own.select(place.min() - 1, right=place.max() + 1).row(0))
         spans.append((across, [-_BELOW * top, 1.06 * top]))
     key = [("■ the branch with all evidence", _KEY_TINT)]
     key += [(mark, "black") for mark, rule in rules.items() if leaves.filter(rule).height]
