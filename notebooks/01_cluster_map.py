@@ -14,22 +14,18 @@
 # ---
 
 # %% [markdown]
-# # Do the evidence items of one answer share a cluster?
+# # How much of a memory must one take to have all evidence of an answer in one branch?
 #
-# On the committed sample (four invented memories, the questions with evidence in several sessions): partly. Pairs of evidence
-# items share a cluster far more often than random turns of the same speaker do, but most pairs do not, and one answer spans
-# several clusters. The first turns of dense retrieval concentrate more than chance, and reach about half of the clusters that
-# hold evidence. The last cell has the numbers.
+# On the committed sample (four invented memories, the questions with evidence in several sessions): in the average-linkage tree
+# of the turns, about half of the memory on average, and for a third of the questions less than a tenth; random turns of the same
+# speakers need nearly all of it. The last cell has the numbers.
 #
-# Turns are encoded with their speaker's name. As they are encoded, a map shows who says something: the most similar turn is
-# mostly one of the same speaker. Without what the turns of their speaker have in common (speaker-centred) it shows more of
-# what is said ([concepts](../docs/concepts.md)).
+# ![The tree of one memory with the evidence of one question](../figures/gallery/sample-evidence-tree.png)
 #
-# ![One question on both maps](../figures/gallery/sample-cluster-map.png)
-#
-# A common explanation of incomplete recall is that similarity concentrates on one cluster: retrieval finds one group of similar
-# turns and stops. Below, the turns of each conversation are clustered, the evidence is drawn on the map, and the claim is
-# tested against clusters that are permuted over the turns, and over the turns of each speaker.
+# A tree joins the turns of a conversation two groups at a time, the most similar first; no number of clusters is chosen. Where
+# the evidence of a question meets says how near it lies: the lowest branch that holds all of it is the least that one could
+# take. Turns are encoded with their speaker's name, and as they are encoded a tree joins who says something. Without what the
+# turns of their speaker have in common (speaker-centred) it joins what is said ([concepts](../docs/concepts.md)).
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
@@ -47,11 +43,10 @@ import polars as pl
 from IPython.display import Markdown
 
 import memlab
-from memlab import cluster, evaluate
-from memlab.evaluate import cluster_spread
+from memlab import evaluate
+from memlab.evaluate import cluster_spread, evidence_tree
 from memlab.explorer.scene import both_maps
-from memlab.figures import export, intervals, maps
-from memlab.interval_labels import format_level
+from memlab.figures import condensed_tree, export, maps
 
 evaluate.show_tables()
 
@@ -61,83 +56,88 @@ bench = memlab.Bench.of(data, encoder=encoder, store=store)
 n_sessions, items = pl.col("evidence_sessions").list.n_unique(), pl.col("evidence").list.n_unique()
 hard = data.questions.filter(n_sessions >= 2)
 hard = hard if hard.height else data.questions.filter(items > 0)
+evidence = hard.select("query_id", turn_id=pl.col("evidence").list.unique(maintain_order=True)).explode("turn_id")
+first = memlab.pipeline("dense").run(bench).top(k).frame.select("query_id", turn_id="doc_id")
 hard.group_by("scope", maintain_order=True).agg(questions=pl.len(), items=items.mean(), sessions=n_sessions.mean())
 
 # %% [markdown]
-# ## One question on both maps
+# ## One question in the tree
 #
-# Of the questions with three to eight evidence items, the one whose evidence lies in most sessions. A colour and a shape is a
-# speaker.
+# Of the questions with three to eight evidence items, one whose branch is the nearest to the mean. Average linkage joins groups
+# by the mean similarity of their turns; single linkage, as in HDBSCAN, by their two most similar turns, and grows one chain.
+# Branches of fewer than five turns are left out; a branch is as wide as it has turns.
 
 # %%
-chosen = hard.filter(items.is_between(3, 8)).sort(n_sessions, descending=True, maintain_order=True)
-asked = pl.concat([chosen, hard]).head(1)
+asked = evidence_tree.typical_question(hard, bench)
 query_id, text = (asked[column][0] if asked.height else "" for column in ("query_id", "text"))
 scope = asked["scope"][0] if asked.height else data.scopes[0]
-points, questions = both_maps(bench, scope, query_id=query_id, k=k, seed=seed)
-note = f"turns of {scope}, first {k} of dense retrieval; speaker-centred: less the mean of each speaker's turns"
-fig = maps.speaker_maps(points, questions=questions, title=text, note=note)
+own, hits = (turns.filter(query_id=query_id)["turn_id"].to_list() for turns in (evidence, first))
+boxes, leaves = evidence_tree.question_trees(bench, scope, own, retrieved=hits, seed=seed)
+note = f"turns of {scope}, speaker-centred; first {k} of dense retrieval"
+fig = condensed_tree.condensed_tree(boxes, leaves, title=text, note=note)
 fig
 
 # %%
-caption = f"The turns of {scope} (UMAP of {encoder} vectors as encoded, and speaker-centred), a question, its evidence "
-caption += f"(stars) and the first {k} turns of dense retrieval."
 made = {"provenance": dict(bench.provenance), "directory": figures}
-export(fig, "cluster-map", data=points, caption=caption, **made)
+caption = f"The turns of {scope}, joined by average and by single linkage ({encoder}, speaker-centred), and where a question's evidence meets."
+export(fig, "evidence-tree", data=leaves, caption=caption, **made)
 
 # %% [markdown]
-# How often a turn's most similar one is the same speaker's, by conversation, and how often a random one is:
+# ## All questions
+#
+# The branch that holds all evidence of a question, as a share of its memory, beside random turns: the turns of a conversation
+# are permuted a thousand times, within each speaker, and within the sessions of each speaker. Intervals of what is measured are
+# over questions, those of permutations the middle of the draws.
 
 # %%
-cluster_spread.speaker_shares(bench)
+merges = evidence_tree.merge_table(evidence, bench, seed=seed)
+merges.filter(linkage="average").select("vectors", "number", "turns", "n", "mean", "low", "high", "median")
+
+# %% [markdown]
+# ## The question, and what is missed
+#
+# HDBSCAN after UMAP to five dimensions, each conversation by itself, the mean over several seeds. Does a question fall into a
+# cluster of its evidence? And is the evidence that dense retrieval misses an outlier (GLOSH, from 0 in the middle of a group
+# to 1)?
+
+# %%
+seeds = range(seed, seed + n_seeds)
+found = evidence_tree.density_by_scope(bench, seeds=seeds)
+places = evidence_tree.place_questions(evidence, bench, found, seed=seed)
+outliers = evidence_tree.outlier_table(evidence, first, bench, found, seed=seed)
+places.select("number", "turns", "n", "mean", "low", "high", "p")
+
+# %% [markdown]
+# ## The same question on two maps
+#
+# A colour and a shape is a speaker.
+
+# %%
+points, questions = both_maps(bench, scope, query_id=query_id, k=k, seed=seed)
+note = f"turns of {scope}, first {k} of dense retrieval; speaker-centred: less the mean of each speaker's turns"
+fig = maps.speaker_maps(points, questions=questions, title=text, note=note)
+caption = f"The turns of {scope} (UMAP of {encoder} vectors as encoded, and speaker-centred), a question, its evidence "
+caption += f"(stars) and the first {k} turns of dense retrieval."
+export(fig, "cluster-map", data=points, caption=caption, **made)
+fig
 
 # %% [markdown]
 # The map to explore has speaker-centred clusters. Type another question or pick one, choose a pipeline, lasso turns and read
 # them back as `explorer.selection`. Without a screen it is a picture ([explorer](../docs/explorer.md)).
 
 # %%
-places = points.filter(pl.col("panel") == points["panel"][-1])
-explorer = memlab.explore(bench, "dense", scope=scope, k=k, seed=seed, places=places)
+places_on_map = points.filter(pl.col("panel") == points["panel"][-1])
+explorer = memlab.explore(bench, "dense", scope=scope, k=k, seed=seed, places=places_on_map)
 explorer.question = query_id
 explorer
-
-# %% [markdown]
-# ## Clusters
-#
-# HDBSCAN after UMAP to five dimensions, each conversation by itself, by both kinds of vectors. The clusters depend on UMAP's
-# seed: every number below is the mean over several. A turn in no cluster is a group of its own.
-
-# %%
-turns, seeds = bench.documents("turn"), range(seed, seed + n_seeds)
-ways = {cluster_spread.AS_ENCODED: turns.vectors(), cluster_spread.CENTRED: turns.speaker_centred()}
-labels = {way: cluster.scope_labels(turns.ids, rows, turns.spans, seeds=seeds) for way, rows in ways.items()}
-first = memlab.pipeline("dense").run(bench).top(k).frame.select("query_id", turn_id="doc_id")
-first = first.join(hard, on="query_id", how="semi", maintain_order="left")
-evidence = hard.select("query_id", turn_id=pl.col("evidence").list.unique(maintain_order=True)).explode("turn_id")
-
-# %% [markdown]
-# ## The evidence and the first turns, beside clusters that know nothing of them
-#
-# The null hypothesis is that clusters know nothing of questions: the labels of a conversation's turns are permuted a thousand
-# times. The control is stricter: labels are permuted over the turns of each speaker, so that clusters keep who says how much
-# of them. Intervals of what is measured are over questions, those of permutations the middle of the draws.
-
-# %%
-table = cluster_spread.spread_table({"evidence": evidence, f"first {k}": first}, labels, data.turns, seed=seed)
-table.filter((pl.col("vectors") == cluster_spread.CENTRED) | (pl.col("number") == cluster_spread.TOGETHER))
-
-# %%
-shares = table.filter(pl.col("number") != cluster_spread.SPANNED)
-shares = shares.with_columns(row=pl.format("{}: {}, {}", "of", "number", "vectors"))
-caption = f"How the evidence and the first {k} turns of dense retrieval lie in clusters, beside permuted clusters"
-if shares.height:
-    level = format_level(shares["level"][0])
-    fig = intervals.mean_intervals(shares, rows="row", series="clusters", measure="share")
-    export(fig, "cluster-spread", data=shares, caption=f"{caption} ({data.name}; {level} intervals).", **made)
 
 # %% [markdown]
 # ## Answer
 
 # %% tags=["answer"]
-reached = cluster_spread.share_of_clusters_reached(evidence, first, labels[cluster_spread.CENTRED])
-Markdown("\n".join(f"- {line}" for line in cluster_spread.spread_sentences(table, k=k, reached=reached)))
+labels = evidence_tree.label_table(bench, found, seeds)
+spread = cluster_spread.spread_table({"evidence": evidence}, {cluster_spread.CENTRED: labels}, data.turns, seed=seed)
+reached = cluster_spread.share_of_clusters_reached(evidence, first, labels)
+lines = evidence_tree.merge_sentences(merges) + evidence_tree.place_sentences(places, outliers)
+lines += cluster_spread.spread_sentences(spread, k=k, reached=reached)
+Markdown("\n".join(f"- {line}" for line in lines))

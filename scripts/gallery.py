@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 PICTURES = {
     "figures/gallery/sample-recall-all.png": "recall-all",
     "figures/gallery/sample-cluster-map.png": "cluster-map",
+    "figures/gallery/sample-evidence-tree.png": "evidence-tree",
     "figures/gallery/sample-selection-tests.png": "selection-tests",
     "figures/gallery/sample-ladder-turns.png": "ladder-turns",
     "figures/gallery/sample-decay-outranked.png": "decay-outranked",

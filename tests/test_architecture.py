@@ -26,6 +26,7 @@ DOORS = {
     "lancedb": {"store"},
     "lance": {"store"},
     "umap": {"cluster"},
+    "hdbscan": {"cluster"},
     "torch": {"embed", "rerank"},
     "transformers": {"embed"},
     "sentence_transformers": {"embed", "rerank"},

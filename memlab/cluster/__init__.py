@@ -1,8 +1,10 @@
-"""Clusters of turns: labels by any clusterer, soft groups, maps, names, and how evidence lies in them.
+"""Clusters of turns: labels by any clusterer, trees, soft groups, maps, names, and how evidence lies in them.
 
 ``clusterers`` calls what is registered, brings four of its own and finds soft groups,
-``projection`` lays embeddings out in few dimensions, ``cluster_names`` names clusters, ``evidence_spread``
-compares a benchmark's evidence with them. scikit-learn and UMAP load when they are first used.
+``density_clusters`` gives all that HDBSCAN knows, ``merge_trees`` joins turns by average or single
+linkage. ``projection`` lays embeddings out in few dimensions, ``cluster_names`` names clusters.
+``evidence_spread`` compares a benchmark's evidence with clusters, ``evidence_merges`` with trees.
+scikit-learn, hdbscan and UMAP load when they are first used.
 """
 
 from memlab.arguments import explain_arguments
@@ -14,19 +16,28 @@ from memlab.cluster.clusterers import (
     mixture_memberships,
     scope_labels,
 )
+from memlab.cluster.density_clusters import DensityClusters, density_clusters
+from memlab.cluster.evidence_merges import observed_and_null_merges
 from memlab.cluster.evidence_spread import observed_and_null_spread, pair_similarity
+from memlab.cluster.merge_trees import MergeTree, merge_tree, scope_trees
 from memlab.cluster.projection import project
 
 __all__ = [
     "NOISE",
+    "DensityClusters",
+    "MergeTree",
     "cluster_labels",
     "cluster_terms",
+    "density_clusters",
     "hdbscan_labels",
+    "merge_tree",
     "mixture_memberships",
+    "observed_and_null_merges",
     "observed_and_null_spread",
     "pair_similarity",
     "project",
     "scope_labels",
+    "scope_trees",
 ]  # fmt: skip
 
 explain_arguments(globals())

@@ -182,7 +182,7 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
         raise DataError(
             f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape}; expected {len(rows)} whole numbers"
         )
-    return _renumber_by_size(labels[copy_of])
+    return renumber_by_size(labels[copy_of])
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -197,14 +197,14 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> first.tolist(), copy_of.tolist()
     ([0, 1], [0, 1, 0])
     """
-    _, first, number = np.unique(_as_items(rows), return_index=True, return_inverse=True)
+    _, first, number = np.unique(as_items(rows), return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return first[order], place[number]
 
 
-def _as_items(rows: np.ndarray) -> np.ndarray:
+def as_items(rows: np.ndarray) -> np.ndarray:
     """Give each row as one item, by which rows can be compared: (n,)."""
     whole = np.ascontiguousarray(rows + 0.0)  # for which −0 is 0
     items: np.ndarray = whole.view(f"V{whole.itemsize * whole.shape[1]}").ravel()
@@ -338,9 +338,20 @@ def hdbscan_labels(
     first, copy_of = distinct_rows(rows)
     labels = _dense_groups(rows[first], min_cluster_size, n_components, seed)
     copies = np.bincount(copy_of, weights=weights, minlength=len(first))
-    alone = np.flatnonzero((labels == NOISE) & (copies >= min_cluster_size))
-    labels[alone] = labels.max(initial=NOISE) + 1 + np.arange(len(alone))
-    return _renumber_by_size(labels[copy_of])
+    labels = label_lone_copies(labels, copies, min_cluster_size)
+    return renumber_by_size(labels[copy_of])
+
+
+def label_lone_copies(labels: np.ndarray, copies: np.ndarray, least: int) -> np.ndarray:
+    """Make a cluster of each row of noise that stands ``least`` times or more: (m,) labels.
+
+    :param labels: (m,) of different rows.
+    :param copies: (m,) how often each of them stands.
+    """
+    labelled = labels.copy()
+    lone = np.flatnonzero((labels == NOISE) & (copies >= least))
+    labelled[lone] = labels.max(initial=NOISE) + 1 + np.arange(len(lone))
+    return labelled
 
 
 def _dense_groups(
@@ -349,25 +360,42 @@ def _dense_groups(
     """Give the leaves of HDBSCAN's cluster tree of different rows: (n,) labels; fewer than a cluster has are noise."""
     from sklearn.cluster import HDBSCAN
 
-    points = rows
+    points, point_of = clustered_points(rows, n_components, seed)
     if len(points) < min_cluster_size:
-        return np.full(len(points), NOISE, np.int64)
-    if n_components is not None and n_components < points.shape[1]:
-        points = project(points, n_components=n_components, min_dist=0.0, seed=seed)
+        return np.full(len(rows), NOISE, np.int64)
     # scikit-learn counts the point itself among its neighbours.
     model = HDBSCAN(
-        min_cluster_size=min_cluster_size, min_samples=min(1 + (min_cluster_size + 1) // 2, len(points)),
+        min_cluster_size=min_cluster_size, min_samples=1 + neighbours_of_density(min_cluster_size),
         cluster_selection_method="leaf", copy=True,
     )  # fmt: skip
-    # Ties are broken by position: in an order of their own, the same rows give the same clusters
-    # wherever they stand.
-    order = np.argsort(_as_items(points), kind="stable")
-    labels = np.empty(len(points), np.int64)
-    labels[order] = model.fit_predict(points[order].astype(np.float64))
+    labels: np.ndarray = model.fit_predict(points)[point_of].astype(np.int64)
     return labels
 
 
-def _renumber_by_size(labels: np.ndarray) -> np.ndarray:
+def neighbours_of_density(min_cluster_size: int) -> int:
+    """Give how many other rows say how dense it is around a row: half as many as a cluster has."""
+    return (min_cluster_size + 1) // 2
+
+
+def clustered_points(
+    rows: np.ndarray, n_components: int | None, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give different rows as HDBSCAN is given them.
+
+    Ties are broken by position: in an order of their own, the same rows give the same clusters
+    wherever they stand. Rows that a reduction puts in one place are one point.
+
+    :returns: (p, n_components) float64, reduced by UMAP where they have more dimensions, and (m,)
+        which of the points each row is.
+    """
+    points = rows
+    if n_components is not None and n_components < rows.shape[1]:
+        points = project(rows, n_components=n_components, min_dist=0.0, seed=seed)
+    _, first, point_of = np.unique(as_items(points), return_index=True, return_inverse=True)
+    return points[first].astype(np.float64), point_of
+
+
+def renumber_by_size(labels: np.ndarray) -> np.ndarray:
     """Number clusters from 0, the largest first and ties by first member; negative labels become noise."""
     numbers, first, sizes = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
     renumbered = np.full(len(labels), NOISE, np.int64)

@@ -77,12 +77,12 @@ def spread_table(
         for name, members in sets.items():
             measured, plain = observed_and_null_spread(members, of_turns, seed=seed)
             within = observed_and_null_spread(members, of_turns, speakers=turns, seed=seed)[1]
-            scopes = clustering_scopes(_scopes_of_questions(members, of_turns))
+            scopes = clustering_scopes(scopes_of_questions(members, of_turns))
             for i, number in enumerate((SPANNED, LARGEST, TOGETHER)):
                 if np.isfinite(measured[:, i]).any():
                     about = {"vectors": vectors, "of": name, "number": number}
                     controls = {PERMUTED: plain[:, :, i], WITHIN: within[:, :, i]}
-                    found = _rows_of(measured[:, i], controls, scopes, seed)
+                    found = rows_beside_controls(measured[:, i], controls, scopes, seed)
                     rows += [about | row for row in found]
     schema = {
         **dict.fromkeys(("vectors", "of", "number", "clusters"), pl.String),
@@ -94,32 +94,49 @@ def spread_table(
     return pl.DataFrame(rows, schema=schema)
 
 
-def _scopes_of_questions(members: pl.DataFrame, labels: pl.DataFrame) -> np.ndarray:
-    """Give the scope of each question, in the order that spreads are measured in: scope by scope."""
-    places = labels.select("turn_id", "scope").unique()
+def asked_in_order(members: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Give the questions in the order that spreads and merges are measured in: scope by scope.
+
+    :param members: ``query_id``, ``turn_id``; ``turns``: ``turn_id``, ``scope``.
+    :returns: ``scope``, ``query_id``.
+    """
+    places = turns.select("turn_id", "scope").unique()
     placed = members.join(places, on="turn_id", how="left", maintain_order="left")
     questions = placed.select("scope", "query_id").unique(maintain_order=True)
-    parts = [part["scope"] for _, part in questions.group_by("scope", maintain_order=True)]
-    return pl.concat([pl.Series("scope", [], dtype=pl.String), *parts]).to_numpy()
+    of_scopes = [part for _, part in questions.group_by("scope", maintain_order=True)]
+    return pl.concat([questions.clear(), *of_scopes])
 
 
-def _rows_of(
+def scopes_of_questions(members: pl.DataFrame, turns: pl.DataFrame) -> np.ndarray:
+    """Give the scope of each question, in the order of :func:`asked_in_order`."""
+    return asked_in_order(members, turns)["scope"].to_numpy()
+
+
+def rows_beside_controls(
     measured: np.ndarray,
     controls: Mapping[str, np.ndarray],
     scopes: np.ndarray | None,
     seed: int,
+    *,
+    column: str = "clusters",
 ) -> list[dict[str, Any]]:
-    """Give the rows of one number: what was measured, then the controls."""
+    """Give the rows of one number: what was measured, then the controls.
+
+    :param measured: (n,) a value a question, NaN where it has none.
+    :param controls: by name, (draws, n) the same under permutation.
+    :param scopes: (n,) the scope of each question where scopes are the unit.
+    :param column: that says what a row is.
+    """
     rows = list[dict[str, Any]]()
     for name, null in controls.items():
         found = compare_with_null(measured, null, scopes=scopes, seed=seed)
         if not rows:
             own = {key: found[key] for key in _OF_MEASURED}
-            rows.append({"clusters": MEASURED, **own, "p": None})
+            rows.append({column: MEASURED, **own, "p": None})
         ends = {end: found[f"chance_{end}"] for end in ("low", "high")}
         of_draws = {"level": LEVEL, "unit": "draw", "units": null.shape[0]}
         about = {"n": found["n"], "mean": found["chance"], **ends, **of_draws}
-        rows.append({"clusters": name, **about, "p": found["p"]})
+        rows.append({column: name, **about, "p": found["p"]})
     return rows
 
 
@@ -178,11 +195,11 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
     if first is not None:
         control = found[CENTRED, f"first {k}", LARGEST, WITHIN]
         line = f"Of the first {k} turns of dense retrieval the largest of these clusters holds"
-        lines.append(f"{line} {_share_text(first)}, {_control_text(control)}.")
+        lines.append(f"{line} {mean_share_text(first)}, {_control_text(control)}.")
     shares = np.fromiter(reached, dtype=np.float64)
     if len(shares) >= FEWEST:
         span = mean_intervals(shares[:, None], shares=np.array([False])).row(0, named=True)
-        reach = _share_text({**span, "n": len(shares), "mean": shares.mean()})
+        reach = mean_share_text({**span, "n": len(shares), "mean": shares.mean()})
         held = "of the clusters that hold evidence of a question"
         lines.append(f"They reach {reach} {held} (mean of {len(shares):,} questions).")
     return lines
@@ -206,17 +223,17 @@ def _sentences_of_pairs(found: Mapping[tuple[str, ...], Mapping[str, Any]]) -> l
     elif above:
         answer = "Partly"
     those = "of the pairs of evidence items of a question share a speaker-centred cluster"
-    line = f"{answer}: {_share_text(pairs)} {those} (mean of {pairs['n']:,} questions)"
+    line = f"{answer}: {mean_share_text(pairs)} {those} (mean of {pairs['n']:,} questions)"
     lines = [f"{line}, {_control_text(control)}."]
     encoded = found.get((AS_ENCODED, "evidence", TOGETHER, MEASURED))
     if encoded is not None:
         plain = found[AS_ENCODED, "evidence", TOGETHER, WITHIN]
-        line = f"As encoded, speakers' names included, {_share_text(encoded)} of the pairs do"
+        line = f"As encoded, speakers' names included, {mean_share_text(encoded)} of the pairs do"
         lines.append(f"{line}, {_control_text(plain)}.")
     return lines
 
 
-def _share_text(row: Mapping[str, Any]) -> str:
+def mean_share_text(row: Mapping[str, Any]) -> str:
     """Write a mean of shares with its interval, where it has one."""
     if row["low"] is None:
         return percent(row["mean"])

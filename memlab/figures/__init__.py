@@ -18,6 +18,7 @@ with require_extra("figures", "a figure"):
 from memlab.figures import (
     anatomy,
     bars,
+    condensed_tree,
     cost_of_recall,
     curves,
     icicle,
@@ -33,6 +34,7 @@ __all__ = [
     "ExportedFigure",
     "anatomy",
     "bars",
+    "condensed_tree",
     "cost_of_recall",
     "curves",
     "export",

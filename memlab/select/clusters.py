@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from memlab.cluster import cluster_labels
+from memlab.cluster import MergeTree, cluster_labels, merge_tree
 from memlab.errors import check_at_least
 from memlab.records import Level, Run
 from memlab.registry import clusterers, stage
@@ -83,6 +83,7 @@ def expand_cluster(
     clustering: str = "kmeans",
     seed: int = 0,
     centred: bool = True,
+    branch: int | None = None,
 ) -> Run:
     """Keep the first documents in front, then bring in every member of their clusters, then the rest as it was.
 
@@ -96,7 +97,10 @@ def expand_cluster(
     :param clustering: a name of :data:`memlab.clusterers`; a seed that is noise brings nothing.
     :param seed: of the clusterer.
     :param centred: ``False`` compares documents as they are encoded, speakers' names included.
-    :raises DataError: for a count out of range, an unknown clusterer, or without embeddings.
+    :param branch: takes branches of the scope's average-linkage tree instead of clusters: up from
+        each of the first documents to the lowest branch with so many. Nothing is random then.
+    :raises DataError: for a count out of range, an unknown clusterer, without embeddings, or for
+        branches of a scope with more documents than :func:`memlab.cluster.merge_tree` takes.
 
     Source: Liu and Croft, Cluster-based retrieval using language models (SIGIR 2004).
 
@@ -108,33 +112,37 @@ def expand_cluster(
     """
     check_at_least(2, cluster_size=cluster_size)
     check_at_least(1, seeds=seeds)
+    if branch is not None:
+        check_at_least(2, branch=branch)
     documents = bench.documents(run.level)
     vectors = similarity_vectors(run, bench, centred=centred)
-    ranked = [at for at, _ in candidates_by_query(run, bench)]
-    touched = np.array([at[0] for at in ranked])
-    cluster = np.full(len(vectors), -1)
-    for start, end in documents.spans.values():
-        if ((touched >= start) & (touched < end)).any():
-            wanted = _Clustering(run.level, start, end, clustering, cluster_size, seed, centred)
-            own = _cluster_scope(bench, wanted, clusterers.get(clustering))
-            cluster[start:end] = start + own
+    asked = run.frame["query_id"].unique(maintain_order=True)
     parts = []
-    for query_id, at in zip(run.frame["query_id"].unique(maintain_order=True), ranked, strict=True):
+    for query_id, (at, _) in zip(asked, candidates_by_query(run, bench), strict=True):
+        start, end = _span_of(bench, run.level, at[0])
         first, rest = at[:seeds], at[seeds:]
-        outside = np.setdiff1d(np.flatnonzero(np.isin(cluster, cluster[first])), at)
+        wanted = _Clustering(run.level, start, end, clustering, cluster_size, seed, centred)
+        if branch is None:
+            near = _members_of_clusters(bench, wanted, first)
+        else:
+            near = _members_of_branches(bench, wanted, first, branch)
+        outside = np.setdiff1d(near, at)
         # In float64 and rounded, so that equal texts are equally similar whatever the number of
         # pairs.
         similarity = (
             vectors[outside].astype(np.float64) @ vectors[first].astype(np.float64).T
         ).max(axis=1)
         outside = outside[np.lexsort((documents.lot[outside], -similarity.round(6)))]
-        inside = np.isin(cluster[rest], cluster[first])
-        parts.append(
-            pl.DataFrame(
-                {"query_id": query_id, "at": np.r_[first, rest[inside], outside, rest[~inside]]}
-            )
-        )
+        inside = np.isin(rest, near)
+        ranked = np.r_[first, rest[inside], outside, rest[~inside]]
+        parts.append(pl.DataFrame({"query_id": query_id, "at": ranked}))
     return rank_in_order(run, bench, pl.concat(parts)) if parts else run
+
+
+def _span_of(bench: Bench, level: Level, at: int) -> tuple[int, int]:
+    """Give where the scope of a document begins and ends."""
+    spans = bench.documents(level).spans.values()
+    return next(span for span in spans if span[0] <= at < span[1])
 
 
 class _Clustering(NamedTuple):
@@ -147,6 +155,31 @@ class _Clustering(NamedTuple):
     size: int
     seed: int
     centred: bool
+
+
+def _members_of_clusters(bench: Bench, wanted: _Clustering, first: np.ndarray) -> np.ndarray:
+    """Give the places of the documents that share a cluster with one of the first."""
+    labels = _cluster_scope(bench, wanted, clusterers.get(wanted.clustering))
+    touched = labels[first - wanted.start]
+    return wanted.start + np.flatnonzero(np.isin(labels, touched))
+
+
+def _members_of_branches(
+    bench: Bench, wanted: _Clustering, first: np.ndarray, least: int
+) -> np.ndarray:
+    """Give the places of the documents of the lowest branches of so many that hold one of the first."""
+    tree = _tree_of_scope(bench, wanted.level, wanted.start, wanted.end, wanted.centred)
+    branches = np.unique(tree.branches_above(first - wanted.start, least))
+    below = np.any([tree.is_below(branch) for branch in branches], axis=0)
+    return wanted.start + np.flatnonzero(below)
+
+
+@cache_per_bench
+def _tree_of_scope(bench: Bench, level: Level, start: int, end: int, centred: bool) -> MergeTree:
+    """Join the documents of a scope by average linkage, once for all rankings."""
+    documents = bench.documents(level)
+    vectors = documents.speaker_centred() if centred else documents.vectors()
+    return merge_tree(vectors[start:end])
 
 
 @cache_per_bench

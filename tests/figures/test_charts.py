@@ -24,6 +24,7 @@ from memlab.evaluate.misses import CAUSES
 from memlab.figures import (
     anatomy,
     bars,
+    condensed_tree,
     cost_of_recall,
     curves,
     icicle,
@@ -52,6 +53,28 @@ def points(n: int = 120) -> pl.DataFrame:
     return frame.with_columns(
         evidence=row.is_in([3, 40, 77]), rank=pl.when(row % 2 == 0).then(row + 1)
     )
+
+
+def joined() -> pl.DataFrame:
+    """Two trees of forty turns, of which the left half holds all evidence."""
+    rows = [
+        {"panel": f"{head}: 54 % of the memory {NASTY}", "first": first, "end": end,
+         "low": low, "high": high, "branch": branch, "holds": holds}
+        for head in ("average linkage", "single linkage")
+        for first, end, low, high, branch, holds in (
+            (0, 40, 1.0, 1.0, 0, False), (0, 20, 0.6, 1.0, 1, True), (20, 40, 0.4, 1.0, 2, False))
+    ]  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def joined_leaves() -> pl.DataFrame:
+    place = pl.int_range(40)
+    heads = joined()["panel"].unique(maintain_order=True).to_list()
+    own = pl.DataFrame({"text": [NASTY] * 40}).select(
+        "text", x=place + 0.5, enters=pl.lit(0.6), evidence=place.is_in([2, 9, 17]),
+        rank=pl.when(place.is_in([9, 30])).then(place + 1),
+    )  # fmt: skip
+    return pl.concat([own.with_columns(panel=pl.lit(head)) for head in heads])
 
 
 WHERE = pl.DataFrame({"panel": [f"as encoded: 97 % of the turns {NASTY}"], "x": [0.0], "y": [0.0]})
@@ -192,6 +215,8 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
                  ["● all questions (n = 1,137)", "BM25", ".400 −.100 [−.150, +.050] p<.001", "+ time"]),
     "shares": (lambda frame: bars.share_bars(frame, xlabel="share of items"), caused(),
                ["other words", "share of items", "≥ 2", "10"]),
+    "trees": (lambda frame: condensed_tree.condensed_tree(frame, joined_leaves(), title=NASTY), joined(),
+              [NASTY, "average linkage: 54 %", "distance", "the branch with all evidence", "evidence, missed"]),
     "icicle": (icicle.icicle, months(), ["month", "May: garden", "day 4"]),
     "trade-off": (
         cost_of_recall.trade_off,
@@ -498,3 +523,24 @@ def test_template_is_not_registered_and_a_figure_of_ones_own_gets_it_only_for_pr
     assert laid_out.layout.title.text == "mine"
     assert own.layout.template.layout.font.size is None
     assert plotly.io.templates.default == before
+
+
+def test_a_tree_is_blue_where_it_holds_all_evidence_and_evidence_stands_under_it() -> None:
+    fig = condensed_tree.condensed_tree(joined(), joined_leaves())
+    blue = [trace for trace in fig.data if trace.name == "the branch with all evidence"]
+    # The corners of its boxes: the left half, from .6 up.
+    assert [(min(t.x[:5]), max(t.x[:5]), min(t.y[:5]), max(t.y[:5])) for t in blue] == [
+        (0, 20, 0.6, 1.0)
+    ] * 2
+    for name, places in (
+        ("evidence, missed", [2.5, 17.5]),
+        ("evidence, retrieved", [9.5]),
+        ("retrieved, no evidence", [30.5]),
+    ):
+        own = [trace for trace in fig.data if trace.name == name]
+        assert [list(trace.x) for trace in own] == [places, places]
+        assert all(y < 0.4 for trace in own for y in trace.y), "below what is drawn of the tree"
+    with pytest.raises(DataError, match="not finite"):
+        condensed_tree.condensed_tree(
+            joined().with_columns(high=pl.lit(float("nan"))), joined_leaves()
+        )

@@ -14,6 +14,7 @@ from talk import world
 
 import memlab
 from memlab import datasets
+from memlab.errors import DataError
 from memlab.evaluate import stale_table
 from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
@@ -247,6 +248,36 @@ def test_clusters_are_of_subjects_and_as_encoded_of_speakers() -> None:
     assert {place % 20 for place in brought[True]} == {0}, "what is said"
     assert set(NAMES[brought[True]]) == {0, 1}
     assert set(NAMES[brought[False]]) == {0}, "who says it"
+
+
+def test_branches_of_the_tree_follow_the_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six turns of each subject are a branch; the tree is made once, whatever is asked of it."""
+    run, bench = named_bench()
+    at = dict(zip(bench.turns["turn_id"], range(120), strict=True))
+    short = run.top(8)
+    before = [at[doc] for doc in short.frame["doc_id"]]
+    subjects = dict[int, set[int]]()
+    for seeds, branch in ((1, 6), (3, 6), (1, 2)):
+        got = expand_cluster(short, bench, seeds=seeds, branch=branch).frame["doc_id"]
+        places = [at[doc] for doc in got]
+        assert places[:seeds] == before[:seeds]
+        brought = set(places) - set(before)
+        subjects[branch] = {place % 20 for place in brought}
+        assert subjects[branch] <= {place % 20 for place in before[:seeds]}, "of their subjects"
+        whole = {place for place in range(120) if place % 20 in {p % 20 for p in before[:seeds]}}
+        assert branch < 6 or whole <= set(places)
+        assert set(before) <= set(places), "nothing that the run holds is lost"
+    everything = expand_cluster(short, bench, branch=120).frame
+    assert everything.height == 120
+    more = expand_cluster(short, bench, branch=500).frame
+    assert more.equals(everything), "the whole scope is the largest branch"
+    encoded = expand_cluster(short, bench, seeds=1, branch=30, centred=False).frame["doc_id"]
+    assert {NAMES[at[doc]] for doc in encoded.head(20)} == {NAMES[before[0]]}, "who says it"
+    monkeypatch.setattr("memlab.select.clusters.merge_tree", None)
+    again = expand_cluster(short, bench, branch=120).frame
+    assert again.equals(everything), "kept"
+    with pytest.raises(DataError, match="branch is 1; expected at least 2"):
+        expand_cluster(short, bench, branch=1)
 
 
 @pytest.mark.parametrize("stage", [mmr, dpp, msd, by_cluster, expand_cluster, current])
