@@ -86,11 +86,11 @@ def search(
         sizes = data.search.scope_sizes(name)
         chosen_scope = _choose_scope([*sizes], scope)
         asked = question_frame(question, chosen_scope)
-        own = embed.load(encoder)
+        model = embed.load(encoder)
         if sizes.get(chosen_scope, 0) < large_scopes.LARGE:
-            bench = _kept_bench(data, name, chosen_scope, own).with_queries(asked)
+            bench = _kept_bench(data, name, chosen_scope, model).with_queries(asked)
         else:
-            bench = question_bench(data, name, asked, encoder=own)
+            bench = question_bench(data, name, asked, encoder=model)
     result = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if result.is_empty():
         _log.warning("no message of %s matches %r", chosen_scope or "any scope", question)
