@@ -242,6 +242,9 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _read_environment() -> dict[str, Any]:
+    if not any(v.upper().startswith(PREFIX) for v in os.environ):
+        # As in most processes: to find nothing takes pydantic-settings milliseconds.
+        return {}
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     mine = [v for v in os.environ if v.startswith(PREFIX) and v not in RESERVED_VARIABLES]
     unknown = [v for v in mine if v.split("__")[0] not in known]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,16 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
-from memlab import datasets, embed, pipelines
+from memlab import embed, pipelines
 from memlab.arguments import explained
 from memlab.config import settings
 from memlab.embed.headers import header_of
+from memlab.embed.wrapper import token_encoder_of
 from memlab.errors import DataError, check_at_least
 from memlab.records import Dataset, Run, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench, large_scopes
+from memlab.retrieve.bench_cache import BenchCache
+from memlab.retrieve.bm25 import bm25_scores
 from memlab.terminal import choose_one
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memlab")
 _benches: WeakKeyDictionary[Dataset, dict[tuple[object, ...], Bench]] = WeakKeyDictionary()
+_store_benches = BenchCache()
 _ZERO_SCORE = 1e-6  # a score of zero, after ties were broken, is below
 
 
@@ -84,15 +88,15 @@ def search(
             benches[key] = Bench.of(own, encoder=encoder)
         bench = benches[key].with_queries(asked)
     else:
-        name = choose_one(
-            data.datasets()["name"].to_list(),
-            data.chosen(),
-            "dataset",
-            "memlab ingest FILE fills it",
-        )
-        chosen_scope = _choose_scope(data.scopes(name), scope)
+        name = _choose_dataset(data)
+        sizes = data.search.scope_sizes(name)
+        chosen_scope = _choose_scope([*sizes], scope)
         asked = question_frame(question, chosen_scope)
-        bench = question_bench(data, name, asked, encoder=embed.load(encoder))
+        model = embed.load(encoder)
+        if sizes.get(chosen_scope, 0) < large_scopes.LARGE:
+            bench = _kept_bench(data, name, chosen_scope, model).with_queries(asked)
+        else:
+            bench = question_bench(data, name, asked, encoder=model)
     result = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if result.is_empty():
         _log.warning("no message of %s matches %r", chosen_scope or "any scope", question)
@@ -103,6 +107,8 @@ def search(
 
 @lru_cache(maxsize=4)
 def _load_file(path: str, state: tuple[int, int]) -> Dataset:
+    from memlab import datasets
+
     return datasets.load(path)
 
 
@@ -111,6 +117,8 @@ def _load_path(path: str | PathLike[str]) -> Dataset:
     place = Path(path)
     about = place.stat() if place.is_file() else None
     if about is None:
+        from memlab import datasets
+
         return datasets.load(place)
     return _load_file(str(place.resolve()), (about.st_mtime_ns, about.st_size))
 
@@ -130,6 +138,13 @@ def question_frame(question: str, scope: str) -> pl.DataFrame:
     if not any(letter.isalnum() for letter in question):
         raise DataError(f"the question {question!r} holds no word; ask for something that was said")
     return pl.DataFrame({"scope": [scope], "text": [question]})
+
+
+def _choose_dataset(store: MemoryStore) -> str:
+    """Give the default dataset of a store, or the only one, for which no note is read."""
+    names = store.datasets()["name"].to_list()
+    chosen = None if len(names) == 1 else store.chosen()
+    return choose_one(names, chosen, "dataset", "memlab ingest FILE fills it")
 
 
 def _choose_scope(scopes: list[str], wanted: str | None) -> str:
@@ -166,9 +181,34 @@ def question_bench(
         return large_scopes.read_candidate_bench(
             store, dataset, asked, encoder=encoder, language=language or "en"
         )
+    return _scope_bench(store, dataset, scope, encoder, language).with_queries(asked)
+
+
+def _kept_bench(store: MemoryStore, dataset: str, scope: str, encoder: embed.Encoder) -> Bench:
+    """Give the bench of a whole scope: that of the question before, if nothing changed since."""
+    from memlab.store.table_states import read_table_state
+
+    database = store.database
+    tokens_by = token_encoder_of(encoder)
+    key = (
+        *(database.uri, str(database.pinned), dataset, scope),
+        *(encoder.identity.key, header_of(encoder), tokens_by and tokens_by.identity.key),
+    )
+    state = read_table_state(database, "turns", "sessions", "datasets")
+    return _store_benches.get(key, state, partial(_scope_bench, store, dataset, scope, encoder))
+
+
+def _scope_bench(
+    store: MemoryStore,
+    dataset: str,
+    scope: str,
+    encoder: embed.Encoder,
+    language: str | None = None,
+) -> Bench:
+    """Make the bench of a whole scope, without questions of ours."""
     data = store.dataset(dataset, scopes=[scope]) if scope else join_scopes(store.dataset(dataset))
     data = replace(data, language=language or data.language)
-    return Bench.of(data, encoder=encoder, store=store, ingest=False).with_queries(asked)
+    return Bench.of(data, encoder=encoder, store=store, ingest=False)
 
 
 def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
@@ -194,7 +234,8 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
         found = found.with_columns(text=pl.Series(texts, dtype=pl.String))
     else:
         text = pl.when(pl.col("text") == "").then("caption").otherwise("text")
-        known = bench.turns.join(sessions, on="session_id", how="left").select(
+        turns = bench.turns.join(found.select(turn_id="doc_id"), on="turn_id", how="semi")
+        known = turns.join(sessions, on="session_id", how="left").select(
             "session_id",
             "speaker",
             "turn_id",
@@ -208,5 +249,4 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
 
 def has_word_match(bench: Bench) -> bool:
     """Say whether any turn shares a word with the question, by BM25."""
-    score = pipelines.pipeline("bm25").run(bench, level="turn").frame["score"].max()
-    return isinstance(score, float) and score > _ZERO_SCORE
+    return any((scores > _ZERO_SCORE).any() for _, _, scores in bm25_scores(bench, level="turn"))

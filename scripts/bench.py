@@ -1,7 +1,7 @@
 """How fast memlab is beside what one would pick instead: `python scripts/bench.py [DATASET] [--only WORD …]`.
 
 Both sides of a row take turns in one process, so that a busy machine slows both; times are medians,
-and the first call is not counted. Single questions are measured by processor time, as
+and the first call is not counted. Single questions and facts are measured by processor time, as
 `memlab.experiments.latency` does, all else by the clock. The table is printed row by row. Vectors
 are kept from run to run: only the first rows are of encoding.
 """
@@ -21,6 +21,7 @@ from importlib.metadata import version
 from itertools import starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
 from timeit import timeit
 from types import SimpleNamespace
 from typing import Any
@@ -46,8 +47,10 @@ from memlab import (
     embed,
     evaluate,
     experiments,
+    knowledge,
     records,
     retrieve,
+    search,
     summaries,
 )
 from memlab.text.analysis import tokenize
@@ -69,9 +72,13 @@ Rows = Iterator[
 ]  # work, what it is compared with, n, seconds of memlab, of the other side or None
 
 
-def medians(calls: list[tuple[Any, ...]], *ways: Callable[..., Any]) -> list[float]:
+def medians(
+    calls: list[tuple[Any, ...]],
+    *ways: Callable[..., Any],
+    timer: Callable[[], float] = perf_counter,
+) -> list[float]:
     """Time ways in turn, with the arguments of each call; the first, which loads and compiles, is left out."""
-    times = [timeit(partial(way, *call), number=1) for call in calls for way in ways]
+    times = [timeit(partial(way, *call), number=1, timer=timer) for call in calls for way in ways]
     return np.median(np.reshape(times, (-1, len(ways)))[1:], axis=0).tolist()
 
 
@@ -124,6 +131,76 @@ def question(data: Dataset, store: MemoryStore) -> Rows:
     for text, n, *_, single, low, high in times.iter_rows():
         spread = f"{n} questions, quartiles {low:.1f} to {high:.1f} ms"
         yield f"one question, `{text}`", "", spread, single / 1000, None
+
+
+def warm(_: Dataset, __: MemoryStore) -> Rows:
+    """Ask a store 40 questions that were not asked before, of one person's turns of random words."""
+    encoder = embed.load("minilm")
+    for n in (2_600, 20_000):
+        rng = np.random.default_rng(0)
+        words = rng.integers(0, 4_000, (n, 15)).astype(str).tolist()
+        data = datasets.chatlog.dataset([*person_messages(words)], "warm")
+        # Of its own, and kept from run to run as the other one is: to encode it takes minutes.
+        store = MemoryStore.open(f"results/bench_{n}")
+        store.ingest(data)
+        store.vectors.backfill(encoder, data.name)
+        table, column = store.table("turns"), store.vectors.column(encoder)
+
+        def ours(question: str, store: MemoryStore = store) -> None:
+            search(store, question, encoder="minilm")
+
+        def bare(question: str, table: Any = table, column: str = column) -> None:
+            vector = encoder.encode([question], kind="query", progress=False)[0]
+            found = table.search(vector, vector_column_name=column).distance_type("cosine")
+            found.limit(10).select(["turn_id", "text", "_distance"]).to_arrow()
+
+        asked = rng.integers(0, 4_000, (42, 8)).astype(str).tolist()
+        # Two more: the first one reads the store, and the second the vectors that it wrote.
+        ours(" ".join(asked.pop()))
+        calls = [(" ".join(row),) for row in asked]
+        times = medians(calls, ours, bare, timer=process_time)
+        yield "`memlab.search`, warm", "bare vector search", f"{n:,} turns", *times
+
+
+def person_messages(words: list[list[str]]) -> Iterator[dict[str, str]]:
+    """Give messages of one person, twenty a session."""
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    for i, row in enumerate(words):
+        when = start + timedelta(minutes=i + 60 * (i // 20))
+        said = {"scope": "me", "sender": "user", "role": "user", "id": f"m{i}"}
+        yield said | {"timestamp": when.isoformat(), "text": " ".join(row)}
+
+
+def facts(_: Dataset, __: MemoryStore) -> Rows:
+    """Resolve facts of one person, whose slots have twenty values each, without and with an encoder."""
+    sizes = (1_000, 10_000, 100_000)
+    for name in (None, "hashing:384"):
+        encoder = name and embed.load(name)
+        seconds = []
+        for n in sizes:
+            stated = person_facts(n)
+            began = process_time()
+            knowledge.resolve(stated, encoder=encoder)
+            seconds.append(process_time() - began)
+        for n, before, n_before, taken in zip(sizes[1:], seconds, sizes, seconds[1:], strict=False):
+            exponent = np.log(taken / before) / np.log(n / n_before)
+            work = f"resolve facts, {name or 'no encoder'}"
+            yield work, "", f"{n:,} facts, exponent {exponent:.2f}", taken, None
+
+
+def person_facts(n: int) -> pl.DataFrame:
+    """Draw facts of one person: slots and values of two made-up words each."""
+    rng = np.random.default_rng(0)
+    syllables = rng.permutation([a + b + c for a in "bdgklmnrst" for b in "aeiou" for c in "lnrst"])
+    words = np.char.add(*(rng.choice(syllables, (2, 5_000))))
+    slots = rng.choice(words, (n // 20, 2))[rng.integers(0, n // 20, n)].tolist()
+    values = rng.choice(words, (n, 2)).tolist()
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    rows = []
+    for i, (slot, value) in enumerate(zip(slots, values, strict=True)):
+        said = (" ".join(slot), " ".join(value), "stated", [f"me/s{i // 20}/{i}"])
+        rows.append(records.Fact(f"f{i}", "me", "Ann", *said, start + timedelta(minutes=i)))
+    return records.frame(records.Fact, rows)
 
 
 def questions(data: Dataset, store: MemoryStore) -> Rows:
@@ -404,7 +481,7 @@ def start(_: Dataset, __: MemoryStore) -> Rows:
 
 ROWS = {
     rows.__name__: rows
-    for rows in (encode, question, questions, measures, large, loading, tree, start)
+    for rows in (encode, question, warm, facts, questions, measures, large, loading, tree, start)
 }
 
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable
-from difflib import SequenceMatcher
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from memlab.embed import Encoder
+from memlab.knowledge.near_spelling import Earlier, find_near_slots, find_near_values
 
 SAME_SLOT_COSINE = 0.90
 SAME_VALUE_COSINE = 0.95
-_NEAR_SPELLING = 0.88  # "color" and "colour", "code" and "codes"; not "maximum" and "minimum"
 _CACHE_SIZE = 100_000  # texts of which the folded form is remembered
 _OPENING = " \"'“”„‚‘«‹([{「『《<¿¡"
 _CLOSING = " \"'“”‘’»›)]}」』》>.,;:。、…"
 _EXCLAMATIONS = "!?"
-_DIGIT = re.compile(r"\d")
 _CODE = re.compile(r"\S*\d\S*")
 
 Joined = dict[tuple[Hashable, str], str]
@@ -73,12 +69,16 @@ def part_keys(rows: list[dict[str, Any]], encoder: Encoder | None) -> list[Parts
     """
     subjects = [(row["scope"], fold(row["about"])) for row in rows]
     slot_texts = [row["slot"] for row in rows]
-    slots = _join(zip(subjects, slot_texts, strict=True), encoder, SAME_SLOT_COSINE, _may_be_slots)
+    slots = _join(
+        zip(subjects, slot_texts, strict=True), encoder, SAME_SLOT_COSINE, find_near_slots
+    )
     owners = []
     for subject, text in zip(subjects, slot_texts, strict=True):
         owners.append((*subject, slots[subject, fold(text)]))
     value_texts = [row["value"] for row in rows]
-    values = _join(zip(owners, value_texts, strict=True), encoder, SAME_VALUE_COSINE, _may_be_equal)
+    values = _join(
+        zip(owners, value_texts, strict=True), encoder, SAME_VALUE_COSINE, find_near_values
+    )
     parts = []
     for owner, text in zip(owners, value_texts, strict=True):
         parts.append(Parts(*owner, values[owner, fold(text)]))
@@ -89,9 +89,12 @@ def _join(
     texts: Iterable[tuple[Hashable, str]],
     encoder: Encoder | None,
     threshold: float,
-    may_join: Callable[[str, str], bool],
+    find_near: Callable[[Sequence[str]], Earlier],
 ) -> Joined:
-    """Give each text of an owner the key of the first one near it, else its own."""
+    """Give each text of an owner the key of the first one near it, else its own.
+
+    :param find_near: gives the rows of texts that may be one by their spelling.
+    """
     owned: dict[Hashable, dict[str, str]] = {}
     for owner, text in texts:
         owned.setdefault(owner, {}).setdefault(fold(text), text)
@@ -101,60 +104,28 @@ def _join(
             keys[owner, folded] = folded
     if encoder is None:
         return keys
-    several = {owner: spellings for owner, spellings in owned.items() if len(spellings) > 1}
+    near_rows = {}
     wanted: dict[str, int] = {}
-    for spellings in several.values():
-        for text in spellings.values():
+    for owner, spellings in owned.items():
+        near_rows[owner] = find_near(list(spellings))
+        for text in _texts_of(near_rows[owner], list(spellings.values())):
             wanted.setdefault(text, len(wanted))
     if not wanted:
         return keys
     vectors = encoder.encode(list(wanted), progress=False)
-    for owner, spellings in several.items():
-        own = vectors[[wanted[text] for text in spellings.values()]]
-        joined = _join_rows(list(spellings), own @ own.T >= threshold, may_join)
-        for folded, key in joined.items():
-            keys[owner, folded] = key
+    for owner, earlier in near_rows.items():
+        folded_texts = list(owned[owner])
+        places = [wanted.get(text, -1) for text in owned[owner].values()]
+        for row, others in earlier.items():
+            for other in others:
+                if vectors[places[row]] @ vectors[places[other]] >= threshold:
+                    keys[owner, folded_texts[row]] = keys[owner, folded_texts[other]]
+                    break
     return keys
 
 
-def _join_rows(
-    texts: list[str], is_near: np.ndarray, may_join: Callable[[str, str], bool]
-) -> dict[str, str]:
-    """Give each text the key of the first near one before it; ``is_near``: texts × texts."""
-    keys: dict[str, str] = {}
-    for row, text in enumerate(texts):
-        keys[text] = text
-        for column in is_near[row, :row].nonzero()[0]:
-            earlier = texts[column]
-            if may_join(earlier, text):
-                keys[text] = keys[earlier]
-                break
-    return keys
-
-
-def _may_be_slots(one: str, two: str) -> bool:
-    """Whether two slots may be one: word by word, they are spelled nearly the same."""
-    if _tokens_with_digits(one) != _tokens_with_digits(two):
-        return False
-    ours, theirs = one.split(), two.split()
-    if len(ours) != len(theirs):
-        return False
-    return all(map(_are_spelled_nearly_the_same, ours, theirs))
-
-
-def _are_spelled_nearly_the_same(one: str, two: str) -> bool:
-    return SequenceMatcher(None, one, two).ratio() >= _NEAR_SPELLING
-
-
-def _may_be_equal(one: str, two: str) -> bool:
-    """Whether two values may be one: the words of one are among those of the other."""
-    ours, theirs = set(one.split()), set(two.split())
-    if min(len(ours), len(theirs)) == 1:
-        return False
-    if _tokens_with_digits(one) != _tokens_with_digits(two):
-        return False
-    return ours <= theirs or theirs <= ours
-
-
-def _tokens_with_digits(text: str) -> list[str]:
-    return sorted(filter(_DIGIT.search, text.split()))
+def _texts_of(earlier: Earlier, texts: Sequence[str]) -> Iterator[str]:
+    """Give the texts of rows and of those before them that they may be one with, in order."""
+    rows = set(earlier).union(*earlier.values())
+    for row in sorted(rows):
+        yield texts[row]

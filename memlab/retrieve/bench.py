@@ -293,13 +293,18 @@ class Bench:
     def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
         """Iterate over scopes with queries: rows of the queries, and the slice of the scope's documents."""
         spans = self.documents(level).spans
-        asked = self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row")
-        for scope, rows in asked.iter_rows():
+        for scope, rows in self._rows_by_scope:
             if scope not in spans:
                 raise DataError(
                     f"scope {scope!r} has questions but no {level}s; load its conversation too"
                 )
-            yield np.array(rows), slice(*spans[scope])
+            yield rows, slice(*spans[scope])
+
+    @cached_property
+    def _rows_by_scope(self) -> list[tuple[str, np.ndarray]]:
+        """The rows of the queries of each scope, in the order in which scopes are asked first."""
+        asked = self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row")
+        return [(scope, np.array(rows)) for scope, rows in asked.iter_rows()]
 
     def evidence(self, level: Level) -> Qrels | None:
         """Give the evidence of the questions, for showing results; no stage of memlab reads it."""

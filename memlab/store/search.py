@@ -15,7 +15,7 @@ from memlab.errors import ModelError, StoreError
 from memlab.store.cleaning import clean_when_due
 from memlab.store.database import Database
 from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_rows
-from memlab.store.schemas import build_row_filter, row_columns
+from memlab.store.schemas import build_row_filter, hash_column, row_columns
 from memlab.store.scope_statistics import Statistics
 from memlab.store.text_index import TextIndex, VersionedReads
 from memlab.store.vectors import check_vectors, column_name
@@ -78,6 +78,11 @@ class Search(VersionedReads):
             .sum()
         )
         return {(dataset, scope): n for dataset, scope, n in sizes.iter_rows()}
+
+    def _scope_sizes(self, dataset: str) -> dict[str, int]:
+        """Read the scopes of a dataset, in its order, and the turns of each."""
+        listed = read_rows(self.database, "sessions", dataset, columns=["scope", "n_turns"])
+        return dict(listed.group_by("scope", maintain_order=True).sum().iter_rows())
 
     def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
         """Read all sessions of a scope, in order."""
@@ -240,6 +245,10 @@ class Search(VersionedReads):
         indexed = "session_id" in self._known(self._indexed) and self.text.there(language)
         return indexed and column_name(encoder) in self._known(self._widths)
 
+    def scope_sizes(self, dataset: str) -> dict[str, int]:
+        """Count the turns of each scope of a dataset, in its order, once for each state of the store."""
+        return self._known(self._scope_sizes, dataset)
+
     def size(self, dataset: str, scope: str) -> int:
         """Count the turns of a scope."""
         return self._known(self._sizes).get((dataset, scope), 0)
@@ -256,6 +265,14 @@ class Search(VersionedReads):
         step = max(1, int(every["n_turns"].sum()) // SPEAKER_TURNS)
         read = self.sessions(dataset, scope, every["session_id"].gather_every(step), column=column)
         return add_by_speaker(read.vectors, read.turns["speaker"])
+
+    def session_digests(self, dataset: str, scope: str) -> pl.DataFrame:
+        """Hash what the turns of each session of a scope say: ``session_id``, ``digest``."""
+        columns = ["session_id", "n", "content_hash"]
+        turns = self.database.read("turns", columns, dataset=dataset, scope=scope)
+        in_order = turns.sort("session_id", "n").group_by("session_id", maintain_order=True)
+        joined = in_order.agg(pl.col("content_hash").str.join())
+        return joined.select("session_id", hash_column(joined["content_hash"]).alias("digest"))
 
     def sessions(
         self,

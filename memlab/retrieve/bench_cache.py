@@ -1,0 +1,66 @@
+"""Benches of stores that were searched last, so that the next question finds them ready."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from threading import Lock
+
+from memlab.retrieve.bench import Bench
+
+MAX_TURNS = 100_000
+"""Turns of all benches that are kept, some kilobytes each."""
+
+
+@dataclass
+class BenchCache:
+    """The benches that were used last; safe to use from several threads.
+
+    A bench serves while the tables that it was read from are in the state in which they were: what
+    this process or another one writes makes it be read again.
+
+    :param max_turns: turns of all benches together; the one that was used last stays though it has
+        more.
+    """
+
+    max_turns: int = MAX_TURNS
+    _kept: OrderedDict[Hashable, tuple[Hashable, Bench]] = field(
+        default_factory=OrderedDict, init=False, repr=False
+    )
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
+
+    def get(self, key: Hashable, state: Hashable, make: Callable[[], Bench]) -> Bench:
+        """Give the bench of a key, made anew where there is none for a state.
+
+        :param key: store, dataset, scope and encoder.
+        :param state: of the store's tables, as it was asked for before this call: what is written
+            while a bench is made then makes the next call read it again.
+
+        >>> from memlab import retrieve, sample
+        >>> from memlab.retrieve.bench_cache import BenchCache
+        >>> cache = BenchCache()
+        >>> def make():
+        ...     return retrieve.Bench.of(sample(turns=20), encoder=None)
+        >>> first = cache.get("sample", 1, make)
+        >>> cache.get("sample", 1, make) is first, cache.get("sample", 2, make) is first
+        (True, False)
+        """
+        with self._lock:
+            known = self._kept.pop(key, None)
+            if known is not None and known[0] == state:
+                self._kept[key] = known
+                return known[1]
+        # Let go of before another one is made: two of a large scope take twice the memory.
+        known = None
+        bench = make()
+        with self._lock:
+            self._kept[key] = state, bench
+            self._drop_oldest()
+        return bench
+
+    def _drop_oldest(self) -> None:
+        turns = sum(bench.turns.height for _, bench in self._kept.values())
+        while turns > self.max_turns and len(self._kept) > 1:
+            _, (_, dropped) = self._kept.popitem(last=False)
+            turns -= dropped.turns.height
