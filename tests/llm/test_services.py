@@ -688,10 +688,10 @@ def test_the_end_of_a_stream_counts(server: ModelServer) -> None:
 @pytest.mark.parametrize(
     ("body", "encoding", "fault"),
     [
-        (gzip.compress(json.dumps(completion(FOUR)).encode())[:-9], "gzip", "cut off"),
+        (gzip.compress(json.dumps(completion(FOUR)).encode(), mtime=0)[:-9], "gzip", "cut off"),
         (b"\x1f\x8b not gzip", "gzip", "damaged"),
         (b"\x8b\x05 some", "br", "compressed as 'br'"),
-        (gzip.compress(b"x" * 2_000_000), "", "more than 1,000,000 bytes"),
+        (gzip.compress(b"x" * 2_000_000, mtime=0), "", "more than 1,000,000 bytes"),
     ],
 )
 def test_a_compressed_answer_is_whole_and_within_bounds(
@@ -722,7 +722,7 @@ def test_what_arrived_badly_is_asked_for_again(server: ModelServer, habit: str) 
     assert ["response_format" in sent for sent in server.requests] == [True, True]
 
 
-MEMBERS = [gzip.compress(BODY[:30]), gzip.compress(b""), gzip.compress(BODY[30:])]
+MEMBERS = [gzip.compress(part, mtime=0) for part in (BODY[:30], b"", BODY[30:])]
 
 
 @pytest.mark.parametrize("padding", [b"", b"\0" * 9, b"\0" * 20_000])
@@ -740,7 +740,7 @@ def test_all_members_of_a_compressed_answer_are_read(
     ("body", "fault"),
     [
         (b"".join(MEMBERS)[:-9], "cut off"),
-        (MEMBERS[0] + gzip.compress(b"x" * 800_000) * 2, "more than 1,000,000 bytes"),
+        (MEMBERS[0] + gzip.compress(b"x" * 800_000, mtime=0) * 2, "more than 1,000,000 bytes"),
     ],
 )
 def test_members_of_an_answer_are_whole_and_within_bounds(
