@@ -224,7 +224,8 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
     assert re.search(r"memlab \S+, Python \d", info.out)
     assert re.search(r"talk +┆ chatlog", info.out)
     assert (
-        "there is no store at nowhere" in memlab_cli("info", "--store", "nowhere", cwd=folder).out
+        f"there is no store at {folder / 'nowhere'}"
+        in memlab_cli("info", "--store", "nowhere", cwd=folder).out
     )
     assert not (folder / "nowhere").exists()
 
@@ -239,10 +240,10 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
         ("search x --scope small --dataset none", "no dataset 'none'; the store has "),
         ("search x --scope small --level word", "level is 'word'; choose turn or session"),
         ("search x --scope small --pipeline hybrid|mrr", "did you mean 'mmr'?"),
-        ("search x --scope small --store nowhere", "there is no store at nowhere"),
+        ("search x --scope small --store nowhere", "nowhere; make it with `memlab ingest`"),
         (
             "search x --scope small --store talk.jsonl",
-            "store talk.jsonl is a file; expected a directory",
+            "talk.jsonl is a file; expected a directory",
         ),
         ("search x --scope small --encoder nothing", "no encoder 'nothing'"),
         ("search \udcff --scope small", "the question is not valid text: '\\udcff' at 0"),
@@ -258,14 +259,9 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
             "no model 'no'; make one: memlab tr",
         ),
         (
-            "evaluate talk.jsonl --pipeline hybrid|learned --encoder minilm",
-            "the model that comes with memlab was tr",
-        ),
-        (
             "train asked.jsonl",
             "no question of 'asked' names a turn as evidence; there is nothing to learn from",
         ),
-        ("train talk.jsonl", "late interaction needs token embeddings"),
         ("fetch nope", "'nope'; choose one of locomo, longmemeval"),
         ("figures elsewhere", "no directory elsewhere"),
         ("notebooks talk.jsonl", "holds no notebook"),

@@ -25,6 +25,7 @@ from memlab.retrieve import Bench
 FINITE = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-1_000, 1_000)
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(),
+    int | None: st.none() | st.integers(),
     float: FINITE,
     float | None: st.none() | FINITE,
     str: st.text(),

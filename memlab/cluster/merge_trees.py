@@ -200,7 +200,7 @@ def merge_tree(vectors: np.ndarray, *, linkage: Linkage = "average") -> MergeTre
         10,000 different rows, or for another linkage.
 
     Sokal and Michener, "A statistical method for evaluating systematic relationships", 1958;
-    by :func:`scipy.cluster.hierarchy.linkage`.
+    by ``scipy.cluster.hierarchy.linkage``.
 
     >>> import numpy as np
     >>> from memlab.cluster import merge_tree

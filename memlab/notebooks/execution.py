@@ -130,7 +130,7 @@ def _end_with_parent() -> None:
 
 def _kill_children() -> None:
     """Kill what this process started, and what that started."""
-    import psutil  # of ipykernel, without which no notebook runs
+    import psutil
 
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):

@@ -49,7 +49,9 @@ class Versions(TableGroup):
         with self.database.guarded("reading"):
             # An older store that cannot be written may lack a table that came later.
             there = [name for name in VERSIONED if self.database.holds(name)]
-            return {name: int(self.database.table(name).version) for name in there}
+            found = {name: int(self.database.table(name).version) for name in there}
+        # A state that is kept apart has another number there than the one that it goes by.
+        return {name: (self.database.pinned or {}).get(name, found[name]) for name in there}
 
     def at(self, versions: Mapping[str, int]) -> Self:
         """Look at earlier versions: a read-only store on exactly those.

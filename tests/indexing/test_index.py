@@ -159,6 +159,8 @@ def write_earlier_facts(store: MemoryStore) -> None:
     states = store.knowledge.states(NAME).with_columns(version=pl.lit("another recipe"))
     store.knowledge.commit(NAME, parts={}, states=states, events=frame(IndexEvent))
     store.database.connection.drop_table("fact_rows")
+    # A memlab without the table had not noted that it made it.
+    store.database.connection.open_table("store").delete("key = 'table fact_rows'")
     stated = {"subject": "Ann", "predicate": "works at", "object": "Acme", "source": "stated"}
     for session, generation in states.select("session_id", "generation").iter_rows():
         key = f"{NAME}/{session}/f@{generation}"

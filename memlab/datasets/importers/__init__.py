@@ -13,7 +13,7 @@ the dataset.
   of OpenAI's realtime API. ``framework_messages``, ``transcripts``: what ``openai_messages``
   rewrites: messages of libraries for agents, and conversations in one text.
 - ``export_messages``, ``loose_json``, ``branches``, ``newest_first``, ``html_text``: what they share.
-- ``message_fields``, ``time_keys``, ``conversation_rows``, ``wrapped_conversations``,
+- ``message_fields``, ``conversation_rows``, ``wrapped_conversations``,
   ``logged_calls``, ``batches``, ``session_records``: messages of a layout that is not known: who
   says what and when, whose rows are, what stands within an object, what was asked and answered,
   and what a record repeats.
