@@ -232,7 +232,8 @@ class DatasetWriter:
 
     def _note(self, **columns: object) -> None:
         about = {"name": self.name, "format": self.kind, "language": self.language}
-        self.database.write_row("datasets", self.name, is_there=self.held, **about, **columns)
+        write = self.database.replace_row if self.held else self.database.write_row
+        write("datasets", self.name, **about, **columns)
 
     def _refuse_changed(self, scopes: list[str], since: Mapping[str, int]) -> None:
         """Refuse scopes whose turns are others than when they were read."""
