@@ -41,7 +41,9 @@ class Versions(TableGroup):
         with self.database.guarded("reading"):
             # An older store that cannot be written may lack a table that came later.
             there = [name for name in VERSIONED if self.database.holds(name)]
-            return {name: int(self.database.table(name).version) for name in there}
+            # A state that is kept apart is still the version that it was.
+            pinned = self.database.pinned or {}
+            return {n: pinned.get(n) or int(self.database.table(n).version) for n in there}
 
     def at(self, versions: Mapping[str, int]) -> Self:
         """Look at earlier versions: a read-only store on exactly those.
