@@ -34,8 +34,15 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-_held = threading.local()
-"""What each thread holds: process, store and dataset, and what :meth:`Database.alone` gave."""
+
+class _Held(threading.local):
+    """What each thread holds: process, store and dataset, and what :meth:`Database.alone` gave."""
+
+    def __init__(self) -> None:
+        self.since: dict[tuple[int, str, str], Mapping[str, int] | None] = {}
+
+
+_held = _Held()
 
 READERS = ".memlab.readers.lock"
 """The file that is locked, by each for itself, by those who need the versions that they have seen."""

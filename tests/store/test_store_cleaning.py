@@ -61,6 +61,7 @@ def assert_states(store: MemoryStore, ids: list[str]) -> None:
         assert_frame_equal(there.turns, state.turns)
         assert_frame_equal(there.sessions, state.sessions)
         at = store.at(store.runs.load(run_id).provenance["versions"])
+        assert at.versions() == store.runs.load(run_id).provenance["versions"]
         assert at.vectors.read(FakeEncoder(), "small").shape == (state.turns.height, 8)
 
 
