@@ -189,10 +189,9 @@ def _times_in_utc(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, **times}
 
 
-def _holding() -> dict[tuple[int, str, str], Any]:
+def _holding() -> dict[tuple[int, str, str], Mapping[str, int] | None]:
     """Give what this thread holds: by process, store and dataset, what :meth:`Database.alone` gave."""
-    held: Any = _held.__dict__
-    return held
+    return _held.since
 
 
 def _let_go(key: tuple[int, str, str]) -> None:
