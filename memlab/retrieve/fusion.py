@@ -49,7 +49,7 @@ def assistant_penalty(
 ) -> np.ndarray | None:
     """Say by how many standard deviations the scores of turns are lowered: (q, n), or ``None`` where by none.
 
-    Turns of an assistant are, but for questions that ask what it said (English ones).
+    Turns of an assistant are, but for questions that ask what it said (in English, German or Spanish).
 
     :param rows: (q,) rows of the questions of a scope.
     :param turns: where its n turns are.
