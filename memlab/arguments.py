@@ -4,7 +4,8 @@ Nothing is checked before a call, so that whatever works is taken: a numpy integ
 Series for a list. Only when a call fails with an error that is not memlab's are its arguments
 compared with the annotations of the function, and the error says which one does not fit. Where all
 do, as a frame does that lacks a column, the error says what the library said. The error that was
-raised at first is its cause, which Python shows above it.
+raised at first is its cause, which Python shows above it. :func:`memlab.errors.explained` imports
+this module when a call fails.
 """
 
 from __future__ import annotations
@@ -19,30 +20,18 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
-    MutableMapping,
     Sequence,
 )
-from dataclasses import is_dataclass
-from functools import cache, wraps
+from functools import cache
 from numbers import Integral, Real
 from reprlib import Repr
-from types import FunctionType, NoneType, TracebackType, UnionType
+from types import NoneType, TracebackType, UnionType
 from typing import Annotated, Any, ForwardRef, Literal, TypeVar, Union, get_args, get_origin
-
-from memlab.errors import DataError, MemlabError
-
-F = TypeVar("F", bound=Callable[..., Any])
-Translate = Callable[[str, Any, BaseException], MemlabError | None]
-"""Gives the error that stands for one of a library: of a name, its first argument, what was raised."""
-
-VAGUE = "an argument holds what cannot be used, or this is a fault of memlab, which the error above shows"
-"""Ends the error of a call whose arguments all are of the right types."""
 
 _ANY = (Any, inspect.Parameter.empty)
 _NUMBERS = {int: Integral, float: Real}
 _PLAIN = (str, bytes, int, float, complex, bool, NoneType)
 _LISTS = (list, Sequence, Collection, Iterable)
-_PASSING = (MemlabError, AssertionError, ModuleNotFoundError, MemoryError)
 _COMPILED = (".pyx", ".pxd")  # of libraries; their paths do not say where they lie
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
@@ -63,148 +52,22 @@ class _Names(dict[str, Any]):
         return _NoSuch
 
 
-def explain_arguments(namespace: MutableMapping[str, Any]) -> None:
-    """Let the public functions and classes of a module say which argument was wrong when they fail.
+def find_misfit(function: Callable[..., Any], bound: inspect.BoundArguments) -> str | None:
+    """Say which argument of a call is of another type than the function's annotations; ``None`` where all fit.
 
-    :param namespace: the globals of a module. What its ``__all__`` names, or else what is defined in
-        it, is replaced there and where it is defined.
+    >>> import inspect
+    >>> from memlab.arguments import find_misfit
+    >>> def double(text: str) -> str:
+    ...     return text * 2
+    >>> find_misfit(double, inspect.signature(double).bind(7))
+    'text is 7; expected str'
     """
-    listed = namespace.get("__all__") or _defined_names(namespace)
-    for name in set(listed) & namespace.keys():  # some are imported when first asked for
-        value = namespace[name]
-        if inspect.isclass(value):
-            explain_methods(value)
-        elif inspect.isfunction(value) and _is_own(value.__module__):
-            namespace[name] = explained(value)
-            home = vars(sys.modules[str(value.__module__)])
-            own_name = str(value.__name__)
-            if home.get(own_name) is value:
-                home[own_name] = namespace[name]
-
-
-def _defined_names(namespace: Mapping[str, Any]) -> list[str]:
-    """Give the public names that a module without ``__all__`` defines."""
-    here = namespace["__name__"]
-    public = [name for name in namespace if not name.startswith("_")]
-    return [name for name in public if getattr(namespace[name], "__module__", "") == here]
-
-
-def explain_methods(owner: type, translate: Translate | None = None) -> None:
-    """Do the same for the public methods of a class, those that it inherits from memlab's classes too.
-
-    :param translate: asked where the arguments are of the right types.
-    """
-    if issubclass(owner, BaseException) or getattr(owner, "_is_protocol", False):
-        return
-    if hasattr(owner, "__pydantic_validator__"):
-        # Made after the class, so that pydantic does not take it for an initialiser of the class's
-        # own, which it would call for tables within tables too.
-        setattr(owner, "__init__", explained(owner.__init__))  # noqa: B010
-    for each in owner.__mro__:
-        for name, value in [*vars(each).items()] if _is_own(each.__module__) else ():
-            # A dataclass that checks nothing cannot fail when it is made.
-            makes = name == "__init__" and (
-                not is_dataclass(each) or hasattr(each, "__post_init__")
-            )
-            if name.startswith("_") and not makes:
-                continue
-            if inspect.isfunction(value):
-                setattr(each, name, explained(value, translate))
-            elif isinstance(value, classmethod | staticmethod):
-                setattr(each, name, type(value)(explained(value.__func__, translate)))
-
-
-def explained(function: F, translate: Translate | None = None) -> F:
-    """Let a function say which argument was wrong when it fails with an error of a library.
-
-    What a caller's own code raises, such as a stage or a memory, passes as it is; and so does the
-    ``TypeError`` of a call that does not fit the signature.
-
-    >>> from memlab.arguments import explained
-    >>> @explained
-    ... def double(text: str) -> str:
-    ...     return text.upper() * 2
-    >>> double(7)
-    Traceback (most recent call last):
-        ...
-    memlab.errors.DataError: double: text is 7; expected str
-    """
-    if getattr(function, "__explained__", False) or not inspect.isfunction(function):
-        return function
-    explain = _explain
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except BaseException as error:
-            explanation = explain(function, args, kwargs, error, translate)
-            if explanation is None:
-                raise
-            raise explanation from error
-
-    def iterate(*args: Any, **kwargs: Any) -> Any:
-        try:
-            yield from function(*args, **kwargs)
-        except BaseException as error:
-            explanation = explain(function, args, kwargs, error, translate)
-            if explanation is None:
-                raise
-            raise explanation from error
-
-    outer: Any = iterate if inspect.isgeneratorfunction(function) else call
-    # The globals stay those of the function, by which doctest and the registries know its module.
-    named = FunctionType(
-        outer.__code__, function.__globals__, function.__name__, None, outer.__closure__
-    )
-    wrapper: Any = wraps(function)(named)
-    wrapper.__explained__ = True
-    return wrapper
-
-
-def is_panic(error: BaseException) -> bool:
-    """Say whether an error is a panic of a library in Rust, whose classes cannot all be imported."""
-    return type(error).__name__ in ("PanicException", "RustPanic")
-
-
-def _explain(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    error: BaseException,
-    translate: Translate | None,
-) -> MemlabError | None:
-    """Make one error of memlab's of what a call raised; ``None`` for what passes as it is."""
-    inner = getattr(error, "explains_argument", False)  # of a function that this one called
-    if isinstance(error, _PASSING) and not inner:
-        return None
-    if not (is_panic(error) or isinstance(error, Exception)) or _is_of_others(error.__traceback__):
-        return None
-    try:
-        bound = inspect.signature(function).bind(*args, **kwargs)
-    except TypeError:
-        return None
-    where = function.__qualname__
-    if function.__name__ == "__init__":
-        where = type(args[0]).__name__
     for name, value, hint in _annotated(function, bound):
         if not fits(value, hint):
-            expected = inspect.signature(function).parameters[name].annotation
+            expected = bound.signature.parameters[name].annotation
             written = inspect.formatannotation(expected).strip("'")
-            return _explanation(f"{where}: {name} is {_describe(value)}; expected {written}")
-    if inner:
-        return None
-    translated = translate(where, next(iter(args), None), error) if translate else None
-    if translated is not None:
-        return translated
-    said = " ".join(str(error).split())[:300]
-    kind = type(error).__name__
-    return _explanation(f"{where}: {kind}: {said}; {VAGUE}")
-
-
-def _explanation(message: str) -> DataError:
-    error = DataError(message)
-    vars(error)["explains_argument"] = True
-    return error
+            return f"{name} is {_describe(value)}; expected {written}"
+    return None
 
 
 def _annotated(
@@ -301,23 +164,23 @@ def _article(noun: str) -> str:
     return "an" if noun[:1].lower() in "aeiou" else "a"
 
 
-def _is_own(module: str) -> bool:
-    return module.partition(".")[0] == "memlab"
-
-
 @cache
 def _library_folders() -> tuple[str, ...]:
     """Give the folders of Python and of the packages that are installed."""
     return tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
 
 
-def _is_of_others(trace: TracebackType | None) -> bool:
-    """Say whether an error was raised in, or below, code of the caller's that memlab called."""
+def is_of_others(trace: TracebackType | None, *, wrapper: str) -> bool:
+    """Say whether an error was raised in, or below, code of the caller's that memlab called.
+
+    :param wrapper: the file of what called the function, which is neither's.
+    """
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__", ""))
         file = trace.tb_frame.f_code.co_filename
         is_library = file.startswith((*_library_folders(), "<frozen")) or file.endswith(_COMPILED)
-        if file != __file__ and not is_library and not _is_own(module):
+        is_own = module.partition(".")[0] == "memlab"
+        if file != wrapper and not is_library and not is_own:
             return True
         trace = trace.tb_next
     return False

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_settings import EnvSettingsSource
 
-from memlab.arguments import explain_arguments
-from memlab.errors import DataError
+from memlab.errors import DataError, explain_arguments
 
 FILE = "memlab.toml"
 PREFIX = "MEMLAB_"

@@ -14,8 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from memlab.arguments import explain_arguments
-from memlab.errors import DataError, ModelError, require_extra
+from memlab.errors import DataError, ModelError, explain_arguments, require_extra
 
 P = TypeVar("P")
 R = TypeVar("R")

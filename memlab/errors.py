@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from dataclasses import is_dataclass
+from functools import wraps
 from numbers import Real
+from types import FunctionType
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class MemlabError(Exception):
@@ -16,6 +24,16 @@ class MemlabError(Exception):
     >>> issubclass(DataError, MemlabError)
     True
     """
+
+
+Translate = Callable[[str, Any, BaseException], MemlabError | None]
+"""Gives the error that stands for one of a library: of a name, its first argument, what was raised."""
+
+
+VAGUE = "an argument holds what cannot be used, or this is a fault of memlab, which the error above shows"
+"""Ends the error of a call whose arguments all are of the right types."""
+
+_PASSING = (MemlabError, AssertionError, ModuleNotFoundError, MemoryError)
 
 
 class DataError(MemlabError):
@@ -91,3 +109,155 @@ def check_between(minimum: float, maximum: float, **values: float) -> None:
     for name, value in values.items():
         if not isinstance(value, Real) or not minimum <= value <= maximum:
             raise DataError(f"{name} is {value!r}; it lies between {minimum} and {maximum}")
+
+
+def explain_arguments(namespace: MutableMapping[str, Any]) -> None:
+    """Let the public functions and classes of a module say which argument was wrong when they fail.
+
+    :param namespace: the globals of a module. What its ``__all__`` names, or else what is defined in
+        it, is replaced there and where it is defined.
+    """
+    listed = namespace.get("__all__") or _defined_names(namespace)
+    for name in set(listed) & namespace.keys():  # some are imported when first asked for
+        value = namespace[name]
+        if inspect.isclass(value):
+            explain_methods(value)
+        elif inspect.isfunction(value) and _is_own(value.__module__):
+            namespace[name] = explained(value)
+            home = vars(sys.modules[str(value.__module__)])
+            own_name = str(value.__name__)
+            if home.get(own_name) is value:
+                home[own_name] = namespace[name]
+
+
+def _defined_names(namespace: Mapping[str, Any]) -> list[str]:
+    """Give the public names that a module without ``__all__`` defines."""
+    here = namespace["__name__"]
+    public = [name for name in namespace if not name.startswith("_")]
+    return [name for name in public if getattr(namespace[name], "__module__", "") == here]
+
+
+def explain_methods(owner: type, translate: Translate | None = None) -> None:
+    """Do the same for the public methods of a class, those that it inherits from memlab's classes too.
+
+    :param translate: asked where the arguments are of the right types.
+    """
+    if issubclass(owner, BaseException) or getattr(owner, "_is_protocol", False):
+        return
+    if hasattr(owner, "__pydantic_validator__"):
+        # Made after the class, so that pydantic does not take it for an initialiser of the class's
+        # own, which it would call for tables within tables too.
+        setattr(owner, "__init__", explained(owner.__init__))  # noqa: B010
+    for each in owner.__mro__:
+        for name, value in [*vars(each).items()] if _is_own(each.__module__) else ():
+            # A dataclass that checks nothing cannot fail when it is made.
+            makes = name == "__init__" and (
+                not is_dataclass(each) or hasattr(each, "__post_init__")
+            )
+            if name.startswith("_") and not makes:
+                continue
+            if inspect.isfunction(value):
+                setattr(each, name, explained(value, translate))
+            elif isinstance(value, classmethod | staticmethod):
+                setattr(each, name, type(value)(explained(value.__func__, translate)))
+
+
+def explained(function: F, translate: Translate | None = None) -> F:
+    """Let a function say which argument was wrong when it fails with an error of a library.
+
+    What a caller's own code raises, such as a stage or a memory, passes as it is; and so does the
+    ``TypeError`` of a call that does not fit the signature.
+
+    >>> from memlab.errors import explained
+    >>> @explained
+    ... def double(text: str) -> str:
+    ...     return text.upper() * 2
+    >>> double(7)
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: double: text is 7; expected str
+    """
+    if getattr(function, "__explained__", False) or not inspect.isfunction(function):
+        return function
+    explain = _explain_failure
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            explanation = explain(function, args, kwargs, error, translate)
+            if explanation is None:
+                raise
+            raise explanation from error
+
+    def iterate(*args: Any, **kwargs: Any) -> Any:
+        try:
+            yield from function(*args, **kwargs)
+        except BaseException as error:
+            explanation = explain(function, args, kwargs, error, translate)
+            if explanation is None:
+                raise
+            raise explanation from error
+
+    outer: Any = iterate if inspect.isgeneratorfunction(function) else call
+    # The globals stay those of the function, by which doctest and the registries know its module.
+    named = FunctionType(
+        outer.__code__, function.__globals__, function.__name__, None, outer.__closure__
+    )
+    wrapper: Any = wraps(function)(named)
+    wrapper.__explained__ = True
+    return wrapper
+
+
+def is_panic(error: BaseException) -> bool:
+    """Say whether an error is a panic of a library in Rust, whose classes cannot all be imported."""
+    return type(error).__name__ in ("PanicException", "RustPanic")
+
+
+def _is_own(module: str) -> bool:
+    """Say whether a module is memlab's, by its name."""
+    return module.partition(".")[0] == "memlab"
+
+
+def _explain_failure(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    error: BaseException,
+    translate: Translate | None,
+) -> MemlabError | None:
+    """Make one error of memlab's of what a call raised; ``None`` for what passes as it is."""
+    inner = getattr(error, "explains_argument", False)  # of a function that this one called
+    if isinstance(error, _PASSING) and not inner:
+        return None
+    if not (is_panic(error) or isinstance(error, Exception)):
+        return None
+    from memlab.arguments import find_misfit, is_of_others
+
+    if is_of_others(error.__traceback__, wrapper=__file__):
+        return None
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return None
+    where = function.__qualname__
+    if function.__name__ == "__init__":
+        where = type(args[0]).__name__
+    misfit = find_misfit(function, bound)
+    if misfit is not None:
+        return _explanation(f"{where}: {misfit}")
+    if inner:
+        return None
+    translated = None
+    if translate is not None:
+        translated = translate(where, next(iter(args), None), error)
+    if translated is not None:
+        return translated
+    said = " ".join(str(error).split())[:300]
+    return _explanation(f"{where}: {type(error).__name__}: {said}; {VAGUE}")
+
+
+def _explanation(message: str) -> DataError:
+    error = DataError(message)
+    vars(error)["explains_argument"] = True
+    return error

@@ -14,11 +14,10 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from memlab import embed, pipelines
-from memlab.arguments import explained
 from memlab.config import settings
 from memlab.embed.headers import header_of
 from memlab.embed.wrapper import token_encoder_of
-from memlab.errors import DataError, check_at_least
+from memlab.errors import DataError, check_at_least, explained
 from memlab.records import Dataset, Run, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench, large_scopes
 from memlab.retrieve.bench_cache import BenchCache

@@ -20,8 +20,7 @@ import polars as pl
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from memlab import llm
-from memlab.arguments import explain_arguments
-from memlab.errors import DataError, PipelineError
+from memlab.errors import DataError, PipelineError, explain_arguments
 from memlab.files import digest
 from memlab.llm.recording import recordings_digest
 from memlab.records import LEVELS, Level, Run

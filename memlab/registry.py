@@ -20,8 +20,7 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, TypeVar, overload
 
-from memlab.arguments import explain_arguments, explain_methods
-from memlab.errors import MemlabError, PipelineError
+from memlab.errors import MemlabError, PipelineError, explain_arguments, explain_methods
 
 F = TypeVar("F", bound=Callable[..., Any])
 STAGE_INPUTS = ("run", "bench", "level")

@@ -16,8 +16,7 @@ from datetime import timedelta
 
 import polars as pl
 
-from memlab.arguments import explain_arguments
-from memlab.errors import DataError
+from memlab.errors import DataError, explain_arguments
 from memlab.records import TIMESTAMP, Session, schema
 
 GAP = timedelta(minutes=30)

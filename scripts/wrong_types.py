@@ -27,8 +27,8 @@ import numpy as np
 import polars as pl
 
 import memlab
-from memlab.arguments import VAGUE, fits, parameter_hints
-from memlab.errors import MemlabError
+from memlab.arguments import fits, parameter_hints
+from memlab.errors import VAGUE, MemlabError
 
 SECONDS = 20
 """A call whose arguments all happen to fit may work for longer: it is ended after so many of the

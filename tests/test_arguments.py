@@ -15,7 +15,8 @@ import pytest
 
 import memlab
 from memlab import DataError, MemlabError, StoreError
-from memlab.arguments import explained, fits, parameter_hints
+from memlab.arguments import fits, parameter_hints
+from memlab.errors import explained
 from memlab.records import Dataset, Fact, frame
 from memlab.records.dataset import read_frame
 

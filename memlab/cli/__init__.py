@@ -7,10 +7,9 @@ import gc
 import sys
 import warnings
 
-from memlab.arguments import is_panic
 from memlab.cli import ask, data, index_answer_train, measure, share
 from memlab.cli._options import app, echo
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, is_panic
 from memlab.terminal import escape_line, mask_secrets
 
 __all__ = ["app", "ask", "data", "index_answer_train", "main", "measure", "share"]

@@ -7,7 +7,6 @@ linkage. ``projection`` lays embeddings out in few dimensions, ``cluster_names``
 scikit-learn, hdbscan and UMAP load when they are first used.
 """
 
-from memlab.arguments import explain_arguments
 from memlab.cluster.cluster_names import cluster_terms
 from memlab.cluster.clusterers import (
     NOISE,
@@ -21,6 +20,7 @@ from memlab.cluster.evidence_merges import observed_and_null_merges
 from memlab.cluster.evidence_spread import observed_and_null_spread, pair_similarity
 from memlab.cluster.merge_trees import MergeTree, merge_tree, scope_trees
 from memlab.cluster.projection import project
+from memlab.errors import explain_arguments
 
 __all__ = [
     "NOISE",

@@ -8,7 +8,6 @@
   model.
 """
 
-from memlab.arguments import explain_arguments
 from memlab.conversation.answers_and_judge import answer, judge
 from memlab.conversation.containment import answer_presence, contains_answer
 from memlab.conversation.context_lines import gather_lines
@@ -22,6 +21,7 @@ from memlab.conversation.session_memory import (
     extend_buffer,
     remember,
 )
+from memlab.errors import explain_arguments
 
 __all__ = [
     "Budget", "Contexts", "Message", "RollingBuffer", "SessionMemory", "answer", "answer_presence", "assemble_contexts",

@@ -33,11 +33,10 @@ from zoneinfo import ZoneInfo
 
 from tqdm import tqdm
 
-from memlab.arguments import explain_arguments
 from memlab.datasets import chatlog, fetch
 from memlab.datasets.detection import choose_export_files, detect, list_formats
 from memlab.datasets.source import QUARANTINE, Source
-from memlab.errors import DataError, check_at_least
+from memlab.errors import DataError, check_at_least, explain_arguments
 from memlab.records import Dataset, concat, decode_id_part, encode_id_part
 from memlab.registry import formats
 from memlab.sessions import GAP

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from memlab.datasets.fields import Record
-from memlab.datasets.time_keys import find_other_time
+from memlab.datasets.time_forms import unwrap_time
+from memlab.datasets.time_keys import find_time_key
 
 _SENDERS = (
     *("speaker", "author", "sender_name", "senderName", "from_name", "fromName"),
@@ -36,7 +37,7 @@ def find_other_names(record: dict[str, Any]) -> dict[str, str]:
         if record.get(name) is None:
             found[name] = _find_name_key(record, keys)
     if record.get("timestamp") is None:
-        found["timestamp"] = _find_time_key(record)
+        found["timestamp"] = find_time_key(record)
     return {name: key for name, key in found.items() if key is not None}
 
 
@@ -46,6 +47,8 @@ def with_usual_names(record: Record, keys: dict[str, str]) -> Record:
     :param keys: as :func:`find_other_names` gives them.
     """
     named = {name: record[key] for name, key in keys.items()}
+    if "timestamp" in keys:
+        named["timestamp"] = unwrap_time(named["timestamp"])
     kept = {key: value for key, value in record.items() if key not in keys.values()}
     return Record(kept | named, record.where)
 
@@ -57,16 +60,5 @@ def _find_name_key(record: dict[str, Any], keys: tuple[str, ...]) -> str | None:
         if isinstance(value, str) and value.strip():
             return key
         if isinstance(value, int) and not isinstance(value, bool):
-            return key
-    return None
-
-
-def _find_time_key(record: dict[str, Any]) -> str | None:
-    """Find the key of the time that :func:`find_other_time` gives, where it is plain."""
-    value = find_other_time(record)
-    if value is None:
-        return None
-    for key, there in record.items():
-        if there is value:
             return key
     return None

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.arguments import explained
 from memlab.datasets import load
-from memlab.errors import DataError
+from memlab.errors import DataError, explained
 from memlab.records import Dataset
 
 _FILE = Path(__file__).parents[2] / "data" / "sample" / "sample.jsonl"

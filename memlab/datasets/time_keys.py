@@ -45,10 +45,15 @@ def find_other_time(raw: dict[str, Any]) -> Any:
     '2026-02-01T10:00:00Z'
     >>> find_other_time({"generation_time": 2.5, "release_date": "2025-01-01"})
     """
+    key = find_time_key(raw)
+    return None if key is None else unwrap_time(raw[key])
+
+
+def find_time_key(raw: dict[str, Any]) -> str | None:
+    """Give the key of the time that :func:`find_other_time` gives."""
     for key in _find_time_keys(tuple(raw)):
-        value = unwrap_time(raw[key])
-        if _may_be_time(value):
-            return value
+        if _may_be_time(unwrap_time(raw[key])):
+            return key
     return None
 
 

@@ -19,14 +19,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from memlab.arguments import explain_arguments
 from memlab.config import settings
 from memlab.embed.encoder import Encoder, EncoderIdentity
 from memlab.embed.headers import check_header
 from memlab.embed.names import SETTINGS, encoder_name, load_named_model, token_encoder_name
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.embed.wrapper import WrappedEncoder, cache_encoder, describe_encoder, without_cache
-from memlab.errors import ModelError
+from memlab.errors import ModelError, explain_arguments
 
 if TYPE_CHECKING:
     from memlab.llm import Service

@@ -18,7 +18,7 @@ what readers said (``reader_verdicts``), a fact becomes one of the ``fact_outcom
 recall_all@10
 """
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.evaluate.comparison import compare_reports, cutoff_curve, results_table, stale_table
 from memlab.evaluate.measures import Measure, kendall_tau, read_measure
 from memlab.evaluate.misses import count_by_cause, misses

@@ -9,7 +9,7 @@ one parameter and time pipelines; ``follow_ups`` compares forms of follow-up que
 exported here is imported from its module.
 """
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.experiments.answered_questions import answer_questions
 from memlab.experiments.compare_systems import compare
 from memlab.experiments.costs import costs

@@ -10,7 +10,7 @@ needed); ``shared_page.js`` stands for the kernel where there is none.
 
 from __future__ import annotations
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.explorer.scene import Scene, answer_payload, build_scene, interpolate_positions
 from memlab.explorer.widget import explore
 from memlab.text.analysis import snippet

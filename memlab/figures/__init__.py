@@ -9,8 +9,10 @@ all.
 
 from __future__ import annotations
 
-from memlab.arguments import explain_arguments
-from memlab.errors import require_extra
+from importlib import import_module
+from typing import Any
+
+from memlab.errors import explain_arguments, require_extra
 
 with require_extra("figures", "a figure"):
     import plotly  # noqa: F401  else an import below would fail without the name of the extra
@@ -18,7 +20,6 @@ with require_extra("figures", "a figure"):
 from memlab.figures import (
     anatomy,
     bars,
-    condensed_tree,
     cost_of_recall,
     curves,
     icicle,
@@ -45,5 +46,13 @@ __all__ = [
     "sweep_panels",
     "write_gallery",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Import the chart of trees when it is first asked for: one notebook draws it."""
+    if name != "condensed_tree":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}")
+
 
 explain_arguments(globals())

@@ -1,6 +1,6 @@
 """The index of finished sessions: summaries, entities and facts, made once a session is closed."""
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.indexing.reports import (
     HELD,
     earlier_facts_note,

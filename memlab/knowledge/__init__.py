@@ -7,7 +7,7 @@ finds out which facts are active: it reads them as ``statements``, compared by `
 ranks them for questions over a graph of names and words, and ``index_lists`` lists what the index has.
 """
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.decay_fitting import compare_curves, recommend
 from memlab.knowledge.extraction import Extracted, extract

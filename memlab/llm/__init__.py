@@ -5,7 +5,7 @@ recording of what one answered; :func:`embed_texts` gives vectors. :func:`track_
 what answers cost.
 """
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.llm.answer_reader import fitting_items
 from memlab.llm.asking import MISFIT, Answer, Request, ask, check_service, describe_unanswered
 from memlab.llm.embedding import embed_texts

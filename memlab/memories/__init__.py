@@ -7,7 +7,7 @@ returned elsewhere. :func:`attribute` finds the turns that texts come from,
 :class:`Embeddings` lends an encoder to the vector stores of other libraries.
 """
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.memories.attribution import LEAST_SIMILARITY, attribute, rank_source_turns
 from memlab.memories.collecting import ReturnedTexts, collect, dated_lines, fit_to_budget
 from memlab.memories.http_client import HttpMemory, read_bearer_token

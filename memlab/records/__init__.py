@@ -13,7 +13,7 @@ question  ``<scope>/q<i>`` or native  ``conv-26/q0``
 ========  ==========================  ==============================================================
 """
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.records.dataset import (
     TIMESTAMP,
     Annotation,

@@ -5,7 +5,7 @@
 of the ranking that was there.
 """
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.rerank.blend import blend_by_position
 from memlab.rerank.cross_encoder import cross_encoder
 from memlab.rerank.learned import BUNDLED_MODEL, learned

@@ -9,7 +9,7 @@ turns scores into runs. The retrievers are ``dense``, ``bm25``, ``late_interacti
 first results), ``expansion`` (for what it writes: ``expand``, ``hyde``).
 """
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.best import DEFAULT, best
 from memlab.retrieve.bm25 import bm25

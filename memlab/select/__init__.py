@@ -7,7 +7,7 @@ document of each cluster or whole clusters, ``resonance`` does the opposite of d
 ``order_and_budget`` puts new sessions or later turns first, and ``budget`` cuts the ranking.
 """
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.select.clusters import by_cluster, expand_cluster
 from memlab.select.mmr_dpp_msd import dpp, mmr, msd
 from memlab.select.order_and_budget import budget, current, fill_sessions

@@ -3,7 +3,7 @@ LanceDB tables on a local disk or an object store. :class:`MemoryStore` composes
 the other modules.
 """
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.store.memory_store import MemoryStore
 
 __all__ = ["MemoryStore"]

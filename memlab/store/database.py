@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from memlab.arguments import explain_methods, is_panic
-from memlab.errors import MemlabError, StoreError
+# Imported now: it says what failed, and without a free file handle nothing can be imported then.
+import memlab.arguments  # noqa: F401
+from memlab.errors import MemlabError, StoreError, explain_methods, is_panic
 from memlab.files import lock_path
 from memlab.records.dataset import in_utc
 from memlab.store.kept_states import open_state

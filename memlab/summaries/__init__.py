@@ -7,7 +7,7 @@ rows, and ``extractive`` picks sentences where it does not answer. ``tree`` sear
 and ``second_keys`` finds turns by them.
 """
 
-from memlab.arguments import explain_arguments
+from memlab.errors import explain_arguments
 from memlab.summaries.raptor import GROUPS, Tree, build_raptor_tree
 from memlab.summaries.rollups import (
     period_name,

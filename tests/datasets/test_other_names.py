@@ -50,6 +50,14 @@ def test_a_line_that_alone_has_another_name_is_read_too(tmp_path: Path, count: i
     assert turns.select("speaker", pl.col("timestamp").dt.day()).row(0) == ("Bo", 2)
 
 
+def test_a_time_that_is_an_object_is_read_under_another_name_too(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(line(1, sender="Ruth", createdAt={"$date": "2026-03-01T09:00:00Z"}))
+    read = memlab.load(path)
+    assert read.turns["timestamp"].dt.hour().to_list() == [9]
+    assert read.issues["action"].to_list() == ["read as the timestamp"]
+
+
 @pytest.mark.parametrize("count", [3, 9_000])
 def test_keys_that_are_not_read_are_named_once(tmp_path: Path, count: int) -> None:
     path = tmp_path / "log.jsonl"

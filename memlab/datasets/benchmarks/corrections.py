@@ -13,12 +13,11 @@ from typing import Any
 
 import polars as pl
 
-from memlab.arguments import explained
 from memlab.datasets import fields
 from memlab.datasets.benchmarks.locomo import parse_citations
 from memlab.datasets.fields import BadField, Record
 from memlab.datasets.source import Source
-from memlab.errors import DataError
+from memlab.errors import DataError, explained
 from memlab.records import Dataset
 
 FILES = ("errors.json", "errors_conv_*.json", "*.json")
