@@ -12,6 +12,19 @@ from numbers import Real
 from types import FunctionType
 from typing import Any, TypeVar
 
+# What wraps calls, below, is for memlab's own modules.
+__all__ = [
+    "DataError",
+    "ExportError",
+    "MemlabError",
+    "ModelError",
+    "PipelineError",
+    "StoreError",
+    "check_at_least",
+    "check_between",
+    "require_extra",
+]
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
