@@ -25,7 +25,7 @@ from collections.abc import (
 from functools import cache
 from numbers import Integral, Real
 from reprlib import Repr
-from types import NoneType, TracebackType, UnionType
+from types import FrameType, NoneType, TracebackType, UnionType
 from typing import Annotated, Any, ForwardRef, Literal, TypeVar, Union, get_args, get_origin
 
 _ANY = (Any, inspect.Parameter.empty)
@@ -176,11 +176,32 @@ def is_of_others(trace: TracebackType | None, *, wrapper: str) -> bool:
     :param wrapper: the file of what called the function, which is neither's.
     """
     while trace is not None:
-        module = str(trace.tb_frame.f_globals.get("__name__", ""))
-        file = trace.tb_frame.f_code.co_filename
-        is_library = file.startswith((*_library_folders(), "<frozen")) or file.endswith(_COMPILED)
-        is_own = module.partition(".")[0] == "memlab"
-        if file != wrapper and not is_library and not is_own:
+        frame = trace.tb_frame
+        if frame.f_code.co_filename != wrapper and _is_callers(frame):
             return True
         trace = trace.tb_next
     return False
+
+
+def find_callers_frame(frame: FrameType | None) -> FrameType | None:
+    """Find the innermost frame of the caller's code, from a frame outwards; ``None`` where there is none.
+
+    >>> import sys
+    >>> from memlab.arguments import find_callers_frame
+    >>> names = {"__name__": "mine", "sys": sys}
+    >>> exec(compile("here = sys._getframe()", "mine.py", "exec"), names)
+    >>> find_callers_frame(names["here"]).f_code.co_filename
+    'mine.py'
+    """
+    while frame is not None and not _is_callers(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _is_callers(frame: FrameType) -> bool:
+    """Say whether a frame is neither memlab's nor of Python or an installed package."""
+    module = str(frame.f_globals.get("__name__", ""))
+    file = frame.f_code.co_filename
+    is_library = file.startswith((*_library_folders(), "<frozen")) or file.endswith(_COMPILED)
+    is_own = module.partition(".")[0] == "memlab"
+    return not is_library and not is_own

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
@@ -12,7 +13,7 @@ from numbers import Real
 from types import FunctionType
 from typing import Any, TypeVar
 
-# What wraps calls, below, is for memlab's own modules.
+# What wraps calls and warns, below, is for memlab's own modules.
 __all__ = [
     "DataError",
     "ExportError",
@@ -122,6 +123,34 @@ def check_between(minimum: float, maximum: float, **values: float) -> None:
     for name, value in values.items():
         if not isinstance(value, Real) or not minimum <= value <= maximum:
             raise DataError(f"{name} is {value!r}; it lies between {minimum} and {maximum}")
+
+
+def warn_user(message: str) -> None:
+    """Warn of something at the line of the caller's that led to it, however many calls of memlab are between.
+
+    Where no line of a caller's is on the stack, as in a thread, the place is memlab's.
+
+    >>> import warnings
+    >>> from memlab.errors import warn_user
+    >>> with warnings.catch_warnings(record=True) as stated:
+    ...     warnings.simplefilter("always")
+    ...     warn_user("3 of 4 questions have no answer")
+    >>> str(stated[0].message), stated[0].category.__name__
+    ('3 of 4 questions have no answer', 'UserWarning')
+    """
+    from memlab.arguments import find_callers_frame
+
+    here = sys._getframe(1)
+    frame = find_callers_frame(here) or here
+    names = frame.f_globals
+    warnings.warn_explicit(
+        message,
+        UserWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=str(names.get("__name__", "")),
+        registry=names.setdefault("__warningregistry__", {}),
+    )
 
 
 def explain_arguments(namespace: MutableMapping[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import polars as pl
 from pydantic import BaseModel, Field, StringConstraints
 
 from memlab import llm
-from memlab.errors import DataError
+from memlab.errors import DataError, warn_user
 from memlab.text.questions import asks_for_aggregation
 
 SYSTEM = (
@@ -219,7 +218,7 @@ def _request_answers(
     """Ask a model, and give the fields of each answer with its error, seconds and tokens."""
     answers = llm.ask(requests, service, progress=requests[0].task if len(requests) > 32 else "")
     if line := llm.describe_unanswered(answers, _ANSWERS[shape]):
-        warnings.warn(line, stacklevel=3)
+        warn_user(line)
     fields: Any = {
         name: pl.DataType.from_python(field.annotation)
         for name, field in shape.model_fields.items()

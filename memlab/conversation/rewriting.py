@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from memlab import llm
 from memlab.conversation.messages import Message, parse_messages
-from memlab.errors import DataError
+from memlab.errors import DataError, warn_user
 from memlab.text.tokens import Token, bare_word, tokens
 from memlab.text.words import FINITE_AUXILIARIES, HE, QUESTION_WORDS, SHE, STOP_WORDS, THIRD_PERSON
 
@@ -103,12 +102,9 @@ def rewrite(
     for i, answer in zip(follow_ups, answers, strict=True):
         results[i] = _apply_answer(answer, questions[i], before[i])
     if service is not None and (line := llm.describe_unanswered(answers, "rewrites")):
-        warnings.warn(f"{line}; the words of the questions before are appended", stacklevel=2)
+        warn_user(f"{line}; the words of the questions before are appended")
     if refused := sum(how == "refused" for _, how in results):
-        warnings.warn(
-            f"{refused} of {len(answers)} rewrites were refused, no form of their questions",
-            stacklevel=2,
-        )
+        warn_user(f"{refused} of {len(answers)} rewrites were refused, no form of their questions")
     rows = [(question, *how) for question, how in zip(questions, results, strict=True)]
     table = pl.DataFrame(
         rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from memlab.config import FILE, EmbedSettings
 from memlab.embed.model_kinds import original_names
+from memlab.errors import warn_user
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,10 @@ def warn_without_prompts(path: Path, name: str, own: EmbedSettings) -> None:
     if family.document:
         lines.append(f"document_prompt = {_toml(family.document)}")
     table = re.sub(r"[^\w-]+", "-", name.rpartition("/")[2])
-    warnings.warn(
+    warn_user(
         f"encoder {name} has no prompts in its files, and models of its family were trained with them; "
         f"write in {FILE}: [embed.{table}] with path, {' and '.join(lines)}, and name it as encoder "
-        f'{table!r}; query_prompt = "" says that none is meant',
-        stacklevel=2,
+        f'{table!r}; query_prompt = "" says that none is meant'
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ import polars as pl
 from memlab import indexing
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
-from memlab.errors import DataError
+from memlab.errors import DataError, warn_user
 from memlab.evaluate.gold_facts import Annotations, message_turn_id, read_gold, read_json_lines
 from memlab.knowledge import Resolved, resolve
 from memlab.knowledge.extraction import make_fact
@@ -145,4 +144,4 @@ def _note_unread_sessions(events: pl.DataFrame) -> None:
     if unread.height == sessions.height:
         raise DataError(line)
     # The level of what calls for the measure.
-    warnings.warn(line, stacklevel=4)
+    warn_user(line)

@@ -11,7 +11,6 @@ import os
 import re
 import struct
 import threading
-import warnings
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,7 +26,7 @@ import plotly.io
 import polars as pl
 
 from memlab import __version__
-from memlab.errors import ExportError
+from memlab.errors import ExportError, warn_user
 from memlab.figures import _browser
 from memlab.figures._text_measuring import font_face_rules, printable_line
 from memlab.figures.provenance import figure_origin
@@ -148,7 +147,7 @@ def export(
         message = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
         if not isinstance(failure, _browser.NoBrowser):
             raise ExportError(message) from failure
-        warnings.warn(message, stacklevel=2)
+        warn_user(message)
     return ExportedFigure(name, target, tuple(files), fig)
 
 

@@ -11,7 +11,6 @@ import json
 import os
 import ssl
 import time
-import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -20,7 +19,7 @@ from typing import Any, TypeVar
 import httpx
 from anyio.from_thread import start_blocking_portal
 
-from memlab.errors import ModelError
+from memlab.errors import ModelError, warn_user
 from memlab.llm.bodies import DamagedError, decompress, join_stream
 from memlab.llm.faults import (
     FAILURES,
@@ -266,7 +265,7 @@ class Client:
                 return portal.call(run_to_end)
         finally:
             for note in self._notes:
-                warnings.warn(note, stacklevel=4)
+                warn_user(note)
             self._notes.clear()
 
 

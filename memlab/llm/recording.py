@@ -8,14 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from memlab.errors import DataError
+from memlab.errors import DataError, warn_user
 from memlab.files import digest
 from memlab.llm.service import Service, resolve_service
 
@@ -54,9 +53,7 @@ def recorded_rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
     files = _recording_files()
     for path in files[: -len(DEFAULT_RECORDINGS)]:
         if not read_recording(path):
-            warnings.warn(
-                f"{path} of llm.recordings is not there, or has no recorded answer", stacklevel=1
-            )
+            warn_user(f"{path} of llm.recordings is not there, or has no recorded answer")
     return ChainMap(*map(read_recording, files))
 
 
@@ -128,4 +125,4 @@ def record(
             out.write(b"\n" * bool(broken) + line)
     except OSError as error:
         what = f"{service.record} cannot be written ({error.strerror}): answers are not recorded"
-        warnings.warn(what, stacklevel=2)
+        warn_user(what)

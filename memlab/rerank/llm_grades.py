@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import warnings
 from collections.abc import Iterator
 
 import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab import llm
-from memlab.errors import check_at_least, check_between
+from memlab.errors import check_at_least, check_between, warn_user
 from memlab.llm.asking import collect_judgements
 from memlab.records import Run
 from memlab.registry import stage
@@ -145,6 +144,6 @@ def _grade_turns(
         counted = (
             f"{missing:,} of {len(found):,} turns have no grade ({error}) and keep their places"
         )
-        warnings.warn(counted, stacklevel=4)
+        warn_user(counted)
     sensible = [grade if type(grade) is int and 0 <= grade <= 3 else None for grade in found]
     return asked.select("query_id", "doc_id", grade=pl.Series(sensible, dtype=pl.Int8))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +12,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from memlab import llm
-from memlab.errors import DataError
+from memlab.errors import DataError, warn_user
 from memlab.records import Run
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
@@ -134,5 +133,5 @@ def generate_per_question(
     ]
     answers = llm.ask(requests, service)
     if line := llm.describe_unanswered(answers, what):
-        warnings.warn(line, stacklevel=4)
+        warn_user(line)
     return [answer.value for answer in answers]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import polars as pl
 
 from memlab import llm
-from memlab.errors import DataError, check_at_least
+from memlab.errors import DataError, check_at_least, warn_user
 from memlab.knowledge import extraction
 from memlab.knowledge.fact_search import fact_sentences
 from memlab.llm.spending import keep_with_spending
@@ -119,5 +117,5 @@ def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
                 text=text, turn_id=pl.concat_list("turn_id")
             )
     if line:
-        warnings.warn(line, stacklevel=6)
+        warn_user(line)
     return keys

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError, check_at_least
+from memlab.errors import DataError, check_at_least, warn_user
 from memlab.llm.spending import keep_with_spending
 from memlab.records import Level, Run
 from memlab.registry import stage
@@ -148,7 +147,7 @@ def summary_tree(
 def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> Tree:
     built = read_or_write_tree(bench, TreeDesign(over, service, tz, seed))
     if service and (line := fallback_note(built.nodes, "summaries")):
-        warnings.warn(line, stacklevel=5)
+        warn_user(line)
     return built
 
 
