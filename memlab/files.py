@@ -16,7 +16,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import BinaryIO
 
-from memlab.errors import ExportError
+from memlab.errors import DataError, ExportError
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +26,24 @@ STATED_AFTER, STATED_EVERY = 2.0, 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
 _IS_LOCKED = (errno.EWOULDBLOCK, errno.EACCES)
 _HAS_NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
+
+
+def fix_place(path: str | os.PathLike[str]) -> Path:
+    """Give the absolute path of what is read or written later, maybe from another working directory.
+
+    :raises DataError: when the path is relative and the working directory was removed.
+
+    >>> from memlab.files import fix_place
+    >>> fix_place("/data/../data/answers.jsonl").as_posix()
+    '/data/answers.jsonl'
+    """
+    try:
+        return Path(os.path.abspath(os.path.expanduser(path)))
+    except FileNotFoundError as error:
+        raise DataError(
+            f"{os.fspath(path)!r} is of a working directory that was removed; change to another one, "
+            "or name an absolute path"
+        ) from error
 
 
 @contextmanager

@@ -15,8 +15,6 @@ import os
 import random
 import re
 import shlex
-import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -25,28 +23,22 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-import polars as pl
-from malicious import inputs, listen, peak, sent, servers
+from killed import HASHING, ROOT, SAMPLE, TIMES, kills, run
+from malicious import inputs, listen, sent, servers
 from wrong_types import calls
 
 from memlab import Bench, datasets, embed
 from memlab import run as run_pipelines
-from memlab.cli import main as memlab
 from memlab.figures._browser import find_browser_path
 from memlab.store import MemoryStore
-from memlab.store.schemas import INDEX_TABLES, TABLES
 from memlab.summaries.stored_trees import TreeDesign, choose_design, read_or_write_period
 
-ROOT = Path(__file__).parents[1]
-SAMPLE = [
-    json.loads(line)
-    for line in (ROOT / "data/sample/sample.jsonl").read_text("utf-8").splitlines()[1:]
-]
 MESSAGE = {
     "scope": "a",
     "session": "s",
@@ -56,40 +48,7 @@ MESSAGE = {
     "id": "1",
 }
 RUNS, ENCODER = 10, "hashing:64"
-KILLED, HASHING = -signal.SIGALRM, "--encoder hashing:64 --store store"
 IMPORTED = ["lancedb", "memlab.cli", "sklearn.ensemble", "torch", "transformers.modeling_layers"]
-
-
-def _verb(folder: Path, arguments: list[str], seconds: float) -> None:
-    os.chdir(folder)
-    for stream in (1, 2):
-        os.dup2(os.open(f"{folder}.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
-    sys.argv = ["memlab", *arguments]
-    signal.setitimer(
-        signal.ITIMER_REAL, seconds
-    )  # nobody handles this signal: it kills the process
-    try:
-        memlab()
-    finally:
-        print(f"\n{peak()}")
-
-
-def run(folder: Path, verb: str, seconds: float = 3600) -> tuple[int, str]:
-    """Run a verb in a process that has imported what is slow to import, and kill it after some seconds.
-
-    Gives its exit code, ``KILLED`` where it was, and what it printed, with the most memory that it
-    took at the end.
-    """
-    out = Path(f"{folder}.out")
-    out.write_text("")
-    process = multiprocessing.get_context("forkserver").Process(
-        target=_verb, args=(folder, shlex.split(verb), seconds)
-    )
-    process.start()
-    process.join()
-    if process.exitcode not in (0, KILLED):
-        print(f"memlab {verb!r}: {out.read_text()[-2000:]!r}")
-    return process.exitcode or 0, out.read_text()
 
 
 def writers(count: int, rng: random.Random, work: Path) -> Counter[str]:
@@ -124,87 +83,6 @@ def writers(count: int, rng: random.Random, work: Path) -> Counter[str]:
         reader.result()
     turns = store.dataset("log").turns["turn_id"].to_list()
     faults["lost"], faults["doubled"] = len(kept - set(turns)), len(turns) - len(set(turns))
-    return faults
-
-
-VERBS = (  # that are killed, in a folder whose store has the messages
-    f"ingest log.jsonl --into other {HASHING}",
-    f"index {HASHING} --now 2026-11-01",
-    "optimize --store store",
-    "ingest log.jsonl --encoder hashing:32 --store store",
-    f"evaluate log.jsonl {HASHING} --out runs --pipeline bm25",
-    f"evaluate log.jsonl {HASHING} --out runs --pipeline \"tree(over='weeks')\"",
-    "train log.jsonl --store store --out m.safetensors",
-    f"compare log.jsonl {HASHING} --system bm25 --system dense --out page",
-)
-
-
-def state(folder: Path) -> dict[str, Any]:
-    """Give what a folder holds: columns of tables in order of their keys, files by name; caches and clocks apart."""
-    # what is drawn of times and sizes is another each time
-    files = [
-        p
-        for p in folder.rglob("*")
-        if p.is_file() and "trade-off" not in p.name and "store" not in p.parts
-    ]
-    whole: dict[str, Any] = {str(path.relative_to(folder)): path.read_bytes() for path in files}
-    store = MemoryStore.open(folder / "store")
-    for name in set(store.database.names()).intersection(TABLES):
-        rows = pl.DataFrame(pl.from_arrow(store.table(name).to_arrow())).select(
-            ~pl.selectors.datetime()
-        )
-        if name in (
-            "runs",
-            "rankings",
-        ):  # named by the store's versions too: a write that was cut off is one more
-            rows = rows.drop("key", "run_id", "provenance", strict=False)
-        if (
-            name in INDEX_TABLES.values()
-        ):  # rows of an attempt that was cut off count for nothing, and go after a day
-            counted = store.table("index_states").to_arrow()["generation"].to_pylist()
-            rows = rows.filter(pl.col("generation").is_in(counted))
-        rows = rows.sort("key" if "key" in rows.columns else rows.columns)
-        whole |= {f"{name}.{column.name}": str(column.to_list()) for column in rows}
-    return whole | {"files and columns": len(whole)}
-
-
-def kills(count: int, rng: random.Random, work: Path) -> Counter[str]:
-    """Kill verbs at a time that is drawn, run them again, and compare with what was never disturbed."""
-    faults: Counter[str] = Counter(different=0, left=0, refused=0)
-    struck, undisturbed, ready = 0, [], work / "ready"
-    ready.mkdir()
-    mine = [row for row in SAMPLE if row["scope"] == "owen"]
-    kept = [
-        row
-        for row in mine
-        if all(id[:2] in ("1.", "2.", "3.") for id in row.get("evidence", [row.get("id", "")]))
-    ]
-    (ready / "log.jsonl").write_text("\n".join(map(json.dumps, kept)))
-    run(ready, f"ingest log.jsonl {HASHING}")
-    for number, verb in enumerate(VERBS[:count]):
-        ends = []
-        for again in "ab":
-            place = shutil.copytree(ready, work / f"{number}{again}")
-            begun = time.perf_counter()
-            run(place, verb)
-            seconds = time.perf_counter() - begun
-            ends.append(state(place))
-        # what differs between two runs that nobody disturbed, as random ids do, is not compared
-        same = {key: value for key, value in ends[0].items() if ends[1].get(key) == value}
-        undisturbed.append((verb, seconds, same))
-    for number in range(count):
-        verb, seconds, same = undisturbed[number % len(undisturbed)]
-        place = shutil.copytree(ready, work / f"kill-{number}")
-        struck += run(place, verb, rng.random() * seconds)[0] == KILLED
-        faults["refused"] += bool(run(place, verb)[0])
-        found = state(place)
-        wrong = [key for key in same if found.get(key) != same[key]]
-        left = [path.name for path in place.rglob("*") if path.suffix in (".partial", ".part")]
-        faults.update(different=bool(wrong), left=bool(left))
-        if wrong or left:
-            print(f"kill {number} of {verb}: {wrong[:5]}, {left[:3]} left")
-        shutil.rmtree(place)
-    print(f"struck {struck} of {count}")
     return faults
 
 
@@ -289,7 +167,9 @@ def large(count: int, rng: random.Random, work: Path) -> Counter[str]:
                   "evidence": [f"{rng.randrange(turns)}" for _ in "ab"]} for i in range(questions)]  # fmt: skip
         (work / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
         verb = f'evaluate log.jsonl --encoder hashing:64 --store {turns} --pipeline "{line}"'
-        size = int(run(work, verb)[1].split()[-1])
+        used = TIMES.search(run(work, verb)[1])
+        assert used is not None
+        size = int(used[1])
         print(f"{turns:,} turns × {questions:,} questions, {line}: {size / 1e9:.2f} GB")
         faults["large"] += size > 3 << 30
     return faults
@@ -370,10 +250,14 @@ def main() -> None:
     for name, part in PARTS.items():
         parser.add_argument(f"--{name}", type=int, default=0, help=part.__doc__)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--verbs", nargs="+", default=(), help="Which verbs are killed; all of them."
+    )
     chosen, failed = vars(parser.parse_args()), False
+    parts = PARTS | {"kills": partial(kills, only=chosen["verbs"])}
     os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of forks, which end here by being killed
     multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
-    for name, part in PARTS.items():
+    for name, part in parts.items():
         if count := chosen[name]:
             with TemporaryDirectory(
                 prefix=f"torture-{name}-", ignore_cleanup_errors=True

@@ -37,6 +37,7 @@ from memlab.datasets import chatlog, fetch
 from memlab.datasets.detection import choose_export_files, detect, list_formats
 from memlab.datasets.source import QUARANTINE, Source
 from memlab.errors import DataError, check_at_least, explain_arguments
+from memlab.files import fix_place
 from memlab.records import Dataset, concat, decode_id_part, encode_id_part
 from memlab.registry import formats
 from memlab.sessions import GAP
@@ -162,7 +163,7 @@ def stream(
     source = Source(
         fetch.locate_file(path),
         on_error,
-        Path(quarantine_dir),
+        fix_place(quarantine_dir),
         gap,
     )
     if language:

@@ -18,6 +18,7 @@ from memlab.errors import DataError, PipelineError, check_at_least
 from memlab.evaluate import Report, evaluate, read_run
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
 from memlab.experiments.sweeps import TIMED_QUESTIONS, time_in_turn
+from memlab.files import fix_place
 from memlab.memories import Memory, ReturnedTexts
 from memlab.memories.collecting import problem_row
 from memlab.pipelines import Pipeline, pipeline
@@ -92,6 +93,9 @@ class AskingOptions:
         self, named: Mapping[str, System], bench: Bench, data: Dataset, *, timed: bool = False
     ) -> Iterator[tuple[ReturnedTexts, np.ndarray]]:
         """Ask one system after the other all questions; with the times of single searches in milliseconds."""
+        folder = (
+            fix_place(self.folder) if self.folder else None
+        )  # A memory may change the directory.
         stages = {name: each for name, each in named.items() if isinstance(each, Pipeline)}
         runs = {name: each.run(bench).top(self.k) for name, each in stages.items()}
         times: dict[str, np.ndarray] = {}
@@ -109,7 +113,7 @@ class AskingOptions:
                 yield found, times.get(name, np.array([]))
             else:
                 found = memories.collect(
-                    system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout
+                    system, data, name=name, k=self.k, folder=folder, timeout=self.timeout
                 )
                 yield found, found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
 

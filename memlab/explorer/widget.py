@@ -35,7 +35,7 @@ from memlab.explorer.shared_page import (
     front_style,
     page_bytes,
 )
-from memlab.files import open_atomically
+from memlab.files import fix_place, open_atomically
 from memlab.records import Run, decode_id_part, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench
 from memlab.text.analysis import snippet, snippets
@@ -95,7 +95,7 @@ def explore(
         resolve_scope_name(scope, list(bench.documents("turn").spans)) if scope else str(busiest)
     )
     systems = [run] if isinstance(run, Run | str) else list(run)
-    explorer = _widget_class()(bench, systems, first, lay, k, Path(golden))
+    explorer = _widget_class()(bench, systems, first, lay, k, fix_place(golden))
     if explorer.problem:
         raise DataError(explorer.problem)
     return explorer

@@ -31,7 +31,7 @@ from memlab.figures import _browser
 from memlab.figures._text_measuring import font_face_rules, printable_line
 from memlab.figures.provenance import figure_origin
 from memlab.figures.style import FONT, WIDTHS, Width, copy_for_width
-from memlab.files import open_atomically
+from memlab.files import fix_place, open_atomically
 
 PICTURES = ("svg", "pdf", "png")
 PNG_SCALE = 4
@@ -63,7 +63,7 @@ class ExportedFigure:
     """
 
     name: str
-    directory: Path
+    directory: Path = field(repr=False)
     files: tuple[str, ...]
     figure: go.Figure = field(repr=False, compare=False)
 
@@ -113,7 +113,11 @@ def export(
     """
     if not _NAME.fullmatch(name):
         raise ExportError(f"a figure cannot be called {name!r}: use small letters, digits, - and _")
-    table, target, failure = plotted_points(fig) if data is None else data, Path(directory), None
+    table, target, failure = (
+        plotted_points(fig) if data is None else data,
+        fix_place(directory),
+        None,
+    )
     files = {
         f"{name}.parquet": _parquet(table, name),
         f"{name}.html": _page_bytes(fig, name, caption),

@@ -8,6 +8,7 @@ from typing import get_args
 
 from memlab.config import FILE, Parameter, settings
 from memlab.errors import ModelError
+from memlab.files import fix_place
 
 RECORDED = "recorded"
 """What stands for a service where only recorded answers are read."""
@@ -34,7 +35,7 @@ class Service:
     :param document_prompt: text put in front of a document that is embedded.
     :param max_output: longest answer in tokens; ``None`` leaves it to the server.
     :param record: a JSONL file that answers are read from, and appended to when they come from the
-        model.
+        model; a relative path is of the working directory where the service is made.
     :param input_price: of a million tokens read, in whatever currency; ``output_price``: of a
         million written.
     :param concurrency: requests under way at once.
@@ -66,6 +67,11 @@ class Service:
     batch: int = 32
     dimensions: int | None = None
     leave_out: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Keep the place of the recording, whatever the working directory is later."""
+        if self.record:
+            object.__setattr__(self, "record", str(fix_place(self.record)))
 
     def __str__(self) -> str:
         """Name it in a message, without what an address may carry besides the host: user, password, query."""

@@ -16,7 +16,7 @@ import polars as pl
 from memlab.conversation.contexts import add_token_counts
 from memlab.embed.turn_texts import turn_texts
 from memlab.errors import DataError
-from memlab.files import open_atomically
+from memlab.files import fix_place, open_atomically
 from memlab.memories.memory import TURNS, Memory, memory
 from memlab.memories.returned_rows import (
     Failure,
@@ -176,14 +176,15 @@ def collect(
     about = {"system": name, "k": k, "memory": system.settings, "fingerprint": data.fingerprint()}
     done, n_read = [_make_frames({table: [] for table in _TABLES})], 0
     known = system.settings["source"] is not None
+    kept_in = fix_place(folder) if folder else None  # A memory may change the working directory.
     for asked in tqdm(
         data.questions.partition_by("scope", maintain_order=True), desc=name, delay=2
     ):
         scope = asked["scope"][0]
         key = json.dumps([about, scope, [*COSTS_SCHEMA]], sort_keys=True, default=str)
         place = (
-            Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
-            if folder and known
+            kept_in / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+            if kept_in and known
             else None
         )
         part = _read_finished_scope(place) if place else None

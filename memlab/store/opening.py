@@ -13,6 +13,7 @@ import polars as pl
 
 from memlab import __version__
 from memlab.errors import StoreError
+from memlab.files import fix_place
 from memlab.store.database import MADE, Database
 from memlab.store.schemas import LATER_TABLES, SCHEMA_VERSION, VERSIONED
 
@@ -96,7 +97,7 @@ def absolute_place(uri: str | os.PathLike[str]) -> str:
     if local is None and "://" in place:
         return place
     path = place if local is None else local["path"]
-    return os.path.abspath(os.path.expanduser(path)) if path else path
+    return str(fix_place(path)) if path else path
 
 
 def _read_made_tables(database: Database) -> set[str]:
