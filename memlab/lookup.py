@@ -82,9 +82,9 @@ def search(
         asked = question_frame(question, chosen_scope)
         chosen = settings()[0]
         key = (chosen_scope, encoder, chosen.header, chosen.token_encoder)
-        if key not in (benches := _benches.setdefault(data, {})):
-            own = data.take([chosen_scope]) if chosen_scope else join_scopes(data)
-            benches[key] = Bench.of(own, encoder=encoder)
+        benches = _benches.setdefault(data, {})
+        if key not in benches:
+            benches[key] = Bench.of(_take_scope(data, chosen_scope), encoder=encoder)
         bench = benches[key].with_queries(asked)
     else:
         name = _choose_dataset(data)
@@ -114,11 +114,11 @@ def _load_file(path: str, state: tuple[int, int]) -> Dataset:
 def _load_path(path: str | PathLike[str]) -> Dataset:
     """Load the dataset of a path; a file that has not changed is read once in a process."""
     place = Path(path)
-    about = place.stat() if place.is_file() else None
-    if about is None:
+    if not place.is_file():
         from memlab import datasets
 
         return datasets.load(place)
+    about = place.stat()
     return _load_file(str(place.resolve()), (about.st_mtime_ns, about.st_size))
 
 
@@ -142,23 +142,35 @@ def question_frame(question: str, scope: str) -> pl.DataFrame:
 def _choose_dataset(store: MemoryStore) -> str:
     """Give the default dataset of a store, or the only one, for which no note is read."""
     names = store.datasets()["name"].to_list()
-    chosen = None if len(names) == 1 else store.chosen()
+    chosen = None
+    if len(names) > 1:
+        chosen = store.chosen()
     return choose_one(names, chosen, "dataset", "memlab ingest FILE fills it")
 
 
 def _choose_scope(scopes: list[str], wanted: str | None) -> str:
     """Give the scope that is named, or the only one; of several all, whose name is empty."""
-    if wanted is None and len(scopes) > 1:
-        return ""
     if wanted in scopes:
         return wanted  # An id, as a dataset lists them, before a name that looks like one.
-    return choose_one(scopes, wanted and resolve_scope_name(wanted, scopes), "scope", "none")
+    if wanted:
+        wanted = resolve_scope_name(wanted, scopes)
+    elif wanted is None and len(scopes) > 1:
+        return ""
+    return choose_one(scopes, wanted, "scope", "none")
 
 
 def join_scopes(data: Dataset) -> Dataset:
     """Make all scopes one memory, whose name is empty."""
-    turns, sessions = (rows.with_columns(scope=pl.lit("")) for rows in (data.turns, data.sessions))
+    nameless = pl.lit("").alias("scope")
+    turns, sessions = data.turns.with_columns(nameless), data.sessions.with_columns(nameless)
     return replace(data, turns=turns, sessions=sessions)
+
+
+def _take_scope(data: Dataset, scope: str) -> Dataset:
+    """Give one scope, or all of them as one memory whose name is empty."""
+    if scope:
+        return data.take([scope])
+    return join_scopes(data)
 
 
 def question_bench(
@@ -176,9 +188,10 @@ def question_bench(
     """
     scope = asked["scope"][0]
     if not header_of(encoder) and large_scopes.uses_candidates(store, dataset, scope, encoder):
-        language = language or store.datasets().filter(name=dataset)["language"][0]
+        if not language:
+            language = store.datasets().filter(name=dataset)["language"][0] or "en"
         return large_scopes.read_candidate_bench(
-            store, dataset, asked, encoder=encoder, language=language or "en"
+            store, dataset, asked, encoder=encoder, language=language
         )
     return _scope_bench(store, dataset, scope, encoder, language).with_queries(asked)
 
@@ -189,9 +202,12 @@ def _kept_bench(store: MemoryStore, dataset: str, scope: str, encoder: embed.Enc
 
     database = store.database
     tokens_by = token_encoder_of(encoder)
+    tokens_key = None
+    if tokens_by is not None:
+        tokens_key = tokens_by.identity.key
     key = (
         *(database.uri, str(database.pinned), dataset, scope),
-        *(encoder.identity.key, header_of(encoder), tokens_by and tokens_by.identity.key),
+        *(encoder.identity.key, header_of(encoder), tokens_key),
     )
     state = read_table_state(database, "turns", "sessions", "datasets")
     return _store_benches.get(key, state, partial(_scope_bench, store, dataset, scope, encoder))
@@ -206,7 +222,8 @@ def _scope_bench(
 ) -> Bench:
     """Make the bench of a whole scope, without questions of ours."""
     data = store.dataset(dataset, scopes=[scope]) if scope else join_scopes(store.dataset(dataset))
-    data = replace(data, language=language or data.language)
+    if language:
+        data = replace(data, language=language)
     return Bench.of(data, encoder=encoder, store=store, ingest=False)
 
 
@@ -225,11 +242,9 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
         known = sessions.select(
             "session_id", doc_id="session_id", time="start", speaker=None, turn_id=None
         )
-        texts = (
-            run.text_of(found["doc_id"].to_list())
-            if run.text_of and found.height
-            else [""] * found.height
-        )
+        texts = [""] * found.height
+        if run.text_of and found.height:
+            texts = run.text_of(found["doc_id"].to_list())
         found = found.with_columns(text=pl.Series(texts, dtype=pl.String))
     else:
         text = pl.when(pl.col("text") == "").then("caption").otherwise("text")

@@ -31,6 +31,7 @@ from urllib.parse import quote
 
 from killed import HASHING, ROOT, SAMPLE, TIMES, kills, run
 from malicious import inputs, listen, sent, servers
+from odd_options import options
 from wrong_types import calls
 
 from memlab import Bench, datasets, embed
@@ -241,7 +242,8 @@ def _roll_up(store: MemoryStore, day: date) -> None:
 
 
 PARTS = {
-    part.__name__: part for part in (writers, kills, inputs, calls, servers, texts, large, year)
+    part.__name__: part
+    for part in (writers, kills, inputs, options, calls, servers, texts, large, year)
 }
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
+import psutil
 import pytest
 from talk import excerpt, write
 
@@ -215,3 +217,51 @@ def test_a_killed_head_goes_on_where_it_stopped(talk: Dataset, tmp_path: Path) -
     index(other, talk.name, settings=IndexSettings(batch=2), now=NOW)
     assert _rows(store, talk.name) == _rows(other, talk.name)
     assert store.knowledge.states(talk.name)["attempts"].to_list() == [1] * talk.sessions.height
+
+
+@contextmanager
+def _killing(most: int) -> Iterator[list[int]]:
+    """Kill workers that are at work, at moments that are drawn; gives the ids of those that were."""
+    killed, ended, rng = list[int](), threading.Event(), random.Random(0)
+
+    def kill() -> None:
+        while len(killed) < most and not ended.wait(0.05 + 0.2 * rng.random()):
+            for process in psutil.process_iter(["cmdline"]):
+                title = " ".join(process.info["cmdline"] or ())
+                if title.startswith("ray::") and "IDLE" not in title:
+                    with suppress(psutil.NoSuchProcess):
+                        process.kill()
+                        killed.append(process.pid)
+                    break
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.nightly
+@needs_ray
+def test_workers_that_are_killed_change_nothing(
+    cluster: None, talk: Dataset, tmp_path: Path
+) -> None:
+    settings = IndexSettings(batch=1)
+    stores = [MemoryStore.open(tmp_path / name) for name in ("local", "ray")]
+    for store in stores:
+        store.ingest(talk)
+    index(stores[0], talk.name, settings=settings, now=NOW)
+    with _killing(3) as killed:
+        index(stores[1], talk.name, settings=settings, now=NOW, engine="ray")
+    assert killed
+    assert _rows(stores[0], talk.name) == _rows(stores[1], talk.name)
+    pipelines = ["bm25", "bm25 | mmr", "hybrid"]
+    common = {"encoder": "hashing:64", "levels": ["turn"]}
+    here = memlab.run(pipelines, talk, store=stores[0], **common)
+    with _killing(3) as killed:
+        there = memlab.run(pipelines, talk, store=stores[1], engine="ray", **common)
+    assert killed
+    for one, other in zip(here.runs, there.runs, strict=True):
+        assert one.frame.equals(other.frame)

@@ -23,6 +23,8 @@ LOOKUP = 20_000
 KEEP_SECONDS, KEEP_TEXTS = 5.0, 16_384
 """When what was made is written, between two chunks: every write is a version and a file. A kill can lose that."""
 
+_SHOWN_FROM = 256  # texts of which the progress is shown
+
 
 class Cache:
     """One cache of a store; one that cannot be made or written remembers nothing, with a warning.
@@ -67,31 +69,27 @@ class Cache:
         if elsewhere is not None and missing.height:
             parts.append(elsewhere(missing))
             missing = missing.join(parts[-1], on="key", how="anti", maintain_order="left")
-        new, began, few = (
-            list[pl.DataFrame](),
-            time.monotonic(),
-            not progress or missing.height < 256,
-        )
-        with tqdm(
-            total=missing.height, desc=self.name.replace("_", " of ", 1), unit=" texts", disable=few
-        ) as bar:
+        new, began = list[pl.DataFrame](), time.monotonic()
+        shown = self.name.replace("_", " of ", 1)
+        is_short = missing.height < _SHOWN_FROM
+        disable = is_short or not progress
+        with tqdm(total=missing.height, desc=shown, unit=" texts", disable=disable) as bar:
             try:
                 for chunk in missing.iter_slices(step):
                     if chunk.height:
                         new.append(chunk.select("key").hstack(make(chunk["place"].to_list())))
                         parts.append(new[-1])
                     bar.update(chunk.height)
-                    is_due = (
-                        sum(map(len, new)) >= KEEP_TEXTS or time.monotonic() - began >= KEEP_SECONDS
-                    )
-                    if remember and is_due:
+                    if remember and _is_due(new, began):
                         self._remember(new)
                         new, began = [], time.monotonic()
             finally:
                 if remember:
                     self._remember(new)
-        # Two writers may have written the same key.
-        rows = pl.concat(parts).unique("key", keep="any") if parts else asked
+        rows = asked
+        if parts:
+            # Two writers may have written the same key.
+            rows = pl.concat(parts).unique("key", keep="any")
         return asked.join(rows, on="key", how="left", maintain_order="left"), missing.height
 
     def _read(self, keys: pl.Series) -> list[pl.DataFrame]:
@@ -102,8 +100,8 @@ class Cache:
             query = self.table.search()
             if len(keys) <= LOOKUP:
                 query = query.where(build_row_filter(key=keys))
-            batches = (pl.DataFrame(batch) for batch in query.to_batches())
-            return [batch.filter(pl.col("key").is_in(keys.implode())) for batch in batches]
+            wanted = pl.col("key").is_in(keys.implode())
+            return [pl.DataFrame(batch).filter(wanted) for batch in query.to_batches()]
 
         with self.database.guarded(f"reading the cache {self.name}"):
             # Again where another process removed the files that were being read.
@@ -114,6 +112,13 @@ class Cache:
             with self.database.remembering(self.name):
                 rows = split_arrow_table(pl.concat(parts).to_arrow().cast(self.table.schema))
                 self.database.retried(lambda: self.table.add(rows))
+
+
+def _is_due(new: Sequence[pl.DataFrame], began: float) -> bool:
+    """Say whether what was made since a time is many texts, or took long."""
+    if time.monotonic() - began >= KEEP_SECONDS:
+        return True
+    return sum(map(len, new)) >= KEEP_TEXTS
 
 
 CHUNK = 512
@@ -142,37 +147,31 @@ class Tokens(TableGroup):
             :func:`memlab.embed.token_vectors.compress_tokens`.
         """
         texts, model = check_texts(texts, kind), without_cache(encoder)
-        context = [""] * len(texts) if before is None else check_texts(before, kind)
-        keys = text_hashes(
-            f"{_VERSION}:{kind}:{lead}\x1e{text}" for lead, text in zip(context, texts, strict=True)
-        )
+        context = [""] * len(texts)
+        if before is not None:
+            context = check_texts(before, kind)
+        pairs = zip(context, texts, strict=True)
+        keys = text_hashes(f"{_VERSION}:{kind}:{lead}\x1e{text}" for lead, text in pairs)
+        is_document = kind == "document"
 
         def make(places: list[int]) -> pl.DataFrame:
-            asked, leads = ([of[place] for place in places] for of in (texts, context))
+            asked = [texts[place] for place in places]
+            leads = [context[place] for place in places]
             made = model.encode_tokens(asked, before=leads, kind=kind, progress=False)
-            made = compress_tokens(made) if kind == "document" else made
-            columns = {"ids": made.ids, "vectors": made.vectors}
-            ends = list(pairwise(made.start.tolist()))
-            return pl.DataFrame(
-                {c: [rows[a:b].tobytes() for a, b in ends] for c, rows in columns.items()}
-            )
+            if is_document:
+                made = compress_tokens(made)
+            return _token_rows(made)
 
         cache = Cache(self.database, "tokens", encoder.identity.key)
         step = getattr(encoder, "together", None) or CHUNK
         rows, _ = cache.fill(keys, make, step=step, progress=progress)
         if rows.is_empty():
             return concat_tokens([], encoder.dim)
-        ids, numbers = (
-            np.frombuffer(b"".join(rows["ids"]), np.int32),
-            np.uint8 if kind == "document" else np.float16,
-        )
-        vectors = np.frombuffer(b"".join(rows["vectors"]), numbers).reshape(
-            len(ids), -1 if len(ids) else 0
-        )
-        start = np.r_[
-            0, np.cumsum(rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize)
-        ]
-        return TokenVectors(ids, vectors, start)
+        ids = np.frombuffer(b"".join(rows["ids"]), np.int32)
+        values = np.frombuffer(b"".join(rows["vectors"]), np.uint8 if is_document else np.float16)
+        width = len(values) // max(len(ids), 1)
+        counts = rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize
+        return TokenVectors(ids, values.reshape(len(ids), width), np.r_[0, np.cumsum(counts)])
 
     def arrange(self, encoder: Encoder) -> None:
         """Join the small files of an encoder's caches and index their keys, so that a lookup opens few."""
@@ -182,11 +181,20 @@ class Tokens(TableGroup):
         for family, of in families.items():
             if of is None or f"{family}_{of.identity.key}" not in self.database.names():
                 continue
-            with self.database.guarded(
-                f"arranging the cache of {family}", writes="arranging a cache"
-            ):
+            doing = f"arranging the cache of {family}"
+            with self.database.guarded(doing, writes="arranging a cache"):
                 table = Cache(self.database, family, of.identity.key, width=of.dim).table
-                if table is not None and table.count_rows():
-                    if not table.list_indices():
-                        table.create_index("key", config=BTree())
-                    table.optimize(cleanup_older_than=_READING)
+                if table is None or not table.count_rows():
+                    continue
+                if not table.list_indices():
+                    table.create_index("key", config=BTree())
+                table.optimize(cleanup_older_than=_READING)
+
+
+def _token_rows(made: TokenVectors) -> pl.DataFrame:
+    """Give a row for each text: ``ids`` and ``vectors`` of its tokens, as bytes."""
+    ids, vectors = list[bytes](), list[bytes]()
+    for first, end in pairwise(made.start.tolist()):
+        ids.append(made.ids[first:end].tobytes())
+        vectors.append(made.vectors[first:end].tobytes())
+    return pl.DataFrame({"ids": ids, "vectors": vectors})

@@ -43,10 +43,17 @@ def interrupted_states(database: Database) -> list[Mapping[str, int]]:
 
     Also of those that were at a state of the listing that a run needs: it was made during an ingest.
     """
-    tags = database.table("datasets").tags.list().values()
+    tagged = _tagged_versions(database.table("datasets")).values()
     kept = kept_versions(database.connection, "datasets")
-    seen = [None, *sorted({*kept, *(int(tag["version"]) for tag in tags)})]
-    return [state for at in seen for state in _unfinished_states(database, at)]
+    states = _unfinished_states(database)
+    for at in sorted({*kept, *tagged}):
+        states += _unfinished_states(database, at)
+    return states
+
+
+def _tagged_versions(table: Any) -> dict[str, int]:
+    """Give the versions of a table that have tags, by tag."""
+    return {tag: int(about["version"]) for tag, about in table.tags.list().items()}
 
 
 def _unfinished_states(database: Database, at: int | None = None) -> list[Mapping[str, int]]:
@@ -68,9 +75,9 @@ def clean_table(
     needed = {at[name] for at in interrupted if name in at}
     for attempt in range(1, _ATTEMPTS + 1):
         _keep_apart(database, name, table, needed)
-        tagged = {int(tag["version"]) for tag in table.tags.list().values()}
+        tagged = {*_tagged_versions(table).values()}
         times = version_times(table)
-        kept = [times[version] for version in tagged if version in times]
+        kept = [times[version] for version in tagged.intersection(times)]
         try:
             if kept:
                 table.optimize(cleanup_older_than=timedelta(days=36_500))
@@ -92,11 +99,8 @@ def _is_tagged(error: RuntimeError) -> bool:
 def _keep_apart(database: Database, name: str, table: Any, needed: Collection[int]) -> None:
     """Keep the states that are needed, and take the tags of runs from them."""
     there = version_times(table)
-    by_run = {
-        tag: int(about["version"])
-        for tag, about in table.tags.list().items()
-        if tag.startswith(RUN_TAG)
-    }
+    tagged = _tagged_versions(table)
+    by_run = {tag: tagged[tag] for tag in tagged if tag.startswith(RUN_TAG)}
     for version in sorted({*by_run.values(), *needed}.intersection(there)):
         keep_state(database.connection, name, version)
     for tag in by_run:
@@ -105,11 +109,14 @@ def _keep_apart(database: Database, name: str, table: Any, needed: Collection[in
 
 def drop_unneeded_states(database: Database, interrupted: Iterable[Mapping[str, int]] = ()) -> None:
     """Remove the kept states that no saved run and no interrupted ingest names."""
-    named = [json.loads(text) for text in database.read("runs", ["provenance"])["provenance"]]
-    wanted = [about.get("versions") for about in named]
-    wanted = [at for at in (*wanted, *interrupted) if isinstance(at, Mapping)]
+    wanted = list(interrupted)
+    for provenance in database.read("runs", ["provenance"])["provenance"]:
+        versions = json.loads(provenance).get("versions")
+        if isinstance(versions, Mapping):
+            wanted.append(versions)
+    there = database.names()
     for name in VERSIONED:
-        if KEPT + name in database.names():
+        if KEPT + name in there:
             needed = {at[name] for at in wanted if name in at}
             drop_states(database.connection, name, needed=needed)
 
@@ -125,9 +132,9 @@ def clean_when_due(database: Database, names: Iterable[str]) -> None:
         return
     try:
         with database.guarded("cleaning tables"):
-            due = [name for name in names if _is_due(database, name)]
-            _clean_unless_overtaken(database, [name for name in due if name not in VERSIONED])
-            _clean_unless_read(database, [name for name in due if name in VERSIONED])
+            due = {name for name in names if _is_due(database, name)}
+            _clean_unless_overtaken(database, sorted(due.difference(VERSIONED)))
+            _clean_unless_read(database, sorted(due.intersection(VERSIONED)))
     except StoreError as error:
         # What was asked for is done.
         _log.warning("%s; the tables are whole, and are cleaned the next time", error)
@@ -139,7 +146,9 @@ def _clean_unless_read(database: Database, names: Collection[str]) -> None:
         return
     with ExitStack() as stack:
         readers = lock_path(Path(database.uri) / READERS, alone=True)
-        if not stack.enter_context(readers) or not database.hold_all_free(stack):
+        if not stack.enter_context(readers):
+            return
+        if not database.hold_all_free(stack):
             return
         if not _unfinished_states(database):
             _clean_unless_overtaken(database, names, interrupted_states(database))
@@ -153,8 +162,9 @@ def _clean_unless_overtaken(
         try:
             clean_table(database, name, interrupted)
         except RuntimeError as error:
-            if not is_overtaken(error) and not _is_tagged(error):
-                raise
+            if is_overtaken(error) or _is_tagged(error):
+                continue
+            raise
 
 
 def _is_due(database: Database, name: str) -> bool:
@@ -164,6 +174,8 @@ def _is_due(database: Database, name: str) -> bool:
     versions = len(table.list_versions())
     if versions <= MOST_VERSIONS:
         return False
-    if not all(tag.startswith(RUN_TAG) for tag in table.tags.list()):
-        return False  # Of somebody else: what came later would stay, and be joined again and again.
+    for tag in table.tags.list():
+        if not tag.startswith(RUN_TAG):
+            # Of somebody else: what came later would stay, and be joined again and again.
+            return False
     return versions > int(table.stats()["total_bytes"]) // VERSION_BYTES

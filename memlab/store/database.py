@@ -18,7 +18,7 @@ import polars as pl
 # Imported now: it says what failed, and without a free file handle nothing can be imported then.
 import memlab.arguments  # noqa: F401
 from memlab.errors import MemlabError, StoreError, explain_methods, is_panic
-from memlab.files import lock_path
+from memlab.files import STATED_EVERY, lock_path
 from memlab.records.dataset import in_utc
 from memlab.store.kept_states import open_state
 from memlab.store.schemas import (
@@ -49,6 +49,9 @@ READERS = ".memlab.readers.lock"
 """The file that is locked, by each for itself, by those who need the versions that they have seen."""
 MADE = "table "
 """Before the name of a table in the notes of a store, once it was made."""
+
+SLOW_AFTER = 10.0
+"""Seconds that an object store was waited for after which that is stated."""
 
 _ATTEMPTS = 5
 _STREAMED = 10_000
@@ -155,7 +158,9 @@ def _explain_failure(doing: str, group: Any, error: BaseException) -> StoreError
     if not is_panic(error) and not modules.intersection(("lancedb", "lance")):
         return None
     database: Database | None = getattr(group, "database", None)
-    return None if database is None else database.failure(doing, error)
+    if database is None:
+        return None
+    return database.failure(doing, error)
 
 
 def split_arrow_table(table: Any) -> Any:
@@ -182,6 +187,15 @@ def _leave_out_repeats(name: str, rows: pl.DataFrame) -> pl.DataFrame:
     for own, other in _find_repeats(name, rows.columns).items():
         stored.append(pl.when(pl.col(own) != pl.col(other)).then(own).alias(own))
     return rows.with_columns(stored)
+
+
+def _empty_frame(name: str, columns: Sequence[str]) -> pl.DataFrame:
+    """Give some columns of a table, or of one of a family, without rows."""
+    family = name
+    if name not in TABLES:
+        family = name.partition("_")[0]
+    types = TABLES[family].columns
+    return pl.DataFrame(schema={column: types.get(column, pl.String()) for column in columns})
 
 
 def _times_in_utc(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -247,6 +261,7 @@ class Database:
         self._datasets: tuple[int | None, pl.DataFrame] | None = None
         self._warned = self._is_lockless = False
         self._reading: ExitStack | None = None
+        self._waited, self._state_at, self._is_waiting = 0.0, SLOW_AFTER, False
 
     @property
     def is_local(self) -> bool:
@@ -272,7 +287,8 @@ class Database:
         if writes:
             self._require_place()
         try:
-            yield
+            with self._stating_waits():
+                yield
         except MemlabError:
             raise
         except BaseException as error:
@@ -281,6 +297,35 @@ class Database:
                 raise
             raise self.failure(doing, error) from error
 
+    @contextmanager
+    def _stating_waits(self) -> Iterator[None]:
+        """State how long an object store has been waited for, all calls together, while it is."""
+        if self.is_local or self._is_waiting:
+            yield
+            return
+        self._is_waiting, begun, ended = True, time.monotonic(), threading.Event()
+
+        def state() -> None:
+            while not ended.wait(max(0.0, self._state_at - self._waited_since(begun))):
+                seconds = round(self._waited_since(begun))
+                _log.warning(
+                    "store %s: reading and writing took %s s so far; Ctrl-C ends it",
+                    self.uri,
+                    seconds,
+                )
+                self._state_at += STATED_EVERY
+
+        thread = threading.Thread(target=state, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            self._waited, self._is_waiting = self._waited_since(begun), False
+
+    def _waited_since(self, begun: float) -> float:
+        return self._waited + time.monotonic() - begun
+
     def failure(self, doing: str, error: BaseException) -> StoreError:
         """Give the error that says what failed in the database, and what to do."""
         try:
@@ -288,9 +333,10 @@ class Database:
         except StoreError as gone:
             return gone
         kind, message = type(error).__name__, " ".join(str(error).split())
+        advice = _advice(f"{kind}: {message}")
         return StoreError(
             f"{doing} failed in store {self.uri}: {message[:400] or kind}; no table is left "
-            f"half-written: {_advice(f'{kind}: {message}')}"
+            f"half-written: {advice}"
         )
 
     def _require_place(self) -> None:
@@ -298,7 +344,9 @@ class Database:
 
         LanceDB would list no tables there, and make the folder anew for what it writes.
         """
-        if self.connection is not None and "://" not in self.uri and not os.path.isdir(self.uri):
+        if self.connection is None or not self.is_local:
+            return
+        if not os.path.isdir(self.uri):
             raise StoreError(
                 f"store {self.uri} is gone: it was moved or removed while it was open; open it "
                 "where it is"
@@ -357,7 +405,9 @@ class Database:
         return True
 
     def _hold_key(self, dataset: str) -> tuple[int, str, str]:
-        place = os.path.realpath(self.uri) if self.is_local else self.uri
+        place = self.uri
+        if self.is_local:
+            place = os.path.realpath(place)
         return os.getpid(), place, dataset
 
     @contextmanager
@@ -416,16 +466,19 @@ class Database:
         def opened() -> Any:
             if self._is_there(name):
                 return self.connection.open_table(name)
-            columns = TABLES[name].arrow() if schema is None else schema
+            if schema is not None:
+                return self.connection.create_table(name, schema=schema, exist_ok=True)
+            columns = TABLES[name].arrow()
             made = self.connection.create_table(name, schema=columns, exist_ok=True)
-            if self.made is not None and schema is None and TABLES[name].role != "cache":
+            if self.made is not None and TABLES[name].role != "cache":
                 self.write_row("store", f"{MADE}{name}", value="")
                 self.made.add(name)
             return made
 
         if name not in self._tables:
-            if self.pinned is not None and name in self.pinned:
-                self._tables[name] = open_state(self.connection, name, self.pinned[name])
+            pinned = self.pinned or {}
+            if name in pinned:
+                self._tables[name] = open_state(self.connection, name, pinned[name])
             else:
                 self._tables[name] = self.retried(opened)
         return self._tables[name]
@@ -466,22 +519,14 @@ class Database:
         :param at: a version of the table; by default that of this view.
         :raises StoreError: when a column does not exist, or the table cannot be read.
         """
-        where = {c: v if v is None or isinstance(v, str) else list(v) for c, v in where.items()}
+        for column, values in where.items():
+            if values is not None and not isinstance(values, str):
+                where[column] = list(values)
         with self.guarded(f"reading {name}"):
             if [] in where.values() or not self.holds(name):
-                family = name if name in TABLES else name.partition("_")[0]
-                types = TABLES[family].columns
-                return pl.DataFrame(
-                    schema={column: types.get(column, pl.String()) for column in columns}
-                )
-            table = self.table(name) if at is None else open_state(self.connection, name, at)
-            there = table.schema.names
-            later = TABLES[name].later if name in TABLES else ()
-            absent = [column for column in later if column in columns and column not in there]
-            if unknown := [c for c in columns if c not in (*there, *absent)]:
-                raise StoreError(
-                    f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {', '.join(there)}"
-                )
+                return _empty_frame(name, columns)
+            table = self._at(name, at)
+            absent = self._absent_columns(name, columns, table.schema.names)
             stored = [column for column in columns if column not in absent]
             repeats = _find_repeats(name, stored)
             wanted = build_row_filter(**where)
@@ -489,7 +534,9 @@ class Database:
             def scan() -> pl.DataFrame:
                 read = list(dict.fromkeys((*stored, *repeats.values())))
                 query = table.search().select(read)
-                rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
+                if wanted is not None:
+                    query = query.where(wanted)
+                rows: pl.DataFrame = query.to_polars()
                 return rows
 
             # Again where the files that were being read were cleaned away.
@@ -504,6 +551,32 @@ class Database:
         nulls = [pl.lit(None, types[column]).alias(column) for column in absent]
         return rows.with_columns(nulls).select(columns)
 
+    def _at(self, name: str, version: int | None) -> Any:
+        """Give a table at a version; by default at that of this view."""
+        if version is None:
+            return self.table(name)
+        return open_state(self.connection, name, version)
+
+    def _absent_columns(self, name: str, columns: Sequence[str], there: list[str]) -> list[str]:
+        """Give those of some columns that came later than a table was made.
+
+        :raises StoreError: for a column that it never had.
+        """
+        later: Sequence[str] = ()
+        if name in TABLES:
+            later = TABLES[name].later
+        absent = []
+        for column in columns:
+            if column in there:
+                continue
+            if column not in later:
+                raise StoreError(
+                    f"table {name} of store {self.uri} has no column {column!r}; it has "
+                    f"{', '.join(there)}"
+                )
+            absent.append(column)
+        return absent
+
     def holds(self, name: str) -> bool:
         """Say whether there is a table of a name; in a view, whether there was one of data."""
         came_later = name in LATER_TABLES and name in VERSIONED
@@ -513,14 +586,14 @@ class Database:
 
     def has_column(self, name: str, column: str, *, at: int | None = None) -> bool:
         """Say whether a table has a column, at a version or at that of this view."""
-        table = self.table(name) if at is None else open_state(self.connection, name, at)
-        return column in table.schema.names
+        return column in self._at(name, at).schema.names
 
     def datasets(self) -> pl.DataFrame:
         """Read the table of datasets, once for each of its versions: to ask for that takes a tenth of the time."""
         with self.guarded("reading datasets"):
-            known = "datasets" in self._tables or self._is_there("datasets")
-            version = int(self.table("datasets").version) if known else None
+            version = None
+            if "datasets" in self._tables or self._is_there("datasets"):
+                version = int(self.table("datasets").version)
         if self._datasets is None or self._datasets[0] != version:
             self._datasets = version, self.read("datasets", list(TABLES["datasets"].columns))
         return self._datasets[1]
@@ -575,8 +648,8 @@ class Database:
             self.retried(lambda: table.add(_stream_arrow_batches(rows, schema, store)))
             return
         source = make_arrow_table(store(rows), schema)
-        for column in table.schema if clear_vectors else ():
-            if column.name.startswith(("vector_", "embedded_")):
+        for column in table.schema:
+            if clear_vectors and column.name.startswith(("vector_", "embedded_")):
                 source = source.append_column(column, pa.nulls(len(source), column.type))
         if not len(source):
             return

@@ -41,11 +41,10 @@ def finished_versions(about: Mapping[str, Any]) -> Mapping[str, int]:
 
     :param about: see :func:`read_dataset_entry`.
     """
-    return (
-        json.loads(about["finished"])
-        if about["finished"] and not about["complete"]
-        else CURRENT_VERSIONS
-    )
+    if about["complete"] or not about["finished"]:
+        return CURRENT_VERSIONS
+    versions: Mapping[str, int] = json.loads(about["finished"])
+    return versions
 
 
 def read_finished_state(database: Database, name: str, read: Callable[[Mapping[str, int]], T]) -> T:
@@ -78,17 +77,14 @@ def read_dataset(
     :param at: versions of tables, as :func:`read_finished_state` gives them, or
         :data:`CURRENT_VERSIONS`.
     """
-    about, wanted = read_dataset_entry(database, name), None if scopes is None else list(scopes)
-    tables: dict[str, Any] = {
-        table: read_rows(
-            database,
-            table,
-            name,
-            scopes=wanted if "scope" in TABLES[table].columns else None,
-            at=at,
-        )
-        for table in DATASET_TABLES
-    }
+    about, tables = read_dataset_entry(database, name), dict[str, Any]()
+    if scopes is not None:
+        scopes = list(scopes)
+    for table in DATASET_TABLES:
+        only = scopes
+        if "scope" not in TABLES[table].columns:
+            only = None
+        tables[table] = read_rows(database, table, name, scopes=only, at=at)
     return Dataset(name, about["format"], **tables, language=about["language"])
 
 
@@ -107,10 +103,11 @@ def read_rows(
         finished state.
     :raises StoreError: when a column does not exist.
     """
-    wanted, only = (
-        list(row_columns(table) if columns is None else columns),
-        None if scopes is None else list(scopes),
-    )
+    if columns is None:
+        columns = row_columns(table)
+    wanted, only = list(columns), scopes
+    if only is not None:
+        only = list(only)
     ordered = list(dict.fromkeys([*wanted, "position", "key"]))
 
     def read(at: Mapping[str, int]) -> pl.DataFrame:
@@ -118,5 +115,6 @@ def read_rows(
 
     rows = read_finished_state(database, dataset, read) if at is None else read(at)
     # Most were written in order: to see that takes a part of the time of sorting.
-    in_order = (rows["position"].diff() > 0).all()
-    return (rows if in_order else rows.sort("position", "key")).select(wanted)
+    if not (rows["position"].diff() > 0).all():
+        rows = rows.sort("position", "key")
+    return rows.select(wanted)

@@ -50,12 +50,12 @@ class MemoryStore(Conversations, Versions):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.uri, self.read_only = database.uri, database.read_only
-        self.vectors, self.tokens, self.search = (
-            Vectors(database),
-            Tokens(database),
-            Search(database),
-        )
-        self.runs, self.grids, self.knowledge = Runs(database), Grids(database), Knowledge(database)
+        self.vectors = Vectors(database)
+        self.tokens = Tokens(database)
+        self.search = Search(database)
+        self.runs = Runs(database)
+        self.grids = Grids(database)
+        self.knowledge = Knowledge(database)
         self.nodes = TreeNodes(database)
 
     @classmethod
@@ -79,8 +79,12 @@ class MemoryStore(Conversations, Versions):
 
     def size(self) -> int | None:
         """Give the bytes of the files of the store; ``None`` in an object store."""
-        files = [] if "://" in self.uri else [f for f in Path(self.uri).rglob("*") if f.is_file()]
-        return sum(f.stat().st_size for f in files) if files else None
+        if not self.database.is_local:
+            return None
+        sizes = [file.stat().st_size for file in Path(self.uri).rglob("*") if file.is_file()]
+        if not sizes:
+            return None
+        return sum(sizes)
 
     def choose(self, name: str) -> None:
         """Set the default dataset, which commands use where none is named."""
@@ -91,7 +95,9 @@ class MemoryStore(Conversations, Versions):
         """Give the default dataset, or else the one that was written last; ``None`` in an empty store."""
         named = read_store_note(self.database, "dataset")
         written = self.datasets().sort("ingested_at")["name"].to_list()
-        return named if named in written else (written or [None])[-1]
+        if named in written:
+            return named
+        return written[-1] if written else None
 
     def encode(
         self,

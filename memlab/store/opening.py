@@ -33,19 +33,7 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
     if not written.strip() or "\0" in written:
         raise StoreError(f"store {written!r} names no place; expected a directory or a URI")
     place = absolute_place(uri)
-    local = "://" not in place
-    if place.startswith("db://"):
-        raise StoreError(
-            f"store {place} is a hosted service; expected a directory or an s3://, gs:// or az:// URI"
-        )
-    if local and os.path.isfile(place):
-        raise StoreError(
-            f"store {place} is a file; expected a directory: name one that is empty or new"
-        )
-    if local and not create and not os.path.isdir(place):
-        raise StoreError(
-            f"there is no store at {place}; make it with `memlab ingest`, or correct the path"
-        )
+    _refuse_place(place, create=create)
     database = Database(None, place)
     with database.guarded("opening"):
         database.connection = _connect(place)
@@ -54,32 +42,63 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
             raise StoreError(
                 f"{place} holds no memlab store; make it with `memlab ingest`, or correct the path"
             )
-        # One without a number was interrupted while it was made; the first memlabs had no table of
-        # notes.
-        number = read_store_note(database, "schema") or (
-            str(SCHEMA_VERSION) if not names or "store" in names else "0"
-        )
-        if number != str(SCHEMA_VERSION):
-            raise StoreError(
-                f"store {place} has schema version {number}, written by memlab {read_store_note(database, 'memlab')}; "
-                f"this is memlab {__version__}, which reads version {SCHEMA_VERSION}: ingest the files again into "
-                "another store, or install the memlab that wrote it with pip"
-            )
-        is_finished = read_store_note(database, "schema") is not None
-        if is_finished:
+        noted = read_store_note(database, "schema")
+        _refuse_schema(database, noted, names)
+        if noted is not None:
             database.made = _read_made_tables(database)
             for name in sorted(database.made):
                 database.holds(name)
-        if not names or not local or os.access(place, os.W_OK):
+        if not names or "://" in place or os.access(place, os.W_OK):
             for name in ("store", *VERSIONED):
                 if name not in names:
                     database.table(name)
-            if not is_finished:  # last, so that what was interrupted is done again
+            if noted is None:  # last, so that what was interrupted is done again
                 made = {f"{MADE}{name}": "" for name in VERSIONED}
                 about = {"memlab": __version__, "schema": str(SCHEMA_VERSION)}
                 write_store_note(database, **made, **about)
                 database.made = set(VERSIONED)
     return database
+
+
+def _refuse_place(place: str, *, create: bool) -> None:
+    """Refuse a place that holds no store and may not become one.
+
+    :raises StoreError: saying what is expected.
+    """
+    if place.startswith("db://"):
+        raise StoreError(
+            f"store {place} is a hosted service; expected a directory or an s3://, gs:// or az:// URI"
+        )
+    if "://" in place:
+        return
+    if os.path.isfile(place):
+        raise StoreError(
+            f"store {place} is a file; expected a directory: name one that is empty or new"
+        )
+    if not create and not os.path.isdir(place):
+        raise StoreError(
+            f"there is no store at {place}; make it with `memlab ingest`, or correct the path"
+        )
+
+
+def _refuse_schema(database: Database, noted: str | None, names: set[str]) -> None:
+    """Refuse a store that was written with other tables.
+
+    :param noted: the number of its schema; one that was interrupted while it was made has none.
+    :param names: of its tables.
+    :raises StoreError: with both numbers.
+    """
+    number = noted or str(SCHEMA_VERSION)
+    if noted is None and names and "store" not in names:
+        number = "0"  # The first memlabs had no table of notes.
+    if number == str(SCHEMA_VERSION):
+        return
+    written_by = read_store_note(database, "memlab")
+    raise StoreError(
+        f"store {database.uri} has schema version {number}, written by memlab {written_by}; this is "
+        f"memlab {__version__}, which reads version {SCHEMA_VERSION}: ingest the files again into "
+        "another store, or install the memlab that wrote it with pip"
+    )
 
 
 def absolute_place(uri: str | os.PathLike[str]) -> str:
@@ -96,14 +115,18 @@ def absolute_place(uri: str | os.PathLike[str]) -> str:
     local = _FILE_URI.fullmatch(place)
     if local is None and "://" in place:
         return place
-    path = place if local is None else local["path"]
-    return str(fix_place(path)) if path else path
+    path = place
+    if local is not None:
+        path = local["path"]
+    if not path:
+        return path
+    return str(fix_place(path))
 
 
 def _read_made_tables(database: Database) -> set[str]:
     """Read which tables were made; stores of earlier memlabs do not say so of those that came later."""
     keys = database.read("store", ["key"])["key"]
-    noted = {key.removeprefix(MADE) for key in keys if key.startswith(MADE)}
+    noted = {*keys.filter(keys.str.starts_with(MADE)).str.strip_prefix(MADE)}
     return {*noted, *VERSIONED}.difference(set(LATER_TABLES) - noted)
 
 
@@ -115,7 +138,9 @@ def write_store_note(database: Database, **values: str) -> None:
 def read_store_note(database: Database, key: str) -> str | None:
     """Read what was noted about the store."""
     rows = database.read("store", ["value"], key=key)
-    return rows.item() if rows.height else None
+    if rows.is_empty():
+        return None
+    return rows.item()
 
 
 def _connect(place: str) -> Any:
@@ -135,7 +160,9 @@ def _defer_package_init(package: str) -> None:
 
     That of LanceDB's client of a service takes more than half the time of importing LanceDB.
     """
-    spec = None if package in sys.modules else find_spec(package)
+    spec = None
+    if package not in sys.modules:
+        spec = find_spec(package)
     if spec is None or spec.loader is None:
         return
     module, loader = module_from_spec(spec), spec.loader

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from memlab.store.schemas import VERSIONED, row_columns
 from memlab.store.versions import pin_run
 
 _TEXTS = pl.List(pl.String)
+_HELD_STATE = {"number": pl.UInt32, "states": pl.String, "bytes": pl.Int64}
 
 
 def _to_json_value(value: Any) -> Any:
@@ -28,11 +28,13 @@ def _to_json_value(value: Any) -> Any:
         return asdict(value)
     if isinstance(value, Mapping):
         return dict(value)
-    return value.item() if hasattr(value, "item") else str(value)
+    if hasattr(value, "item"):
+        return value.item()
+    return str(value)
 
 
-def _dump_json(value: Mapping[str, Any] | None) -> str:
-    return json.dumps(dict(value or {}), sort_keys=True, ensure_ascii=False, default=_to_json_value)
+def _dump_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(dict(value), sort_keys=True, ensure_ascii=False, default=_to_json_value)
 
 
 def _run_id(run: Run) -> str:
@@ -45,7 +47,9 @@ def _run_id(run: Run) -> str:
 def _named_versions(provenance: str) -> list[tuple[str, int]]:
     """Give the versions of tables that the provenance of a run names."""
     versions = json.loads(provenance).get("versions")
-    return list(versions.items()) if isinstance(versions, Mapping) else []
+    if not isinstance(versions, Mapping):
+        return []
+    return list(versions.items())
 
 
 class Runs(TableGroup):
@@ -62,14 +66,16 @@ class Runs(TableGroup):
         :returns: the id of the run, made from its content.
         """
         database, id_, provenance = self.database, _run_id(run), _dump_json(run.provenance)
+        measured = _dump_json(measures or {})
         with database.guarded("saving a run", writes="save a run"):
-            before = database.read("runs", ["measures", "saved_at"], run_id=id_).rows(named=True)
-            if before and (measures is None or before[0]["measures"] == _dump_json(measures)):
+            there = database.read("runs", ["measures", "saved_at"], run_id=id_)
+            before = next(there.iter_rows(named=True), None)
+            if before is not None and (measures is None or before["measures"] == measured):
                 return id_
-            queries = run.frame.group_by("query_id", maintain_order=True).agg(
-                "doc_id", "rank", "score"
-            )
-            if not before:
+            grouped = run.frame.group_by("query_id", maintain_order=True)
+            queries = grouped.agg("doc_id", "rank", "score")
+            if before is None:
+                saved_at = now or datetime.now(UTC)
                 ranked = queries.with_columns(
                     position=pl.int_range(pl.len(), dtype=pl.Int64),
                     run_id=pl.lit(id_),
@@ -77,19 +83,12 @@ class Runs(TableGroup):
                 )
                 database.write("rankings", ranked)
                 pin_run(database, id_, json.loads(provenance))
-            # Last: a run that is listed is whole.
+            else:
+                saved_at = before["saved_at"]
+            about = {"run_id": id_, "name": run.name, "level": run.level, "provenance": provenance}
             sizes = {"queries": queries.height, "rows": run.frame.height}
-            about = {
-                "run_id": id_,
-                "name": run.name,
-                "level": run.level,
-                "provenance": provenance,
-                **sizes,
-            }
-            saved_at = before[0]["saved_at"] if before else now or datetime.now(UTC)
-            database.write_row(
-                "runs", id_, **about, measures=_dump_json(measures), saved_at=saved_at
-            )
+            # Last: a run that is listed is whole.
+            database.write_row("runs", id_, **about, **sizes, measures=measured, saved_at=saved_at)
         clean_when_due(database, ["rankings", "runs"])
         return id_
 
@@ -108,24 +107,22 @@ class Runs(TableGroup):
         database, listed = self.database, self.listing()
         with database.guarded("listing what runs hold"):
             earlier = {name: self._earlier_states(name) for name in VERSIONED}
-        states = [
-            [
-                (name, version)
-                for name, version in _named_versions(provenance)
-                if version in earlier.get(name, {})
-            ]
-            for provenance in listed["provenance"]
-        ]
-        n_runs = Counter(state for held in states for state in held)
-        sizes = [[(state, earlier[state[0]][state[1]]) for state in held] for held in states]
-        return listed.select("run_id", "name", "level", "saved_at").with_columns(
-            pl.Series("states", [[f"{n} {v}" for n, v in held] for held in states], _TEXTS),
-            pl.Series("bytes", [sum(size for _, size in held) for held in sizes], pl.Int64),
-            pl.Series(
-                "own_bytes",
-                [sum(size for state, size in held if n_runs[state] == 1) for held in sizes],
-                pl.Int64,
-            ),
+        rows = []
+        for number, provenance in enumerate(listed["provenance"]):
+            for name, version in _named_versions(provenance):
+                size = earlier.get(name, {}).get(version)
+                if size is not None:
+                    rows.append((number, f"{name} {version}", size))
+        states = pl.DataFrame(rows, _HELD_STATE, orient="row")
+        is_own = pl.len().over("states") == 1
+        own = pl.when(is_own).then("bytes").otherwise(0)
+        by_run = states.with_columns(own_bytes=own).group_by("number", maintain_order=True)
+        held = by_run.agg("states", pl.col("bytes", "own_bytes").sum())
+        runs = listed.select("run_id", "name", "level", "saved_at").with_row_index("number")
+        joined = runs.join(held, on="number", how="left", maintain_order="left").drop("number")
+        nothing = pl.lit([], _TEXTS)
+        return joined.with_columns(
+            pl.col("states").fill_null(nothing), pl.col("bytes", "own_bytes").fill_null(0)
         )
 
     def _earlier_states(self, name: str) -> dict[int, int]:
@@ -134,10 +131,11 @@ class Runs(TableGroup):
             return {}
         connection, table = self.database.connection, self.database.table(name)
         there = {*version_times(table), *kept_versions(connection, name)} - {table.version}
-        return {
-            version: int(open_state(connection, name, version).stats()["total_bytes"])
-            for version in there
-        }
+        sizes = {}
+        for version in there:
+            stats = open_state(connection, name, version).stats()
+            sizes[version] = int(stats["total_bytes"])
+        return sizes
 
     def remove(self, run_ids: str | Iterable[str]) -> None:
         """Remove saved runs; what they alone held goes with the next ``store.optimize()``.
@@ -145,7 +143,9 @@ class Runs(TableGroup):
         :raises StoreError: when one is not there; nothing is removed then.
         """
         database = self.database
-        ids = [run_ids] if isinstance(run_ids, str) else list(run_ids)
+        if isinstance(run_ids, str):
+            run_ids = [run_ids]
+        ids = list(run_ids)
         with database.guarded("removing runs", writes="remove runs"):
             there = database.read("runs", ["run_id"])["run_id"]
             for unknown in sorted({*ids}.difference(there)):
@@ -156,11 +156,11 @@ class Runs(TableGroup):
             # First what lists them: of a run without its ranking nothing would be known.
             for table in ("runs", "rankings"):
                 database.delete(table, run_id=ids)
-            for name in VERSIONED:
-                if database.holds(name):
-                    tags = database.table(name).tags
-                    for tag in {RUN_TAG + id_ for id_ in ids}.intersection(tags.list()):
-                        tags.delete(tag)
+            removed = {RUN_TAG + id_ for id_ in ids}
+            for name in filter(database.holds, VERSIONED):
+                tags = database.table(name).tags
+                for tag in removed.intersection(tags.list()):
+                    tags.delete(tag)
 
     def load(self, run_id: str) -> Run:
         """Read a run back.
@@ -198,7 +198,6 @@ class Grids(TableGroup):
         """
         contents = dict(self.database.read("grids", ["key", "content"]).rows())
         if name not in contents:
-            raise StoreError(
-                f"store {self.database.uri} has no grid {name!r}; it has: {', '.join(sorted(contents)) or 'none'}"
-            )
+            names = ", ".join(sorted(contents)) or "none"
+            raise StoreError(f"store {self.database.uri} has no grid {name!r}; it has: {names}")
         return dict(json.loads(contents[name]))

@@ -23,9 +23,12 @@ def read_table_state(database: Database, *names: str) -> tuple[Hashable, ...]:
     >>> before == read_table_state(store.database, "turns")
     False
     """
+    state = list[Hashable]()
     with database.guarded("reading"):
-        versions = [int(database.table(name).version) for name in names]
-        return (*versions, *(_read_file_state(database.uri, name) for name in names))
+        for name in names:
+            state.append(int(database.table(name).version))
+            state.append(_read_file_state(database.uri, name))
+    return tuple(state)
 
 
 def _read_file_state(uri: str, table: str) -> tuple[int, int] | None:
@@ -35,6 +38,5 @@ def _read_file_state(uri: str, table: str) -> tuple[int, int] | None:
     try:
         about = (Path(uri) / f"{table}.lance" / "_versions").stat()
     except FileNotFoundError:
-        # The URI may be a relative path of another working directory.
         return None
     return about.st_ino, about.st_mtime_ns

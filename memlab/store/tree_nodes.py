@@ -54,7 +54,8 @@ class TreeNodes(TableGroup):
         rows = self._clean(dataset, self._read(dataset, scopes, tree))
         if not emptied:
             rows = rows.filter(pl.col("sentences").list.len() > 0)
-        order = {name: place for place, name in enumerate(self._scopes(dataset))}
+        names = list(self._scopes(dataset))
+        order = dict(zip(names, range(len(names)), strict=True))
         place = pl.col("scope").replace_strict(order, default=len(order), return_dtype=pl.Int64)
         ordered = rows.sort("tree", "level", place, "position", maintain_order=True)
         return ordered.drop("key", "dataset", "position", "turn_hashes")
@@ -83,7 +84,7 @@ class TreeNodes(TableGroup):
             have are replaced, and the tree does not count as whole.
         """
         placed = nodes.with_columns(
-            **{name: pl.lit(value) for name, value in tree.items()},
+            **dict(zip(tree, map(pl.lit, tree.values()), strict=True)),
             position=_places(nodes, whole=whole),
             digest=pl.lit("", pl.String),
             written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP),
@@ -91,8 +92,9 @@ class TreeNodes(TableGroup):
         if whole:
             made_of = pl.col("scope").replace_strict(digests, return_dtype=pl.String)
             placed = placed.with_columns(digest=made_of)
-        absent = [name for name in ("encoder", "vector") if name not in placed.columns]
-        placed = placed.with_columns(pl.lit(None, _COLUMNS[name]).alias(name) for name in absent)
+        for name in ("encoder", "vector"):
+            if name not in placed.columns:
+                placed = placed.with_columns(pl.lit(None, _COLUMNS[name]).alias(name))
         placed = placed.with_columns(turn_hashes=_hashes_of(placed["turns"], turns))
         rows = _keyed(dataset, placed)
         with self.database.alone(dataset):
@@ -170,17 +172,22 @@ _CLEARED = "cleared"
 def _without_turns(row: dict[str, Any], gone: set[str]) -> dict[str, Any]:
     """Give a row without what cites some turns, and without what says nothing of what it stands on."""
     for name, evidence in _LISTS.items():
-        cited = zip(row[name], row[evidence], strict=True)
-        kept = [(text, ids) for text, ids in cited if not gone.intersection(ids)]
-        row[name] = [text for text, _ in kept]
-        row[evidence] = [ids for _, ids in kept]
-    hashed = zip(row["turns"], row["turn_hashes"], strict=True)
-    left = [(turn, its_hash) for turn, its_hash in hashed if turn not in gone]
+        texts, cited = list[str](), list[list[str]]()
+        for text, ids in zip(row[name], row[evidence], strict=True):
+            if not gone.intersection(ids):
+                texts.append(text)
+                cited.append(ids)
+        row[name], row[evidence] = texts, cited
+    turns, hashes = list[str](), list[str]()
+    for turn, its_hash in zip(row["turns"], row["turn_hashes"], strict=True):
+        if turn not in gone:
+            turns.append(turn)
+            hashes.append(its_hash)
     return row | {
         "text": " ".join(row["sentences"]),
         "children": [child for child in row["children"] if child not in gone],
-        "turns": [turn for turn, _ in left],
-        "turn_hashes": [its_hash for _, its_hash in left],
+        "turns": turns,
+        "turn_hashes": hashes,
         "topics": [],
         "made_of": "",
         "digest": _CLEARED,

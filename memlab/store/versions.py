@@ -26,7 +26,9 @@ from memlab.store.vectors import drop_copies
 def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> None:
     """Tag the versions that a run's provenance names, so that they stay readable, where they are of this store."""
     versions, name = provenance.get("versions"), RUN_TAG + run_id
-    for table, version in versions.items() if isinstance(versions, Mapping) else ():
+    if not isinstance(versions, Mapping):
+        return
+    for table, version in versions.items():
         if table in VERSIONED and version in version_times(database.table(table)):
             # Another process may save the same run: its tag is then there already, and the same.
             database.retried(partial(_tag, database.table(table).tags, name, version))
@@ -48,10 +50,11 @@ class Versions(TableGroup):
         self.database.hold_versions()
         with self.database.guarded("reading"):
             # An older store that cannot be written may lack a table that came later.
-            there = [name for name in VERSIONED if self.database.holds(name)]
+            there = filter(self.database.holds, VERSIONED)
             found = {name: int(self.database.table(name).version) for name in there}
+        pinned = self.database.pinned or {}
         # A state that is kept apart has another number there than the one that it goes by.
-        return {name: (self.database.pinned or {}).get(name, found[name]) for name in there}
+        return {name: pinned.get(name, version) for name, version in found.items()}
 
     def at(self, versions: Mapping[str, int]) -> Self:
         """Look at earlier versions: a read-only store on exactly those.
