@@ -23,9 +23,10 @@ import polars as pl
 
 from memlab.embed.wrapper import describe_encoder, token_encoder_of
 from memlab.records import Question, frame
+from memlab.retrieve import passages
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import RRF_K
-from memlab.retrieve.late_interaction import count_tokens
+from memlab.retrieve.late_interaction import CONTEXT, count_tokens
 from memlab.retrieve.passages import passage_vectors
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ LONG, NEAR = 200, 20
 
 PAIRS = 4_000_000
 """Pairs of question and turn of a scope that are scored at a time: some hundred bytes each."""
+
+TokenCounts = tuple[int, np.ndarray]
+"""Turns of a part of a scope, and in how many of them each token of the vocabulary stands."""
 
 PATH = "candidates"
 """What the provenance of such a run says; see :func:`read_candidate_bench`."""
@@ -187,36 +191,81 @@ def encode_large_scopes(
     total = sum(store.search.size(dataset, scope) for scope in large)
     with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
-            counts = []
-            for bench in _read_in_parts(store, dataset, scope, encoder):
-                passage_vectors(bench)
-                if tokens_by is not None and bench.turns.height:
-                    counts.append(count_tokens(bench))
-                bar.update(bench.turns.height)
-            if counts and tokens_by is not None:
+            counts = _count_parts(store, dataset, scope, encoder, bar)
+            if tokens_by is not None and any(n for n, _ in counts):
                 store.search.statistics.keep_tokens(dataset, scope, tokens_by, counts)
     if large:
         store.tokens.arrange(encoder)
     return total
 
 
-def _read_in_parts(
-    store: MemoryStore, dataset: str, scope: str, encoder: Encoder
-) -> Iterator[Bench]:
-    """Read the sessions of a scope, some thousand turns at a time, as benches without questions."""
+def _count_parts(
+    store: MemoryStore, dataset: str, scope: str, encoder: Encoder, bar: Any
+) -> list[TokenCounts]:
+    """Encode the passages of a scope and count its tokens, some thousand turns at a time.
+
+    Parts that say what they said when they were encoded last are not read again.
+    """
+    from memlab.store.schemas import text_hashes
+
+    statistics, tokens_by = store.search.statistics, token_encoder_of(encoder)
+    # What passages and tokens depend on beside the texts.
+    made_by = (
+        encoder.identity.key,
+        tokens_by and tokens_by.identity.key,
+        passages.LONG,
+        passages.SIZE,
+        CONTEXT,
+    )
+    of = f"parts/{'/'.join(map(str, made_by))}"
+    known = statistics.kept_parts(dataset, scope, of)
+    counted: dict[str, TokenCounts] = {}
+    every: list[TokenCounts] = []
+    for sessions in _divide_sessions(store, dataset, scope):
+        (digest,) = text_hashes(["".join(sessions["digest"])])
+        if digest not in known:
+            bench = _read_part(store, dataset, scope, sessions["session_id"], encoder)
+            passage_vectors(bench)
+            counts: TokenCounts = (0, np.zeros(1, np.int64))
+            if tokens_by is not None and bench.turns.height:
+                counts = count_tokens(bench)
+            every.append(counts)
+            # Turns that another process ingested a moment ago may not be there yet.
+            if bench.turns.height == sessions["n_turns"].sum():
+                counted[digest] = counts
+        else:
+            counted[digest] = known[digest]
+            every.append(known[digest])
+        bar.update(sessions["n_turns"].sum())
+    statistics.keep_parts(dataset, scope, of, counted)
+    return every
+
+
+def _divide_sessions(store: MemoryStore, dataset: str, scope: str) -> list[pl.DataFrame]:
+    """Divide the sessions of a scope into parts of some thousand turns, with a digest of each."""
+    listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
+    digests = store.search.session_digests(dataset, scope)
+    listed = listed.join(digests, on="session_id", how="left", maintain_order="left")
+    part = pl.col("n_turns").cum_sum() // (2 * TURNS)
+    return listed.with_columns(part=part, digest=pl.col("digest").fill_null("")).partition_by(
+        "part", include_key=False
+    )
+
+
+def _read_part(
+    store: MemoryStore, dataset: str, scope: str, session_ids: pl.Series, encoder: Encoder
+) -> Bench:
+    """Read sessions of a scope as a bench without questions."""
     from memlab.embed import cache_encoder
 
-    reader, column = cache_encoder(store, encoder), store.vectors.column(encoder)
-    listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
-    part = listed["n_turns"].cum_sum() // (2 * TURNS)
-    for _, sessions in listed.group_by(part, maintain_order=True):
-        near = store.search.sessions(dataset, scope, sessions["session_id"], column=column)
-        yield Bench(
-            dataset,
-            near.turns,
-            near.sessions,
-            frame(Question),
-            vectors=near.vectors,
-            encoder=reader,
-            store=store,
-        )
+    column = store.vectors.column(encoder)
+    near = store.search.sessions(dataset, scope, session_ids, column=column)
+    return Bench(
+        dataset,
+        near.turns,
+        near.sessions,
+        frame(Question),
+        vectors=near.vectors,
+        encoder=cache_encoder(store, encoder),
+        store=store,
+    )
