@@ -45,6 +45,9 @@ LONG, NEAR = 200, 20
 PAIRS = 4_000_000
 """Pairs of question and turn of a scope that are scored at a time: some hundred bytes each."""
 
+PART, MOST_OF_PART = 3_000, 12_000
+"""Turns of a large scope that are encoded and counted together, about and at most."""
+
 TokenCounts = tuple[int, np.ndarray]
 """Turns of a part of a scope, and in how many of them each token of the vocabulary stands."""
 
@@ -204,52 +207,76 @@ def _count_parts(
 ) -> list[TokenCounts]:
     """Encode the passages of a scope and count its tokens, some thousand turns at a time.
 
-    Parts that say what they said when they were encoded last are not read again.
+    Parts that say what was encoded and counted before are not read again.
     """
     from memlab.store.schemas import text_hashes
 
-    statistics, tokens_by = store.search.statistics, token_encoder_of(encoder)
-    # What passages and tokens depend on beside the texts.
-    made_by = (
-        encoder.identity.key,
-        tokens_by and tokens_by.identity.key,
-        passages.LONG,
-        passages.SIZE,
-        CONTEXT,
-    )
-    of = f"parts/{'/'.join(map(str, made_by))}"
-    known = statistics.kept_parts(dataset, scope, of)
-    counted: dict[str, TokenCounts] = {}
+    statistics, made_by = store.search.statistics, _describe_parts(encoder)
+    known = statistics.kept_parts(dataset, scope, made_by)
+    # What is kept for the next time, and the counts of every part, in order.
+    kept: dict[str, TokenCounts] = {}
     every: list[TokenCounts] = []
     for sessions in _divide_sessions(store, dataset, scope):
         (digest,) = text_hashes(["".join(sessions["digest"])])
-        if digest not in known:
-            bench = _read_part(store, dataset, scope, sessions["session_id"], encoder)
-            passage_vectors(bench)
-            counts: TokenCounts = (0, np.zeros(1, np.int64))
-            if tokens_by is not None and bench.turns.height:
-                counts = count_tokens(bench)
-            every.append(counts)
-            # Turns that another process ingested a moment ago may not be there yet.
-            if bench.turns.height == sessions["n_turns"].sum():
-                counted[digest] = counts
-        else:
-            counted[digest] = known[digest]
-            every.append(known[digest])
-        bar.update(sessions["n_turns"].sum())
-    statistics.keep_parts(dataset, scope, of, counted)
+        n_turns = sessions["n_turns"].sum()
+        counts = known.get(digest)
+        if counts is None:
+            counts = _count_part(store, dataset, scope, sessions["session_id"], encoder)
+        # Of turns that another process ingested a moment ago, some may have been left out.
+        if digest in known or counts[0] == n_turns:
+            kept[digest] = counts
+        every.append(counts)
+        bar.update(n_turns)
+    statistics.keep_parts(dataset, scope, made_by, kept)
     return every
 
 
+def _describe_parts(encoder: Encoder) -> str:
+    """Say what passages and tokens depend on beside the texts: part of the key of what is kept."""
+    tokens_by = token_encoder_of(encoder)
+    names = [encoder.identity.key, tokens_by and tokens_by.identity.key]
+    return "/".join(map(str, ["parts", *names, passages.LONG, passages.SIZE, CONTEXT]))
+
+
+def _count_part(
+    store: MemoryStore, dataset: str, scope: str, session_ids: pl.Series, encoder: Encoder
+) -> TokenCounts:
+    """Encode the passages of some sessions, and count their tokens, where the encoder gives some."""
+    bench = _read_part(store, dataset, scope, session_ids, encoder)
+    passage_vectors(bench)
+    if token_encoder_of(encoder) is None or not bench.turns.height:
+        return bench.turns.height, np.zeros(1, np.int64)
+    return count_tokens(bench)
+
+
 def _divide_sessions(store: MemoryStore, dataset: str, scope: str) -> list[pl.DataFrame]:
-    """Divide the sessions of a scope into parts of some thousand turns, with a digest of each."""
+    """Divide the sessions of a scope into parts of some thousand turns.
+
+    Where a part ends is said by the digest of its last session, so that a turn that comes late
+    changes the part that it is in and leaves those behind it.
+
+    :returns: ``session_id``, ``n_turns`` and ``digest`` of what its turns say, of each part.
+    """
     listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
     digests = store.search.session_digests(dataset, scope)
     listed = listed.join(digests, on="session_id", how="left", maintain_order="left")
-    part = pl.col("n_turns").cum_sum() // (2 * TURNS)
-    return listed.with_columns(part=part, digest=pl.col("digest").fill_null("")).partition_by(
-        "part", include_key=False
-    )
+    listed = listed.with_columns(pl.col("digest").fill_null(""))
+    numbers = []
+    number = size = 0
+    for n_turns, digest in listed.select("n_turns", "digest").iter_rows():
+        numbers.append(number)
+        size += n_turns
+        if size >= MOST_OF_PART or _ends_part(digest, n_turns):
+            number += 1
+            size = 0
+    parts = listed.with_columns(part=pl.Series(numbers, dtype=pl.Int64))
+    return parts.partition_by("part", include_key=False, maintain_order=True)
+
+
+def _ends_part(digest: str, n_turns: int) -> bool:
+    """Say whether a part ends with a session: by chance, of every ``PART`` turns once."""
+    drawn = int(digest[:8] or "0", 16) / 2**32
+    return drawn < n_turns / PART
 
 
 def _read_part(
