@@ -45,7 +45,7 @@ LONG, NEAR = 200, 20
 PAIRS = 4_000_000
 """Pairs of question and turn of a scope that are scored at a time: some hundred bytes each."""
 
-PART, MOST_OF_PART = 3_000, 12_000
+PART, MOST_OF_PART = 1_000, 6_000
 """Turns of a large scope that are encoded and counted together, about and at most."""
 
 TokenCounts = tuple[int, np.ndarray]

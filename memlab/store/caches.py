@@ -119,6 +119,9 @@ class Cache:
 CHUNK = 512
 """Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
 
+FEW_FILES = 8
+"""Files of a cache up to which they stay as they are: to join them reads all of it."""
+
 _READING = timedelta(minutes=10)  # that somebody may still read an earlier version
 _VERSION = 2  # of what is kept of a text
 
@@ -186,7 +189,15 @@ class Tokens(TableGroup):
                 f"arranging the cache of {family}", writes="arranging a cache"
             ):
                 table = Cache(self.database, family, of.identity.key, width=of.dim).table
-                if table is not None and table.count_rows():
-                    if not table.list_indices():
-                        table.create_index("key", config=BTree())
+                if table is None or not table.count_rows():
+                    continue
+                is_new = not table.list_indices()
+                if is_new:
+                    table.create_index("key", config=BTree())
+                if is_new or _count_files(table) > FEW_FILES:
                     table.optimize(cleanup_older_than=_READING)
+
+
+def _count_files(table: Any) -> int:
+    """Count the files of a table's rows."""
+    return int(table.stats()["fragment_stats"]["num_fragments"])

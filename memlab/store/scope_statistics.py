@@ -188,10 +188,16 @@ class Statistics(VersionedReads):
         :returns: for each its turns, and in how many of them each token of the vocabulary stands.
         """
         where: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": of}
-        rows = self.database.read("statistics", ["state", "n", "frequency"], **where)
-        return {
-            state: (n, np.array(frequency, np.int64)) for state, n, frequency in rows.iter_rows()
-        }
+        columns = ["state", "n", "length", "frequency"]
+        rows = self.database.read("statistics", columns, **where).sort("state")
+        parts: dict[str, tuple[int, np.ndarray]] = {}
+        for row, (state, n, length) in enumerate(rows.select(columns[:3]).iter_rows()):
+            # Tokens and how often each stands, those that stand nowhere left out.
+            tokens, often = rows["frequency"][row].to_numpy().reshape(2, -1)
+            frequency = np.zeros(length, np.int64)
+            frequency[tokens] = often
+            parts[state] = n, frequency
+        return parts
 
     def keep_parts(
         self, dataset: str, scope: str, of: str, parts: Mapping[str, tuple[int, np.ndarray]]
@@ -206,7 +212,9 @@ class Statistics(VersionedReads):
         rows: list[dict[str, Any]] = []
         for digest in parts.keys() - known.keys():
             n, frequency = parts[digest]
-            counted = {"state": digest, "n": n, "frequency": frequency.tolist()}
+            tokens = np.flatnonzero(frequency)
+            counted = {"state": digest, "n": n, "length": len(frequency)}
+            counted["frequency"] = [*tokens.tolist(), *frequency[tokens].tolist()]
             rows.append({"key": f"{key}/{digest}", **where, **counted})
         gone = [f"{key}/{digest}" for digest in known.keys() - parts.keys()]
         with self.database.guarded("keeping statistics", writes="keeping statistics"):
