@@ -21,7 +21,6 @@ from memlab.errors import DataError, check_at_least, explained
 from memlab.records import Dataset, Run, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench, large_scopes
 from memlab.retrieve.bench_cache import BenchCache
-from memlab.retrieve.bm25 import bm25_scores
 from memlab.terminal import choose_one
 
 if TYPE_CHECKING:
@@ -78,30 +77,43 @@ def search(
     stages = pipelines.pipeline(pipeline or DEFAULT)
     encoder = embed.encoder_name(encoder)
     if isinstance(data, Dataset):
-        chosen_scope = _choose_scope(data.scopes, scope)
-        asked = question_frame(question, chosen_scope)
-        chosen = settings()[0]
-        key = (chosen_scope, encoder, chosen.header, chosen.token_encoder)
-        benches = _benches.setdefault(data, {})
-        if key not in benches:
-            benches[key] = Bench.of(_take_scope(data, chosen_scope), encoder=encoder)
-        bench = benches[key].with_queries(asked)
+        bench = _bench_of_dataset(data, question, scope, encoder)
     else:
-        name = _choose_dataset(data)
-        sizes = data.search.scope_sizes(name)
-        chosen_scope = _choose_scope([*sizes], scope)
-        asked = question_frame(question, chosen_scope)
-        model = embed.load(encoder)
-        if sizes.get(chosen_scope, 0) < large_scopes.LARGE:
-            bench = _kept_bench(data, name, chosen_scope, model).with_queries(asked)
-        else:
-            bench = question_bench(data, name, asked, encoder=model)
+        bench = _bench_of_store(data, question, scope, encoder)
     result = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if result.is_empty():
-        _log.warning("no message of %s matches %r", chosen_scope or "any scope", question)
+        place = bench.queries["scope"][0] or "any scope"
+        _log.warning("no message of %s matches %r", place, question)
     elif not has_word_match(bench):
         _log.warning("no message shares a word with %r: these are the nearest by meaning", question)
     return result
+
+
+def _bench_of_dataset(data: Dataset, question: str, scope: str | None, encoder: str) -> Bench:
+    """Give the bench of a question to a dataset, which is encoded once."""
+    chosen_scope = _choose_scope(data.scopes, scope)
+    asked = question_frame(question, chosen_scope)
+    chosen = settings()[0]
+    key = (chosen_scope, encoder, chosen.header, chosen.token_encoder)
+    benches = _benches.setdefault(data, {})
+    if key not in benches:
+        own = join_scopes(data)
+        if chosen_scope:
+            own = data.take([chosen_scope])
+        benches[key] = Bench.of(own, encoder=encoder)
+    return benches[key].with_queries(asked)
+
+
+def _bench_of_store(store: MemoryStore, question: str, scope: str | None, encoder: str) -> Bench:
+    """Give the bench of a question to a store; that of a scope which is not large is kept."""
+    name = _choose_dataset(store)
+    sizes = store.search.scope_sizes(name)
+    chosen_scope = _choose_scope([*sizes], scope)
+    asked = question_frame(question, chosen_scope)
+    model = embed.load(encoder)
+    if sizes.get(chosen_scope, 0) >= large_scopes.LARGE:
+        return question_bench(store, name, asked, encoder=model)
+    return _kept_bench(store, name, chosen_scope, model).with_queries(asked)
 
 
 @lru_cache(maxsize=4)
@@ -134,7 +146,7 @@ def question_frame(question: str, scope: str) -> pl.DataFrame:
         raise DataError(
             f"the question is not valid text: {fault}; write it in the terminal's encoding"
         ) from None
-    if not any(letter.isalnum() for letter in question):
+    if not any(map(str.isalnum, question)):
         raise DataError(f"the question {question!r} holds no word; ask for something that was said")
     return pl.DataFrame({"scope": [scope], "text": [question]})
 
@@ -150,27 +162,20 @@ def _choose_dataset(store: MemoryStore) -> str:
 
 def _choose_scope(scopes: list[str], wanted: str | None) -> str:
     """Give the scope that is named, or the only one; of several all, whose name is empty."""
+    if wanted is None and len(scopes) > 1:
+        return ""
     if wanted in scopes:
         return wanted  # An id, as a dataset lists them, before a name that looks like one.
     if wanted:
         wanted = resolve_scope_name(wanted, scopes)
-    elif wanted is None and len(scopes) > 1:
-        return ""
     return choose_one(scopes, wanted, "scope", "none")
 
 
 def join_scopes(data: Dataset) -> Dataset:
     """Make all scopes one memory, whose name is empty."""
     nameless = pl.lit("").alias("scope")
-    turns, sessions = data.turns.with_columns(nameless), data.sessions.with_columns(nameless)
-    return replace(data, turns=turns, sessions=sessions)
-
-
-def _take_scope(data: Dataset, scope: str) -> Dataset:
-    """Give one scope, or all of them as one memory whose name is empty."""
-    if scope:
-        return data.take([scope])
-    return join_scopes(data)
+    turns = data.turns.with_columns(nameless)
+    return replace(data, turns=turns, sessions=data.sessions.with_columns(nameless))
 
 
 def question_bench(
@@ -202,13 +207,10 @@ def _kept_bench(store: MemoryStore, dataset: str, scope: str, encoder: embed.Enc
 
     database = store.database
     tokens_by = token_encoder_of(encoder)
-    tokens_key = None
+    encoders = [encoder.identity.key, header_of(encoder)]
     if tokens_by is not None:
-        tokens_key = tokens_by.identity.key
-    key = (
-        *(database.uri, str(database.pinned), dataset, scope),
-        *(encoder.identity.key, header_of(encoder), tokens_key),
-    )
+        encoders.append(tokens_by.identity.key)
+    key = (database.uri, str(database.pinned), dataset, scope, *encoders)
     state = read_table_state(database, "turns", "sessions", "datasets")
     return _store_benches.get(key, state, partial(_scope_bench, store, dataset, scope, encoder))
 
@@ -221,7 +223,12 @@ def _scope_bench(
     language: str | None = None,
 ) -> Bench:
     """Make the bench of a whole scope, without questions of ours."""
-    data = store.dataset(dataset, scopes=[scope]) if scope else join_scopes(store.dataset(dataset))
+    wanted = None
+    if scope:
+        wanted = [scope]
+    data = store.dataset(dataset, scopes=wanted)
+    if not scope:
+        data = join_scopes(data)
     if language:
         data = replace(data, language=language)
     return Bench.of(data, encoder=encoder, store=store, ingest=False)
@@ -234,16 +241,18 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
     null.
     """
     matches = pl.col("score").abs() > _ZERO_SCORE
-    # Standardised scores are 0 where all are equal, as those of a memory of one message.
-    all_equal = run.frame.filter(matches).is_empty() and has_word_match(bench)
-    found = run.frame.filter(matches | all_equal).select("rank", "score", "doc_id")
+    found = run.frame.filter(matches)
+    if found.is_empty() and has_word_match(bench):
+        # Standardised scores are 0 where all are equal, as those of a memory of one message.
+        found = run.frame
+    found = found.select("rank", "score", "doc_id")
     sessions = bench.sessions.select("session_id", start="start")
     if run.level == "session":
         known = sessions.select(
             "session_id", doc_id="session_id", time="start", speaker=None, turn_id=None
         )
         texts = [""] * found.height
-        if run.text_of and found.height:
+        if run.text_of is not None and found.height:
             texts = run.text_of(found["doc_id"].to_list())
         found = found.with_columns(text=pl.Series(texts, dtype=pl.String))
     else:
@@ -262,5 +271,11 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
 
 
 def has_word_match(bench: Bench) -> bool:
-    """Say whether any turn shares a word with the question, by BM25."""
-    return any((scores > _ZERO_SCORE).any() for _, _, scores in bm25_scores(bench, level="turn"))
+    """Say whether any turn of the bench shares a word with the question."""
+    documents = bench.documents("turn")
+    for rows, span in bench.by_scope("turn"):
+        there = documents.words_in(span).number
+        for row in rows:
+            if not there.keys().isdisjoint(bench.query_words[row]):
+                return True
+    return False

@@ -1,5 +1,8 @@
 """How fast memlab is beside what one would pick instead: `python scripts/bench.py [DATASET] [--only WORD …]`.
 
+`FORMER=PATH` names a checkout of another build of memlab: then what people wait for on a store is
+measured beside that.
+
 Both sides of a row take turns in one process, so that a busy machine slows both; times are medians,
 and the first call is not counted. Single questions and facts are measured by processor time, as
 `memlab.experiments.latency` does, all else by the clock. The table is printed row by row. Vectors
@@ -11,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -169,6 +173,134 @@ def person_messages(words: list[list[str]]) -> Iterator[dict[str, str]]:
         when = start + timedelta(minutes=i + 60 * (i // 20))
         said = {"scope": "me", "sender": "user", "role": "user", "id": f"m{i}"}
         yield said | {"timestamp": when.isoformat(), "text": " ".join(row)}
+
+
+SERVED = """
+import json, resource, sys
+from time import process_time
+names = {}
+exec(sys.argv[1], names)
+for line in sys.stdin:
+    began = process_time()
+    result = names["call"](json.loads(line))
+    spent = process_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps([spent, peak, result]), flush=True)
+"""
+SEARCHED = """
+from memlab import MemoryStore, search
+store = MemoryStore.open({place!r})
+def call(question):
+    return search(store, question, encoder="minilm")["turn_id"].to_list()
+"""
+INGESTED = """
+import contextlib, sys
+from memlab.cli import main
+def call(path):
+    words = ["ingest", path, "--into", "me", "--store", {place!r}, "--encoder", "hashing:384"]
+    sys.argv = ["memlab", *words]
+    with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(SystemExit):
+        main()
+"""
+
+
+class Build:
+    """A process of one build of memlab, which is asked in turn with that of another.
+
+    :param root: of its checkout.
+    :param code: what it runs first; it defines ``call``, of one argument.
+    """
+
+    def __init__(self, root: Path, code: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SERVED, code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": str(root)},
+            text=True,
+        )
+
+    def ask(self, argument: Any) -> tuple[float, float, Any]:
+        """Call it: seconds of processor time, megabytes at most until then, and what it gave."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(argument) + "\n")
+        self.process.stdin.flush()
+        seconds, peak, result = json.loads(self.process.stdout.readline())
+        return seconds, peak, result
+
+    def end(self) -> None:
+        """Let the process end."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def alternate(former: Path, code: str, place: str, calls: list[Any]) -> tuple[np.ndarray, str]:
+    """Let this build and a former one answer in turn, each with a copy of a store.
+
+    :param code: for :class:`Build`, with a ``place`` to be filled in.
+    :returns: (calls, 2) seconds, and what is to be said of memory and results.
+    """
+    with TemporaryDirectory(ignore_cleanup_errors=True) as work:
+        builds = []
+        for name, root in (("ours", Path(__file__).parents[1]), ("former", former.resolve())):
+            shutil.copytree(place, f"{work}/{name}")
+            builds.append(Build(root, code.format(place=f"{work}/{name}")))
+        seconds, same = [], 0
+        for call in calls:
+            answers = [build.ask(call) for build in builds]
+            seconds.append([spent for spent, _, _ in answers])
+            same += answers[0][2] == answers[1][2]
+        for build in builds:
+            build.end()
+    memory = answers[0][1] / answers[1][1]
+    return np.array(seconds), f"memory {memory:.2f} ×, {same} of {len(calls)} the same"
+
+
+def former(_: Dataset, __: MemoryStore) -> Rows:
+    """Wait on a store, beside a former build: warm questions, and ten messages into a long memory."""
+    if "FORMER" not in os.environ:
+        return
+    other = Path(os.environ["FORMER"])
+    for n in (2_600, 20_000):
+        place = f"results/bench_{n}"
+        if not Path(place).exists():
+            raise SystemExit(f"{place} is not there: run the row `warm` first")
+        asked = np.random.default_rng(1).integers(0, 4_000, (42, 8)).astype(str).tolist()
+        seconds, said = alternate(other, SEARCHED, place, [" ".join(row) for row in asked])
+        yield "first `memlab.search`", "former build", f"{n:,} turns", *seconds[0].tolist()
+        # Of the second one vectors are read that the first one wrote.
+        warm = np.median(seconds[2:], axis=0).tolist()
+        yield "`memlab.search`, warm", "former build", f"{n:,} turns, {said}", *warm
+    before = None
+    for n in (50_000, 100_000, 200_000):
+        with TemporaryDirectory(ignore_cleanup_errors=True) as work:
+            words = np.random.default_rng(0).integers(0, 4_000, (n + 50, 13)).astype(str)
+            messages = [*person_messages(list(map(long_or_short, words.tolist())))]
+            paths = []
+            for start, end in ((0, n), *((n + 10 * i, n + 10 * i + 10) for i in range(5))):
+                paths.append(f"{work}/{start}.jsonl")
+                lines = "\n".join(map(json.dumps, messages[start:end]))
+                Path(paths[-1]).write_text(lines)
+            first = Build(other, INGESTED.format(place=f"{work}/store"))
+            first.ask(paths[0])
+            first.end()
+            seconds, said = alternate(other, INGESTED, f"{work}/store", paths[1:])
+        # The first one counts what a former build had not counted in this way.
+        spent = np.median(seconds[1:], axis=0).tolist()
+        if before is not None:
+            said += f", exponent {np.log2(spent[0] / before):.2f}"
+        before = spent[0]
+        yield "ten messages, `ingest --into`", "former build", f"into {n:,}, {said}", *spent
+
+
+def long_or_short(words: list[str]) -> list[str]:
+    """Make of some thirteen words a message; every thirtieth has twenty sentences of them."""
+    if int(words[0]) % 30:
+        return words
+    return [f"{word}." if i % 13 == 12 else word for i, word in enumerate(words * 20)]
 
 
 def facts(_: Dataset, __: MemoryStore) -> Rows:
@@ -481,7 +613,10 @@ def start(_: Dataset, __: MemoryStore) -> Rows:
 
 ROWS = {
     rows.__name__: rows
-    for rows in (encode, question, warm, facts, questions, measures, large, loading, tree, start)
+    for rows in (
+        *(encode, question, warm, former, facts, questions),
+        *(measures, large, loading, tree, start),
+    )
 }
 
 

@@ -89,14 +89,18 @@ def ranked(data: memlab.Dataset, encoder: str, code: Code | None) -> pl.DataFram
         assert code is not None
         return TokenVectors(tokens.ids, code(tokens.vectors), tokens.start)
 
-    def cosines(asked: np.ndarray, decoded: np.ndarray) -> np.ndarray:
-        return asked.astype(np.float32) @ decoded.astype(np.float32).T
+    def best(asked: np.ndarray, decoded: np.ndarray, start: np.ndarray) -> np.ndarray:
+        cosines = asked.astype(np.float32) @ decoded.astype(np.float32).T
+        found = np.zeros((len(asked), len(start) - 1), np.float32)
+        filled = np.flatnonzero(np.diff(start))
+        found[:, filled] = np.maximum.reduceat(cosines, start[filled], axis=1)
+        return found
 
     if code is None:
         done = memlab.run("late", data, bench=bench, levels="turn", measures=[MEASURE])
     else:
-        coded = patch.multiple(late_interaction, compress_tokens=compress, token_cosines=cosines)
-        with coded:
+        changed = {"compress_tokens": compress, "best_token_cosines": best}
+        with patch.multiple(late_interaction, **changed):
             done = memlab.run("late", data, bench=bench, levels="turn", measures=[MEASURE])
     rows = done.reports[0].per_query
     return rows.select("query_id", "scope", hit=pl.col(MEASURE) == 1)

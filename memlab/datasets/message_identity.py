@@ -161,6 +161,14 @@ def _encode_parts(names: pl.Series, mark: str) -> pl.Series:
     return names.scatter(odd.arg_true(), encoded)
 
 
+def _decode_parts(parts: pl.Series) -> pl.Series:
+    """Undo :func:`_encode_parts`, of those that are encoded one by one; null stays null."""
+    odd = parts.str.contains("%", literal=True)
+    if not odd.any():
+        return parts
+    return parts.scatter(odd.arg_true(), map_names(parts.filter(odd), decode_id_part))
+
+
 def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
     """Give messages their ``session_id``.
 
@@ -189,7 +197,7 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         named=pl.when(~session.str.starts_with(_BEGUN)).then(session),
         id=pl.when(~turn.str.starts_with(_DIGEST)).then(turn),
     )
-    old = stored.with_columns(map_names(part, decode_id_part) for part in parts)
+    old = stored.with_columns(map(_decode_parts, parts))
     old = old.with_columns(placed=order_times(old, ordered=True))
     columns = [
         "raw_scope",

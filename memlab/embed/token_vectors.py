@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -116,33 +117,70 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
     :param asked: (t asked, d) unit rows.
     :param codes: (t, d / 8) uint8 vectors of compressed tokens.
     """
+    return best_token_cosines(asked, codes, np.arange(len(codes) + 1))
+
+
+def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Compare tokens with those of texts: the best cosine with a token of each, (t asked, n texts) float32.
+
+    :param asked: (t asked, d) unit rows.
+    :param codes: (t, d / 8) uint8 vectors of compressed tokens.
+    :param start: (n + 1,) where the codes of each text begin; one that has none gets 0.
+
+    >>> import numpy as np
+    >>> from memlab.embed.token_vectors import TokenVectors, best_token_cosines, compress_tokens
+    >>> rows = np.random.default_rng(1).standard_normal((3, 384))
+    >>> rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
+    >>> codes = compress_tokens(TokenVectors(np.array([7, 8, 9]), rows, np.array([0, 3]))).vectors
+    >>> best_token_cosines(rows[1:2], codes, np.array([0, 1, 1, 3])).round().tolist()
+    [[0.0, 0.0, 1.0]]
+    """
     dim, width = asked.shape[1], 8 * codes.shape[1]
     # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of
     # a cosine of 1.
-    turned = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
-    filled = np.pad(2 * turned, ((0, 0), (0, width - dim)))
-    cosines = np.empty((len(asked), len(codes)), np.float32)
+    scale = np.float32(np.sqrt(np.pi / 2 / dim))
+    with _thread_controller().limit(limits=1, user_api="blas"):
+        turned = asked.astype(np.float32) @ _rotation(dim).T * scale
+    weights = np.pad(2 * turned, ((0, 0), (0, width - dim))).T
+    filled = np.flatnonzero(np.diff(start))
+    begin, end = start[filled], start[filled + 1]
+    best = np.zeros((len(start) - 1, len(asked)), np.float32)
+    blocks = list(pairwise(_block_edges(begin, end)))
 
-    def compare_blocks(blocks: range) -> None:
-        signs = np.empty((_TOGETHER, codes.shape[1], 8), np.float32)
-        for start in blocks:  # few enough that they stay in the processor's cache
-            part = codes[start : start + _TOGETHER]
-            read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip").reshape(
-                len(part), width
-            )
-            cosines[:, start : start + _TOGETHER] = (read @ filled.T).T  # sooner than this way
+    def compare_blocks(blocks: Sequence[tuple[int, int]]) -> None:
+        longest = max((int(end[last - 1] - begin[first]) for first, last in blocks), default=0)
+        signs = np.empty((longest, codes.shape[1], 8), np.float32)
+        for first, last in blocks:
+            part = codes[begin[first] : end[last - 1]]
+            read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip")
+            # Of each token at once, since the best is chosen while they are in the cache.
+            cosines = read.reshape(len(part), width) @ weights
+            within = begin[first:last] - begin[first]
+            best[filled[first:last]] = np.maximum.reduceat(cosines, within, axis=0)
 
     # The products of a question are small, and their threads wait for each other where another
     # process multiplies too: two threads take every other block instead.
-    few, blocks = len(asked) <= _FEW, range(0, len(codes), _TOGETHER)
+    few = len(asked) <= _FEW
     with _thread_controller().limit(limits=1 if few else None, user_api="blas"):
         if few and len(blocks) > _SHARED:
             with ThreadPoolExecutor(2) as beside:
                 list(beside.map(compare_blocks, (blocks[::2], blocks[1::2])))
         else:
             compare_blocks(blocks)
-    cosines -= turned.sum(axis=1, keepdims=True)
-    return cosines
+    # From the best alone: what is the same for all tokens does not change which is the best.
+    best[filled] -= turned.sum(axis=1)
+    return np.ascontiguousarray(best.T)
+
+
+def _block_edges(begin: np.ndarray, end: np.ndarray) -> list[int]:
+    """Divide texts into blocks whose signs stay in the processor's cache: the first text of each, and n.
+
+    :param begin: (n,) places of the tokens of texts that have some; ``end`` (n,) of the next ones.
+    """
+    if not len(begin):
+        return []
+    wanted = np.arange(begin[0], end[-1], _TOGETHER)
+    return [*np.unique(np.searchsorted(begin, wanted)).tolist(), len(begin)]
 
 
 @cache
@@ -155,6 +193,10 @@ def _thread_controller() -> Any:
 @cache
 def _rotation(dim: int) -> np.ndarray:
     """Give a random rotation, the same in every process: (dim, dim) float32."""
-    basis, upper = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))
+    drawn = np.random.default_rng(0).standard_normal((dim, dim))
+    # Of one thread: two give the same numbers, and take ten times as long where they have to wait
+    # for each other.
+    with _thread_controller().limit(limits=1, user_api="blas"):
+        basis, upper = np.linalg.qr(drawn)
     rotation: np.ndarray = (basis * np.sign(np.diag(upper))).astype(np.float32)
     return rotation

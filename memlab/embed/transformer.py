@@ -43,6 +43,7 @@ _WINDOW = 8192  # texts that are tokenized and sorted together: it bounds memory
 _CHARS_PER_TOKEN = 16  # more than any language has on average over many tokens
 _FEW, _FEW_CHARS = 16, 4000  # texts that are not worth the ten seconds of importing torch
 _SPACES = "Ġ▁Ċ"  # how vocabularies write them
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 
 class TransformerEncoder(IdentifiedEncoder):
@@ -247,9 +248,9 @@ class TransformerEncoder(IdentifiedEncoder):
         tokenizer = self._model.tokenizer if "_model" in vars(self) else self._light.tokenizer
         vocabulary = tokenizer.get_vocab()
         words = np.zeros(1 + max(vocabulary.values()), bool)
-        words[
-            [i for name, i in vocabulary.items() if re.search(r"[^\W_]", name.lstrip(_SPACES))]
-        ] = True
+        for name, number in vocabulary.items():
+            if _LETTER_OR_DIGIT.search(name.lstrip(_SPACES)):
+                words[number] = True
         return words
 
     def _worded(self, ids: np.ndarray, hidden: np.ndarray) -> TokenVectors:

@@ -409,6 +409,9 @@ def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
     >>> digest_turns(turns, ["a", "b"])["b"] == digest_turns(turns.clear(), ["b"])["b"]
     True
     """
+    wanted = list(scopes)
+    if not wanted:
+        return {}
     said = turns.select(
         *("scope", "turn_id", "speaker", "role", "text", "caption", "timestamp"),
         *("forwarded_from", "quoted"),
@@ -418,7 +421,7 @@ def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
         scope: hashlib.sha256(part.write_ndjson().encode()).hexdigest()[:16]
         for (scope,), part in parts.items()
     }
-    return {scope: digests.get(scope, "") for scope in scopes}
+    return {scope: digests.get(scope, "") for scope in wanted}
 
 
 def select_given_quotations(turns: pl.DataFrame, language: str) -> pl.DataFrame:

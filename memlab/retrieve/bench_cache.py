@@ -47,12 +47,13 @@ class BenchCache:
         (True, False)
         """
         with self._lock:
-            known = self._kept.pop(key, None)
-            if known is not None and known[0] == state:
-                self._kept[key] = known
-                return known[1]
-        # Let go of before another one is made: two of a large scope take twice the memory.
-        known = None
+            # One of another state is let go of before another is made: two of a large scope take
+            # twice the memory.
+            known_state, bench = self._kept.pop(key, (None, None))
+            if bench is not None and known_state == state:
+                self._kept[key] = state, bench
+                return bench
+        bench = None
         bench = make()
         with self._lock:
             self._kept[key] = state, bench
@@ -60,7 +61,11 @@ class BenchCache:
         return bench
 
     def _drop_oldest(self) -> None:
-        turns = sum(bench.turns.height for _, bench in self._kept.values())
-        while turns > self.max_turns and len(self._kept) > 1:
+        turns = 0
+        for _, bench in self._kept.values():
+            turns += bench.turns.height
+        while turns > self.max_turns:
+            if len(self._kept) == 1:
+                break
             _, (_, dropped) = self._kept.popitem(last=False)
             turns -= dropped.turns.height

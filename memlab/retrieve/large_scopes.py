@@ -23,9 +23,10 @@ import polars as pl
 
 from memlab.embed.wrapper import describe_encoder, token_encoder_of
 from memlab.records import Question, frame
+from memlab.retrieve import passages
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import RRF_K
-from memlab.retrieve.late_interaction import count_tokens
+from memlab.retrieve.late_interaction import CONTEXT, count_tokens
 from memlab.retrieve.passages import passage_vectors
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ LONG, NEAR = 200, 20
 
 PAIRS = 4_000_000
 """Pairs of question and turn of a scope that are scored at a time: some hundred bytes each."""
+
+PART, MOST_OF_PART = 1_000, 6_000
+"""Turns of a large scope that are encoded and counted together, about and at most."""
+
+TokenCounts = tuple[int, np.ndarray]
+"""Turns of a part of a scope, and in how many of them each token of the vocabulary stands."""
 
 PATH = "candidates"
 """What the provenance of such a run says; see :func:`read_candidate_bench`."""
@@ -187,36 +194,105 @@ def encode_large_scopes(
     total = sum(store.search.size(dataset, scope) for scope in large)
     with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
-            counts = []
-            for bench in _read_in_parts(store, dataset, scope, encoder):
-                passage_vectors(bench)
-                if tokens_by is not None and bench.turns.height:
-                    counts.append(count_tokens(bench))
-                bar.update(bench.turns.height)
-            if counts and tokens_by is not None:
+            counts = _count_parts(store, dataset, scope, encoder, bar)
+            if tokens_by is not None and any(n for n, _ in counts):
                 store.search.statistics.keep_tokens(dataset, scope, tokens_by, counts)
     if large:
         store.tokens.arrange(encoder)
     return total
 
 
-def _read_in_parts(
-    store: MemoryStore, dataset: str, scope: str, encoder: Encoder
-) -> Iterator[Bench]:
-    """Read the sessions of a scope, some thousand turns at a time, as benches without questions."""
+def _count_parts(
+    store: MemoryStore, dataset: str, scope: str, encoder: Encoder, bar: Any
+) -> list[TokenCounts]:
+    """Encode the passages of a scope and count its tokens, some thousand turns at a time.
+
+    Parts that say what was encoded and counted before are not read again.
+    """
+    from memlab.store.schemas import text_hashes
+
+    statistics, made_by = store.search.statistics, _describe_parts(encoder)
+    known = statistics.kept_parts(dataset, scope, made_by)
+    # What is kept for the next time, and the counts of every part, in order.
+    kept: dict[str, TokenCounts] = {}
+    every: list[TokenCounts] = []
+    for sessions in _divide_sessions(store, dataset, scope):
+        (digest,) = text_hashes(["".join(sessions["digest"])])
+        n_turns = sessions["n_turns"].sum()
+        counts = known.get(digest)
+        if counts is None:
+            counts = _count_part(store, dataset, scope, sessions["session_id"], encoder)
+        # Of turns that another process ingested a moment ago, some may have been left out.
+        if digest in known or counts[0] == n_turns:
+            kept[digest] = counts
+        every.append(counts)
+        bar.update(n_turns)
+    statistics.keep_parts(dataset, scope, made_by, kept)
+    return every
+
+
+def _describe_parts(encoder: Encoder) -> str:
+    """Say what passages and tokens depend on beside the texts: part of the key of what is kept."""
+    tokens_by = token_encoder_of(encoder)
+    names = [encoder.identity.key, tokens_by and tokens_by.identity.key]
+    return "/".join(map(str, ["parts", *names, passages.LONG, passages.SIZE, CONTEXT]))
+
+
+def _count_part(
+    store: MemoryStore, dataset: str, scope: str, session_ids: pl.Series, encoder: Encoder
+) -> TokenCounts:
+    """Encode the passages of some sessions, and count their tokens, where the encoder gives some."""
+    bench = _read_part(store, dataset, scope, session_ids, encoder)
+    passage_vectors(bench)
+    if token_encoder_of(encoder) is None or not bench.turns.height:
+        return bench.turns.height, np.zeros(1, np.int64)
+    return count_tokens(bench)
+
+
+def _divide_sessions(store: MemoryStore, dataset: str, scope: str) -> list[pl.DataFrame]:
+    """Divide the sessions of a scope into parts of some thousand turns.
+
+    Where a part ends is said by the digest of its last session, so that a turn that comes late
+    changes the part that it is in and leaves those behind it.
+
+    :returns: ``session_id``, ``n_turns`` and ``digest`` of what its turns say, of each part.
+    """
+    listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
+    digests = store.search.session_digests(dataset, scope)
+    listed = listed.join(digests, on="session_id", how="left", maintain_order="left")
+    listed = listed.with_columns(pl.col("digest").fill_null(""))
+    numbers = []
+    number = size = 0
+    for n_turns, digest in listed.select("n_turns", "digest").iter_rows():
+        numbers.append(number)
+        size += n_turns
+        if size >= MOST_OF_PART or _ends_part(digest, n_turns):
+            number += 1
+            size = 0
+    parts = listed.with_columns(part=pl.Series(numbers, dtype=pl.Int64))
+    return parts.partition_by("part", include_key=False, maintain_order=True)
+
+
+def _ends_part(digest: str, n_turns: int) -> bool:
+    """Say whether a part ends with a session: by chance, of every ``PART`` turns once."""
+    drawn = int(digest[:8] or "0", 16) / 2**32
+    return drawn < n_turns / PART
+
+
+def _read_part(
+    store: MemoryStore, dataset: str, scope: str, session_ids: pl.Series, encoder: Encoder
+) -> Bench:
+    """Read sessions of a scope as a bench without questions."""
     from memlab.embed import cache_encoder
 
-    reader, column = cache_encoder(store, encoder), store.vectors.column(encoder)
-    listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
-    part = listed["n_turns"].cum_sum() // (2 * TURNS)
-    for _, sessions in listed.group_by(part, maintain_order=True):
-        near = store.search.sessions(dataset, scope, sessions["session_id"], column=column)
-        yield Bench(
-            dataset,
-            near.turns,
-            near.sessions,
-            frame(Question),
-            vectors=near.vectors,
-            encoder=reader,
-            store=store,
-        )
+    column = store.vectors.column(encoder)
+    near = store.search.sessions(dataset, scope, session_ids, column=column)
+    return Bench(
+        dataset,
+        near.turns,
+        near.sessions,
+        frame(Question),
+        vectors=near.vectors,
+        encoder=cache_encoder(store, encoder),
+        store=store,
+    )

@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, token_cosines
+from memlab.embed.token_vectors import (
+    TokenEncoder,
+    TokenVectors,
+    best_token_cosines,
+    compress_tokens,
+)
 from memlab.embed.wrapper import token_encoder_of
 from memlab.errors import DataError
 from memlab.records import Level, Run
@@ -22,8 +27,8 @@ from memlab.text.bm25_formula import idf
 CONTEXT = 2
 """Turns of the session, or passages of long ones, that the model reads before each."""
 
-BLOCK, TOKENS, TEXTS = 200_000, 256, 4_000
-"""Pairs of question and passage, tokens of questions, and texts of a scope that are compared at a time."""
+BLOCK, TOKENS = 200_000, 256
+"""Pairs of question and passage, and tokens of questions, that are compared at a time."""
 
 
 @stage
@@ -98,16 +103,11 @@ class ScopeTokens:
     def _matched(self, asked: TokenVectors) -> np.ndarray:
         """Give the best cosine of each token of the questions with a token of each text: (t, n texts)."""
         best = np.zeros((len(asked.ids), len(self.texts)), np.float32)
-        for first in range(0, len(self.texts), TEXTS):
-            start = self.texts.start[first : first + TEXTS + 1]
-            filled = np.flatnonzero(np.diff(start))
-            codes = self.texts.vectors[start[0] : start[-1]]
-            for row in range(0, len(asked.ids) if len(filled) else 0, TOKENS):
-                part = slice(row, row + TOKENS)
-                cosines = token_cosines(asked.vectors[part], codes)
-                best[part, first + filled] = np.maximum.reduceat(
-                    cosines, start[filled] - start[0], axis=1
-                )
+        for row in range(0, len(asked.ids), TOKENS):
+            part = slice(row, row + TOKENS)
+            best[part] = best_token_cosines(
+                asked.vectors[part], self.texts.vectors, self.texts.start
+            )
         return best
 
     def _of_turns(self, best: np.ndarray, asked: TokenVectors) -> np.ndarray:

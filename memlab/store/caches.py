@@ -124,6 +124,9 @@ def _is_due(new: Sequence[pl.DataFrame], began: float) -> bool:
 CHUNK = 512
 """Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
 
+FEW_FILES = 8
+"""Files of a cache up to which they stay as they are: to join them reads all of it."""
+
 _READING = timedelta(minutes=10)  # that somebody may still read an earlier version
 _VERSION = 2  # of what is kept of a text
 
@@ -186,9 +189,16 @@ class Tokens(TableGroup):
                 table = Cache(self.database, family, of.identity.key, width=of.dim).table
                 if table is None or not table.count_rows():
                     continue
-                if not table.list_indices():
+                is_new = not table.list_indices()
+                if is_new:
                     table.create_index("key", config=BTree())
-                table.optimize(cleanup_older_than=_READING)
+                if is_new or _count_files(table) > FEW_FILES:
+                    table.optimize(cleanup_older_than=_READING)
+
+
+def _count_files(table: Any) -> int:
+    """Count the files of a table's rows."""
+    return int(table.stats()["fragment_stats"]["num_fragments"])
 
 
 def _token_rows(made: TokenVectors) -> pl.DataFrame:

@@ -124,8 +124,11 @@ class DatasetWriter:
                 complete = partial(_add_hashes, table)
                 self.database.write(table, rows, are_new=self.is_new, complete=complete)
             return
-        rows = _add_hashes(table, rows).select(columns)
-        there = self._read(table, columns, [*scopes, *rows["scope"].unique()] if scoped else None)
+        wanted = None
+        if scoped:
+            wanted = [*scopes, *rows["scope"].unique()]
+        there = self._read(table, columns, wanted)
+        rows = _add_hashes(table, rows, there).select(columns)
         # Questions stay: they may come from another file.
         gone = (
             there.join(rows, on="key", how="anti")
@@ -260,15 +263,16 @@ class DatasetWriter:
         if self._read_listing("name").is_empty():
             return
         stored = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
-        now, then = digest_turns(stored, merged_onto), digest_turns(batch.turns, merged_onto)
-        changed = [
-            scope for scope in merged_onto if now[scope] not in (merged_onto[scope], then[scope])
-        ]
-        if changed:
-            raise StoreError(
-                f"another process wrote to scope {changed[0]!r} of {self.name!r} after it was read: "
-                f"run it again, or read and write within `with store.alone({self.name!r})`"
-            )
+        now = digest_turns(stored, merged_onto)
+        changed = [scope for scope, read in merged_onto.items() if now[scope] != read]
+        # To write down all messages of a long memory once more takes long, and is seldom needed.
+        then = digest_turns(batch.turns, changed)
+        for scope in changed:
+            if now[scope] != then[scope]:
+                raise StoreError(
+                    f"another process wrote to scope {scope!r} of {self.name!r} after it was read: "
+                    f"run it again, or read and write within `with store.alone({self.name!r})`"
+                )
 
     def _moved_questions(self, batch: Dataset) -> pl.DataFrame:
         """Give the stored questions that the batch does not bring and whose evidence lies in other sessions now."""
@@ -355,9 +359,18 @@ def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
     return single
 
 
-def _add_hashes(table: str, rows: pl.DataFrame) -> pl.DataFrame:
-    """Give turns the text that is retrieved, and its hash; rows of other tables stay as they are."""
+def _add_hashes(table: str, rows: pl.DataFrame, there: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Give turns the text that is retrieved, and its hash; rows of other tables stay as they are.
+
+    :param there: stored rows: what says the same as that of its key has the same hash.
+    """
     if table != "turns":
         return rows
     read = rows.with_columns(content=turn_text_expr())
-    return read.with_columns(hash_column(read["content"]).alias("content_hash"))
+    if there is None:
+        return read.with_columns(hash_column(read["content"]).alias("content_hash"))
+    stored = there.select("key", "content", "content_hash").unique(["key", "content"])
+    known = read.join(stored, on=["key", "content"], how="left", maintain_order="left")
+    unknown = known["content_hash"].is_null()
+    hashes = hash_column(known["content"].filter(unknown))
+    return known.with_columns(known["content_hash"].scatter(unknown.arg_true(), hashes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from memlab.embed.turn_texts import session_texts
 from memlab.records import encode_id_part
 from memlab.store.database import Database
 from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_rows
+from memlab.store.schemas import TABLES
 from memlab.store.text_index import LOOKUP, TextIndex, VersionedReads
 from memlab.text.analysis import ANALYSER, tokenize
 from memlab.text.bm25_formula import WordStatistics
@@ -179,6 +180,48 @@ class Statistics(VersionedReads):
         state = about["fingerprint"] if about["complete"] else ""
         of = encoder.identity.key
         self._keep(dataset, scope, of, state=state, n=n, frequency=frequency.tolist())
+
+    def kept_parts(self, dataset: str, scope: str, of: str) -> dict[str, tuple[int, np.ndarray]]:
+        """Give what was counted of the parts of a scope, by a digest of what each says.
+
+        :param of: what the counts depend on beside the texts.
+        :returns: for each its turns, and in how many of them each token of the vocabulary stands.
+        """
+        where: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": of}
+        columns = ["state", "n", "length", "frequency"]
+        rows = self.database.read("statistics", columns, **where).sort("state")
+        parts: dict[str, tuple[int, np.ndarray]] = {}
+        for row, (state, n, length) in enumerate(rows.select(columns[:3]).iter_rows()):
+            # Tokens and how often each stands, those that stand nowhere left out.
+            tokens, often = rows["frequency"][row].to_numpy().reshape(2, -1)
+            frequency = np.zeros(length, np.int64)
+            frequency[tokens] = often
+            parts[state] = n, frequency
+        return parts
+
+    def keep_parts(
+        self, dataset: str, scope: str, of: str, parts: Mapping[str, tuple[int, np.ndarray]]
+    ) -> None:
+        """Keep what was counted of the parts of a scope, and nothing of other parts.
+
+        :param parts: as :meth:`kept_parts` gives them.
+        """
+        known = self.kept_parts(dataset, scope, of)
+        where = {"dataset": dataset, "scope": scope, "of": of}
+        key = _key(dataset, scope, of)
+        rows: list[dict[str, Any]] = []
+        for digest in parts.keys() - known.keys():
+            n, frequency = parts[digest]
+            tokens = np.flatnonzero(frequency)
+            counted = {"state": digest, "n": n, "length": len(frequency)}
+            counted["frequency"] = [*tokens.tolist(), *frequency[tokens].tolist()]
+            rows.append({"key": f"{key}/{digest}", **where, **counted})
+        gone = [f"{key}/{digest}" for digest in known.keys() - parts.keys()]
+        with self.database.guarded("keeping statistics", writes="keeping statistics"):
+            if rows:
+                columns = dict(TABLES["statistics"].columns)
+                self.database.write("statistics", pl.DataFrame(rows, schema=columns))
+            self.database.delete("statistics", key=gone)
 
     def _keep(self, dataset: str, scope: str, of: str, **values: Any) -> None:
         named = {"dataset": dataset, "scope": scope, "of": of}

@@ -1,0 +1,98 @@
+"""Parts of a large scope that did not change are not read again when messages come."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stand_in import StandIn
+
+from memlab import MemoryStore
+from memlab.datasets import chatlog
+from memlab.records import Dataset
+from memlab.retrieve import large_scopes
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def chat(texts: list[str]) -> Dataset:
+    """Give messages of one person, five a session."""
+    rows = []
+    for number, text in enumerate(texts):
+        time = START + timedelta(minutes=number, hours=number // 5)
+        rows.append({"scope": "eva", "sender": "eva", "timestamp": time.isoformat(), "text": text})
+    return chatlog.dataset(rows, "log")
+
+
+def encode(store: MemoryStore, texts: list[str]) -> np.ndarray:
+    """Ingest messages and encode them; give how often each token stands in them."""
+    encoder = StandIn()
+    store.ingest(chat(texts))
+    store.vectors.backfill(encoder, "log", progress=False)
+    store.search.create_indexes(encoder)
+    n = large_scopes.encode_large_scopes(store, "log", encoder, progress=False)
+    assert n == len(texts)
+    read = store.search.statistics.read("log", "eva", language="en", encoder=encoder)
+    assert read.tokens is not None
+    assert read.tokens.n == len(texts)
+    return np.trim_zeros(read.tokens.frequency, "b")
+
+
+def test_only_parts_that_changed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_scopes, "LARGE", 10)
+    monkeypatch.setattr(large_scopes, "PART", 10)
+    n_read: list[int] = []
+    read_part = large_scopes._read_part
+
+    def counted(*about: object) -> object:
+        bench = read_part(*about)  # type: ignore[arg-type]
+        n_read.append(bench.turns.height)
+        return bench
+
+    monkeypatch.setattr(large_scopes, "_read_part", counted)
+    texts = [f"Pot {number} of the {number % 7} blue shelves broke." for number in range(60)]
+    store = MemoryStore.open(tmp_path / "grown")
+    encode(store, texts)
+    assert sum(n_read) == 60
+    assert len(n_read) > 3
+    n_read.clear()
+    encode(store, texts)
+    assert n_read == []
+    more = [*texts, "A new pot came.", "It is green."]
+    after = encode(store, more)
+    assert 0 < sum(n_read) < 40
+    n_read.clear()
+    # Another text in the middle: its part alone, and what is gone is not counted.
+    more[22] = "The shelf went to the attic."
+    changed = encode(store, more)
+    assert 0 < sum(n_read) < 40
+    assert not np.array_equal(changed, after)
+    assert np.array_equal(changed, encode(MemoryStore.open(tmp_path / "new"), more))
+
+
+def test_a_session_that_comes_late_leaves_the_parts_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_scopes, "PART", 10)
+    store = MemoryStore.open(tmp_path)
+    texts = [f"Pot {number} of the {number % 7} blue shelves broke." for number in range(60)]
+    store.ingest(chat(texts))
+    before = large_scopes._divide_sessions(store, "log", "eva")
+    store.ingest(chat(["Good", "morning", "and", "hello", "there.", *texts]))
+    after = large_scopes._divide_sessions(store, "log", "eva")
+    assert sum(part["n_turns"].sum() for part in after) == 65
+    digests = [tuple(part["digest"]) for part in before]
+    assert digests[1:] == [tuple(part["digest"]) for part in after][-len(digests[1:]) :]
+
+
+def test_sessions_that_all_say_the_same_are_divided_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_scopes, "PART", 10**9)
+    monkeypatch.setattr(large_scopes, "MOST_OF_PART", 10)
+    store = MemoryStore.open(tmp_path)
+    store.ingest(chat(["Yes."] * 60))
+    parts = large_scopes._divide_sessions(store, "log", "eva")
+    assert [part["n_turns"].sum() for part in parts] == [10] * 6
