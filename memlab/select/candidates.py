@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 
 from memlab.errors import check_at_least
 from memlab.records import Run
+from memlab.records.rankings import RUN_SCHEMA, make_strictly_decreasing
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import rank_in_order
 
 
 def candidates_by_query(
@@ -51,11 +53,22 @@ def reorder_run(run: Run, bench: Bench, choices: Iterable[np.ndarray]) -> Run:
 
     :param choices: for each query of the run, the ranks (from 0) of its choice in their new order.
     """
-    places = bench.documents(run.level).at(run.frame["doc_id"])
-    ranked = zip(_split_by_query(run, places), choices, strict=True)
-    order = [np.r_[own[choice], np.delete(own, choice)] for (own,), choice in ranked]
-    at = np.concatenate(order) if order else np.zeros(0, np.int64)
-    return rank_in_order(run, bench, run.frame.select("query_id", at=at))
+    height = run.frame.height
+    order, place, group = (np.zeros(height, np.int64) for _ in range(3))
+    ranked = zip(_split_by_query(run, np.arange(height)), choices, strict=True)
+    for number, ((rows,), choice) in enumerate(ranked):
+        own = slice(rows[0], rows[0] + len(rows))
+        order[own] = np.concatenate([rows[choice], np.delete(rows, choice)])
+        place[own] = np.arange(1, len(rows) + 1)
+        group[own] = number
+    made = {
+        "query_id": run.frame["query_id"],
+        "doc_id": run.frame["doc_id"].gather(order),
+        "rank": place,
+        "score": make_strictly_decreasing(1 / place, group),
+    }
+    reordered = Run(pl.DataFrame(made, schema=RUN_SCHEMA), run.level)
+    return replace(bench.show(reordered), name=run.name, provenance=run.provenance)
 
 
 def _split_by_query(run: Run, *columns: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:

@@ -1,4 +1,4 @@
-"""Diversity: a candidate that resembles those already taken comes later. Three methods, all by pyversity.
+"""Diversity: a candidate that resembles those already taken comes later. Three methods.
 
 Candidates are compared by their speaker-centred vectors, see :mod:`memlab.embed.speaker_centring`;
 with ``centred=False`` as they are encoded.
@@ -6,21 +6,14 @@ with ``centred=False`` as they are encoded.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
+from itertools import starmap
 
 from memlab.errors import check_at_least, check_between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.select.candidates import candidates_by_query, reorder_run, similarity_vectors
-
-if TYPE_CHECKING:
-    from pyversity import DiversificationResult
-
-# Share of a candidate's own volume below which float32 cannot tell what it adds from nothing.
-_NO_VOLUME = 1e-5
+from memlab.select.greedy import Candidates, Strategy, choose_diverse
 
 
 @stage
@@ -99,30 +92,13 @@ def msd(
 
 
 def _diversify_run(
-    run: Run, bench: Bench, strategy: str, *, diversity: float, k: int, centred: bool
+    run: Run, bench: Bench, strategy: Strategy, *, diversity: float, k: int, centred: bool
 ) -> Run:
-    from pyversity import diversify
-
     check_between(0, 1, diversity=diversity)
     check_at_least(1, k=k)
     vectors = similarity_vectors(run, bench, centred=centred)
     if diversity == 0:
         return run
-    choices = []
-    for at, relevance in candidates_by_query(run, bench):
-        with np.errstate(all="ignore"):  # where a determinant is used up
-            chosen = diversify(vectors[at], relevance, k, strategy, diversity)
-        choices.append(
-            chosen.indices[: _count_stable_choices(chosen, relevance)]
-            if strategy == "dpp"
-            else chosen.indices
-        )
+    candidates = list(starmap(Candidates, candidates_by_query(run, bench)))
+    choices = choose_diverse(candidates, vectors, strategy=strategy, diversity=diversity, k=k)
     return reorder_run(run, bench, choices)
-
-
-def _count_stable_choices(chosen: DiversificationResult, relevance: np.ndarray) -> int:
-    """Count the choices until a determinant is used up: from there on their order says how float32 rounds."""
-    z = (relevance - relevance.mean()) / max(relevance.std(), 1e-6)
-    own = np.exp(2 * (1 - chosen.diversity) * z)[chosen.indices]
-    used_up = np.flatnonzero(~(chosen.selection_scores > _NO_VOLUME * own))
-    return int(used_up[0]) if len(used_up) else len(own)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import pyversity
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from talk import world
@@ -19,6 +20,8 @@ from memlab.evaluate import stale_table
 from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
 from memlab.select import budget, by_cluster, current, dpp, expand_cluster, fill_sessions, mmr, msd
+from memlab.select.candidates import candidates_by_query
+from memlab.select.greedy import Candidates, choose_diverse
 
 DATA = datasets.load("data/facts/updates.jsonl")
 BENCH = Bench.of(DATA, encoder="hashing", progress=False)
@@ -69,6 +72,36 @@ def test_diversity_keeps_the_first_and_the_rest(
             assert sorted(after) == sorted(before)
             assert after[0] == before[0]
             assert after[k:] == [d for d in before if d in set(after[k:])]
+
+
+@few
+@given(
+    seed=st.integers(0, 1000),
+    copies=st.sampled_from([1, 4]),
+    levels=st.sampled_from([0, 3]),
+    diversity=st.floats(0.01, 1),
+    k=st.integers(1, 45),
+)
+def test_choices_of_a_batch_are_those_of_the_library(
+    seed: int, copies: int, levels: int, diversity: float, k: int
+) -> None:
+    run, bench = random_run(30, 4, seed=seed, copies=copies, levels=levels)
+    vectors = bench.documents("turn").vectors()
+    candidates = [Candidates(*each) for each in candidates_by_query(run, bench)]
+    for strategy in ("mmr", "msd", "dpp"):
+        chosen = choose_diverse(candidates, vectors, strategy=strategy, diversity=diversity, k=k)
+        for each, got in zip(candidates, chosen, strict=True):
+            with np.errstate(all="ignore"):
+                expected = pyversity.diversify(
+                    vectors[each.at], each.relevance, k, strategy, diversity
+                )
+            ours = got.tolist()
+            assert ours == expected.indices[: len(ours)].tolist()
+            if strategy == "dpp":
+                # It ends where nothing of a candidate is left that float32 can tell from rounding.
+                assert (expected.selection_scores[len(ours) :] < 1e-3).all()
+            else:
+                assert len(ours) == len(expected.indices)
 
 
 def test_copies_come_last() -> None:
