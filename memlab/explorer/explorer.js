@@ -118,13 +118,15 @@ function render({ model, el }) {
   window.addEventListener("mouseup", drop, true);
   window.addEventListener("blur", drop);
   const [xScale, yScale] = [scale(), scale()];
+  const large = (model.get("_scene")?.n ?? 0) > MANY;
   const plot = reglScatterplot.default({ canvas, xScale, yScale, pointSize: 4, pointSizeSelected: 1, pointOutlineWidth: 2,
     pointColorActive: "#000000", pointColorHover: "#000000", backgroundColor: "#ffffff", lassoOnLongPress: false,
-    keyMap: { shift: "lasso", alt: "rotate" }, showReticle: false, opacity: 0.8,
-    performanceMode: (model.get("_scene")?.n ?? 0) > MANY });
+    keyMap: { shift: "lasso", alt: "rotate" }, showReticle: false,
+    // Without blending a half transparent point would be brighter than its colour.
+    opacity: large ? 1 : 0.8, performanceMode: large });
   let scene = null, x, y, times, dated = false, visible = null, asked = performance.now(), over_i = -1, shownUntil = Infinity, shownSince = -Infinity;
-  // What the map is narrowed to: a group's code by kind, and the turns that have the words.
-  let kept = {}, found = null, wanted = "", request = model.get("_request") ?? 0, answering = 0;
+  // What the map is narrowed to: a group's code by kind, and the turns that have the words; which clusters still have turns there.
+  let kept = {}, found = null, present = new Set(), wanted = "", request = model.get("_request") ?? 0, answering = 0;
   const groups = {};
   const empty = {};
   /* What the question draws: nothing while its answer is under way, or is of another question. */
@@ -213,10 +215,11 @@ function render({ model, el }) {
     const mine = own.checked && view.text ? new Set([...view.evidence, ...view.systems.flatMap(system => system.rows.map(row => row.i))]) : null;
     visible = new Uint8Array(n);
     const rows = [];
+    present = new Set();
     for (let i = 0; i < n; i++) {
       const stays = (!dated || times[i] <= shownUntil && times[i] >= shownSince) && (!found || found.has(i)) && (!mine || mine.has(i))
         && kinds.every(kind => groups[kind].values[i] === kept[kind]);
-      if (stays) { visible[i] = 1; rows.push(i); }
+      if (stays) { visible[i] = 1; rows.push(i); present.add(groups.cluster.values[i]); }
     }
     const all = rows.length === n;
     amount.textContent = all ? "" : `${rows.length.toLocaleString("en")} of ${n.toLocaleString("en")} turns shown`;
@@ -371,7 +374,7 @@ function render({ model, el }) {
       const taken = [], leaders = [], points = crowd(width, height, view), lines = [], names = [];
       // The largest first, each in the nearest free place; names that find none wait until one zooms in.
       scene.labels.forEach((label, order) => {
-        if ((kept.cluster ?? label.code) !== label.code) return;
+        if (!present.has(label.code)) return;
         const [cx, cy] = at(label.x, label.y), w = label.width ??= wide(label.text) / 2 + 3, h = 8;
         if (cx < 0 || cx > width || cy < 0 || cy > height) return;
         const leader = ([l, t, r, b]) => [cx, cy, Math.max(l, Math.min(r, cx)), Math.max(t, Math.min(b, cy))];
@@ -438,7 +441,8 @@ function render({ model, el }) {
       for (const code of listed) {
         const dot = make("i", { className: "dot" }), alone = kept[kind] === code;
         dot.style.background = palette[code] ?? NONE;
-        const entry = make("button", { className: "entry", title: alone ? "show all" : "show these alone" }, dot, `${code < 0 ? `in no ${kind}` : names[code]} (${counts[code] ?? groups[kind].none})`);
+        const entry = make("button", { className: "entry", title: alone ? "show all" : "show these alone" }, dot,
+          make("span", { className: "what", textContent: code < 0 ? `in no ${kind}` : names[code] }), ` (${counts[code] ?? groups[kind].none})`);
         entry.dataset.code = code;
         entry.setAttribute("aria-pressed", alone);
         entry.addEventListener("click", () => keep(kind, alone ? null : code));
@@ -698,10 +702,11 @@ function render({ model, el }) {
   };
   for (const [event, f] of Object.entries(follow)) model.on(event, f);
   for (const event of ["problem", "systems", "k"]) follow[`change:${event}`]();
-  const watcher = new ResizeObserver(() => { const { width, height } = map.getBoundingClientRect(); if (!width) return;
-    const wasHome = !home || same(home, viewed());
+  const watcher = new ResizeObserver(async () => { const { width, height } = map.getBoundingClientRect(); if (!width) return;
     settleMove();
-    plot.set({ width, height });
+    const wasHome = !home || same(home, viewed());
+    // What is fitted before the plot has its size would be fitted to the size before.
+    await plot.set({ width, height });
     // A view of everything stays one whatever the size.
     if (wasHome && scene?.n && home) fitAll(false);
     else plot.view(viewed());
