@@ -35,9 +35,8 @@ DRAG = """new Promise(done => {
   const canvas = document.querySelector("canvas.points"), box = canvas.getBoundingClientRect();
   const fire = (target, kind, x, y) => target.dispatchEvent(new MouseEvent(kind,
     { clientX: box.left + x, clientY: box.top + y, bubbles: true, button: 0, buttons: 1, view: window }));
-  const plot = document.querySelector(".memlab-explorer").plot;
-  let drawn = 0, step = 0;
-  const counted = plot.subscribe("draw", () => drawn++);
+  const map = document.querySelector(".memlab-explorer"), before = map.pictures;
+  let step = 0;
   fire(canvas, "mousedown", 200, 200);
   const start = performance.now();
   const move = () => {
@@ -46,8 +45,7 @@ DRAG = """new Promise(done => {
     if (performance.now() - start < SECONDS * 1000) { requestAnimationFrame(move); return; }
     const past = (performance.now() - start) / 1000;
     fire(window, "mouseup", 200, 200);
-    plot.unsubscribe(counted);
-    done([drawn, past]);
+    done([map.pictures - before, past]);
   };
   requestAnimationFrame(move);
 })"""

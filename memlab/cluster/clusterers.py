@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster.projection import project, unit_rows
-from memlab.errors import DataError, check_at_least
+from memlab.errors import DataError, check_at_least, require_extra
 from memlab.registry import clusterer, clusterers
 
 # Dimensions to reduce to, the most components of one mixture, the least probability of a
@@ -138,6 +138,8 @@ def _fit_mixture(points: np.ndarray, n_components: int, seed: int) -> tuple[floa
 
 
 NOISE = -1
+MANY_POINTS, FEW_DIMENSIONS = 10_000, 20
+"""From which on HDBSCAN joins points by Borůvka's algorithm, and up to which dimensions."""
 
 
 def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.ndarray:
@@ -363,6 +365,9 @@ def _dense_groups(
     points, point_of = clustered_points(rows, n_components, seed)
     if len(points) < min_cluster_size:
         return np.full(len(rows), NOISE, np.int64)
+    if _are_many(points):
+        dense: np.ndarray = fit_density_model(points, min_cluster_size).labels_
+        return dense[point_of].astype(np.int64)
     # scikit-learn counts the point itself among its neighbours.
     model = HDBSCAN(
         min_cluster_size=min_cluster_size, min_samples=1 + neighbours_of_density(min_cluster_size),
@@ -370,6 +375,33 @@ def _dense_groups(
     )  # fmt: skip
     labels: np.ndarray = model.fit_predict(points)[point_of].astype(np.int64)
     return labels
+
+
+def _are_many(points: np.ndarray) -> bool:
+    """Say whether a tree over the points is worth it: of many, in few dimensions."""
+    return len(points) > MANY_POINTS and points.shape[1] <= FEW_DIMENSIONS
+
+
+def fit_density_model(points: np.ndarray, min_cluster_size: int) -> Any:
+    """Fit the model of the package ``hdbscan`` to different points, at least two.
+
+    Up to 10,000 points, and in more than 20 dimensions, by Prim's algorithm, which breaks ties as
+    scikit-learn does, and takes four times as long for twice the points. Of more points by
+    Borůvka's, also exact, which breaks ties otherwise.
+
+    :raises ModelError: without the extra ``clusters``.
+    """
+    with require_extra("clusters", "HDBSCAN with its trees"):
+        import hdbscan
+
+    return hdbscan.HDBSCAN(
+        min_cluster_size=min_cluster_size,
+        min_samples=neighbours_of_density(min_cluster_size),
+        cluster_selection_method="leaf",
+        algorithm="boruvka_kdtree" if _are_many(points) else "prims_kdtree",
+        approx_min_span_tree=False,
+        core_dist_n_jobs=1,
+    ).fit(points)
 
 
 def neighbours_of_density(min_cluster_size: int) -> int:

@@ -17,13 +17,13 @@ from memlab.cluster.clusterers import (
     NOISE,
     clustered_points,
     distinct_rows,
+    fit_density_model,
     label_lone_copies,
-    neighbours_of_density,
     renumber_by_size,
 )
 from memlab.cluster.merge_trees import MergeTree
 from memlab.cluster.projection import unit_rows
-from memlab.errors import DataError, check_at_least, require_extra
+from memlab.errors import DataError, check_at_least
 
 PLACED_BY = 15
 """Nearest rows whose places say where a new row lies once rows are reduced."""
@@ -205,7 +205,8 @@ def density_clusters(
         raise DataError("clusters with their tree need at least one row; there is none")
     first, copy_of = distinct_rows(all_rows)
     points, point_of = clustered_points(all_rows[first], n_components, seed)
-    model = _fit(points, min_cluster_size)
+    # The library refuses a single point.
+    model = fit_density_model(points, min_cluster_size) if len(points) > 1 else None
     own = _values_of_points(model, len(points))
     dense = own.labels[point_of]
     labels = label_lone_copies(dense, np.bincount(copy_of), min_cluster_size)
@@ -230,24 +231,6 @@ def density_clusters(
         merges=_merges(model, point_of[copy_of]),
         _fitted=fitted,
     )
-
-
-def _fit(points: np.ndarray, min_cluster_size: int) -> Any:
-    """Fit the library's model to different points; ``None`` for a single one, which it refuses."""
-    with require_extra("clusters", "HDBSCAN with its trees"):
-        import hdbscan
-
-    if len(points) < 2:
-        return None
-    # Of its algorithms this one breaks ties as scikit-learn's does; Borůvka's, the default, breaks
-    # others, and gives other clusters of the same points.
-    return hdbscan.HDBSCAN(
-        min_cluster_size=min_cluster_size,
-        min_samples=neighbours_of_density(min_cluster_size),
-        cluster_selection_method="leaf",
-        algorithm="prims_kdtree",
-        core_dist_n_jobs=1,
-    ).fit(points)
 
 
 def _values_of_points(model: Any, n_points: int) -> _Values:

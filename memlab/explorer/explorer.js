@@ -1,6 +1,6 @@
 /* The explorer's front: points by regl-scatterplot (reglScatterplot, bundled above), all that a question adds as SVG. */
 const RAMP = ["#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45"];
-const NONE = "#DCDCDC", LISTED = 24, MANY = 20000, PICKED = 100;
+const NONE = "#DCDCDC", LISTED = 24, MANY = 20000, PICKED = 100, RESTS = 400;
 const SVG = "http://www.w3.org/2000/svg";
 
 const floats = (view, kind) => view ? new kind(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength)) : null;
@@ -72,9 +72,10 @@ function render({ model, el }) {
   const whole = make("button", { textContent: "full screen" });
   const busy = make("span", { className: "busy", role: "status", textContent: "working…", hidden: true });
   const canvas = make("canvas", { className: "points" });
+  const pixels = make("canvas", { className: "moving", hidden: true });
   const over = draw("svg", { class: "over" });
   const tip = make("div", { className: "tip", hidden: true });
-  const map = make("div", { className: "map" }, canvas, over, tip, busy);
+  const map = make("div", { className: "map" }, canvas, pixels, over, tip, busy);
   const side = make("div", { className: "side" });
   const key = make("div", { className: "key" });
   const problem = make("div", { className: "problem" });
@@ -104,14 +105,28 @@ function render({ model, el }) {
   // JupyterLab takes keys for its own unless the very control says no: an x on a list would cut the cell.
   for (const control of root.querySelectorAll("input, select, button")) control.dataset.lmSuppressShortcuts = "";
 
+  let grabbed = null;
+  const drag = e => {
+    if (!grabbed) return;
+    e.stopImmediatePropagation();
+    move(e.clientX - grabbed[0], e.clientY - grabbed[1]);
+    grabbed = [e.clientX, e.clientY];
+  };
+  const drop = () => { grabbed = null; settleMove(); };
+  // Before the plot hears of a move, which would draw too.
+  window.addEventListener("mousemove", drag, true);
+  window.addEventListener("mouseup", drop, true);
+  window.addEventListener("blur", drop);
   const [xScale, yScale] = [scale(), scale()];
+  const large = (model.get("_scene")?.n ?? 0) > MANY;
   const plot = reglScatterplot.default({ canvas, xScale, yScale, pointSize: 4, pointSizeSelected: 1, pointOutlineWidth: 2,
     pointColorActive: "#000000", pointColorHover: "#000000", backgroundColor: "#ffffff", lassoOnLongPress: false,
-    keyMap: { shift: "lasso", alt: "rotate" }, showReticle: false, opacity: 0.8,
-    performanceMode: (model.get("_scene")?.n ?? 0) > MANY });
+    keyMap: { shift: "lasso", alt: "rotate" }, showReticle: false,
+    // Without blending a half transparent point would be brighter than its colour.
+    opacity: large ? 1 : 0.8, performanceMode: large });
   let scene = null, x, y, times, dated = false, visible = null, asked = performance.now(), over_i = -1, shownUntil = Infinity, shownSince = -Infinity;
-  // What the map is narrowed to: a group's code by kind, and the turns that have the words.
-  let kept = {}, found = null, wanted = "", request = model.get("_request") ?? 0, answering = 0;
+  // What the map is narrowed to: a group's code by kind, and the turns that have the words; which clusters still have turns there.
+  let kept = {}, found = null, present = new Set(), wanted = "", request = model.get("_request") ?? 0, answering = 0;
   const groups = {};
   const empty = {};
   /* What the question draws: nothing while its answer is under way, or is of another question. */
@@ -140,6 +155,8 @@ function render({ model, el }) {
   };
 
   let painting = false, shown = [null, RAMP], dot = 2.5;
+  // How each point is drawn: which of the colours and of the sizes it has.
+  let look = { category: [], palette: [], weight: [], sizes: [] };
   async function paint() {
     if (!scene) return;
     painting = true;  // drawing forgets what is picked
@@ -160,8 +177,9 @@ function render({ model, el }) {
     for (let i = 0; i < n; i++) { const v = size(ranked[i]); weight[i] = v === v ? Math.round(v * 4) : 0; }
     const base = n > MANY ? 2 : n > 3000 ? 3 : n > 1000 ? 5 : 7;
     dot = (sized.checked ? base + 8 : base) / 2;
-    plot.set({ colorBy: "valueA", pointColor: palette, sizeBy: sized.checked ? "valueB" : null,
-      pointSize: sized.checked ? [base - 1, base + 1, base + 3, base + 5, base + 8] : base });
+    const sizes = sized.checked ? [base - 1, base + 1, base + 3, base + 5, base + 8] : [base, base, base, base, base];
+    look = { category, palette, weight, sizes };
+    plot.set({ colorBy: "valueA", pointColor: palette, sizeBy: sized.checked ? "valueB" : null, pointSize: sized.checked ? sizes : base });
     await plot.draw({ x, y, valueA: category, valueB: weight }, { zDataType: "categorical", wDataType: "categorical" });
     await sift(false);
     plot.select(pickedRows(), { preventEvent: true });
@@ -197,10 +215,11 @@ function render({ model, el }) {
     const mine = own.checked && view.text ? new Set([...view.evidence, ...view.systems.flatMap(system => system.rows.map(row => row.i))]) : null;
     visible = new Uint8Array(n);
     const rows = [];
+    present = new Set();
     for (let i = 0; i < n; i++) {
       const stays = (!dated || times[i] <= shownUntil && times[i] >= shownSince) && (!found || found.has(i)) && (!mine || mine.has(i))
         && kinds.every(kind => groups[kind].values[i] === kept[kind]);
-      if (stays) { visible[i] = 1; rows.push(i); }
+      if (stays) { visible[i] = 1; rows.push(i); present.add(groups.cluster.values[i]); }
     }
     const all = rows.length === n;
     amount.textContent = all ? "" : `${rows.length.toLocaleString("en")} of ${n.toLocaleString("en")} turns shown`;
@@ -255,6 +274,71 @@ function render({ model, el }) {
     lay();
   }
 
+  /* A point grows as the plot's do, when one zooms in. */
+  const growth = scaling => Math.asinh(Math.max(1, scaling)) / Math.asinh(1);
+
+  /* Without a graphics card the plot takes a tenth of a second for each picture of many points. While such a map is moved, a loop
+     fills the pixels instead, and the plot draws when it rests. */
+  let moved = null, asksFrame = 0, settles = 0;
+  function startMove() {
+    if (moved) return;
+    if (!eye) aim();
+    if (!eye) return;
+    const ratio = window.devicePixelRatio || 1, { width, height } = map.getBoundingClientRect();
+    Object.assign(pixels, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
+    const brush = pixels.getContext("2d", { alpha: false, willReadFrequently: true }), image = brush.createImageData(pixels.width, pixels.height);
+    over.style.willChange = "transform";  // else its names are drawn again at each step
+    moved = { view: viewed(), ratio, width, height, brush, image, inks: look.palette.map(pixelOf) };
+  }
+  const pixelOf = tint => {
+    const part = at => parseInt(tint.slice(at, at + 2), 16);
+    return (255 << 24 | part(5) << 16 | part(3) << 8 | part(1)) >>> 0;
+  };
+  function fillPixels() {
+    asksFrame = 0;
+    if (!moved) return;
+    const { ratio, view, image, inks } = moved, { width, height } = pixels;
+    const cells = new Uint32Array(image.data.buffer), grown = growth(view[0]) * ratio;
+    const sides = look.sizes.map(size => Math.max(1, Math.round(size * grown)));
+    cells.fill(0xFFFFFFFF);
+    for (let i = 0; i < scene.n; i++) {
+      if (visible && !visible[i]) continue;
+      const side = sides[look.weight[i]], left = Math.round((eye.left + eye.unit * x[i]) * ratio - side / 2);
+      const top = Math.round((eye.top - eye.unit * y[i]) * ratio - side / 2);
+      if (left < 0 || top < 0 || left + side > width || top + side > height) continue;
+      const tint = inks[look.category[i]];
+      for (let row = top; row < top + side; row++) cells.fill(tint, row * width + left, row * width + left + side);
+    }
+    moved.brush.putImageData(image, 0, 0);
+    pixels.hidden = false;
+    carryNames();
+    root.pictures++;
+  }
+  /* Moves the view by pixels of the screen, and scales it about a place there. */
+  function move(right, down, factor = 1, [px, py] = [0, 0]) {
+    startMove();
+    if (!moved) return;
+    eye = { unit: eye.unit * factor, left: px + factor * (eye.left - px) + right, top: py + factor * (eye.top - py) + down };
+    const { view, width, height } = moved, [a, b] = [(2 * px - width) / height, 1 - 2 * py / height];
+    view[0] *= factor;
+    view[5] *= factor;
+    view[12] = a + factor * (view[12] - a) + 2 * right / height;
+    view[13] = b + factor * (view[13] - b) - 2 * down / height;
+    asksFrame ||= requestAnimationFrame(fillPixels);
+    clearTimeout(settles);
+    if (!grabbed) settles = setTimeout(settleMove, RESTS);
+  }
+  function settleMove() {
+    clearTimeout(settles);
+    if (!moved) return;
+    const { view } = moved;
+    moved = null;
+    over.style.willChange = "";
+    plot.view(view);
+    // The plot has drawn by the second picture from here.
+    requestAnimationFrame(() => requestAnimationFrame(() => { if (!moved) pixels.hidden = true; }));
+  }
+
   /* Tells whether a box of the screen holds a point, or a mark of the question: by sums over cells that move with the map. */
   function crowd(width, height, view) {
     const [x0, y0] = at(0, 0), [x1, y1] = at(1, 1), mod = v => (v % CELL + CELL) % CELL - CELL;
@@ -272,8 +356,7 @@ function render({ model, el }) {
       const i = r * (cols + 1) + c;
       sums[i] += sums[i - 1] + sums[i - cols - 1] - sums[i - cols - 2];
     }
-    // A point grows as the plot's do, when one zooms in.
-    const half = 1 + dot * Math.asinh(Math.max(1, plot.get("camera").scaling[0])) / Math.asinh(1);
+    const half = 1 + dot * growth(plot.get("camera").scaling[0]);
     const cell = (v, start, most) => Math.max(0, Math.min(most, Math.floor((v - start) / CELL)));
     return (l, t, r, b) => {
       const c0 = cell(l - half, left, cols - 1), c1 = cell(r + half, left, cols - 1) + 1, r0 = cell(t - half, top, rows - 1), r1 = cell(b + half, top, rows - 1) + 1;
@@ -291,7 +374,7 @@ function render({ model, el }) {
       const taken = [], leaders = [], points = crowd(width, height, view), lines = [], names = [];
       // The largest first, each in the nearest free place; names that find none wait until one zooms in.
       scene.labels.forEach((label, order) => {
-        if ((kept.cluster ?? label.code) !== label.code) return;
+        if (!present.has(label.code)) return;
         const [cx, cy] = at(label.x, label.y), w = label.width ??= wide(label.text) / 2 + 3, h = 8;
         if (cx < 0 || cx > width || cy < 0 || cy > height) return;
         const leader = ([l, t, r, b]) => [cx, cy, Math.max(l, Math.min(r, cx)), Math.max(t, Math.min(b, cy))];
@@ -358,7 +441,8 @@ function render({ model, el }) {
       for (const code of listed) {
         const dot = make("i", { className: "dot" }), alone = kept[kind] === code;
         dot.style.background = palette[code] ?? NONE;
-        const entry = make("button", { className: "entry", title: alone ? "show all" : "show these alone" }, dot, `${code < 0 ? `in no ${kind}` : names[code]} (${counts[code] ?? groups[kind].none})`);
+        const entry = make("button", { className: "entry", title: alone ? "show all" : "show these alone" }, dot,
+          make("span", { className: "what", textContent: code < 0 ? `in no ${kind}` : names[code] }), ` (${counts[code] ?? groups[kind].none})`);
         entry.dataset.code = code;
         entry.setAttribute("aria-pressed", alone);
         entry.addEventListener("click", () => keep(kind, alone ? null : code));
@@ -512,17 +596,32 @@ function render({ model, el }) {
   map.addEventListener("mousedown", e => { if (e.shiftKey) e.stopPropagation(); });
   // Names are placed anew at each step, or once the map rests where there are too many points to ask; until then they move along.
   let rests = 0, laid = null;
-  plot.subscribe("view", () => {
-    if (!scene || scene.n <= MANY) return lay();
-    aim();
+  function carryNames() {
     const corner = at(-1, 1), other = at(1, -1);
     if (!rests) laid = [...(laidAt ?? [corner, other])];
     const zoom = (other[0] - corner[0]) / (laid[1][0] - laid[0][0]);
     over.style.transformOrigin = "0 0";
     over.style.transform = `matrix(${zoom}, 0, 0, ${zoom}, ${corner[0] - zoom * laid[0][0]}, ${corner[1] - zoom * laid[0][1]})`;
     clearTimeout(rests);
-    rests = setTimeout(() => { rests = 0; lay(); }, 150);
+    rests = moved ? -1 : setTimeout(() => { rests = 0; lay(); }, 150);
+  }
+  plot.subscribe("view", () => {
+    if (!scene || scene.n <= MANY) return lay();
+    if (moved) return;
+    aim();
+    carryNames();
   });
+  root.pictures = 0;  // for a test that measures frames
+  plot.subscribe("draw", () => { root.pictures++; });
+  const movesFast = e => scene?.n > MANY && plot.get("isPointsDrawn") && !e.shiftKey && !e.altKey && plot.get("mouseMode") === "panZoom";
+  canvas.addEventListener("mousedown", e => { if (e.button === 0 && movesFast(e)) grabbed = [e.clientX, e.clientY]; });
+  map.addEventListener("wheel", e => {
+    if (!movesFast(e)) return;
+    e.preventDefault();
+    e.stopPropagation();
+    const box = map.getBoundingClientRect(), lines = e.deltaMode === 1 ? 12 : 1;
+    move(0, 0, Math.exp(-lines * (e.deltaY || e.deltaX) / box.height), [e.clientX - box.left, e.clientY - box.top]);
+  }, { capture: true, passive: false });
   plot.subscribe("pointover", i => hover(i));
   plot.subscribe("pointout", () => hover(-1));
   // A lasso that ends where it began is a click for the plot too, which would pick one turn, or none.
@@ -603,9 +702,11 @@ function render({ model, el }) {
   };
   for (const [event, f] of Object.entries(follow)) model.on(event, f);
   for (const event of ["problem", "systems", "k"]) follow[`change:${event}`]();
-  const watcher = new ResizeObserver(() => { const { width, height } = map.getBoundingClientRect(); if (!width) return;
+  const watcher = new ResizeObserver(async () => { const { width, height } = map.getBoundingClientRect(); if (!width) return;
+    settleMove();
     const wasHome = !home || same(home, viewed());
-    plot.set({ width, height });
+    // What is fitted before the plot has its size would be fitted to the size before.
+    await plot.set({ width, height });
     // A view of everything stays one whatever the size.
     if (wasHome && scene?.n && home) fitAll(false);
     else plot.view(viewed());
@@ -614,6 +715,7 @@ function render({ model, el }) {
   newScene();
   chosen(pickedRows());
   root.plot = plot;  // for a test that measures frames
-  return () => { watcher.disconnect(); for (const [event, f] of Object.entries(follow)) model.off(event, f); plot.destroy(); };
+  return () => { watcher.disconnect(); window.removeEventListener("mousemove", drag, true); window.removeEventListener("mouseup", drop, true);
+    window.removeEventListener("blur", drop); for (const [event, f] of Object.entries(follow)) model.off(event, f); plot.destroy(); };
 }
 export default { render };
