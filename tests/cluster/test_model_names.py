@@ -35,6 +35,8 @@ TURNS = pl.DataFrame(
 LABELS = np.array([0] * 5 + [1] * 5 + [-1])
 VECTORS = np.eye(3)[np.array([0] * 5 + [1] * 5 + [2])]
 
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
+
 
 def naming(label: str | None = None) -> Any:
     """Answer with a label that the prompt's first term makes, or with one that is given."""
@@ -42,7 +44,7 @@ def naming(label: str | None = None) -> Any:
     def mode(handler: Any, request: dict[str, Any]) -> None:
         asked = json.loads(request["messages"][-1]["content"])
         name = label or f"About {asked['terms'][0]}"
-        say(json.dumps({"label": name, "sentence": "They talk."}))(handler, request)
+        say(json.dumps({"label": name, "sentence": "They talk."}), usage=USAGE)(handler, request)
 
     return mode
 
@@ -77,7 +79,7 @@ def test_without_a_model_or_a_recording_names_are_terms_and_nothing_is_said() ->
 def test_what_a_model_does_not_name_is_counted_and_named_by_its_terms(server: ModelServer) -> None:
     seven = "one two three four five six seven"
     for answer in ("{}", json.dumps({"label": seven, "sentence": "So."})):
-        server.modes = [say(answer)]
+        server.modes = [say(answer, usage=USAGE)]
         named = name_clusters(TURNS, LABELS, VECTORS, service=server.service())
         assert named.frame["writer"].to_list() == [TERMS, TERMS]
         assert named.note.startswith("2 of 2 cluster names came from no model (service ")

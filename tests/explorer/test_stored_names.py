@@ -18,10 +18,14 @@ from memlab.explorer.drawing import draw_view, scene_payload
 from memlab.explorer.scene import clusters_request
 from memlab.llm import recording
 
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
+
 
 def naming(handler: Any, request: dict[str, Any]) -> None:
     terms = json.loads(request["messages"][-1]["content"])["terms"]
-    say(json.dumps({"label": f"About {terms[0]}", "sentence": "They talk."}))(handler, request)
+    say(json.dumps({"label": f"About {terms[0]}", "sentence": "They talk."}), usage=USAGE)(
+        handler, request
+    )
 
 
 def stored_bench(tmp_path: Path, data: memlab.Dataset = DATA) -> memlab.Bench:
@@ -112,7 +116,7 @@ def test_clusters_of_a_map_are_read_where_they_are_recorded(
 
 
 def test_what_is_not_named_is_said_once(server: ModelServer) -> None:
-    server.modes = [say("{}")]
+    server.modes = [say("{}", usage=USAGE)]
     bench = memlab.Bench.of(DATA, encoder="hashing")
     with pytest.warns(UserWarning, match="3 of 3 cluster names came from no model") as caught:
         scene = build_scene(bench, SCOPE, places=PLACES, service=server.service())

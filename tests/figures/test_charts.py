@@ -514,6 +514,29 @@ def test_series_stay_apart_when_the_colours_start_again() -> None:
     assert len(looks) == 20
 
 
+def test_names_stand_below_their_branches_and_apart() -> None:
+    lowest = pl.col("low") < 1
+    named = joined().with_columns(
+        name=pl.when(lowest)
+        .then("Garden & seeds " + pl.col("branch").cast(pl.String))
+        .fill_null("")
+    )
+    fig = condensed_tree.condensed_tree(named, joined_leaves())
+    for width in style.WIDTHS:
+        drawn = style.copy_for_width(fig, width)
+        labels = [note for note in drawn.layout.annotations if note.showarrow]
+        texts = sorted(note.text.replace("<br>", " ") for note in labels)
+        assert {text.replace("</b> <b>", " ") for text in texts} == {
+            f"<b>Garden &amp; seeds {branch}</b>" for branch in (1, 2)
+        }
+        assert len(labels) == 4, "two in each tree"
+        for note in labels:
+            assert note.ay > 0, "below"
+            assert note.y in (0.6, 0.4)
+    unnamed = condensed_tree.condensed_tree(joined(), joined_leaves())
+    assert not any(note.showarrow for note in unnamed.layout.annotations)
+
+
 def test_template_is_not_registered_and_a_figure_of_ones_own_gets_it_only_for_print() -> None:
     before = plotly.io.templates.default
     own = go.Figure(go.Scatter(x=[1], y=[2]), layout={"width": 800, "height": 400, "title": "mine"})
