@@ -11,7 +11,7 @@ from memlab import llm
 from memlab.cluster.clusterers import NOISE
 from memlab.cluster.model_names import name_clusters
 
-NAMED = 6
+NAMED = 4
 """Branches of a tree that are named."""
 
 

@@ -14,8 +14,8 @@ from memlab.figures import style
 from memlab.figures._text_measuring import (
     drawable_text,
     escape,
-    place_labels,
     printable_line,
+    spread_labels,
     text_px,
     wrap,
 )
@@ -34,13 +34,8 @@ _MARKS: dict[str, dict[str, Any]] = {
     "☆ evidence, missed": {**_STAR, "color": "white"},
     "★ evidence, retrieved": {**_STAR, "color": style.EVIDENCE},
 }
-_MOST_NAMES = {"column": 4, "full": 6}
-_NAME_PX = 82
-_NAME_LINES = 3
-_NAME_RADII = (0, 8, 16, 24, 32, 40, 50, 60, 72)
-_SAMPLED_PX = 4
-"""Between the points by which a label sees what it would cover."""
-_STEM_COST = 3.0
+_MOST_NAMES, _NAME_PX, _NAME_LINES, _LINE_PX, _BETWEEN_NAMES_PX = 4, 67, 4, 11, 4
+"""Of a tree; the width of a name, its lines and their height, and what is between two names."""
 _BOX = ("panel", "first", "end", "low", "high", "branch", "holds")
 _LEAF = ("panel", "x", "enters", "evidence", "rank")
 
@@ -54,7 +49,7 @@ def condensed_tree(
     A branch is as wide as it has turns, and narrows from the top where turns leave it. The one that
     holds all evidence is blue. Under the trees evidence is a star, yellow where it was retrieved
     and white where it was missed, with a line up to where it enters; what else was retrieved is a
-    ring. Names stand below their branches, those of the widest first, as many as have room.
+    ring. The four widest of the branches that have a name are named above the foot.
 
     :param boxes: rows of :meth:`memlab.cluster.MergeTree.branches` with ``panel`` (what stands above
         a tree) and ``holds`` (bool: whether the box is in the branch with all evidence); ``name``,
@@ -111,9 +106,7 @@ def condensed_tree(
         for place, (head, span) in enumerate(zip(lines, spans, strict=True)):
             first_of_row = place % across == 0
             facets.append(_facet(head, span, label="distance" if first_of_row else ""))
-            own = leaves.filter(panel=trees[place][0])
-            area = (wide, float(_HIGH_PX[width]))
-            labels = _branch_labels(trees[place][1], own, span, area, most=_MOST_NAMES[width])
+            labels = _branch_labels(trees[place][1], span, (wide, float(_HIGH_PX[width])))
             x, y = style.panel_axes(place).values()
             names += [label | {"xref": x, "yref": y} for label in labels]
         placed = style.panels_layout(
@@ -139,89 +132,41 @@ def _facet(head: list[str], span: tuple[list[float], list[float]], *, label: str
 
 
 def _branch_labels(
-    boxes: pl.DataFrame,
-    leaves: pl.DataFrame,
-    span: tuple[list[float], list[float]],
-    area: tuple[float, float],
-    *,
-    most: int,
+    boxes: pl.DataFrame, span: tuple[list[float], list[float]], area: tuple[float, float]
 ) -> list[dict[str, Any]]:
-    """Write names under their branches, each with a line to it; one without a free place is left out.
+    """Write the names of the widest branches side by side above the foot, each with a line to its branch.
 
     :param span: what the axes show; ``area`` is the size of the plot in pixels.
-    :param most: how many names are tried, those of the widest branches.
     """
     if "name" not in boxes.columns:
         return []
-    named = boxes.filter(pl.col("name") != "")
     widths = boxes.group_by("branch").agg(wide=pl.col("end").max() - pl.col("first").min())
-    widest = named.join(widths, on="branch").sort("wide", "first", descending=[True, False])
-    drawn = widest.head(most)
+    named = boxes.filter(pl.col("name") != "").join(widths, on="branch")
+    widest = named.sort("wide", "first", descending=[True, False]).head(_MOST_NAMES).sort("first")
     scale = np.array(area) / [side[1] - side[0] for side in span]
     corner = np.array([side[0] for side in span])
     middle = (pl.col("first") + pl.col("end")) / 2
-    ends = (drawn.select(middle, "low").to_numpy() - corner) * scale
-    blocks = [
-        wrap(name, _NAME_PX, style.SMALL, lines=_NAME_LINES, bold=True) for name in drawn["name"]
-    ]
-    wide = [max(text_px(line, style.SMALL, bold=True) for line in lines) + 4 for lines in blocks]
-    sizes = np.array([(px, 11 * len(lines) + 2) for px, lines in zip(wide, blocks, strict=True)])
-    sizes = sizes.reshape(-1, 2)
-    covered, weights = _covered_points(boxes, leaves, corner, scale)
-    centres = place_labels(
-        ends - [0, 8] - sizes * [0, 0.5],
-        sizes,
-        covered,
-        area=area,
-        radii=_NAME_RADII,
-        weights=weights,
-    )
+    ends = (widest.select(middle, "low").to_numpy() - corner) * scale
+    half = _NAME_PX / 2
+    gap = _NAME_PX + _BETWEEN_NAMES_PX
+    places = spread_labels(ends[:, 0].tolist(), gap, low=half, high=area[0] - half)
+    foot = -corner[1] * scale[1] + 4
     labels = []
-    for lines, end, size, centre in zip(blocks, ends, sizes, centres, strict=True):
-        if np.isnan(centre[0]):
-            continue
-        # Pixels from the end of the branch, downwards, to the middle of the label's upper side.
-        ax, ay = centre[0] - end[0], end[1] - centre[1] - size[1] / 2
-        at = corner + end / scale
-        text = "<br>".join(f"<b>{escape(line)}</b>" for line in lines)
+    for name, (x, y), place in zip(widest["name"], ends.tolist(), places, strict=True):
+        lines = wrap(name, _NAME_PX, style.SMALL, lines=_NAME_LINES)
+        top = foot + len(lines) * _LINE_PX
+        at = corner + np.array([x, y]) / scale
+        # Where the text is, in pixels from the end of the branch, to the right and downwards.
         labels.append(
             {
-                "x": at[0], "y": at[1], "ax": ax, "ay": ay, "text": text, "yanchor": "top",
-                "showarrow": True, "arrowhead": 0, "arrowwidth": 0.7, "arrowcolor": style.GREY,
-                "font": {"size": style.SMALL, "color": style.INK}, "borderpad": 0,
-                "bgcolor": "rgba(255,255,255,0.72)",
+                "x": at[0], "y": at[1], "ax": float(place - x), "ay": float(y - top),
+                "text": "<br>".join(map(escape, lines)), "yanchor": "top", "showarrow": True,
+                "arrowhead": 0, "arrowwidth": 0.7, "arrowcolor": style.GREY, "borderpad": 0,
+                "font": {"size": style.SMALL, "color": style.INK},
+                "bgcolor": "rgba(255,255,255,0.85)",
             }
         )  # fmt: skip
     return labels
-
-
-def _covered_points(
-    boxes: pl.DataFrame, leaves: pl.DataFrame, corner: np.ndarray, scale: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Give points of what labels should not cover, in pixels, and how bad each is.
-
-    Boxes and the lines of evidence are sampled; a mark at the foot is one point.
-    """
-    points = [np.zeros((0, 2))]
-    for first, end, low, high in boxes.select("first", "end", "low", "high").iter_rows():
-        begin = (np.array([first, low]) - corner) * scale
-        over = (np.array([end, high]) - corner) * scale
-        across = np.arange(begin[0], over[0], _SAMPLED_PX)
-        upwards = np.arange(begin[1], over[1] + 1, _SAMPLED_PX)
-        points.append(np.stack(np.meshgrid(across, upwards), axis=-1).reshape(-1, 2))
-    n_boxes = sum(map(len, points))
-    for place, enters in leaves.filter("evidence").select("x", "enters").iter_rows():
-        x, top = (np.array([place, enters]) - corner) * scale
-        upwards = np.arange(0, top, _SAMPLED_PX)
-        points.append(np.column_stack([np.full(len(upwards), x), upwards]))
-    marked = leaves.filter(pl.col("evidence") | pl.col("rank").is_not_null())
-    foot = (0 - corner[1]) * scale[1] / 2
-    at = (marked["x"].to_numpy() - corner[0]) * scale[0]
-    points.append(np.column_stack([at, np.full(len(at), foot)]))
-    every = np.vstack(points)
-    weights = np.full(len(every), _STEM_COST)
-    weights[:n_boxes] = 1.0
-    return every, weights
 
 
 def _draw_boxes(boxes: pl.DataFrame, crown: float) -> list[go.Scatter]:

@@ -505,7 +505,7 @@ def _cluster_labels(
 
 
 def _label_lines(name: str, px: int) -> list[str]:
-    """Write a cluster's name on at most two lines: as many of its terms as fit."""
+    """Write a cluster's name: as many of its terms as fit on two lines, or one long term on three."""
     terms = name.split(_BETWEEN)
     lines = [""]
     for term in terms:
@@ -515,7 +515,7 @@ def _label_lines(name: str, px: int) -> list[str]:
         elif len(lines) == 1 and lines[0]:
             lines.append(cut_to_width(term, px, style.SMALL, bold=True))
         elif not lines[0]:
-            lines = wrap(term, px, style.SMALL, lines=2, bold=True)
+            lines = wrap(term, px, style.SMALL, lines=3, bold=True)
         else:
             break
     return lines
