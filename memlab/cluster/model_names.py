@@ -95,7 +95,7 @@ def name_clusters(
     """Name clusters of turns by a language model, and by their terms where it does not answer.
 
     A model sees the turns that are most and least similar to the mean of their cluster, and its
-    terms. Two clusters that it calls the same are told apart by their first term.
+    terms. Of clusters that it calls the same, each has its first term added.
 
     :param turns: ``turn_id``, ``speaker``, ``text``, a row a turn.
     :param labels: (n,) integers, −1 for noise, which gets no name.

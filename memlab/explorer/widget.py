@@ -69,8 +69,8 @@ def explore(
     - ``selection``: the turns of the last lasso or click as a frame (``turn_id``, ``session_id``,
       ``speaker``, ``timestamp``, ``text``, ``x``, ``y``, ``label``), empty where nothing is picked;
       ``select(turn_ids)`` sets it;
-    - ``summaries``: the weeks, months and clusters of the store that stand on the selection, as a
-      frame (``kind``, ``start``, ``text``, ``topics``, ``picked``: how many of the turns);
+    - ``summaries``: the weeks, months, clusters and named clusters of maps of the store that stand
+      on the selection, as a frame (``kind``, ``start``, ``text``, ``topics``, ``picked``: how many of the turns);
     - ``answer``: what :func:`memlab.explorer.answer_payload` gives for the question;
     - ``cluster_again()``: new clusters within the selection; the others keep theirs;
     - ``save(question, answer)``: appends a question with the selection as its evidence to
