@@ -174,4 +174,5 @@ def draw_view(
     return maps.embedding_map(
         turns.drop("i"), terms=pl.DataFrame({"label": range(len(names)), "terms": names}), kind=colour,
         question=(view["x"], view["y"]) if view else None, title=view.get("text", ""), note=note,
+        second=systems[1]["name"] if len(systems) > 1 else "",
     )  # fmt: skip

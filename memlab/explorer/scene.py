@@ -134,9 +134,11 @@ def build_scene(
         labels = np.full(len(compared), NOISE)
     else:
         request = clusters_request(bench, turns, clustering, seed=seed, centred=centred)
-        labels = recorded_clusters(request, service)
-        if labels is None:
+        recorded = recorded_clusters(request, service)
+        if recorded is None:
             labels = cluster_labels(compared, clustering, seed=seed)
+        else:
+            labels = recorded
     turns = turns.with_columns(
         x=pl.Series(xy[:, 0], dtype=pl.Float32),
         y=pl.Series(xy[:, 1], dtype=pl.Float32),

@@ -81,8 +81,10 @@ def keep_names(
         stored = store.turns(bench.name, scopes=[scope], columns=columns)
         if not stored.sort(columns).equals(hashed.sort(columns)):
             return
-        tree = {"tree": _tree_name(model), "over": KIND, "asked": writer_name(model)}
-        tree |= {"tz": "", "seed": 0, "indexed": False}
+        tree = {
+            "tree": _tree_name(model), "over": KIND, "asked": writer_name(model), "tz": "",
+            "seed": 0, "indexed": False,
+        }  # fmt: skip
         store.nodes.keep(bench.name, tree, nodes, turns=hashed, digests={scope: ""}, whole=False)
         bench.provenance["versions"] = store.versions()
 

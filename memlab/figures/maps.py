@@ -34,6 +34,7 @@ _NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
 _BLACK = {"color": "black", "width": 1}
 _STAR = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": _BLACK}
+_SECOND = "△ of the second pipeline"
 _MARKS = {
     "◇ selected": {
         "symbol": "diamond-open",
@@ -49,7 +50,7 @@ _MARKS = {
     },
     "☆ evidence, missed": _STAR | {"color": "white"},
     "★ evidence, retrieved": _STAR,
-    "△ of the second pipeline": {
+    _SECOND: {
         "symbol": "triangle-up-open",
         "size": 13,
         "color": "black",
@@ -68,6 +69,7 @@ def embedding_map(
     title: str = "",
     note: str = "",
     kind: str = "cluster",
+    second: str = "",
 ) -> go.Figure:
     """Draw a two-dimensional map of turns with their clusters, a question, its evidence and what was retrieved.
 
@@ -94,6 +96,7 @@ def embedding_map(
     :param question: where the question lies, projected with the turns.
     :param title: drawn above the map: the question.
     :param note: what else the key says: whose turns these are, and which pipeline retrieved them.
+    :param second: the name of the other pipeline, for the key.
     :raises DataError: when a coordinate is not finite.
 
     >>> import polars as pl
@@ -133,7 +136,10 @@ def embedding_map(
             traces.append(_draw_dots(name, rows, sized, shapes))
     unknown = "" if turns["evidence"].any() else ", no evidence"
     written = {name: name.removesuffix(unknown) for name in marks}
-    traces += [_draw_dots(written[name][2:], rows, _MARKS[name]) for name, rows in marks.items()]
+    if second and _SECOND in written:
+        written[_SECOND] = f"△ retrieved by {printable_line(second)}"
+    for name, rows in marks.items():
+        traces.append(_draw_dots(name.removesuffix(unknown)[2:], rows, _MARKS[name]))
     marked = pl.concat([turns.clear(), *marks.values()], how="diagonal")
     xy, marked_xy = _point_coordinates(drawn), _point_coordinates(marked)
     every, labels = np.vstack([xy, marked_xy]), drawn["label"].to_numpy()
