@@ -218,9 +218,13 @@ def question_trees(
             low, high = tree.spans[tree.lowest_common(held)]
         holds = (pl.col("first") >= int(low)) & (pl.col("end") <= int(high))
         named = name_branches(
-            tree.branches(LEAST_LEAVES), spoken, vectors, tree.spans[tree.leaf_of, 0],
-            service=service, language=bench.language,
-        )  # fmt: skip
+            tree.branches(LEAST_LEAVES),
+            spoken,
+            vectors,
+            tree.spans[tree.leaf_of, 0],
+            service=service,
+            language=bench.language,
+        )
         boxes.append(named.select(panel, pl.all(), holds=holds))
         # Where a turn enters the drawn part of the tree.
         enters = tree.height_of(tree.branches_above(np.arange(turns.height), LEAST_LEAVES))

@@ -134,11 +134,10 @@ def build_scene(
         labels = np.full(len(compared), NOISE)
     else:
         request = clusters_request(bench, turns, clustering, seed=seed, centred=centred)
-        recorded = recorded_clusters(request, service)
-        if recorded is None:
-            labels = cluster_labels(compared, clustering, seed=seed)
-        else:
-            labels = recorded
+        found = recorded_clusters(request, service)
+        if found is None:
+            found = cluster_labels(compared, clustering, seed=seed)
+        labels = found
     turns = turns.with_columns(
         x=pl.Series(xy[:, 0], dtype=pl.Float32),
         y=pl.Series(xy[:, 1], dtype=pl.Float32),
@@ -198,9 +197,14 @@ def name_scene(
     old = {label: name for label, name in (kept or {}).items() if label in present}
     known = stored_names(bench, scene.scope, service)
     named = name_clusters(
-        scene.turns, labels, scene.compared, service=service, language=bench.language,
-        only=present - old.keys(), known=known,
-    )  # fmt: skip
+        scene.turns,
+        labels,
+        scene.compared,
+        service=service,
+        language=bench.language,
+        only=present - old.keys(),
+        known=known,
+    )
     keep_names(bench, scene.scope, named, scene.turns, service)
     if named.note:
         warnings.warn(named.note, stacklevel=3)

@@ -66,14 +66,27 @@ def keep_names(
         ids = own["turn_id"].to_list()
         rows.append(
             {
-                "node_id": row["key"], "scope": scope, "level": 1, "kind": KIND,
-                "text": row["sentence"], "sentences": [row["sentence"]], "evidence": [ids],
-                "children": ids, "turns": ids, "start": own["timestamp"].min(),
-                "end": own["timestamp"].max(), "method": KIND, "service": writer_name(model),
-                "topics": [row["given"]], "dropped": 0, "reason": "", "model": writer_model(model),
-                "version": f"{TASK} {VERSION}", "made_of": row["key"],
+                "node_id": row["key"],
+                "scope": scope,
+                "level": 1,
+                "kind": KIND,
+                "text": row["sentence"],
+                "sentences": [row["sentence"]],
+                "evidence": [ids],
+                "children": ids,
+                "turns": ids,
+                "start": own["timestamp"].min(),
+                "end": own["timestamp"].max(),
+                "method": KIND,
+                "service": writer_name(model),
+                "topics": [row["given"]],
+                "dropped": 0,
+                "reason": "",
+                "model": writer_model(model),
+                "version": f"{TASK} {VERSION}",
+                "made_of": row["key"],
             }
-        )  # fmt: skip
+        )
     nodes = node_frame(rows, bench.turns, bench.language)
     hashed = hashed_turns(bench.turns.filter(scope=scope))
     with store.database.remembering("names of clusters"), store.alone(bench.name):
@@ -82,9 +95,13 @@ def keep_names(
         if not stored.sort(columns).equals(hashed.sort(columns)):
             return
         tree = {
-            "tree": _tree_name(model), "over": KIND, "asked": writer_name(model), "tz": "",
-            "seed": 0, "indexed": False,
-        }  # fmt: skip
+            "tree": _tree_name(model),
+            "over": KIND,
+            "asked": writer_name(model),
+            "tz": "",
+            "seed": 0,
+            "indexed": False,
+        }
         store.nodes.keep(bench.name, tree, nodes, turns=hashed, digests={scope: ""}, whole=False)
         bench.provenance["versions"] = store.versions()
 

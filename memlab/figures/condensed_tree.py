@@ -159,13 +159,21 @@ def _branch_labels(
         # Where the text is, in pixels from the end of the branch, to the right and downwards.
         labels.append(
             {
-                "x": at[0], "y": at[1], "ax": float(place - x), "ay": float(y - top),
-                "text": "<br>".join(map(escape, lines)), "yanchor": "top", "showarrow": True,
-                "arrowhead": 0, "arrowwidth": 0.7, "arrowcolor": style.GREY, "borderpad": 0,
+                "x": at[0],
+                "y": at[1],
+                "ax": float(place - x),
+                "ay": float(y - top),
+                "text": "<br>".join(map(escape, lines)),
+                "yanchor": "top",
+                "showarrow": True,
+                "arrowhead": 0,
+                "arrowwidth": 0.7,
+                "arrowcolor": style.GREY,
+                "borderpad": 0,
                 "font": {"size": style.SMALL, "color": style.INK},
                 "bgcolor": "rgba(255,255,255,0.85)",
             }
-        )  # fmt: skip
+        )
     return labels
 
 
