@@ -33,6 +33,7 @@ pool = None
 language = None
 seed = 0
 encoder = "minilm"
+service = "recorded"  # who names clusters and branches: recorded answers, a service of the settings, or None for their terms
 store = "../.memlab/store"
 figures = "../figures"
 n_seeds = 3
@@ -65,14 +66,15 @@ hard.group_by("scope", maintain_order=True).agg(questions=pl.len(), items=items.
 #
 # Of the questions with three to eight evidence items, one whose branch is the nearest to the mean. Average linkage joins groups
 # by the mean similarity of their turns; single linkage, as in HDBSCAN, by their two most similar turns, and grows one chain.
-# Branches of fewer than five turns are left out; a branch is as wide as it has turns.
+# Branches of fewer than five turns are left out; a branch is as wide as it has turns. The largest of those that part no further
+# have names, which a language model gave; where none is recorded, they are what sets the branch apart.
 
 # %%
 asked = evidence_tree.typical_question(hard, bench)
 query_id, text = (asked[column][0] if asked.height else "" for column in ("query_id", "text"))
 scope = asked["scope"][0] if asked.height else data.scopes[0]
 own, hits = (turns.filter(query_id=query_id)["turn_id"].to_list() for turns in (evidence, first))
-boxes, leaves = evidence_tree.question_trees(bench, scope, own, retrieved=hits, seed=seed)
+boxes, leaves = evidence_tree.question_trees(bench, scope, own, retrieved=hits, seed=seed, service=service)
 note = f"turns of {scope}, speaker-centred; first {k} of dense retrieval"
 fig = condensed_tree.condensed_tree(boxes, leaves, title=text, note=note)
 fig
@@ -116,18 +118,17 @@ places.select("number", "turns", "n", "mean", "low", "high", "p")
 points, questions = both_maps(bench, scope, query_id=query_id, k=k, seed=seed)
 note = f"turns of {scope}, first {k} of dense retrieval; speaker-centred: less the mean of each speaker's turns"
 fig = maps.speaker_maps(points, questions=questions, title=text, note=note)
-caption = f"The turns of {scope} (UMAP of {encoder} vectors as encoded, and speaker-centred), a question, its evidence "
-caption += f"(stars) and the first {k} turns of dense retrieval."
+caption = f"The turns of {scope} (UMAP of {encoder} vectors as encoded, and speaker-centred), a question, its evidence (stars) and the first {k} turns of dense retrieval."
 export(fig, "cluster-map", data=points, caption=caption, **made)
 fig
 
 # %% [markdown]
-# The map to explore has speaker-centred clusters. Type another question or pick one, choose a pipeline, lasso turns and read
-# them back as `explorer.selection`. Without a screen it is a picture ([explorer](../docs/explorer.md)).
+# The map to explore has speaker-centred clusters, named as the branches are. Type another question or pick one, choose a pipeline,
+# lasso turns and read them back as `explorer.selection`. Without a screen it is a picture ([explorer](../docs/explorer.md)).
 
 # %%
 places_on_map = points.filter(pl.col("panel") == points["panel"][-1])
-explorer = memlab.explore(bench, "dense", scope=scope, k=k, seed=seed, places=places_on_map)
+explorer = memlab.explore(bench, "dense", scope=scope, k=k, seed=seed, places=places_on_map, service=service)
 explorer.question = query_id
 explorer
 

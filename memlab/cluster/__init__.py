@@ -2,8 +2,9 @@
 
 ``clusterers`` calls what is registered, brings four of its own and finds soft groups,
 ``density_clusters`` gives all that HDBSCAN knows, ``merge_trees`` joins turns by average or single
-linkage. ``projection`` lays embeddings out in few dimensions, ``cluster_names`` names clusters.
-``evidence_spread`` compares a benchmark's evidence with clusters, ``evidence_merges`` with trees.
+linkage. ``projection`` lays embeddings out in few dimensions, ``cluster_names`` names clusters by
+their terms, ``model_names`` by a language model. ``evidence_spread`` compares a benchmark's
+evidence with clusters, ``evidence_merges`` with trees.
 scikit-learn, hdbscan and UMAP load when they are first used.
 """
 

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from memlab import llm
 from memlab.cluster.clusterers import NOISE
 from memlab.cluster.density_clusters import DensityClusters, density_clusters
 from memlab.cluster.evidence_merges import observed_and_null_merges, places_of_groups
 from memlab.cluster.merge_trees import LINKAGES, merge_tree, scope_trees
 from memlab.embed.speaker_centring import add_by_speaker
 from memlab.errors import DataError
+from memlab.evaluate.branch_names import name_branches
 from memlab.evaluate.cluster_spread import (
     AS_ENCODED,
     CENTRED,
@@ -170,11 +172,14 @@ def question_trees(
     retrieved: Sequence[str] = (),
     draws: int = 1000,
     seed: int = 0,
+    service: str | llm.Service | None = llm.RECORDED,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Join the turns of a scope by average and by single linkage, with one question's evidence at their feet.
 
     :param evidence: ids of turns of the scope; ``retrieved`` the same, the best first.
     :param draws: permutations within speakers, of which the panel's heading gives the median.
+    :param service: who names the largest branches, see
+        :func:`memlab.cluster.model_names.name_clusters`.
     :returns: boxes and leaves for :func:`memlab.figures.condensed_tree.condensed_tree`,
         speaker-centred.
     :raises DataError: when the bench was made without an encoder, or has no such scope or turn.
@@ -194,13 +199,15 @@ def question_trees(
     first, end = documents.spans[scope]
     turns = turns_in_order(bench)[first:end]
     texts = bench.turns.select("turn_id", "text")
+    spoken = turns.join(texts, on="turn_id", maintain_order="left")
+    vectors = documents.speaker_centred()[first:end]
     ranks = {turn: rank for rank, turn in enumerate(retrieved, 1)}
     is_evidence = pl.col("turn_id").is_in(list(evidence))
     ids = pl.Series("turn_id", evidence, dtype=pl.String).to_frame()
     asked = ids.select(pl.lit("").alias("query_id"), "turn_id")
     boxes, leaves = list[pl.DataFrame](), list[pl.DataFrame]()
     for linkage in LINKAGES:
-        tree = merge_tree(documents.speaker_centred()[first:end], linkage=linkage)
+        tree = merge_tree(vectors, linkage=linkage)
         observed, null = observed_and_null_merges(
             asked, {scope: tree}, turns, within=("speaker",), draws=draws, seed=seed
         )
@@ -210,11 +217,19 @@ def question_trees(
         if len(held):
             low, high = tree.spans[tree.lowest_common(held)]
         holds = (pl.col("first") >= int(low)) & (pl.col("end") <= int(high))
-        boxes.append(tree.branches(LEAST_LEAVES).select(panel, pl.all(), holds=holds))
+        named = name_branches(
+            tree.branches(LEAST_LEAVES),
+            spoken,
+            vectors,
+            tree.spans[tree.leaf_of, 0],
+            service=service,
+            language=bench.language,
+        )
+        boxes.append(named.select(panel, pl.all(), holds=holds))
         # Where a turn enters the drawn part of the tree.
         enters = tree.height_of(tree.branches_above(np.arange(turns.height), LEAST_LEAVES))
         leaves.append(
-            turns.join(texts, on="turn_id", maintain_order="left").select(
+            spoken.select(
                 panel,
                 "turn_id",
                 "text",

@@ -36,6 +36,7 @@ def scene_payload(scene: Scene, bench: Bench) -> dict[str, Any]:
             "x": x,
             "y": y,
             "text": scene.names.get(label, f"cluster {label}"),
+            "sentence": scene.sentences.get(label, ""),
             "size": size,
             "code": label,
             "ink": darken_colour(tints["cluster"][label], 0.5),
@@ -154,6 +155,8 @@ def draw_view(
     )  # fmt: skip
     note = ": ".join(filter(None, (decode_id_part(scene.scope), ranked or problem)))
     note += _evidence_counts(view)
+    if scene.named_by and colour == "cluster":
+        note += f"; names by a language model ({scene.named_by})"
     groups, dated = _colour_groups(scene), _is_dated(turns)
     colour = "cluster" if colour == "time" and not dated else colour
     codes, names = groups.get(colour, groups["cluster"])
@@ -171,4 +174,5 @@ def draw_view(
     return maps.embedding_map(
         turns.drop("i"), terms=pl.DataFrame({"label": range(len(names)), "terms": names}), kind=colour,
         question=(view["x"], view["y"]) if view else None, title=view.get("text", ""), note=note,
+        second=systems[1]["name"] if len(systems) > 1 else "",
     )  # fmt: skip

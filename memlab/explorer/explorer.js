@@ -441,8 +441,10 @@ function render({ model, el }) {
       for (const code of listed) {
         const dot = make("i", { className: "dot" }), alone = kept[kind] === code;
         dot.style.background = palette[code] ?? NONE;
-        const entry = make("button", { className: "entry", title: alone ? "show all" : "show these alone" }, dot,
-          make("span", { className: "what", textContent: code < 0 ? `in no ${kind}` : names[code] }), ` (${counts[code] ?? groups[kind].none})`);
+        const told = kind === "cluster" && scene.labels.find(label => label.code === code)?.sentence;
+        const title = [told, alone ? "show all" : "show these alone"].filter(Boolean).join("\n");
+        const what = make("span", { className: "what", textContent: code < 0 ? `in no ${kind}` : names[code] });
+        const entry = make("button", { className: "entry", title }, dot, what, ` (${counts[code] ?? groups[kind].none})`);
         entry.dataset.code = code;
         entry.setAttribute("aria-pressed", alone);
         entry.addEventListener("click", () => keep(kind, alone ? null : code));

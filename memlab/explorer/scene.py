@@ -6,20 +6,27 @@ question has no speaker: the mean of the scope is subtracted from its vector bef
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+import json
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
+from pydantic import BaseModel
 
-from memlab.cluster import cluster_labels, cluster_terms, project
+from memlab import llm
+from memlab.cluster import cluster_labels, project
 from memlab.cluster.clusterers import NOISE
+from memlab.cluster.density_clusters import place_among
 from memlab.cluster.evidence_spread import nearest_same_speaker
+from memlab.cluster.model_names import TERMS, name_clusters
 from memlab.embed.speaker_centring import add_by_speaker
 from memlab.errors import DataError
 from memlab.evaluate.cluster_spread import AS_ENCODED, CENTRED
 from memlab.explorer.frame_filling import fill_frame
+from memlab.explorer.stored_names import keep_names, stored_names
 from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
@@ -28,7 +35,8 @@ from memlab.store.schemas import row_columns
 from memlab.summaries.stored_trees import preferred_tree
 from memlab.text.analysis import snippets, tokenize
 
-NEIGHBOURS = 15
+_MAP, _MAP_VERSION = "map", 1
+"""The task of requests whose answer is the labels of a map: they are computed, no model is asked."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,9 @@ class Scene:
     :param compared: (n, d) float32 unit rows, what turns are compared with each other by.
     :param origin: (d,) what is subtracted from the vector of a question before it is placed.
     :param names: of the clusters, by label.
+    :param sentences: what a language model says of them, by label; none where it named none.
+    :param named_by: who named clusters: a service, ``recorded``, or nobody, where all names are
+        terms.
     """
 
     scope: str
@@ -50,6 +61,8 @@ class Scene:
     compared: np.ndarray
     origin: np.ndarray
     names: dict[int, str]
+    sentences: dict[int, str] = field(default_factory=dict)
+    named_by: str = ""
 
 
 def build_scene(
@@ -60,16 +73,23 @@ def build_scene(
     clustering: str | None = "umap_hdbscan",
     seed: int = 0,
     centred: bool = True,
+    service: str | llm.Service | None = llm.RECORDED,
 ) -> Scene:
-    """Lay the turns of a scope out by UMAP and cluster them.
+    """Lay the turns of a scope out by UMAP, cluster them, and name the clusters.
+
+    UMAP gives other clusters for vectors that differ in their last bits, as those of another
+    machine may; ``recorded`` reads the clusters too, where these turns were clustered by this
+    encoder, clusterer and seed.
 
     :param places: ``turn_id``, ``x``, ``y`` and, where wanted, ``label``: a map that was made
         before, for UMAP takes long on many turns and gives other coordinates on another machine.
     :param clustering: a name of :data:`memlab.clusterers`; with ``None`` all turns are noise.
     :param seed: of the layout and of the clusterer.
     :param centred: ``False`` lays turns out as they are encoded, speakers' names included.
+    :param service: who names clusters, see :func:`memlab.cluster.model_names.name_clusters`.
     :raises DataError: when the bench has no vectors or no such scope, a turn has no place, or for
         another clusterer.
+    :raises ModelError: when the service cannot be asked at all.
 
     >>> import memlab
     >>> from memlab.explorer import build_scene
@@ -113,13 +133,86 @@ def build_scene(
     elif clustering is None:
         labels = np.full(len(compared), NOISE)
     else:
-        labels = cluster_labels(compared, clustering, seed=seed)
+        request = clusters_request(bench, turns, clustering, seed=seed, centred=centred)
+        found = recorded_clusters(request, service)
+        if found is None:
+            found = cluster_labels(compared, clustering, seed=seed)
+        labels = found
     turns = turns.with_columns(
         x=pl.Series(xy[:, 0], dtype=pl.Float32),
         y=pl.Series(xy[:, 1], dtype=pl.Float32),
         label=pl.Series(labels),
     )
-    return Scene(scope, turns, vectors, compared, origin, cluster_names(turns, bench.language))
+    scene = Scene(scope, turns, vectors, compared, origin, {})
+    return name_scene(scene, bench, service)
+
+
+class MapClusters(BaseModel, extra="forbid"):
+    """The clusters of a map as they are recorded: the label of each turn, −1 for none."""
+
+    labels: list[int]
+
+
+def clusters_request(
+    bench: Bench, turns: pl.DataFrame, clustering: str, *, seed: int, centred: bool
+) -> llm.Request | None:
+    """Give what the clusters of a map are recorded under: its turns and how they are clustered.
+
+    :returns: ``None`` for a bench without an encoder, whose vectors have no name.
+    """
+    if bench.encoder is None:
+        return None
+    header = json.dumps([clustering, seed, centred, bench.encoder.identity.key])
+    about = [part for row in turns.select("turn_id", "text").iter_rows() for part in row]
+    return llm.Request(_MAP, _MAP_VERSION, (header, *about), "", MapClusters)
+
+
+def recorded_clusters(
+    request: llm.Request | None, service: str | llm.Service | None
+) -> np.ndarray | None:
+    """Read the labels of a map; ``None`` where they are not recorded."""
+    if request is None or service != llm.RECORDED:
+        return None
+    recorded = llm.ask([request], service)[0].value
+    if recorded is None:
+        return None
+    return np.array(recorded.labels, dtype=np.int64)
+
+
+def name_scene(
+    scene: Scene,
+    bench: Bench,
+    service: str | llm.Service | None,
+    *,
+    kept: Mapping[int, str] | None = None,
+) -> Scene:
+    """Give a scene with the names of its clusters; warns of those that no model named.
+
+    What a service answered is kept in the store of the bench, and not asked for again.
+
+    :param kept: names, by label, that stay as they are.
+    """
+    labels = scene.turns["label"].to_numpy()
+    present = {label for label in labels.tolist() if label != NOISE}
+    old = {label: name for label, name in (kept or {}).items() if label in present}
+    known = stored_names(bench, scene.scope, service)
+    named = name_clusters(
+        scene.turns,
+        labels,
+        scene.compared,
+        service=service,
+        language=bench.language,
+        only=present - old.keys(),
+        known=known,
+    )
+    keep_names(bench, scene.scope, named, scene.turns, service)
+    if named.note:
+        warnings.warn(named.note, stacklevel=3)
+    by_model = named.frame.filter(pl.col("writer") != TERMS)
+    sentences = dict(by_model.select("label", "sentence").iter_rows())
+    sentences |= {label: text for label, text in scene.sentences.items() if label in old}
+    writers = [*by_model["writer"].unique(), scene.named_by]
+    return replace(scene, names=named.names() | old, sentences=sentences, named_by=writers[0])
 
 
 def summaries_above(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.DataFrame:
@@ -186,35 +279,18 @@ def both_maps(
     return pl.concat(points), pl.DataFrame(questions, schema=places, orient="row")
 
 
-def cluster_names(turns: pl.DataFrame, language: str) -> dict[int, str]:
-    """Name the clusters of turns (``text``, ``label``) by their terms."""
-    terms = cluster_terms(turns["text"].to_list(), turns["label"].to_numpy(), language=language)
-    return {label: " · ".join(words) for label, words in terms.select("label", "terms").iter_rows()}
-
-
 def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
-    """Place new texts on a map that was made without them: where UMAP's transform begins.
+    """Place new texts on a map that was made without them, as :func:`place_among` does.
 
-    The mean of the places of the nearest turns, each weighted by how much nearer than the others it
-    is. Turns are speaker-centred; a text that nobody of the scope says is centred on the scope.
+    Turns are speaker-centred; a text that nobody of the scope says is centred on the scope. It
+    lands always in the same place.
 
     :param vectors: (n, d) unit rows, as they are encoded.
     :returns: (n, 2) float32.
-
-    McInnes, Healy and Melville 2018, section 4 (embedding of new data); without its last,
-    stochastic steps, so a question lands in milliseconds, and always in the same place.
     """
-    near = min(NEIGHBOURS, len(scene.vectors))
-    distance = 1.0 - scale_to_unit(vectors - scene.origin) @ scene.compared.T
-    order = np.argsort(distance, axis=1, kind="stable")[:, :near]
-    beyond = np.take_along_axis(distance, order, axis=1)
-    beyond = beyond - beyond[:, :1]
-    weights = np.exp(-beyond / np.maximum(beyond.mean(axis=1, keepdims=True), 1e-9))
+    rows = scale_to_unit(vectors - scene.origin)
     xy = scene.turns.select("x", "y").to_numpy()
-    placed: np.ndarray = (weights[:, :, None] * xy[order]).sum(axis=1) / weights.sum(axis=1)[
-        :, None
-    ]
-    return placed.astype(np.float32)
+    return place_among(rows, scene.compared, xy).astype(np.float32)
 
 
 def answer_payload(

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from memlab import llm
 from memlab.cluster import cluster_labels
 from memlab.errors import DataError, MemlabError, require_extra
 from memlab.explorer.drawing import COLOURS, draw_view, scene_payload
@@ -25,7 +26,7 @@ from memlab.explorer.scene import (
     Scene,
     answer_payload,
     build_scene,
-    cluster_names,
+    name_scene,
     single_question_bench,
     summaries_above,
 )
@@ -53,6 +54,7 @@ def explore(
     golden: str | os.PathLike[str] = "golden.jsonl",
     clustering: str = "umap_hdbscan",
     seed: int = 0,
+    service: str | llm.Service | None = llm.RECORDED,
 ) -> Any:
     """Show the turns of a scope on an interactive map: ask questions, see retrieved and missed evidence, select turns.
 
@@ -67,8 +69,8 @@ def explore(
     - ``selection``: the turns of the last lasso or click as a frame (``turn_id``, ``session_id``,
       ``speaker``, ``timestamp``, ``text``, ``x``, ``y``, ``label``), empty where nothing is picked;
       ``select(turn_ids)`` sets it;
-    - ``summaries``: the weeks, months and clusters of the store that stand on the selection, as a
-      frame (``kind``, ``start``, ``text``, ``topics``, ``picked``: how many of the turns);
+    - ``summaries``: the weeks, months, clusters and named clusters of maps of the store that stand
+      on the selection, as a frame (``kind``, ``start``, ``text``, ``topics``, ``picked``: how many of the turns);
     - ``answer``: what :func:`memlab.explorer.answer_payload` gives for the question;
     - ``cluster_again()``: new clusters within the selection; the others keep theirs;
     - ``save(question, answer)``: appends a question with the selection as its evidence to
@@ -79,14 +81,18 @@ def explore(
     :param places: a map made before, see :func:`memlab.explorer.build_scene`.
     :param golden: a chat log's questions, one JSON object a line, see ``docs/conversations.md``.
     :param clustering: a name of :data:`memlab.clusterers`.
+    :param service: who names clusters: a language model of the settings; ``recorded`` reads what
+        one answered, ``None`` asks nobody. A cluster that none names is named by its terms.
     :raises DataError: when the bench has no vectors or no such scope, or a pipeline cannot rank.
-    :raises ModelError: where anywidget is not installed.
+    :raises ModelError: where anywidget is not installed, or the service cannot be asked at all.
     """
     if not isinstance(bench, Bench):
         raise DataError(
             f"the map shows a bench, not a {type(bench).__name__}; make one: memlab.Bench.of(data)"
         )
-    lay = partial(build_scene, bench, places=places, clustering=clustering, seed=seed)
+    lay = partial(
+        build_scene, bench, places=places, clustering=clustering, seed=seed, service=service
+    )
     asked = bench.queries["scope"] if bench.queries.height else bench.turns["scope"]
     busiest = asked.value_counts(sort=True, name="n").sort("n", "scope", descending=[True, False])[
         "scope"
@@ -204,10 +210,9 @@ def _widget_class() -> Any:
             labels[rows] = np.where(new < 0, new, new + free)
             turns = scene.turns.with_columns(label=pl.Series(labels))
             kept = {label: name for label, name in scene.names.items() if label < free}
-            remaining = set(labels.tolist())
-            names = cluster_names(turns, self._bench.language) | kept
-            names = {label: name for label, name in names.items() if label in remaining}
-            self._scenes[scene.scope] = replace(scene, turns=turns, names=names)
+            self._scenes[scene.scope] = name_scene(
+                replace(scene, turns=turns), self._bench, how["service"], kept=kept
+            )
             self._show_scene()
             return self.selection
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures import style
-from memlab.figures._text_measuring import drawable_text, escape, printable_line, text_px, wrap
+from memlab.figures._text_measuring import (
+    drawable_text,
+    escape,
+    printable_line,
+    spread_labels,
+    text_px,
+    wrap,
+)
 
-_HIGH_PX = {"column": 110, "full": 170}
+_HIGH_PX = {"column": 130, "full": 190}
 _LEFT, _RIGHT, _GAP, _FOOT = 42, 10, 34, 12
 _TINTS = {False: ("#DEDEDE", "#C8C8C8"), True: ("#8CBBDC", "#4F9BC9")}
 """Of branches side by side; blue in the branch with all evidence."""
@@ -26,6 +34,8 @@ _MARKS: dict[str, dict[str, Any]] = {
     "☆ evidence, missed": {**_STAR, "color": "white"},
     "★ evidence, retrieved": {**_STAR, "color": style.EVIDENCE},
 }
+_MOST_NAMES, _NAME_PX, _NAME_LINES, _LINE_PX, _BETWEEN_NAMES_PX = 4, 67, 4, 11, 4
+"""Of a tree; the width of a name, its lines and their height, and what is between two names."""
 _BOX = ("panel", "first", "end", "low", "high", "branch", "holds")
 _LEAF = ("panel", "x", "enters", "evidence", "rank")
 
@@ -39,10 +49,11 @@ def condensed_tree(
     A branch is as wide as it has turns, and narrows from the top where turns leave it. The one that
     holds all evidence is blue. Under the trees evidence is a star, yellow where it was retrieved
     and white where it was missed, with a line up to where it enters; what else was retrieved is a
-    ring.
+    ring. The four widest of the branches that have a name are named above the foot.
 
     :param boxes: rows of :meth:`memlab.cluster.MergeTree.branches` with ``panel`` (what stands above
-        a tree) and ``holds`` (bool: whether the box is in the branch with all evidence).
+        a tree) and ``holds`` (bool: whether the box is in the branch with all evidence); ``name``,
+        where there is one, at the lowest box of a branch that has a name.
     :param leaves: a row a turn: ``panel``, ``x`` (its place), ``enters`` (the height at which the
         drawn part of the tree begins above it), ``evidence`` (bool) and ``rank`` (null where it was
         not retrieved); ``text`` is shown on hover.
@@ -91,10 +102,13 @@ def condensed_tree(
         lines = [wrap(head, wide, style.SMALL, lines=4) for head in heads]
         header = 8 + 12 * max(map(len, lines))
         foot = [*_key_lines(key, px), *map(escape, wrap(note, px - 16, style.SMALL, lines=4))]
-        facets = []
+        facets, names = [], list[dict[str, Any]]()
         for place, (head, span) in enumerate(zip(lines, spans, strict=True)):
             first_of_row = place % across == 0
             facets.append(_facet(head, span, label="distance" if first_of_row else ""))
+            labels = _branch_labels(trees[place][1], span, (wide, float(_HIGH_PX[width])))
+            x, y = style.panel_axes(place).values()
+            names += [label | {"xref": x, "yref": y} for label in labels]
         placed = style.panels_layout(
             px, facets, columns=across, high=_HIGH_PX[width], gap=(_GAP, header), left=_LEFT,
             right=_RIGHT, title=title, head_px=header, bottom=_FOOT + 12 * len(foot),
@@ -102,7 +116,7 @@ def condensed_tree(
         look = {"size": style.SMALL, "color": style.GREY}
         text = "<br>".join(foot)
         below = style.text_note(text, 0, 0, xshift=8 - _LEFT, yshift=-4, align="left", font=look)
-        return placed | {"annotations": [*placed["annotations"], below]}
+        return placed | {"annotations": [*placed["annotations"], *names, below]}
 
     return style.make_figure(traces, layout_for)
 
@@ -115,6 +129,52 @@ def _facet(head: list[str], span: tuple[list[float], list[float]], *, label: str
         "xaxis": {"visible": False, "range": across},
         "yaxis": {"range": upwards, "title": {"text": label}, "tick0": 0, "nticks": 5},
     }
+
+
+def _branch_labels(
+    boxes: pl.DataFrame, span: tuple[list[float], list[float]], area: tuple[float, float]
+) -> list[dict[str, Any]]:
+    """Write the names of the widest branches side by side above the foot, each with a line to its branch.
+
+    :param span: what the axes show; ``area`` is the size of the plot in pixels.
+    """
+    if "name" not in boxes.columns:
+        return []
+    widths = boxes.group_by("branch").agg(wide=pl.col("end").max() - pl.col("first").min())
+    named = boxes.filter(pl.col("name") != "").join(widths, on="branch")
+    widest = named.sort("wide", "first", descending=[True, False]).head(_MOST_NAMES).sort("first")
+    scale = np.array(area) / [side[1] - side[0] for side in span]
+    corner = np.array([side[0] for side in span])
+    middle = (pl.col("first") + pl.col("end")) / 2
+    ends = (widest.select(middle, "low").to_numpy() - corner) * scale
+    half = _NAME_PX / 2
+    gap = _NAME_PX + _BETWEEN_NAMES_PX
+    places = spread_labels(ends[:, 0].tolist(), gap, low=half, high=area[0] - half)
+    foot = -corner[1] * scale[1] + 4
+    labels = []
+    for name, (x, y), place in zip(widest["name"], ends.tolist(), places, strict=True):
+        lines = wrap(name, _NAME_PX, style.SMALL, lines=_NAME_LINES)
+        top = foot + len(lines) * _LINE_PX
+        at = corner + np.array([x, y]) / scale
+        # Where the text is, in pixels from the end of the branch, to the right and downwards.
+        labels.append(
+            {
+                "x": at[0],
+                "y": at[1],
+                "ax": float(place - x),
+                "ay": float(y - top),
+                "text": "<br>".join(map(escape, lines)),
+                "yanchor": "top",
+                "showarrow": True,
+                "arrowhead": 0,
+                "arrowwidth": 0.7,
+                "arrowcolor": style.GREY,
+                "borderpad": 0,
+                "font": {"size": style.SMALL, "color": style.INK},
+                "bgcolor": "rgba(255,255,255,0.85)",
+            }
+        )
+    return labels
 
 
 def _draw_boxes(boxes: pl.DataFrame, crown: float) -> list[go.Scatter]:

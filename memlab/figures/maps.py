@@ -34,6 +34,7 @@ _NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
 _BLACK = {"color": "black", "width": 1}
 _STAR = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": _BLACK}
+_SECOND = "△ of the second pipeline"
 _MARKS = {
     "◇ selected": {
         "symbol": "diamond-open",
@@ -49,7 +50,7 @@ _MARKS = {
     },
     "☆ evidence, missed": _STAR | {"color": "white"},
     "★ evidence, retrieved": _STAR,
-    "△ of the second pipeline": {
+    _SECOND: {
         "symbol": "triangle-up-open",
         "size": 13,
         "color": "black",
@@ -68,6 +69,7 @@ def embedding_map(
     title: str = "",
     note: str = "",
     kind: str = "cluster",
+    second: str = "",
 ) -> go.Figure:
     """Draw a two-dimensional map of turns with their clusters, a question, its evidence and what was retrieved.
 
@@ -94,6 +96,7 @@ def embedding_map(
     :param question: where the question lies, projected with the turns.
     :param title: drawn above the map: the question.
     :param note: what else the key says: whose turns these are, and which pipeline retrieved them.
+    :param second: the name of the other pipeline, for the key.
     :raises DataError: when a coordinate is not finite.
 
     >>> import polars as pl
@@ -133,7 +136,10 @@ def embedding_map(
             traces.append(_draw_dots(name, rows, sized, shapes))
     unknown = "" if turns["evidence"].any() else ", no evidence"
     written = {name: name.removesuffix(unknown) for name in marks}
-    traces += [_draw_dots(written[name][2:], rows, _MARKS[name]) for name, rows in marks.items()]
+    if second and _SECOND in written:
+        written[_SECOND] = f"△ retrieved by {printable_line(second)}"
+    for name, rows in marks.items():
+        traces.append(_draw_dots(name.removesuffix(unknown)[2:], rows, _MARKS[name]))
     marked = pl.concat([turns.clear(), *marks.values()], how="diagonal")
     xy, marked_xy = _point_coordinates(drawn), _point_coordinates(marked)
     every, labels = np.vstack([xy, marked_xy]), drawn["label"].to_numpy()
@@ -505,7 +511,7 @@ def _cluster_labels(
 
 
 def _label_lines(name: str, px: int) -> list[str]:
-    """Write a cluster's name on at most two lines: as many of its terms as fit."""
+    """Write a cluster's name: as many of its terms as fit on two lines, or one long term on three."""
     terms = name.split(_BETWEEN)
     lines = [""]
     for term in terms:
@@ -515,7 +521,7 @@ def _label_lines(name: str, px: int) -> list[str]:
         elif len(lines) == 1 and lines[0]:
             lines.append(cut_to_width(term, px, style.SMALL, bold=True))
         elif not lines[0]:
-            lines = wrap(term, px, style.SMALL, lines=2, bold=True)
+            lines = wrap(term, px, style.SMALL, lines=3, bold=True)
         else:
             break
     return lines

@@ -56,7 +56,10 @@ def refresh_trees(
 def _whole_trees(store: MemoryStore, dataset: str, service: str | Service | None) -> pl.DataFrame:
     """List the trees of a service that were written whole, by scope: ``scope`` and what makes them up."""
     rows = store.nodes.rows(dataset, emptied=True)
-    own = rows.filter(pl.col("asked") == (writer_name(service) or EXTRACTIVE))
+    # Names of the clusters of a map stand in the same table, and are written by the map.
+    own = rows.filter(
+        pl.col("asked") == (writer_name(service) or EXTRACTIVE), pl.col("over") != "map"
+    )
     whole = own.group_by("scope", *_DESIGN, maintain_order=True).agg(
         whole=(pl.col("digest") != "").any()
     )

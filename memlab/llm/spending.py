@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-CHARS, WRITTEN = 4, {"facts": 1400, "summary": 500, "rollup": 550, "cluster": 350}
+CHARS, WRITTEN = (
+    4,
+    {"facts": 1400, "summary": 500, "rollup": 550, "cluster": 350, "cluster_name": 45, "map": 0},
+)
 """Of an estimate: characters a token, and tokens of an answer by task, as in the recordings; 100 for other tasks."""
 
 

@@ -198,7 +198,7 @@ class StoredTree:
         """
         if self.store.read_only or is_estimating():
             return False
-        hashed = _hashed_turns(self.turns)
+        hashed = hashed_turns(self.turns)
         scopes = self.turns["scope"].unique(maintain_order=True).to_list()
         if vectors is not None and len(vectors):
             column = pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, vectors.shape[1]))
@@ -375,7 +375,7 @@ def _indexed_summaries(
     )
 
 
-def _hashed_turns(turns: pl.DataFrame) -> pl.DataFrame:
+def hashed_turns(turns: pl.DataFrame) -> pl.DataFrame:
     """Give ``turn_id`` and ``content_hash`` of turns, as the store has them."""
     # Imported here: whoever reads a stored tree has the store loaded, others need not.
     from memlab.store.schemas import text_hashes

@@ -12,6 +12,7 @@ from talk import world
 from memlab.errors import DataError
 from memlab.evaluate import cluster_spread as spread
 from memlab.evaluate import evidence_tree as tree
+from memlab.evaluate.branch_names import NAMED
 from memlab.retrieve import Bench
 
 SUBJECTS, TURNS = 6, 120
@@ -157,6 +158,11 @@ def test_a_question_is_drawn_in_both_trees_with_its_branch() -> None:
         places = feet.filter("evidence")["x"]
         assert (places.is_between(widest["first"], widest["end"])).all()
         assert feet.filter(pl.col("rank").is_not_null())["turn_id"].to_list() == own[:1]
+        named = boxes.filter(pl.col("name") != "", panel=panel)
+        assert 1 <= named.height <= NAMED
+        for branch, first, end in named.select("branch", "first", "end").iter_rows():
+            inside = boxes.filter(pl.col("first") >= first, pl.col("end") <= end, panel=panel)
+            assert inside["branch"].unique().to_list() == [branch], "it parts no further"
     drawn = boxes.filter(panel=average)
     top = drawn.row(0, named=True)
     assert (top["first"], top["end"], top["branch"], top["level"]) == (0, TURNS, 0, 0)

@@ -514,6 +514,24 @@ def test_series_stay_apart_when_the_colours_start_again() -> None:
     assert len(looks) == 20
 
 
+def test_names_stand_side_by_side_below_their_branches() -> None:
+    name = pl.when(pl.col("low") < 1).then("Garden & seeds " + pl.col("branch").cast(pl.String))
+    fig = condensed_tree.condensed_tree(
+        joined().with_columns(name=name.fill_null("")), joined_leaves()
+    )
+    for width in style.WIDTHS:
+        drawn = style.copy_for_width(fig, width)
+        labels = [note for note in drawn.layout.annotations if note.showarrow]
+        assert [note.text.replace("<br>", " ") for note in labels] == [
+            "Garden &amp; seeds 1",
+            "Garden &amp; seeds 2",
+        ] * 2
+        assert all(note.ay > 0 for note in labels), "below"
+        assert [note.y for note in labels] == [0.6, 0.4] * 2
+    unnamed = condensed_tree.condensed_tree(joined(), joined_leaves())
+    assert not any(note.showarrow for note in unnamed.layout.annotations)
+
+
 def test_template_is_not_registered_and_a_figure_of_ones_own_gets_it_only_for_print() -> None:
     before = plotly.io.templates.default
     own = go.Figure(go.Scatter(x=[1], y=[2]), layout={"width": 800, "height": 400, "title": "mine"})

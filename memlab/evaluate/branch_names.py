@@ -1,0 +1,79 @@
+"""Names of the branches of merge trees: of those that part no further, the largest."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import polars as pl
+
+from memlab import llm
+from memlab.cluster.clusterers import NOISE
+from memlab.cluster.model_names import name_clusters
+
+NAMED = 4
+"""Branches of a tree that are named."""
+
+
+def name_branches(
+    boxes: pl.DataFrame,
+    turns: pl.DataFrame,
+    vectors: np.ndarray,
+    places: np.ndarray,
+    *,
+    service: str | llm.Service | None = llm.RECORDED,
+    language: str = "en",
+) -> pl.DataFrame:
+    """Name the largest branches of a tree that part no further, by a model or by their terms.
+
+    Warns of those that a service was asked to name and did not.
+
+    :param boxes: of one tree, see :meth:`memlab.cluster.MergeTree.branches`.
+    :param turns: ``turn_id``, ``speaker``, ``text``, a row a turn.
+    :param vectors: (n, d) unit rows, what turns were joined by.
+    :param places: (n,) the place of each turn in the tree, as ``first`` and ``end`` of boxes.
+    :param service: see :func:`memlab.cluster.model_names.name_clusters`.
+    :param language: of the texts, ISO 639-1.
+    :returns: the boxes with ``name``: that of a branch stands at its lowest box, and is empty
+        elsewhere.
+
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> from memlab.cluster import merge_tree
+    >>> from memlab.evaluate.branch_names import name_branches
+    >>> vectors = np.repeat(np.eye(2), 3, axis=0) + np.random.default_rng(0).normal(scale=0.1, size=(6, 2))
+    >>> texts = ["my boat", "a boat", "the boat", "the train", "a train", "train"]
+    >>> turns = pl.DataFrame({"turn_id": list("abcdef"), "speaker": "Mel", "text": texts})
+    >>> tree = merge_tree(vectors)
+    >>> places = tree.spans[tree.leaf_of, 0]
+    >>> sorted(name_branches(tree.branches(3), turns, vectors, places)["name"])
+    ['', 'boat', 'train']
+    """
+    ends = end_branches(boxes)
+    labels = np.full(len(places), NOISE)
+    for number, (first, end) in enumerate(ends.select("first", "end").iter_rows()):
+        labels[(places >= first) & (places < end)] = number
+    named = name_clusters(
+        turns, labels, vectors, service=service, language=language, only=range(NAMED)
+    )
+    if named.note:
+        warnings.warn(named.note, stacklevel=3)
+    names = named.names()
+    branches = dict(zip(ends["branch"], map(names.get, range(ends.height)), strict=True))
+    own = pl.col("branch").replace_strict(branches, default=None, return_dtype=pl.String)
+    is_lowest = pl.col("low") == pl.col("low").min().over("branch")
+    return boxes.with_columns(name=pl.when(is_lowest).then(own).fill_null(""))
+
+
+def end_branches(boxes: pl.DataFrame) -> pl.DataFrame:
+    """Give the branches that part no further: ``branch``, ``first``, ``end`` at their widest, the largest first."""
+    widest = boxes.group_by("branch", maintain_order=True).agg(
+        pl.col("first").min(), pl.col("end").max()
+    )
+    rows = list[tuple[int, int, int]]()
+    for branch, first, end in widest.iter_rows():
+        inside = (pl.col("first") >= first) & (pl.col("end") <= end)
+        if widest.filter(inside).height == 1:
+            rows.append((branch, first, end))
+    rows.sort(key=lambda row: (row[1] - row[2], row[1]))
+    return pl.DataFrame(rows, schema=["branch", "first", "end"], orient="row")
