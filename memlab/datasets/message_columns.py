@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from memlab.datasets.fields import SERIALS
 from memlab.datasets.other_names import find_other_names
 from memlab.records import TIMESTAMP
 
@@ -317,6 +318,8 @@ def _read_times(column: pa.Array) -> pl.Series | None:
 def _read_epoch_times(column: pa.Array) -> pl.Series | None:
     """Read counts since 1970; ``None`` where one is too large or negative."""
     counts: Any = pl.from_arrow(column)
+    if counts.is_between(*SERIALS).any():
+        return None
     unit = pl.lit(None, pl.Float64)
     for least, microseconds in _EPOCH_MICROSECONDS:
         unit = pl.when(pl.col("count") >= least).then(microseconds).otherwise(unit)
