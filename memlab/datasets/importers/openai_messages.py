@@ -75,7 +75,12 @@ _PAIRS += [
 ]
 _PAIRS += [{"prompt", "response"}, {"instruction", "output"}, {"chosen.role", "rejected.role"}]
 _PAIRS += [{"contents.role", "contents.parts"}, {"query", "answer"}, {"request_body"}]
-_PAIRS += [{"message", "chat_history"}, {"chunkedPrompt.chunks"}, {"requestBody"}]
+_PAIRS += [
+    {"message", "chat_history"},
+    {"message", "generation_id"},
+    {"chunkedPrompt.chunks"},
+    {"requestBody"},
+]
 _PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
 _PAIRS += [{"type", "data.content"}, {"request", "response"}]
 _PAIRS += [{"user_message", "bot_response"}, {"user_message", "ai_response"}]
