@@ -144,17 +144,28 @@ def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
     is_other_scope = (scope_number != scope_number.shift()).fill_null(value=True)
     is_late = (pl.col("_time").diff() > gap).fill_null(value=False)
     begins = unnamed.select(is_other_scope | is_late).to_series()
+    if named.is_empty():
+        return ordered.with_columns(session=_number_sessions(unnamed["scope"], begins))
     names, last = list[str](), Counter[str]()
-    for scope in unnamed["scope"].filter(begins):
+    for scope in unnamed["scope"].filter(begins).to_list():
         last[scope] += 1
         while (scope, f"s{last[scope]:04d}") in taken:
             last[scope] += 1
         names.append(f"s{last[scope]:04d}")
     given = pl.Series(names, dtype=pl.String).gather(begins.cum_sum() - 1)
-    if named.is_empty():
-        return ordered.with_columns(session=given)
     session = ordered["session"].scatter(is_unnamed.arg_true(), given)
     return ordered.with_columns(session)
+
+
+def _number_sessions(scopes: pl.Series, begins: pl.Series) -> pl.Series:
+    """Give the names of sessions that are numbered within their scopes.
+
+    :param begins: where a session begins; a scope begins with one.
+    """
+    started = scopes.to_frame("scope").filter(begins)
+    number = pl.int_range(1, pl.len() + 1).over("scope").cast(pl.String)
+    names = started.select(pl.format("s{}", number.str.zfill(4))).to_series()
+    return names.gather(begins.cum_sum() - 1)
 
 
 def _sort_sessions(sessions: pl.DataFrame) -> pl.DataFrame:

@@ -30,12 +30,12 @@ _COPIED = re.compile(
 """Messages copied out of Telegram: who wrote them and when stands in a line above."""
 _RETWEETED = re.compile(r"(?m)^[ \t]*RT @\w{1,30}:?[ \t]+(\S.*)$")
 _BLOCK = re.compile(
-    r"(?m)^[ \t]*(?P<mark>\"{3}|'{3}|`{3,})[^\n]*\n(?P<said>\S(?s:.*?\S)?)\s*^[ \t]*(?P=mark)[ \t]*$"
+    r"(?m)^[ \t]*(?P<mark>\"{3}|`{3,})[^\n]*\n(?P<said>\S(?s:.*?\S)?)\s*^[ \t]*(?P=mark)[ \t]*$"
 )
-"""A text pasted between lines of three quotation marks or a fence."""
+"""A text pasted between lines of three quotation marks or backticks."""
 _FORWARDED = re.compile(
     r"(?im)^[ \t]*(?:-{3,} ?(?:forwarded|original) message ?-{3,}|begin forwarded message:"
-    r"|(?:fwd?|fw|forwarded)(?: message)?:|forwarded(?: many times| message)?[ \t]*\n)"
+    r"|(?:fwd?|fw|forwarded)(?: message)?:|(?-i:[Ff]orwarded)(?: many times| message)?[ \t]*\n)"
     r"\s*(?P<said>\S(?s:.*\S)?)"
 )
 """What mail programs and people write before a message that they pass on.
@@ -50,7 +50,7 @@ _IN_MARKS = re.compile(
 )
 _QUOTED_FIRST = re.compile(r"[“„«]([^“”„«»\n]+)[”“»]|\"([^\"\n]+)\"")
 """What stands in marks at the beginning of what an introduction introduces: the rest is the writer's."""
-MARKS = r'[>:"“„«]|---|```|\'\'\'|RT @|, \[|(?i:^\s*forwarded)'
+MARKS = r'[>:"“„«`@\[]|---|orwarded'
 """What stands in every text that holds a quotation, for those who look through many texts."""
 _WORDS_OF_A_QUOTE = 3
 _FIRST_PERSON = re.compile(r"\b(?:I|i|[Ii]['’]\w+|[Mm]y|[Ww]e|[Ww]e['’]\w+|[Oo]ur)\b")
