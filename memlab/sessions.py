@@ -24,6 +24,8 @@ _LISTED = timedelta(hours=2)
 """How far a clock steps back within a chat: further back begins another file of the same chat."""
 _LOGGED = timedelta(minutes=1)
 """How far it does in a log that names no sessions, whose lines may be in any order."""
+_FEW_TIMES = 2
+"""Up to which a clock that steps back each time may be that of an answer."""
 _GROUP = ("scope", "named")
 
 
@@ -142,17 +144,28 @@ def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
     is_other_scope = (scope_number != scope_number.shift()).fill_null(value=True)
     is_late = (pl.col("_time").diff() > gap).fill_null(value=False)
     begins = unnamed.select(is_other_scope | is_late).to_series()
+    if named.is_empty():
+        return ordered.with_columns(session=_number_sessions(unnamed["scope"], begins))
     names, last = list[str](), Counter[str]()
-    for scope in unnamed["scope"].filter(begins):
+    for scope in unnamed["scope"].filter(begins).to_list():
         last[scope] += 1
         while (scope, f"s{last[scope]:04d}") in taken:
             last[scope] += 1
         names.append(f"s{last[scope]:04d}")
     given = pl.Series(names, dtype=pl.String).gather(begins.cum_sum() - 1)
-    if named.is_empty():
-        return ordered.with_columns(session=given)
     session = ordered["session"].scatter(is_unnamed.arg_true(), given)
     return ordered.with_columns(session)
+
+
+def _number_sessions(scopes: pl.Series, begins: pl.Series) -> pl.Series:
+    """Give the names of sessions that are numbered within their scopes.
+
+    :param begins: where a session begins; a scope begins with one.
+    """
+    started = scopes.to_frame("scope").filter(begins)
+    number = pl.int_range(1, pl.len() + 1).over("scope").cast(pl.String)
+    names = started.select(pl.format("s{}", number.str.zfill(4))).to_series()
+    return names.gather(begins.cum_sum() - 1)
 
 
 def _sort_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
@@ -214,7 +227,7 @@ def order_times(messages: pl.DataFrame, *, ordered: bool) -> pl.Series:
 
     A message without a time gets that of the one before it. Of a log the order of the lines is
     taken where the clock goes on more than back; else, as in one that has the newest first, its
-    times are.
+    times are. So they are of a chat whose times fall throughout.
 
     :param messages: ``scope``, ``named`` (the session, null where the source names none) and
         ``timestamp``, in the order of the source.
@@ -237,7 +250,8 @@ def order_times(messages: pl.DataFrame, *, ordered: bool) -> pl.Series:
     runs = timed.with_columns(run=_find_runs(ordered=ordered).over(_GROUP))
     going_on = pl.col("time").cum_max().over(*_GROUP, "run")
     if ordered:
-        return runs.select(going_on).to_series()
+        is_turned = _has_newest_first().over(_GROUP)
+        return runs.select(pl.when(is_turned).then("time").otherwise(going_on)).to_series()
     trusted = _follows_clock().over(_GROUP)
     return runs.select(pl.when(trusted).then(going_on).otherwise("time")).to_series()
 
@@ -249,6 +263,13 @@ def _find_runs(*, ordered: bool) -> pl.Expr:
     if not ordered:
         breaks = breaks | (pl.col("step") < -_LISTED)
     return breaks.fill_null(False).cum_sum()
+
+
+def _has_newest_first() -> pl.Expr:
+    """Say whether the times of a chat without named sessions fall throughout, three or more."""
+    step, none = pl.col("step"), pl.duration()
+    falls = (step <= none).all() & (step < none).any() & (step.len() > _FEW_TIMES)
+    return pl.col("named").is_null() & falls & pl.col("time").is_not_null().all()
 
 
 def _follows_clock() -> pl.Expr:

@@ -660,8 +660,8 @@ class _Log:
         """Find the words of others in the texts of persons, each with the people who spoke before it."""
         columns = ("row", "scope", "speaker", "text")
         spoken = rows["quoted"].is_null() & (rows["role"] != "assistant")
-        is_marked = spoken & rows["text"].str.contains(MARKS)
-        marked = rows.select(columns)[is_marked.arg_true()]
+        own = rows.select(columns).filter(spoken)
+        marked = own.filter(own["text"].str.contains(MARKS))
         arrived = rows.select(columns[:-1]).unique(columns[1:-1], keep="first")
         arrived = arrived.with_columns(text=pl.lit(None, pl.String))
         found = dict[int, list[str]]()

@@ -323,6 +323,8 @@ def _fail_without_export(source: Source, files: list[Source], findings: _Finding
     nature = "a ZIP archive without a chat"
     if source.path.is_dir():
         nature = "a directory, expected a file, an export"
+        if not any(source.path.iterdir()):
+            source.fail("is a directory, expected a file or the folder of an export; it is empty")
     listed = "none that may hold text (unpack a ZIP in it)"
     if files:
         listed = ", ".join(file.name for file in files[:5])

@@ -34,6 +34,13 @@ _UNITS = ((10**18, 0.001), (10**17, 1_000_000), (10**14, 1), (10**11, 1_000))
 milliseconds.
 """
 _SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d")
+_DAY_ZERO = datetime(1899, 12, 30)
+SERIALS = (36_526, 73_050)
+"""Days of 2000 to 2099 as spreadsheets count them.
+
+As seconds since 1970 they would all lie on one day.
+"""
+_SERIAL_TEXT = re.compile(r"[3-7][0-9]{4}(?:\.[0-9]+)?")
 _EPOCH_TEXT = re.compile(r"[0-9]{9,13}(\.[0-9]+)?|[0-9]{16}|[0-9]{19}")
 
 
@@ -57,7 +64,8 @@ class Report:
         those that are given once more, in the form that stays.
     :param guessed: how many messages are an assistant's by the name of their sender alone.
     :param aside: the lines of each file of quarantine; ``bad`` is how many records went there.
-    :param date_order: of dates such as 2/1/2026, once it was decided.
+    :param date_order: of dates such as 2/1/2026, once it was decided; ``serials``, whether a time
+        was a count of days.
     """
 
     issues: list[Issue] = field(default_factory=list)
@@ -69,6 +77,7 @@ class Report:
     aside: dict[Path, set[str]] = field(default_factory=dict)
     bad: int = 0
     date_order: str | None = None
+    serials: bool = False
 
     def take_issues(self) -> pl.DataFrame:
         """Give the issues since the last call."""
@@ -250,7 +259,9 @@ def parse_time(value: Any, where: str, order: str | None = None) -> datetime:
             given = float(given)
         elif isinstance(given, date) and not isinstance(given, datetime):
             given = datetime.combine(given, time())
-        if _is_number(given):
+        if is_serial(given):
+            given = _read_serial(float(given))
+        elif _is_number(given):
             given = _EPOCH + timedelta(microseconds=round(given * _microseconds(abs(given))))
         if isinstance(given, datetime) and _is_in_range(given):
             return given
@@ -263,6 +274,24 @@ def parse_time(value: Any, where: str, order: str | None = None) -> datetime:
     raise BadField(where, describe_value(value), expected)
 
 
+def is_serial(value: Any) -> bool:
+    """Say whether a time is a count of days, as a spreadsheet holds it.
+
+    >>> is_serial(46054.5), is_serial("46054.5"), is_serial(1769940000)
+    (True, True, False)
+    """
+    if isinstance(value, str):
+        if _SERIAL_TEXT.fullmatch(value.strip()) is None:
+            return False
+        value = float(value)
+    return _is_number(value) and SERIALS[0] <= value <= SERIALS[1]
+
+
+def _read_serial(days: float) -> datetime:
+    """Give the time of a count of days, to the millisecond, which is what the count can hold."""
+    return _DAY_ZERO + timedelta(milliseconds=round(days * 86_400_000))
+
+
 def _is_in_range(time: datetime) -> bool:
     """Say whether a time can be changed to any zone."""
     if time.tzinfo is None:
@@ -271,7 +300,7 @@ def _is_in_range(time: datetime) -> bool:
 
 
 def _read_time_text(text: str, order: str | None) -> datetime | float | None:
-    if _EPOCH_TEXT.fullmatch(text):
+    if _EPOCH_TEXT.fullmatch(text) or is_serial(text):
         return float(text)
     if not text.isdecimal():
         with suppress(ValueError):  # most are written so

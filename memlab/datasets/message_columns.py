@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from memlab.datasets.fields import SERIALS
 from memlab.datasets.other_names import find_other_names
 from memlab.records import TIMESTAMP
 
@@ -101,7 +102,8 @@ def tabulate_lines(raw: bytes, known: frozenset[str]) -> MessageTable | None:
         return None
     if table.num_rows != size:
         return None
-    return _check_table(table, known)
+    may_hold_nul = b"\0" in raw or b"u0000" in raw
+    return _check_table(table, known, may_hold_nul=may_hold_nul)
 
 
 def _count_objects(raw: bytes) -> int | None:
@@ -162,7 +164,7 @@ def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable 
             arrays[name] = column
     except (pa.ArrowException, UnicodeEncodeError, OverflowError):
         return None
-    return _check_table(pa.table(arrays), known)
+    return _check_table(pa.table(arrays), known, may_hold_nul=True)
 
 
 def _list_columns(records: list[Any], forms: set[tuple[str, ...]]) -> dict[str, Sequence[Any]]:
@@ -204,7 +206,13 @@ def _make_time_array(values: Sequence[datetime | None]) -> pa.Array | None:
     return None if None in zones else pa.array(values, _UTC)
 
 
-def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
+def _check_table(
+    table: pa.Table, known: frozenset[str], *, may_hold_nul: bool
+) -> MessageTable | None:
+    """Check messages in columns.
+
+    :param may_hold_nul: whether a text may hold a NUL character, which is looked for then.
+    """
     names = set(table.column_names)
     if _NO_MESSAGE & names or not names.issuperset(_NEEDED):
         return None
@@ -216,6 +224,8 @@ def _check_table(table: pa.Table, known: frozenset[str]) -> MessageTable | None:
         return None
     given: Any = pl.from_arrow(table.select(list(_TYPES.keys() & names)))
     texts = given.select(_list_texts(given))
+    if may_hold_nul and _holds_nul(texts):
+        return None
     if not _is_plain(texts):
         return None
     quoted = _read_quoted(given)
@@ -267,15 +277,17 @@ def _is_plain(texts: pl.DataFrame) -> bool:
     needed = texts.select("scope", "text", pl.coalesce("sender", "role"))
     if needed.null_count().sum_horizontal().item():
         return False
-    filled = [name for name in _TEXTS if texts[name].null_count() < texts.height]
-    if texts.select(pl.any_horizontal(_has_nul(pl.col(filled)))).item():
-        return False
     names = texts.select(NAMES)
     begins_plainly = names.select(pl.all().is_between(*_PLAIN_NAMES).all()).row(0)
     for name, is_plain in zip(NAMES, begins_plainly, strict=True):
         if not is_plain and not names[name].str.contains(_NOT_BLANK).all():
             return False
     return True
+
+
+def _holds_nul(texts: pl.DataFrame) -> bool:
+    filled = [name for name in _TEXTS if texts[name].null_count() < texts.height]
+    return bool(texts.select(pl.any_horizontal(_has_nul(pl.col(filled)))).item())
 
 
 def _has_nul(column: pl.Expr) -> pl.Expr:
@@ -317,6 +329,8 @@ def _read_times(column: pa.Array) -> pl.Series | None:
 def _read_epoch_times(column: pa.Array) -> pl.Series | None:
     """Read counts since 1970; ``None`` where one is too large or negative."""
     counts: Any = pl.from_arrow(column)
+    if counts.is_between(*SERIALS).any():
+        return None
     unit = pl.lit(None, pl.Float64)
     for least, microseconds in _EPOCH_MICROSECONDS:
         unit = pl.when(pl.col("count") >= least).then(microseconds).otherwise(unit)

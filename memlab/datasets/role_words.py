@@ -30,7 +30,8 @@ _MODEL = (
 _ROLES = {
     "user": "(user|human)([ _]?message(chunk)?)?|person",
     "assistant": "(assistant|ai|api|bot)([ _]?message(chunk)?)?|model|machine|llm|chatbot"
-    f"|bing|ai[ _-]assistant|llama|mistral|qwen|{'|'.join(sorted(ASSISTANTS))}"
+    "|(ai|virtual|voice|digital|chat|llm)[ _-]?(assistant|agent|bot)|(assistant|agent|bot)[ _-]ai"
+    f"|bing|llama|mistral|qwen|{'|'.join(sorted(ASSISTANTS))}"
     rf"|assistant\s*[^\w\s].*|assistant[ _](\d|{_FAMILIES}).*|{_MODEL}",
     "system": "system([ _]?message(chunk)?)?|developer|platform"
     "|error|event|info|notification|status",

@@ -25,7 +25,15 @@ from typing import Any, NoReturn
 import polars as pl
 
 from memlab.datasets import archives, json_values
-from memlab.datasets.fields import BadField, Report, escape_surrogates, is_slashed, parse_time
+from memlab.datasets.fields import (
+    BadField,
+    Report,
+    describe_value,
+    escape_surrogates,
+    is_serial,
+    is_slashed,
+    parse_time,
+)
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue
 from memlab.sessions import GAP
@@ -369,6 +377,10 @@ class Source:
     def parse_time(self, value: Any, where: str) -> datetime:
         """Read a time, see :func:`memlab.datasets.fields.parse_time`; the file says in which order it writes dates."""
         order = self.find_date_order() if is_slashed(value) else None
+        if not self.report.serials and is_serial(value):
+            self.report.serials = True
+            action = "read as days since 1900, as spreadsheets count them"
+            self.note("timestamp", f"{describe_value(value)} and the like", action)
         return parse_time(value, where, order)
 
     def find_date_order(self) -> str:

@@ -9,16 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_TAG = r"(?:ant|seed:)?think(?:ing)?|thoughts?|reasoning"
+_TAG = (
+    r"(?:ant|seed:)?think(?:ing)?|thoughts?|reasoning|scratchpad|reflection"
+    r"|inner_(?:monologue|thoughts?)|internal_monologue"
+)
+_SUMMARY = r"\s*<summary[^<>]*>\s*(?:thought|thinking|reasoning|reasoned|chain of thought)\b"
+"""What a page that folds thoughts away shows of them."""
 _MARK = re.compile(
     r"(?P<code>```.*?(?:```|\Z)|`[^`\n]+`)"
     rf"|(?P<hollow><(?:{_TAG})\s*/>)"
     rf"|<(?P<tag>{_TAG})\b[^<>]*>"
-    r"|<(?P<details>details)\b[^<>]*\btype=[\"']reasoning[\"'][^<>]*>"
+    r"|<(?P<details>details)\b(?:[^<>]*\btype=[\"']reasoning[\"'][^<>]*>"
+    rf"|[^<>]*>(?={_SUMMARY}))"
     r"|(?P<signed>◁think▷)"
     r"|(?P<bracketed>\[THINK\])"  # of Mistral
     r"|(?P<piped><\|START_THINKING\|>)"  # of Cohere
     r"|(?P<begun><\|begin_of_thought\|>)"
+    r"|(?P<gemma><\|channel>thought\b|<unused94>thought\b)"
     # The channels of gpt-oss: what is not final is thought.
     r"|(?P<channel>(?:<\|start\|>\w+)?<\|channel\|>(?:analysis|commentary)\b)"
     # Templates of chats write the opening tag, which is then in no answer.
@@ -32,11 +39,12 @@ _ENDS = {
     "bracketed": r"\[/THINK\]",
     "piped": r"<\|END_THINKING\|>",
     "begun": r"<\|end_of_thought\|>",
+    "gemma": r"<channel\|>|<unused95>",
     "channel": r"<\|end\|>",
 }
 _MAY_HOLD = re.compile(
     rf"</?(?:{_TAG})\b|<details\b|◁think▷|\[THINK\]"
-    r"|<\|(?:channel|START_THINKING|begin_of_thought)\|>",
+    r"|<\|(?:channel|START_THINKING|begin_of_thought)\|>|<\|channel>|<unused94>",
     re.IGNORECASE,
 )
 _FINAL = re.compile(

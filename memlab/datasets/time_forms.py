@@ -15,6 +15,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -29,15 +30,36 @@ SLASHED = re.compile(
 )
 """A date whose first number is a day or a month, with a time or without."""
 _WHOLE_VALUE = re.compile(rf"(?im)(?:(?<=[\",;\t])|^){SLASHED.pattern}(?=[\",;\t\r]|$)")
-_INSIDE = ("$date", "$numberLong", "iso", "value")
-_SECONDS = ("seconds", "_seconds")
+_INSIDE = ("$date", "$timestamp", "$numberLong", "iso", "value")
+_SECONDS = ("seconds", "_seconds", "t")
 _NANOSECONDS = ("nanoseconds", "_nanoseconds", "nanos")
 _GO_CLOCK = re.compile(r" m=[+-][\d.]+$")
 _ZONE_NAME = re.compile(r"(?<=[\dZ])\s*\[[\w/+:-]+\]$|(?<=[+-]\d{4}) [A-Z]{2,5}$|\s*\([^()]*\)$")
 _UTC_NAME = re.compile(r"(?<=\d) ?(?:UTC|GMT)$")
 _SPACED_OFFSET = re.compile(r"(?<=\d) (?=[+-]\d\d:?\d\d$)")
 _YEAR_FIRST = re.compile(r"(\d{4})[/.-](\d{1,2})[/.-](\d{1,2})(?=[T ]|$)")
-_SHORT_HOUR = re.compile(r"^[T ](?=\d:)")
+_SHORT_CLOCK = re.compile(r"[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?!\d))?(?=$|[.Z+ -])")
+_CHINESE_DATE = re.compile(r"(\d{4})[年년]\s*(\d{1,2})[月월]\s*(\d{1,2})[日일]\s*")
+_NAMED_ZONE = re.compile(r"(.*\d) ?([A-Z][A-Za-z]+/[A-Za-z_/+-]+|[A-Z]{3,4})")
+_ZONES = {
+    "EST": -5,
+    "EDT": -4,
+    "CST": -6,
+    "CDT": -5,
+    "MST": -7,
+    "MDT": -6,
+    "PST": -8,
+    "PDT": -7,
+    "CET": 1,
+    "CEST": 2,
+    "EET": 2,
+    "EEST": 3,
+    "WET": 0,
+    "WEST": 1,
+    "JST": 9,
+    "AEST": 10,
+}
+"""Hours from UTC of the zones that have no second meaning in mail (RFC 2822) or in Europe."""
 _MIDNIGHT = re.compile(r"(?<=[T ])24(?=:?00(?::?00(?:\.0+)?)?(?:$|[Z+-]))")
 _MAIL = re.compile(
     r"(?:[A-Z][a-z]{2}, )?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?!.*\b[AaPp]\.?[Mm]\b).*"
@@ -118,7 +140,7 @@ def read_written_time(text: str, order: str | None = None) -> datetime | None:
     ticks = _DOTNET.fullmatch(text)
     if ticks:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=int(ticks[1]))
-    for read in (_read_iso, _read_named_month, _read_mail):
+    for read in (_read_iso, _read_named_month, _read_mail, _read_named_zone):
         found = read(text)
         if found is not None:
             return found
@@ -128,12 +150,36 @@ def read_written_time(text: str, order: str | None = None) -> datetime | None:
     return _read_slashed(slashed, order)
 
 
+def _pad_clock(clock: re.Match[str]) -> str:
+    """Give a time of day with two digits each."""
+    return " " + ":".join(part.zfill(2) for part in clock.groups() if part is not None)
+
+
+def _read_named_zone(text: str) -> datetime | None:
+    """Read a time with the name of its zone behind it."""
+    named = _NAMED_ZONE.fullmatch(text)
+    if named is None:
+        return None
+    written, name = named.groups()
+    time = _read_iso(written)
+    if time is None or time.tzinfo is not None:
+        return None
+    if name in _ZONES:
+        return time.replace(tzinfo=timezone(timedelta(hours=_ZONES[name])))
+    try:
+        return time.replace(tzinfo=ZoneInfo(name))
+    except (KeyError, ValueError, OSError):
+        return None
+
+
 def _read_iso(text: str) -> datetime | None:
     cleaned = _ZONE_NAME.sub("", _GO_CLOCK.sub("", text))
+    cleaned = _CHINESE_DATE.sub(r"\1-\2-\3 ", cleaned).rstrip()
     year_first = _YEAR_FIRST.match(cleaned)
     if year_first:
         year, month, day = year_first[1], year_first[2].zfill(2), year_first[3].zfill(2)
-        cleaned = f"{year}-{month}-{day}{_SHORT_HOUR.sub(' 0', cleaned[year_first.end() :])}"
+        clock = _SHORT_CLOCK.sub(_pad_clock, cleaned[year_first.end() :], count=1)
+        cleaned = f"{year}-{month}-{day}{clock}"
     cleaned = _UTC_NAME.sub("+00:00", _SPACED_OFFSET.sub("", cleaned))
     ended = _MIDNIGHT.search(cleaned)
     if ended:

@@ -27,6 +27,7 @@ _ENDS = frozenset(("at", "on"))
 _BESIDE = frozenset(
     (
         *("message", "msg", "chat", "turn", "event", "entry", "row", "request", "conversation"),
+        *("session", "thread", "dialog", "dialogue"),
         *("server", "client", "local", "unix", "iso", "gmt", "ms", "millis", "seconds", "sec", "s"),
     )
 )

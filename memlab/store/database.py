@@ -610,6 +610,11 @@ class Database:
         if not updated.rows_updated:
             self.write_row(table, key, **values)
 
+    def add_row(self, table: str, key: str, /, **values: Any) -> None:
+        """Write one row whose key is not there, nor is written by others meanwhile."""
+        row = {"key": key, **_times_in_utc(values)}
+        self.write(table, pl.DataFrame([row], schema=dict(TABLES[table].columns)), are_new=True)
+
     def write_row(self, table: str, key: str, /, **values: Any) -> None:
         """Upsert one row; columns without a value are null."""
         row = {"key": key, **_times_in_utc(values)}
@@ -664,7 +669,10 @@ class Database:
 
     def has_rows(self, name: str, /, **where: str) -> bool:
         """Say whether a table has rows that :func:`build_row_filter` gives."""
-        return bool(self.table(name).count_rows(build_row_filter(**where).to_sql()))
+        table = self.table(name)
+        if not table.count_rows():
+            return False  # to look for some takes longer
+        return bool(table.count_rows(build_row_filter(**where).to_sql()))
 
     def _add_later_columns(self, name: str) -> None:
         """Give a table of an earlier store the columns that it lacks, null in every row."""

@@ -236,7 +236,9 @@ class DatasetWriter:
     def _note(self, **columns: object) -> None:
         about = {"name": self.name, "format": self.kind, "language": self.language}
         write = self.database.write_row
-        if self.held:
+        if self.is_new:
+            write = self.database.add_row
+        elif self.held:
             write = self.database.update_row
         write("datasets", self.name, **about, **columns)
 

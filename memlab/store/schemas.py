@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 from operator import and_
 from typing import Any
 
@@ -62,6 +62,7 @@ class Table:
         return pa.schema(fields)
 
 
+@cache
 def _arrow_type(dtype: Any, width: int) -> Any:
     import pyarrow as pa
 

@@ -24,9 +24,19 @@ _PASTED = re.compile(
     rf"):[ \t]+(\S.*)$"
 )
 """A message copied out of a chat, with who wrote it and when."""
+_COPIED = re.compile(
+    rf"(?m)^[ \t]*{_NAME}, \[(?:{_DATE}[, ]+)?{_CLOCK}\]:?[ \t]*(?:\n|$)(?P<said>\S.*(?:\n(?!\n).+)*)"
+)
+"""Messages copied out of Telegram: who wrote them and when stands in a line above."""
+_RETWEETED = re.compile(r"(?m)^[ \t]*RT @\w{1,30}:?[ \t]+(\S.*)$")
+_BLOCK = re.compile(
+    r"(?m)^[ \t]*(?P<mark>\"{3}|`{3,})[^\n]*\n(?P<said>\S(?s:.*?\S)?)\s*^[ \t]*(?P=mark)[ \t]*$"
+)
+"""A text pasted between lines of three quotation marks or backticks."""
 _FORWARDED = re.compile(
     r"(?im)^[ \t]*(?:-{3,} ?(?:forwarded|original) message ?-{3,}|begin forwarded message:"
-    r"|(?:fwd?|fw|forwarded)(?: message)?:)\s*(?P<said>\S(?s:.*\S)?)"
+    r"|(?:fwd?|fw|forwarded)(?: message)?:|(?-i:[Ff]orwarded)(?: many times| message)?[ \t]*\n)"
+    r"\s*(?P<said>\S(?s:.*\S)?)"
 )
 """What mail programs and people write before a message that they pass on.
 
@@ -40,7 +50,7 @@ _IN_MARKS = re.compile(
 )
 _QUOTED_FIRST = re.compile(r"[“„«]([^“”„«»\n]+)[”“»]|\"([^\"\n]+)\"")
 """What stands in marks at the beginning of what an introduction introduces: the rest is the writer's."""
-MARKS = r'[>:"“„«]|---'
+MARKS = r'[>:"“„«`@\[]|---|orwarded'
 """What stands in every text that holds a quotation, for those who look through many texts."""
 _WORDS_OF_A_QUOTE = 3
 _FIRST_PERSON = re.compile(r"\b(?:I|i|[Ii]['’]\w+|[Mm]y|[Ww]e|[Ww]e['’]\w+|[Oo]ur)\b")
@@ -78,7 +88,10 @@ _INTRODUCED = re.compile(
     rf"(?m)(?:^|(?<=[.!?…] ))(?P<by>{'|'.join(_INTRODUCTIONS)}):(?=\s)\s*"
     r"(?P<said>\S.*(?:\n(?!\n).+)*)"
 )
-_FORMS = (_MARKED, _PASTED, _FORWARDED, _IN_MARKS, _LABELLED, _INTRODUCED)
+_FORMS = (
+    *(_MARKED, _PASTED, _COPIED, _RETWEETED, _BLOCK),
+    *(_FORWARDED, _IN_MARKS, _LABELLED, _INTRODUCED),
+)
 """All forms that words of others have; the last group of each holds these words."""
 _SENTENCE = re.compile(r"[^.!?\n]+")
 _TELL = re.compile(r"(?i)\b(?:write|tell|make|create|continue|finish|compose|draft)\b")
@@ -104,9 +117,14 @@ def find_quotations(
     ['I am off to Ballina.']
     """
     spans = list(map(_span, _MARKED.finditer(text)))
-    spans += _pasted_messages(text, speaker)
-    spans += map(_span, _FORWARDED.finditer(text))
+    spans += _own_left_out(_PASTED, text, speaker)
+    spans += _own_left_out(_COPIED, text, speaker)
+    for form in (_RETWEETED, _FORWARDED):
+        spans += map(_span, form.finditer(text))
     spans += _in_quotation_marks(text)
+    for block in _BLOCK.finditer(text):
+        if _FIRST_PERSON.search(block["said"]):
+            spans.append(_span(block))
     if ":" in text:
         spans += _labelled(text, speaker, people)
     if ":" in text and language == "en":
@@ -155,10 +173,11 @@ def _span(part: re.Match[str]) -> Span:
     return start, start + len(part[group_number].rstrip())
 
 
-def _pasted_messages(text: str, speaker: str) -> Iterator[Span]:
+def _own_left_out(form: re.Pattern[str], text: str, speaker: str) -> Iterator[Span]:
+    """Find messages copied out of a chat, but for those that the speaker wrote."""
     own_name = speaker.strip().casefold()
-    for header in _PASTED.finditer(text):
-        heading = text[header.start() : header.start(1)].casefold()
+    for header in form.finditer(text):
+        heading = text[header.start() : _span(header)[0]].casefold()
         if not own_name or own_name not in heading:
             yield _span(header)
 

@@ -43,7 +43,8 @@ _register("membench", membench.read_membench, membench.KEYS, files=membench.FILE
 _register(
     "retrieval",
     retrieval.read_retrieval_folder,
-    retrieval.KEYS,
+    keys=(),
+    detect=retrieval.is_retrieval_file,
     files=retrieval.FILES,
     by_name=True,  # a question of LMEB has the keys of many a log
 )

@@ -36,7 +36,7 @@ from memlab.datasets.message_identity import turn_id, turn_record
 from memlab.datasets.source import Source
 from memlab.records import encode_id_part
 
-KEYS = {"_id"}
+_KEYS = {"_id", "text"}
 FILES = ("queries.jsonl", "*/queries.jsonl", "queries.parquet", "queries/*.parquet")
 """Where the questions of a folder are."""
 _NUMBER = re.compile(r"\s*-?\d+(\.\d*)?\s*")
@@ -53,6 +53,11 @@ class _Scope:
 
     documents: list[str] | None = None
     asked: list[tuple[str, Record, dict[str, int]]] = field(default_factory=list)
+
+
+def is_retrieval_file(file: Source) -> bool:
+    """Say whether a file holds documents or questions of a retrieval folder."""
+    return file.first_keys >= _KEYS
 
 
 def read_retrieval_folder(source: Source) -> Iterator[Record]:

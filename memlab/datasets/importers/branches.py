@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import Any
 
 from memlab.datasets.fields import BadField, Record, Report, parse_time, place_in_zone
-from memlab.datasets.importers.loose_json import first_field, first_filled, get_nested, get_objects
+from memlab.datasets.importers.loose_json import first_field, first_filled, get_objects
 from memlab.datasets.importers.message_fields import (
     describe_version,
     read_message_id,
@@ -79,7 +79,8 @@ def _climb(parents: dict[str, Any], current: Any) -> tuple[dict[str, None], str 
 
 _PARENTS = (
     *("parentId", "parent_id", "parentMessageId", "parent_message_id", "parent_message_uuid"),
-    *("parent", "parentUuid"),
+    *("parent", "parentUuid", "parent_uuid", "parentID", "parentMessageUuid", "parent_node"),
+    *("previousMessageId", "previous_message_id", "previousId", "previous_id", "prevId", "prev_id"),
 )
 _PARENT_KEYS = frozenset(_PARENTS)
 _UNDATED = (0.0, 0)
@@ -276,9 +277,7 @@ def conversation_version(raw: Any) -> tuple[str, tuple[str, int]]:
     ('c1', ('1772355600', 1))
     """
     own_id = first_filled(raw, "conversation_id", "uuid", "id")
-    messages = get_nested(raw, "mapping")
-    if not messages:
-        messages = get_nested(raw, "chat_messages")
+    messages = first_filled(raw, "mapping", "chat_messages", "chat.history.messages")
     if own_id is None or not isinstance(messages, (dict, list)):
         return "", ("", 0)
     changed = first_filled(raw, "update_time", "updated_at")

@@ -20,7 +20,13 @@ from typing import Any
 
 from memlab.datasets.fields import Record
 from memlab.datasets.importers.branches import newest_branch, read_newest_conversations
-from memlab.datasets.importers.chatgpt_columns import MARKERS, MORE, read_in_columns
+from memlab.datasets.importers.chatgpt_columns import (
+    EARLIER_TIMES,
+    MARKERS,
+    MORE,
+    RAISED,
+    read_in_columns,
+)
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
@@ -150,6 +156,7 @@ def _read_time(about: _Conversation, each: Any) -> Any:
         return None
     if not isinstance(when, (int, float)):
         return when
+    about.source.keep(EARLIER_TIMES, OWNER_SCOPE, RAISED, int(when < about.latest))
     about.latest = max(when, about.latest)  # Voice mode writes times out of order.
     return about.latest
 

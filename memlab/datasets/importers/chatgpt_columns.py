@@ -6,6 +6,7 @@ which gives the same of what is plain.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, chain
@@ -37,6 +38,7 @@ _KEYS = frozenset(
 _STATES = ("status", "end_turn", "weight", "channel")
 _UNSPOKEN = frozenset((float, int, bool, type(None)))
 """Types of values that hold no words."""
+EARLIER_TIMES, RAISED = "times before that of the message above", "raised to it"
 _LATEST = 1e11
 """From which on a number is no count of seconds."""
 
@@ -71,8 +73,8 @@ def read_in_columns(
         return None
     if not note_messages(source, OWNER_SCOPE, session, ids, texts):
         return None
-    raised = accumulate(times, max, initial=latest)
-    next(raised)
+    raised = list(accumulate(times, max, initial=latest))[1:]
+    source.keep(EARLIER_TIMES, OWNER_SCOPE, RAISED, sum(map(operator.lt, times, raised)))
     return list(map(partial(_make_record, session), texts, roles, raised, ids))
 
 

@@ -112,12 +112,16 @@ def _read_message(
         for tagged in _TAGS.finditer(spoken):
             source.drop(_TAGGED[tagged[1]], scope)
         spoken = _TAGS.sub("", spoken)
-    spoken = "\n".join([spoken, *_list_pasted(source, scope, files, beside=spoken)])
+    pasted = _list_pasted(source, scope, files, beside=spoken)
+    columns: dict[str, Any] = {}
+    if role == "user" and spoken.strip():
+        columns["quoted"] = pasted  # beside a request, what was pasted is what it is about
+    spoken = "\n".join([spoken, *pasted])
     count_unread_texts(source, scope, message, _READ, spoken)
     others = {first_field(block, "type") for block in blocks} - {"text"}
     if (unshown or others) and not spoken.strip() and not caption:
         return ()  # its blocks are counted
-    columns = {
+    columns |= {
         "session": session,
         "id": first_field(message, "uuid"),
         "role": role,

@@ -6,10 +6,15 @@ import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from memlab.datasets.importers.loose_json import first_field, first_text, list_with_metadata
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_text,
+    get_nested,
+    list_with_metadata,
+)
 
 _USER = (
-    *("userid", "user", "ownerid", "accountid", "customerid", "username"),
+    *("userid", "user", "ownerid", "accountid", "customerid", "username", "customer"),
     *("enduserid", "enduser", "fromenduserid", "requestuserid"),
 )
 _TENANT = ("tenant", "tenantid", "organizationid", "organisationid", "orgid")
@@ -19,8 +24,29 @@ _THREADS = (
     *("roomid", "ticketid", "caseid", "session", "thread", "conversation", "chat", "dialogue"),
     *("room", "ticket", "topicid", "messagetreeid", "heliconesessionid"),
 )
+_NAMES_OF_OBJECTS = ("id", "_id", "uuid", "$oid", "externalId", "external_id", "name")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_OF_USERS = frozenset(
+    (
+        *("user", "customer", "client", "patient", "visitor", "member", "profile", "owner"),
+        *("subscriber", "guest", "student", "learner", "player", "employee", "account"),
+    )
+)
+_OF_THREADS = frozenset(
+    (
+        *("session", "thread", "conversation", "conv", "convo", "chat", "dialog", "dialogue"),
+        *("discussion", "channel", "room", "group", "ticket", "case", "encounter", "visit"),
+        *("incident", "meeting", "episode"),
+    )
+)
+_OF_IDS = frozenset(("id", "uuid", "guid", "key", "hash", "number", "no", "identifier"))
+_OF_NAMES = frozenset(("name", "title", "label"))
+_BESIDE = frozenset(("app", "end", "external", "internal", "memory", "ext", "anon", "anonymous"))
+"""Words of keys that name a user or a conversation, and those that change nothing about it."""
 _AROUND = ("flowid", "appid", "projectid", "workspaceid")
 """Within which a session has its name: another flow may have one of the same name."""
+_AROUND_ROWS = ("conversation", "session", "thread", "config.configurable")
+"""Objects in which a record says of which conversation it is, and whose that is."""
 _NOWHERE = ("", "")
 """The conversation of messages that name none."""
 
@@ -43,13 +69,41 @@ def _find_keys(there: tuple[str, ...]) -> dict[str, list[str]]:
         keys = [by_plain_key[plain_key] for plain_key in wanted if plain_key in by_plain_key]
         if keys:
             found[group] = keys
+    for key in there:
+        group = _find_group(key)
+        if group and key not in found.get(group, ()):
+            found.setdefault(group, []).append(key)
     return found
+
+
+def _find_group(key: str) -> str:
+    """Say by the words of a key whether it names a user or a conversation; empty for any other.
+
+    >>> list(map(_find_group, ("external_user_id", "chatSessionUuid", "user_message_id")))
+    ['user', 'thread', '']
+    """
+    words = {word.lower() for word in _WORD.findall(key)} - _BESIDE
+    of_users, of_threads = words & _OF_USERS, words & _OF_THREADS
+    rest = words - of_users - of_threads
+    if of_users and not of_threads and rest and rest <= _OF_IDS | {"email"}:
+        return "user"
+    if of_threads and not of_users and rest and rest <= _OF_IDS | _OF_NAMES:
+        return "thread"
+    return ""
 
 
 def _find_named(raw: Any) -> _Named:
     """Give a record, and what it says about itself, where they name something."""
     named: _Named = []
-    for about in list_with_metadata(raw):
+    listed = list_with_metadata(raw)
+    for path in _AROUND_ROWS:
+        about = get_nested(raw, path)
+        if isinstance(about, dict):
+            listed.append(about)
+    context = get_nested(raw, "context")
+    if isinstance(context, dict) and "thread" in _find_keys(tuple(context)):
+        listed.append(context)  # without a conversation it is what was looked up
+    for about in listed:
         keys = _find_keys(tuple(about))
         if keys:
             named.append((about, keys))
@@ -65,7 +119,7 @@ def _read_first(named: _Named, group: str) -> str:
         for key in keys.get(group, ()):
             called = about[key]
             if isinstance(called, dict):  # an object with its id
-                called = first_field(called, "id", "_id", "uuid", "name")
+                called = first_field(called, *_NAMES_OF_OBJECTS)
             called = first_text(called)
             if called:
                 return called

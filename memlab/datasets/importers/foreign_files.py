@@ -59,7 +59,18 @@ _BEGINNINGS = (
         "the log of a program",
         _WRITE,
     ),
-    (r"\[LINE\] ", "LINE's export", _WRITE),
+    (r"\[LINE\]", "LINE's export", _WRITE),
+    (r"消息记录", "QQ's export", _WRITE),
+    (rf"{_SECOND} [^\n:]{{1,40}}\n\S", "WeChat's or QQ's export as text", _WRITE),
+    (r"[A-Z][a-z]{2} \d\d, \d{4} +\d?\d:\d\d:\d\d [AP]M.*\n\S", "a chat of iMessage", _WRITE),
+    (r"# aider chat started", "a history of Aider", _WRITE),
+    (r"This conversation was generated with Duck\.ai", "a chat of Duck.ai", _WRITE),
+    (r"window\.YTD\.", "a part of X's (Twitter's) archive", _WRITE),
+    (r"(?s)\s*<\?xml.{0,400}?<smses", "SMS Backup & Restore's XML", _WRITE),
+    (r"(?s)\s*<\?xml", "XML", _EXPORT),
+    (r"\d\d?/\d\d?/\d{4},\d\d:\d\d:\d\d,[^,\n]+,\+?\d", "Viber's export", _WRITE),
+    (r'"?Timestamp"?,"?Device', "the history of a voice assistant", _WRITE),
+    (r"message_id,created_at,updated_at,username,message,", "Reddit's export", _WRITE),
     (_KAKAOTALK, "KakaoTalk's export", _WRITE),
     (
         r"# WhatsApp Chat Export",
@@ -78,6 +89,8 @@ _BESIDE = (
         "give its folder, with messages.jsonl",
     ),
 )
+_OF_SNAPCHAT = {"From", "Media Type", "Created"}
+"""Keys of messages that stand under the names of people."""
 _KEYS = (
     ({"messages.sender_name", "messages.timestamp_ms"}, "Messenger's or Instagram's export"),
     ({"messages.creator", "messages.created_date"}, "Google Chat's export"),
@@ -131,6 +144,30 @@ _KEYS = (
     ({"sender_id", "events.event"}, "a tracker of Rasa"),
     ({"conversation_parts", "source"}, "a conversation of Intercom"),
     ({"nodes", "edges"}, "a graph"),
+    ({"log.entries", "log.version"}, "what a browser recorded (HAR)"),
+    ({"messages.fragments.part"}, "a chat of big-AGI"),
+    ({"messages.fragments.ft"}, "a chat of big-AGI"),
+    ({"entries.query_str"}, "a thread of Perplexity"),
+    ({"query_str", "thread_url_slug"}, "a thread of Perplexity"),
+    ({"rid", "msg", "u.username"}, "Rocket.Chat's messages"),
+    ({"value.createdDateTime", "value.body"}, "messages of Microsoft Teams"),
+    ({"composerId", "conversation.bubbleId"}, "a chat of Cursor"),
+    ({"composerId", "fullConversationHeadersOnly"}, "a chat of Cursor"),
+    ({"info.id", "messages.info", "messages.parts"}, "a session of opencode"),
+    ({"messages.User"}, "a thread of Zed"),
+    ({"messages.Agent"}, "a thread of Zed"),
+    ({"kind", "messages.msg", "messages.userId"}, "a chat of Agnai"),
+    ({"ver", "data.message"}, "a chat of RisuAI"),
+    ({"chat.ChatItems"}, "a chat of Backyard AI"),
+    ({"Direct Messages"}, "TikTok's data"),
+    ({"Direct Message"}, "TikTok's data"),
+    ({"zerver_message"}, "Zulip's export"),
+    ({"zerver_message.content"}, "Zulip's export"),
+    ({"origin_server_ts", "content.body"}, "events of Matrix"),
+    ({"chunk.origin_server_ts"}, "events of Matrix"),
+    ({"envelope.dataMessage"}, "messages of signal-cli"),
+    ({"turnID", "payload"}, "a transcript of Voiceflow"),
+    ({"messages.cards", "conversationId"}, "a transcript of Botpress"),
 )
 
 
@@ -141,6 +178,9 @@ def explain_refusal(file: Source) -> str | None:
     for form, what, remedy in _BEGINNINGS:
         if re.match(form, file.head):
             return f"looks like {what}, which memlab does not read: {remedy}"
+    last_keys = {path.rpartition(".")[2] for path in file.keys}
+    if last_keys >= _OF_SNAPCHAT:
+        return f"looks like Snapchat's chats, which memlab does not read: {_WRITE}"
     for keys, what, instead in _BESIDE:
         if keys <= file.keys:
             return f"looks like {what}, which memlab does not read: {instead}"

@@ -33,6 +33,7 @@ from memlab.datasets.importers.loose_json import (
     get_list,
     join_names,
 )
+from memlab.datasets.importers.message_fields import describe_version
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
@@ -138,6 +139,7 @@ def _read_message(
         "caption": caption,
         "timestamp": each.get("createdAt"),
         "role": role,
+        "edited": describe_version(each),
     }
     yield from make_message(source, scope, role, content, **columns)
 

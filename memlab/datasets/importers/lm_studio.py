@@ -2,7 +2,7 @@
 
 Layout: the files ``~/.lmstudio/conversations/*.conversation.json``. A version is one step, or
 several: blocks of text, of which some are thoughts, calls of tools, and notes of the program.
-Messages have no times.
+Messages have no times of their own; they get that of their conversation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memlab.datasets.importers.export_messages import (
     normalise_role,
     text_and_caption,
 )
-from memlab.datasets.importers.loose_json import first_field, get_list, get_nested
+from memlab.datasets.importers.loose_json import first_field, first_time, get_list, get_nested
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
@@ -40,11 +40,18 @@ def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
             source.drop("notes", OWNER_SCOPE, len(get_list(record, "notes")))
             count_unread_texts(source, OWNER_SCOPE, record, _READ, "", around=True)
+            created = first_time(get_nested(record, "createdAt"))
             for number, message in enumerate(get_list(record, "messages"), 1):
-                yield from _read_message(source, session, number, message)
+                yield from _read_message(source, session, number, message, created)
+            if created is not None:
+                how = "given to their messages, which have none"
+                source.keep("times of conversations", OWNER_SCOPE, how)
 
 
-def _read_message(source: Source, session: str, number: int, each: Any) -> Iterator[Message]:
+def _read_message(
+    source: Source, session: str, number: int, each: Any, created: Any
+) -> Iterator[Message]:
+    """Read a message, which has the time of its conversation."""
     version = _shown_version(source, each)
     role = normalise_role(get_nested(version, "role"))
     if not is_spoken_role(source, OWNER_SCOPE, role):
@@ -63,7 +70,7 @@ def _read_message(source: Source, session: str, number: int, each: Any) -> Itera
     if role == "assistant":
         sender = first_field(version, "senderInfo.senderName") or sender
     columns = {"session": session, "id": f"{session} {number}", "caption": caption, "role": role}
-    yield from make_message(source, OWNER_SCOPE, sender, content, **columns)
+    yield from make_message(source, OWNER_SCOPE, sender, content, timestamp=created, **columns)
 
 
 def _shown_version(source: Source, each: Any) -> Any:

@@ -21,19 +21,23 @@ from memlab.datasets.importers.message_fields import (
     list_role_types,
     read_flagged_role,
 )
+from memlab.datasets.importers.streamed_answers import join_parts
 
 _WITHIN = (
     *("body", "request", "request.body", "params", "input", "inputs", "kwargs"),
     *("request_body", "requestBody", "input.inputBodyJson"),  # of Helicone and Bedrock
+    "prompt",
 )
 _ASKED = (
     *("messages", "input", "contents", "chunkedPrompt.chunks", "prompt", "query"),
-    *("user_message", "user_input", "user_query"),
+    *("user_message", "user_input", "user_query", "inputText", "inputs"),
 )
 _ANSWERED_WITHIN = (
     *("", "response", "response.body", "body", "result.message", "result", "response_body"),
-    "responseBody",
+    *("responseBody", "output", "outputs", "output.outputBodyJson"),
 )
+_WITHIN_OUTPUT = frozenset(("output", "outputs", "output.outputBodyJson"))
+"""Where an answer is a message itself, unless it is one of several or has a key of its own."""
 _OUTPUT = ("output", "completion", "content", "message", "output_text", "text")
 _BARE = {"content": "role", "message": "messages"}
 """Keys that answer a request only beside messages and another key.
@@ -45,17 +49,29 @@ _ANSWERED = (
     *("assistant_response", "model_response", "model_output", "outputs", "responses"),
     *("completions", "generations", "answers", "predictions", "preferred_output"),
     *("bot_response", "ai_response", "bot_message", "ai_message", "assistant_message"),
+    *("llm_response", "assistant_reply", "outputText"),
 )
-_CHOICES = {"choices": ("message", "text"), "candidates": ("content",)}
-"""Where alternatives stand, and what says something in one; the candidates are of Gemini's API."""
+_CHOICES = {
+    "choices": ("message", "text"),
+    "candidates": ("content",),
+    "results": ("outputText",),
+    "generations": ("text",),
+}
+"""Where alternatives stand, and what says something in one.
+
+The candidates are of Gemini's API, the results of Amazon's models, the generations of Cohere's.
+"""
 _UNTYPED = ("", "message", "text")
 _SPEAKERS = frozenset(("role", "from", "sender", "author", "speaker", "kwargs", "data"))
 _HALVES = frozenset(
     ("request", "response", "request_body", "response_body", "requestBody", "responseBody", "body")
 )
 _HISTORY = ("history", "chat_history", "chatHistory")
+_OF_COHERE = frozenset((*_HISTORY, "generation_id"))
+"""Beside one of these, ``message`` is what was asked and ``text`` what was answered."""
 _AROUND_OUTPUT = ("outputBodyJson", "output", "message")
 """Keys of what Bedrock has around an answer, from the outside in."""
+_AROUND_ANSWER = frozenset((*_CHOICES, *_ANSWERED))
 _REJECTED = ("rejected", "non_preferred_output")
 _SYSTEM = (*("system", "instructions", "system_prompt", "systemInstruction", "system_instruction"),)
 _ANSWER_IDS = ("id", "response.id", "response.body.id")
@@ -88,10 +104,17 @@ class Call:
 
 
 def decode_halves(raw: Any) -> Any:
-    """Give a record with its request and its answer decoded, where they are JSON texts."""
+    """Give a record with its request and its answer decoded, where they are JSON texts.
+
+    An answer that came in parts is joined.
+    """
     if not isinstance(raw, dict) or _HALVES.isdisjoint(raw):
         return raw
-    return raw | {key: decode_json(raw[key]) for key in _HALVES.intersection(raw)}
+    halves = {key: join_parts(decode_json(raw[key])) for key in _HALVES.intersection(raw)}
+    for half in halves.values():
+        if isinstance(half, dict) and "body" in half:
+            half["body"] = join_parts(decode_json(half["body"]))
+    return raw | halves
 
 
 def find_call(raw: Any) -> Call | None:
@@ -148,17 +171,26 @@ def _find_request(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
     asked = _find_asked(raw, read)
     if asked is not None and len(asked) > 1:
         return asked
-    for key in _HISTORY:
-        history = _read_history(decode_json(raw.get(key)))
-        if not history:
-            continue
-        if asked is None and _is_filled_text(raw.get("message")):
-            read.add("message")
-            asked = [{"role": "user", "content": raw["message"]}]
-        if asked is not None:
-            read.add(key)
-            return history + asked
+    for around, holder in _list_holders(raw):
+        if asked is None and _is_request_of_cohere(around, holder):
+            read.add(f"{around}message")
+            asked = [{"role": "user", "content": holder["message"]}]
+        for key in _HISTORY:
+            history = _read_history(decode_json(holder.get(key)))
+            if history and asked is not None:
+                read.add(around + key)
+                return history + asked
     return asked
+
+
+def _is_request_of_cohere(around: str, holder: dict[str, Any]) -> bool:
+    """Say whether an object asks by a message that is a text.
+
+    Only in a record itself the object must say that it is a request.
+    """
+    if not _is_filled_text(holder.get("message")):
+        return False
+    return around != "" or not _OF_COHERE.isdisjoint(holder)
 
 
 def _read_history(value: Any) -> list[Any]:
@@ -239,14 +271,25 @@ def _find_answers(raw: dict[str, Any]) -> Iterator[tuple[str, list[Any], int]]:
             choice = first_filled(next(iter(choices), None), *inside)
             if has_words(choice):
                 yield around + answer_key, _as_messages(choice), len(choices) - 1
+        if path and "role" not in holder:
+            for answer_key in _ANSWERED:
+                if _is_filled_text(holder.get(answer_key)):
+                    yield around + answer_key, _as_messages(holder[answer_key]), 0
+        if path in _WITHIN_OUTPUT:
+            continue
         for answer_key in _OUTPUT:
             output = decode_json(holder.get(answer_key))
             if has_words(output) and _is_answer(raw, path, answer_key, output):
                 within, output = _open_output(output)
+                opened = around + answer_key + within
+                if opened in _WITHIN_OUTPUT and _holds_answers(output):
+                    continue  # which are found within it
                 answer, alternatives = _split_alternatives(_with_role(holder, answer_key, output))
-                yield around + answer_key + within, _as_messages(answer), alternatives
+                yield opened, _as_messages(answer), alternatives
     for answer_key in _ANSWERED:
         output = decode_json(raw.get(answer_key))
+        if answer_key in _WITHIN_OUTPUT and _holds_answers(output):
+            continue
         if has_words(output) and not _is_around_answer(output):
             answer, alternatives = _split_alternatives(output)
             yield answer_key, _as_messages(answer), alternatives
@@ -260,8 +303,10 @@ def _is_answer(raw: dict[str, Any], around: str, key: str, output: Any) -> bool:
     """
     if around:
         return key != "text" or isinstance(output, str)
+    if key == "text":
+        return _is_filled_text(output) and _is_request_of_cohere(around, raw)
     if key not in _BARE:
-        return key != "text"
+        return True
     has_messages = isinstance(decode_json(raw.get("messages")), list)
     return has_messages and bool(raw.get(_BARE[key]))
 
@@ -281,11 +326,18 @@ def _is_around_answer(value: Any) -> bool:
     """Say whether an object is what an API gives around an answer, and no message."""
     if not isinstance(value, dict):
         return False
-    if "output" in value:
+    if _holds_answers(value) or "output" in value:
         return True
     if isinstance(value.get("content"), list):
         return True
     return {"role", "content"}.isdisjoint(value) and not isinstance(value.get("text"), str)
+
+
+def _holds_answers(value: Any) -> bool:
+    """Say whether an object has answers under keys of their own, and is no message."""
+    if not isinstance(value, dict) or "role" in value:
+        return False
+    return not _AROUND_ANSWER.isdisjoint(value)
 
 
 def _split_alternatives(value: Any) -> tuple[Any, int]:

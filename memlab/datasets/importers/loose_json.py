@@ -16,7 +16,7 @@ UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 """Characters that no text can hold."""
 _METADATA = (
     *("metadata", "meta", "additional_kwargs", "extra", "extra_info", "properties"),
-    *("attributes", "info"),
+    *("attributes", "info", "request_properties"),
 )
 _METADATA_KEYS = frozenset(_METADATA)
 

@@ -6,6 +6,7 @@ That is its role, its name, its content, its time and its version.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC
@@ -45,7 +46,9 @@ _FORWARDERS = (
 )
 _FORWARDED = ("is_forwarded", "isForwarded", "forwarded")
 _THOUGHT_FLAGS = ("thought", "isThought", "is_thought", "isThinking", "is_thinking")
-_IDS = ("id", "uuid", "messageId", "message_id", "msg_id")
+_IDS = ("id", "uuid", "messageId", "message_id", "msg_id", "_id", "_id.$oid")
+_OTHER_ID = re.compile(r"(?i)(?!.*(?:parent|reply|version|revision)).*(?:id|uuid|number|key|_no)")
+"""Keys of ids beside that of a message, but for those of the message before it."""
 _EDITED = ("edited_at", "editedAt", "updated_at", "updatedAt", "update_time", "modified_at")
 _VERSIONS = ("version", "revision", "rev", "version_number", "versionNumber", "edit_count")
 _OF_VERSIONS = frozenset((*_EDITED, *_VERSIONS))
@@ -258,6 +261,40 @@ def has_thoughts(raw: dict[str, Any]) -> bool:
 def read_message_id(raw: Any) -> str:
     """Give the id of a message; empty without one."""
     return first_field(raw, *_IDS)
+
+
+def pick_ids(raw: dict[str, Any]) -> dict[str, Any]:
+    """Give what :func:`find_dividing_key` looks at in a message."""
+    picked = dict[str, Any]()
+    for key, value in raw.items():
+        if key in _IDS or _OTHER_ID.fullmatch(str(key)) is not None:
+            picked[key] = value
+    return picked
+
+
+def find_dividing_key(listed: list[Any]) -> str:
+    """Find the key of an id within whose values the ids of messages begin anew.
+
+    It is empty where no id comes twice, or no such key tells its messages apart.
+
+    >>> find_dividing_key([{"id": 1, "desk_id": "a"}, {"id": 1, "desk_id": "b"}])
+    'desk_id'
+    """
+    identified = [message for message in listed if read_message_id(message)]
+    own_ids = Counter(map(read_message_id, identified))
+    if len(own_ids) == len(identified):
+        return ""
+    shared = set.intersection(*[set(message) for message in identified])
+    best, fewest = "", len(identified)
+    for key in filter(shared.__contains__, identified[0]):
+        if key in _IDS or _OTHER_ID.fullmatch(str(key)) is None:
+            continue
+        values = [first_text(message[key]) for message in identified]
+        places = set(zip(values, map(read_message_id, identified), strict=True))
+        number = len(set(values))
+        if all(values) and len(places) == len(identified) and number < fewest:
+            best, fewest = key, number
+    return best
 
 
 def read_time_value(raw: Any) -> Any:

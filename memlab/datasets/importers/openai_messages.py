@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from memlab.datasets.fields import place_in_zone
+from memlab.datasets.fields import Report, place_in_zone
 from memlab.datasets.importers.batches import Batch, Batches, Place, read_custom_id
 from memlab.datasets.importers.branches import find_branch, holds_parent_key
 from memlab.datasets.importers.conversation_rows import (
@@ -43,6 +44,8 @@ from memlab.datasets.importers.logged_calls import (
 from memlab.datasets.importers.loose_json import decode_json, first_field, first_time, get_nested
 from memlab.datasets.importers.message_fields import (
     SPEAKERS,
+    describe_version,
+    find_dividing_key,
     list_plain_columns,
     read_time_value,
     with_plain_columns,
@@ -72,11 +75,18 @@ _PAIRS += [
 ]
 _PAIRS += [{"prompt", "response"}, {"instruction", "output"}, {"chosen.role", "rejected.role"}]
 _PAIRS += [{"contents.role", "contents.parts"}, {"query", "answer"}, {"request_body"}]
-_PAIRS += [{"message", "chat_history"}, {"chunkedPrompt.chunks"}, {"requestBody"}]
+_PAIRS += [
+    {"message", "chat_history"},
+    {"message", "generation_id"},
+    {"chunkedPrompt.chunks"},
+    {"requestBody"},
+]
 _PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
 _PAIRS += [{"type", "data.content"}, {"request", "response"}]
 _PAIRS += [{"user_message", "bot_response"}, {"user_message", "ai_response"}]
 _PAIRS += [{"user_message", "assistant_message"}, {"user_input", "response"}]
+_PAIRS += [{"messages", "response"}, {"inputs", "outputs"}, {"inputs", "generated_text"}]
+_PAIRS += [{"query", "response"}, {"query", "output"}, {"input", "response"}]
 _LANGCHAIN = re.compile(r'"type"\s*:\s*"(?:human|ai)"|"(?:Human|AI)Message(?:Chunk)?"\s*\]')
 _OF_LANGCHAIN = frozenset(
     (
@@ -111,8 +121,13 @@ _LISTS = frozenset(("messages", "input", "contents"))
 _OF_MESSAGES = frozenset(("role", "sender", "messages"))
 _KINDS = frozenset(("role", "type"))
 _TEXTS_OF_ROWS = frozenset(("content", "message", "body"))
+_CHANGED = frozenset(("updated_at", "updatedAt", "update_time", "edited_at", "modified_at"))
 _DAY = timedelta(days=1)
-_CURRENT = ("currNode", "conv.currNode", "currentId", "current_node", "currentNode", "head")
+_CURRENT = (
+    *("currNode", "conv.currNode", "currentId", "current_node", "currentNode", "head"),
+    *("current_leaf_message_uuid", "currentLeaf", "activeLeaf", "activeLeafId", "leafId"),
+    *("currentMessageId", "current_message_id", "currentNodeId", "current_node_id"),
+)
 
 
 def is_openai_list(file: Source) -> bool:
@@ -220,9 +235,14 @@ class ConversationReader:
         self.waiting: list[tuple[Source, int, Any, Call, Batch]] = []
         self.files = name_files(source)
         self.numbers = Counter[str]()
+        self.newest = _find_newest_copies(source)
 
     def read(self, file: Source, number: int, raw: Any) -> Iterator[Message]:
         """Read a record: a list of messages, a conversation, or a logged call."""
+        copy, version = _describe_copy(raw)
+        if version < self.newest.get(copy, version):
+            self.source.drop("older versions of conversations", self.find_scope(raw))
+            return
         call = find_call(raw)
         if isinstance(raw, list):
             call = Call(raw, [], 0, 0)
@@ -255,7 +275,7 @@ class ConversationReader:
     def count_unread(self, raw: Any, call: Call) -> None:
         """Count the texts that stand beside a request and its answer."""
         if isinstance(raw, dict):
-            spoken = join_texts([call.asked, call.answers])
+            spoken = join_texts([call.asked, call.answers, str(_read_created(raw))])
             scope = self.find_scope(raw)
             count_unread_texts(self.source, scope, raw, call.read, spoken, around=True)
 
@@ -354,6 +374,7 @@ class ConversationReader:
         quiet = Source(self.source.path, people=self.source.people)
         self.places.begin_file()
         called = list(map(read_row_names, listed))
+        called = self.divide_by_ids(listed, called)
         learned = set[RowNames]()
         for message, names in zip(listed, called, strict=True):
             # Who is known to ask is not looked at again: to read a role takes long.
@@ -370,6 +391,24 @@ class ConversationReader:
             name = next(filter(None, choices))
             turns = self.sort(scope, file, record, rows)
             yield from make_session_messages(self.source, scope, name, turns)
+
+    def divide_by_ids(self, listed: list[Any], called: list[RowNames]) -> list[RowNames]:
+        """Give each message the conversation within which its id counts, where none names one.
+
+        Where ids begin anew, another id tells the conversations apart.
+        """
+        if any(any(names.thread) for names in called):
+            return called
+        key = find_dividing_key(listed)
+        if not key:
+            return called
+        self.source.note(
+            "export", f"ids that begin anew with each {key!r}", "each is read as a conversation"
+        )
+        divided = list[RowNames]()
+        for message, names in zip(listed, called, strict=True):
+            divided.append(names._replace(thread=(first_field(message, key), "")))
+        return divided
 
     def group_rows(
         self, listed: list[Any], called: list[RowNames]
@@ -396,9 +435,7 @@ class ConversationReader:
 
     def give(self, scope: str, session: str, raw: Any, turns: list[Message]) -> Iterator[Message]:
         """Give the messages of a session, but for those of a record before that named it too."""
-        created = first_time(*map(partial(get_nested, raw), _MADE))
-        if created is None and isinstance(raw, dict):
-            created = find_other_time(raw)
+        created = _read_created(raw)
         thread = _find_thread(raw)
         if any(thread):
             marker: Any = _name_itself(raw)
@@ -441,6 +478,41 @@ class ConversationReader:
                 session, repeated = self.find_own_session(scope, raw, session, messages)
         self.histories.add(scope, raw, session, messages)
         yield from self.give(scope, session, raw, messages[repeated:])
+
+
+def _find_newest_copies(source: Source) -> dict[tuple[str, ...], str]:
+    """Give the newest version of each conversation that says when it was changed.
+
+    Only of several files, and of lines, is one conversation given more than once.
+    """
+    newest = dict[tuple[str, ...], str]()
+    for file in source.members:
+        if _CHANGED.isdisjoint(file.keys):
+            continue
+        for _, record in replace(file, report=Report()).values():
+            copy, version = _describe_copy(record)
+            newest[copy] = max(version, newest.get(copy, version))
+    return newest
+
+
+def _describe_copy(raw: Any) -> tuple[tuple[str, ...], str]:
+    """Give what copies of a conversation share, and which version this one is; empty without one.
+
+    They share their id, their user and their first message: ids may begin anew in another file.
+    """
+    version = describe_version(raw)
+    if not version or not isinstance(raw.get("messages"), list):
+        return (), ""
+    beginning = join_texts(raw["messages"][:1])
+    return (_name_itself(raw), *read_user(raw), beginning), version
+
+
+def _read_created(raw: Any) -> Any:
+    """Give the time of a conversation as it is written; ``None`` without one."""
+    created = first_time(*map(partial(get_nested, raw), _MADE))
+    if created is None and isinstance(raw, dict):
+        created = find_other_time(raw)
+    return created
 
 
 def _find_thread(raw: Any) -> tuple[str, str]:

@@ -19,6 +19,8 @@ from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
 _LISTS = ("conversations", "conversation", "items")
 _COLUMNS = {"conversations", "conversation"}
+_ABOUT_MESSAGES = {"messages", "conversation.id"}
+"""Keys of a record whose conversation is an object about its messages."""
 _PAIR = {
     "user": ("human", "user", "input", "instruction", "prompt"),
     "assistant": ("gpt", "assistant", "output", "response", "bot"),
@@ -28,7 +30,7 @@ _TURN = ("from", "value", "role", *_PAIR["user"], *_PAIR["assistant"])
 
 def is_sharegpt_list(file: Source) -> bool:
     dotted_keys = map(".".join, product(_LISTS, _TURN))
-    if "evidence_items" in file.keys:
+    if "evidence_items" in file.keys or file.keys >= _ABOUT_MESSAGES:
         return False
     if not file.keys.isdisjoint(dotted_keys):
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from memlab.datasets.fields import Record
 from memlab.datasets.importers.branches import holds_parent_key
@@ -17,7 +18,9 @@ from memlab.datasets.importers.loose_json import first_field
 from memlab.datasets.importers.message_fields import (
     TIMES,
     describe_version,
+    find_dividing_key,
     list_plain_columns,
+    pick_ids,
     read_forwarder,
     read_message_id,
     read_name,
@@ -58,10 +61,12 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
     Those that name no scope, user or tenant are of one, named by the file.
     """
     places = RowPlaces()
+    divider = ""
     stem_counts = Counter(file.path.stem for file in source.members)
     for file, number, raw in source.member_values():
         if number == 1:
             places.begin_file()
+            divider = _find_divider(source, file, raw)
         file_scope = file.path.stem
         if stem_counts[file_scope] > 1:
             file_scope = file.stem
@@ -69,9 +74,28 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
             row = raw
             if file.columns:
                 row = with_plain_columns(raw)
+            if divider:
+                row = {"session_id": first_field(row, divider)} | row
             message = _read_row(source, file_scope, Record(row, f"row {number}"), places)
             if message is not None:
                 yield message
+
+
+def _find_divider(source: Source, file: Source, first: Any) -> str:
+    """Find the column within whose values the ids of rows begin anew; empty where none is needed.
+
+    :param first: the first row, which names its conversation or has no id where none is.
+    """
+    if not isinstance(first, dict) or "session" in first or not read_message_id(first):
+        return ""
+    if any(read_row_names(first).thread):
+        return ""
+    rows = [pick_ids(raw) for _, raw in file.values() if isinstance(raw, dict)]
+    divider = find_dividing_key(rows)
+    if divider:
+        found = f"ids that begin anew with each {divider!r}"
+        source.note("export", found, "each is read as a conversation")
+    return divider
 
 
 def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> Message | None:

@@ -208,7 +208,7 @@ def _name_other(kind: Any, message: Any) -> str:
 def _find_writer(message: dict[str, Any]) -> str:
     """Give whose words a message passes on; empty where it passes none on."""
     if "forwarded_from" not in message:
-        return ""
+        return first_text(message.get("saved_from"))
     return first_text(message["forwarded_from"], "Deleted Account")
 
 

@@ -56,6 +56,9 @@ _THREAD = ("session_id", "thread_id", "conversation_id")
 _TRACE = {"observations", "traceId", "trace_id", "traces.observations", "traces.input", "trace.id"}
 _MORE = {"input", "output", "startTime", "start_time", "projectId"}
 _MORE |= {"traces.input", "trace.input", "traces.id"}
+_MORE |= {"observations.input", "observations.startTime"}
+_CALLS = {"messages", "response"}
+"""Keys of a call that another tool logs with the id of its trace, as LiteLLM does."""
 _MODELS = ("GENERATION", "AGENT", "CHAIN", "SPAN", "")
 
 
@@ -186,6 +189,8 @@ def _assume_utc(value: Any) -> Any:
 def is_langfuse_export(file: Source) -> bool:
     keys = file.keys or file.columns
     if "run_type" in keys or "mapping" in keys:
+        return False
+    if file.first_keys >= _CALLS:
         return False
     if {"sessionId", "input", "output"} <= keys or {"session_id", "project_id", "input"} <= keys:
         return True

@@ -1,0 +1,94 @@
+"""Answers that came in parts, as logs of streaming calls hold them: joined into one answer.
+
+Layouts: chunks of OpenAI's chat completions and events of its responses, events of Anthropic's
+messages, lines of Ollama, parts of Gemini; as a list, or as the text of server-sent events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from memlab.datasets.importers.loose_json import (
+    decode_json,
+    first_field,
+    get_list,
+    get_nested,
+    list_or_empty,
+)
+
+_EVENT = "data:"
+_TEXTS = ("delta.content", "delta.text", "text")
+"""Where a part of a choice has its text."""
+_COMPLETE = ("response.completed", "response.done")
+
+
+def join_parts(value: Any) -> Any:
+    """Give the parts of an answer as the answer that they make; anything else as it is.
+
+    >>> parts = [{"choices": [{"delta": {"content": text}}]} for text in ("At ", "six.")]
+    >>> join_parts(parts)
+    {'choices': [{'message': {'role': 'assistant', 'content': 'At six.'}}]}
+    >>> join_parts([{"role": "assistant", "content": "At six."}])
+    [{'role': 'assistant', 'content': 'At six.'}]
+    """
+    parts = value
+    if isinstance(value, str) and value.lstrip().startswith((_EVENT, "event:")):
+        parts = list(_list_events(value))
+    listed = list_or_empty(parts)
+    if not listed or not all(isinstance(part, dict) for part in listed):
+        return value
+    for part in reversed(listed):
+        if first_field(part, "type") in _COMPLETE and isinstance(part.get("response"), dict):
+            return part["response"]
+    texts = list(map(_find_text, listed))
+    spoken = "".join(text for text in texts if text is not None)
+    if not spoken:
+        return value
+    answer = {"choices": [{"message": {"role": "assistant", "content": spoken}}]}
+    first = listed[0]
+    for key in ("id", "created", "created_at"):
+        if key in first:
+            answer[key] = first[key]
+    return answer
+
+
+def _list_events(text: str) -> Iterator[Any]:
+    """Give the data of server-sent events."""
+    for line in text.splitlines():
+        if line.startswith(_EVENT):
+            event = decode_json(line.removeprefix(_EVENT).strip())
+            if isinstance(event, dict):
+                yield event
+
+
+def _find_text(part: dict[str, Any]) -> str | None:
+    """Give the text of a part of an answer; ``None`` for what is none, or has none."""
+    text = None
+    if "choices" in part:
+        for choice in get_list(part, "choices")[:1]:
+            text = _first_string(choice, *_TEXTS)
+    elif first_field(part, "type") == "content_block_delta":
+        text = _first_string(part, "delta.text")
+    elif first_field(part, "type") == "response.output_text.delta":
+        text = _first_string(part, "delta")
+    elif "done" in part:
+        text = _first_string(part, "message.content", "response")
+    elif "candidates" in part:
+        for candidate in get_list(part, "candidates")[:1]:
+            said = [
+                each.get("text", "")
+                for each in get_list(candidate, "content.parts")
+                if isinstance(each, dict) and each.get("thought") is not True
+            ]
+            text = "".join(filter(None, said))
+    return text
+
+
+def _first_string(value: Any, *paths: str) -> str | None:
+    """Give the first field that is a text, with the white space around it."""
+    for path in paths:
+        found = get_nested(value, path)
+        if isinstance(found, str):
+            return found
+    return None
