@@ -133,7 +133,8 @@ def question_features(
         name: text.str.contains(pattern).to_numpy().astype(np.float32)[:, None]
         for name, pattern in question_patterns(bench.language).items()
     }
-    asked = np.array([_first_named_date(question) for question in text]).reshape(len(text), 3)
+    named_dates = [_first_named_date(question, bench.language) for question in text]
+    asked = np.array(named_dates).reshape(len(text), 3)
     shapes["names_date"] = np.isfinite(asked).any(axis=1).astype(np.float32)[:, None]
     shapes["question_length"] = (
         text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
@@ -188,9 +189,10 @@ def _compare_dates(
     }
 
 
-def _first_named_date(text: str) -> list[float]:
+def _first_named_date(text: str, language: str) -> list[float]:
     """Give year, month and day of the first date that a question names, NaN for what it leaves out."""
-    values = [read.value for read in dates(text) if read.value[0].isdigit()]
+    found = dates(text, language=language)
+    values = [read.value for read in found if read.value[0].isdigit()]
     if not values:
         return [np.nan] * 3
     spans = [span for value in values if (span := date_range(value))]
