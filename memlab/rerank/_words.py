@@ -19,7 +19,12 @@ from memlab.retrieve.late_interaction import ScopeTokens, question_per_token, su
 from memlab.text.analysis import tokenize
 from memlab.text.bm25_formula import assign_word_ids, idf
 from memlab.text.dates import date_range, dates
-from memlab.text.question_patterns import FIRST_PERSON, question_patterns, turn_patterns
+from memlab.text.question_patterns import (
+    BEHIND_NAMES,
+    FIRST_PERSON,
+    question_patterns,
+    turn_patterns,
+)
 
 
 def word_overlaps(
@@ -269,16 +274,15 @@ def rephrase_in_first_person(bench: Bench) -> Bench:
 
     Who speaks says "I" of himself, and an encoder hears the difference.
     """
+    behind = BEHIND_NAMES.get(bench.language, BEHIND_NAMES["en"])
     named = {
-        scope: re.compile(
-            r"(?<!\w)(?:" + "|".join(map(re.escape, names)) + r")(?!\w)(['’]s)?", re.I
-        )
+        scope: re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, names)) + ")" + behind, re.I)
         for scope, people in speakers(bench).items()
         if (names := sorted(filter(str.strip, people), key=len, reverse=True))
     }
     subject, possessive = FIRST_PERSON.get(bench.language, FIRST_PERSON["en"])
     asked = [
-        named[scope].sub(lambda m: possessive if m[1] else subject, text)
+        named[scope].sub(lambda m: possessive if m["owns"] else subject, text)
         if scope in named
         else text
         for scope, text in bench.queries.select("scope", "text").iter_rows()
