@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ def _load_dense(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encod
         normalized=_is_normalized(model),
         dtype=own.dtype,
     )
+    _warn_of_similarity(model, identity)
     encoder = TransformerEncoder(path, identity, batch=own.batch)
     encoder._model = model
     if has_common_direction(encoder.token_mean):
@@ -75,6 +77,7 @@ def _load_static(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Enco
         pooling="mean",
         normalized=_is_normalized(model),
     )
+    _warn_of_similarity(model, identity)
     encoder = StaticEncoder(path, identity, batch=own.batch)
     encoder._model = model
     return encoder
@@ -123,6 +126,17 @@ def _is_normalized(model: Any) -> bool:
     return any(isinstance(module, Normalize) for module in model)
 
 
+def _warn_of_similarity(model: Any, identity: EncoderIdentity) -> None:
+    """Warn of a model that was trained for another similarity than the cosine: only cosines are compared here."""
+    trained_for = model.similarity_fn_name
+    if trained_for not in (None, "cosine") and not identity.normalized:
+        warnings.warn(
+            f"encoder {identity.model} was trained for the similarity {trained_for!r} of vectors as they "
+            "are; memlab brings them to length 1 and compares their cosines",
+            stacklevel=4,
+        )
+
+
 def _describe_queries(transformer: Any) -> str:
     """Say how a ColBERT reads queries, which their vectors depend on."""
     expansion = transformer.query_expansion
@@ -160,21 +174,32 @@ def _max_length(model: Any, name: str, own: EmbedSettings) -> int:
 
     :raises ModelError: when the settings ask for more than the model has positions.
     """
+    positions = _positions(model)
     if own.max_length is None:
-        return int(model.max_seq_length or 512)
-    positions = getattr(model[0].model.config, "max_position_embeddings", None)
-    if positions is None:
-        return own.max_length
-    embeddings = getattr(model[0].model, "embeddings", None)
-    table = getattr(embeddings, "position_embeddings", None)
-    padding = getattr(table, "padding_idx", None)
-    if padding is not None:
-        positions -= padding + 1  # RoBERTa counts from behind its padding
-    if own.max_length > positions:
+        length = int(model.max_seq_length or 512)
+        if positions is not None and _position_table(model) is not None:
+            length = min(length, positions)
+        return length
+    if positions is not None and own.max_length > positions:
         raise ModelError(
             f"encoder {name} has {positions} positions, and max_length of the settings is {own.max_length}"
         )
     return own.max_length
+
+
+def _position_table(model: Any) -> Any:
+    """Give the table of a transformer's positions, beyond which it reads nothing; ``None`` where it computes them."""
+    embeddings = getattr(model[0].model, "embeddings", None)
+    return getattr(embeddings, "position_embeddings", None)
+
+
+def _positions(model: Any) -> int | None:
+    """Give how many tokens a transformer has positions for; ``None`` where its files do not say."""
+    positions: int | None = getattr(model[0].model.config, "max_position_embeddings", None)
+    padding = getattr(_position_table(model), "padding_idx", None)
+    if positions is None or padding is None:
+        return positions
+    return positions - (padding + 1)  # RoBERTa counts from behind its padding
 
 
 def _torch_dtype(own: EmbedSettings) -> Any:

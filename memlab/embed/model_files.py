@@ -27,6 +27,18 @@ CLASSES = {
 """What sentence-transformers loads each kind of model by."""
 
 _WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
+_MODULES = ("[0-9]_*", "*_[0-9]_*")  # folders of modules: 2_Dense, and query_0_Dense of a Router
+
+_OTHER_WEIGHTS = {
+    "*.gguf": "GGUF (llama.cpp): serve it, and name the service as endpoint:NAME",
+    "adapter_model.*": "an adapter: merge it into the model that it was made for, and save that",
+    "**/*.onnx": "ONNX: save the model that it was made from",
+    "*.h5": "TensorFlow: save the model by PyTorch",
+    "*.msgpack": "Flax: save the model by PyTorch",
+}
+"""What folders hold in place of weights that memlab reads, and what to do then."""
+
+_LFS_POINTER = b"version https://git-lfs"
 
 
 def minilm_path() -> Path | None:
@@ -39,25 +51,42 @@ def minilm_path() -> Path | None:
 def weights_digest(path: Path) -> str:
     """Give the sha256 of a model's weights; of several files, of all digests in order of name.
 
-    :raises ModelError: when the directory holds no weights.
+    :raises ModelError: when the directory holds no weights, or others than memlab reads.
     """
-    digests = [sha256(file) for file in _weights_files(path)]
-    if not digests:
-        raise ModelError(f"{path} holds no weights; expected {' or '.join(_WEIGHTS)}")
+    files = _weights_files(path)
+    if not files:
+        expected = " or ".join(_WEIGHTS)
+        raise ModelError(f"{path} holds no weights{_name_other_weights(path)}; expected {expected}")
+    for file in files:
+        with file.open("rb") as opened:
+            if opened.read(len(_LFS_POINTER)) == _LFS_POINTER:
+                raise ModelError(f"{file} is a pointer of Git LFS: run git lfs pull beside it")
+    digests = [sha256(file) for file in files]
     if len(digests) == 1:
         return digests[0]
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def _weights_files(path: Path) -> list[Path]:
-    """List the files of a model's weights: in its folder, then those of modules in folders such as 2_Dense."""
-    inner: list[Path] = []
-    for pattern in _WEIGHTS:
-        files = sorted(path.glob(pattern))
-        inner = inner or sorted(path.glob(f"[0-9]_*/{pattern}"))
-        if files:
-            return [*files, *sorted(path.glob(f"[0-9]_*/{pattern}"))]
-    return inner
+    """List the files of a model's weights: in its folder, then those of modules in folders such as 2_Dense.
+
+    Of a folder that holds them in several formats, the first of :data:`_WEIGHTS` is taken. A module
+    may have another than the transformer.
+    """
+    inner = [folder for name in _MODULES for folder in sorted(path.glob(name)) if folder.is_dir()]
+    found: list[Path] = []
+    for folder in (path, *inner):
+        formats = [sorted(folder.glob(pattern)) for pattern in _WEIGHTS]
+        found += next(filter(None, formats), [])
+    return found
+
+
+def _name_other_weights(path: Path) -> str:
+    """Name what a folder holds in place of weights, behind a comma; nothing where there is nothing known."""
+    for pattern, what in _OTHER_WEIGHTS.items():
+        if next(path.glob(pattern), None):
+            return f", but {what}"
+    return ""
 
 
 def find_model(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
@@ -71,6 +100,10 @@ def find_model(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
     path = Path(spec).expanduser()
     if spec and os.path.isdir(path):
         return path, path.resolve().name, weights_digest(path)[:12]
+    if path.is_file():
+        raise ModelError(
+            f"{what} {spec!r} is a file{_name_other_weights(path.parent)}; give the directory of a model"
+        )
     if HUB_ID.fullmatch(spec):
         path = _fetch_hub_model(spec, what)
         return path, spec.partition("@")[0], path.name[:12]
@@ -137,6 +170,7 @@ def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) 
             f"{what} {name}: sentence-transformers cannot load it ({type(error).__name__}: {error}); its files are "
             "damaged or belong to another model: fetch it again"
         ) from error
+    _check_vocabulary(model, what, name)
     if what != "cross-encoder":
         # The pooler on top of BERT belongs to its training task: encoders are saved without it.
         missing = [key for key in missing if ".pooler." not in f".{key}"]
@@ -146,6 +180,20 @@ def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) 
             f"to another config.json, or the model is no {what}: fetch it again or choose another"
         )
     return model.eval()
+
+
+def _check_vocabulary(model: Any, what: str, name: str) -> None:
+    """Refuse a model whose tokenizer knows no word: transformers makes such a one where its files are missing.
+
+    :raises ModelError: saying which files.
+    """
+    tokenizer = getattr(model, "tokenizer", None)
+    special = getattr(tokenizer, "all_special_ids", None)
+    if special is not None and len(tokenizer.get_vocab()) <= len(special):
+        raise ModelError(
+            f"{what} {name}: its tokenizer knows no word, since its folder holds no vocabulary; expected "
+            "tokenizer.json, or the files that its tokenizer reads (vocab.txt, spiece.model): fetch them too"
+        )
 
 
 def _missing_weights(model: Any, path: Path) -> list[str]:

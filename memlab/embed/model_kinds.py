@@ -16,6 +16,8 @@ _LIBRARY = "sentence_transformers."
 _MULTI_VECTOR = ("MultiVectorEncoder", "ColBERT")
 """``model_type`` of sentence-transformers 6, and of PyLate, whose files it reads."""
 
+_ROUTERS = (".Router", ".Asym")
+
 
 def read_table(path: Path) -> dict[str, Any]:
     """Read a JSON file that holds a table; an empty one where there is none."""
@@ -61,9 +63,9 @@ def model_kind(path: Path, name: str) -> ModelKind:
     architecture = _architecture(config)
     if stated in _MULTI_VECTOR or architecture == "HF_ColBERT":
         return "multi-vector"
-    if stated == "CrossEncoder":
+    if stated == "CrossEncoder" or _is_classifier(path, architecture):
         raise ModelError(
-            f"encoder {name} is a cross-encoder: it scores pairs of texts and gives no vectors; "
+            f"encoder {name} is a cross-encoder or a classifier: it scores pairs of texts and gives no vectors; "
             f"use it as a reranker: cross_encoder(model='{name}')"
         )
     if stated == "SparseEncoder" or _has_sparse_modules(path) or _is_old_splade(path, name):
@@ -72,6 +74,12 @@ def model_kind(path: Path, name: str) -> ModelKind:
             "gives no dense vectors, and memlab has no index for its weights; choose a dense encoder "
             "or a ColBERT, or bm25 for words"
         )
+    for _, module in read_modules(path):
+        if module.endswith(_ROUTERS):
+            raise ModelError(
+                f"encoder {name} reads queries and documents by modules of their own (Router), which "
+                "memlab does not; choose a model that has the same for both, or write a plug-in"
+            )
     if config.get("model_type") == "model2vec":
         return "static"
     for _, module in read_modules(path)[:1]:
@@ -86,6 +94,11 @@ def _architecture(config: Mapping[str, Any]) -> str:
     if isinstance(listed, list) and listed:
         return str(listed[0])
     return ""
+
+
+def _is_classifier(path: Path, architecture: str) -> bool:
+    """Whether a model was saved with a head that scores texts, as cross-encoders were before they said so."""
+    return architecture.endswith("ForSequenceClassification") and not read_modules(path)
 
 
 def _has_sparse_modules(path: Path) -> bool:

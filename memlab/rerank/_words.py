@@ -19,7 +19,12 @@ from memlab.retrieve.late_interaction import ScopeTokens, question_per_token, su
 from memlab.text.analysis import tokenize
 from memlab.text.bm25_formula import assign_word_ids, idf
 from memlab.text.dates import date_range, dates
-from memlab.text.question_patterns import FIRST_PERSON, question_patterns, turn_patterns
+from memlab.text.question_patterns import (
+    BEHIND_NAMES,
+    FIRST_PERSON,
+    question_patterns,
+    turn_patterns,
+)
 
 
 def word_overlaps(
@@ -133,7 +138,8 @@ def question_features(
         name: text.str.contains(pattern).to_numpy().astype(np.float32)[:, None]
         for name, pattern in question_patterns(bench.language).items()
     }
-    asked = np.array([_first_named_date(question) for question in text]).reshape(len(text), 3)
+    named_dates = [_first_named_date(question, bench.language) for question in text]
+    asked = np.array(named_dates).reshape(len(text), 3)
     shapes["names_date"] = np.isfinite(asked).any(axis=1).astype(np.float32)[:, None]
     shapes["question_length"] = (
         text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
@@ -188,9 +194,10 @@ def _compare_dates(
     }
 
 
-def _first_named_date(text: str) -> list[float]:
+def _first_named_date(text: str, language: str) -> list[float]:
     """Give year, month and day of the first date that a question names, NaN for what it leaves out."""
-    values = [read.value for read in dates(text) if read.value[0].isdigit()]
+    found = dates(text, language=language)
+    values = [read.value for read in found if read.value[0].isdigit()]
     if not values:
         return [np.nan] * 3
     spans = [span for value in values if (span := date_range(value))]
@@ -267,16 +274,15 @@ def rephrase_in_first_person(bench: Bench) -> Bench:
 
     Who speaks says "I" of himself, and an encoder hears the difference.
     """
+    behind = BEHIND_NAMES.get(bench.language, BEHIND_NAMES["en"])
     named = {
-        scope: re.compile(
-            r"(?<!\w)(?:" + "|".join(map(re.escape, names)) + r")(?!\w)(['’]s)?", re.I
-        )
+        scope: re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, names)) + ")" + behind, re.I)
         for scope, people in speakers(bench).items()
         if (names := sorted(filter(str.strip, people), key=len, reverse=True))
     }
     subject, possessive = FIRST_PERSON.get(bench.language, FIRST_PERSON["en"])
     asked = [
-        named[scope].sub(lambda m: possessive if m[1] else subject, text)
+        named[scope].sub(lambda m: possessive if m["owns"] else subject, text)
         if scope in named
         else text
         for scope, text in bench.queries.select("scope", "text").iter_rows()

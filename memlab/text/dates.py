@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from calendar import monthrange
 from datetime import date, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 
 import regex
 
+from memlab.text.date_words import DATE_PATTERNS, month_number
 from memlab.text.tokens import blank_out
 from memlab.text.words import MONTHS, WEEKDAYS, word_lists
+
+_LEAP_YEAR = 2000  # of a date without a year, which may be 29 February
 
 _QUANTITIES = {word: n for n, word in enumerate(word_lists()["cardinals"].split(), 1)}
 _QUANTITIES |= dict.fromkeys(("a", "an"), 1) | dict.fromkeys(
@@ -102,7 +106,7 @@ class Date(NamedTuple):
     offset: tuple[int, str] | None = None
 
 
-def dates(text: str, now: date | None = None) -> list[Date]:
+def dates(text: str, now: date | None = None, *, language: str = "en") -> list[Date]:
     """List the dates of a text, in order.
 
     "7/5/2023" is read month first, as American texts write it, unless the first number is no month;
@@ -112,14 +116,20 @@ def dates(text: str, now: date | None = None) -> list[Date]:
     weeks") never is.
 
     :param now: the day on which the text was written.
+    :param language: of the text. In German and Spanish days, months and years are read, and no
+        relative dates; texts in other languages are read as English.
 
     >>> from datetime import date
     >>> from memlab.text.dates import dates
+    >>> [d.value for d in dates("am 24. Dezember, seit Oktober 2023", language="de")]
+    ['12-24', '2023-10']
     >>> [d.value for d in dates("May I come on May 3rd, or in June? We ran 12 marathons, 2023.")]
     ['05-03', '06']
     >>> [d.value for d in dates("last Friday, two weeks ago, the week before 9 June 2023", date(2023, 5, 8))]
     ['2023-05-05', '2023-W17', '2023-W22']
     """
+    if language in DATE_PATTERNS:
+        return _read_written_dates(text, language)
     rows: list[Date] = []
     for pattern, read in _READERS:
         found_dates = [
@@ -128,6 +138,51 @@ def dates(text: str, now: date | None = None) -> list[Date]:
         rows += found_dates
         text = blank_out(text, found_dates)
     return sorted(rows, key=lambda row: row.start)
+
+
+def _read_written_dates(text: str, language: str) -> list[Date]:
+    """List the dates of a German or Spanish text that name a day, a month or a year."""
+    rows: list[Date] = []
+    for pattern in _written_patterns(language):
+        found = []
+        for match in pattern.finditer(text):
+            value = _written_value(match.groupdict(), language)
+            found.append(Date(value, match[0], *match.span()))
+        rows += found
+        text = blank_out(text, found)
+    # "30. Februar" is no day, and its month is not read alone.
+    valid = [row for row in rows if row.value]
+    return sorted(valid, key=lambda row: row.start)
+
+
+@cache
+def _written_patterns(language: str) -> tuple[Any, ...]:
+    return tuple(regex.compile(pattern, regex.I) for pattern in DATE_PATTERNS[language])
+
+
+def _written_value(parts: dict[str, str | None], language: str) -> str:
+    """Give the value of a date by its year, month and day; empty where the calendar has no such day."""
+    written = parts.get("year") or ""
+    if len(written) == len("23"):
+        written = str(_full_year(int(written)))
+    month = 0
+    if parts.get("month"):
+        month = month_number(parts["month"] or "", language)
+    day = int(parts.get("day") or 0)
+    if parts.get("first"):
+        day = 1
+    try:
+        date(int(written or _LEAP_YEAR), month or 1, day or 1)
+    except ValueError:
+        return ""
+    values = [written]
+    values += [f"{number:02d}" for number in (month, day) if number]
+    return "-".join(filter(None, values))
+
+
+def _full_year(year: int) -> int:
+    """Give the year of two digits: 1970 to 2069."""
+    return year + (2000 if year < 70 else 1900)
 
 
 def annotate_dates(text: str, day: date) -> str:

@@ -129,6 +129,12 @@ QUESTIONS: Mapping[str, Patterns] = {
 FIRST_PERSON = {"en": ("I", "my"), "de": ("ich", "mein"), "es": ("yo", "mi")}
 """How a speaker says of himself that he does something, and that something is his."""
 
+BEHIND_NAMES = {
+    "en": r"(?!\w)(?P<owns>['’]s)?",
+    "de": r"(?:(?P<owns>s|['’]s?)(?!\w)|(?!\w))",
+}
+"""What ends a name, and in the group ``owns`` what says that something is theirs: "Ann's", "Annas", "Jonas'"."""
+
 
 def turn_patterns(language: str) -> Patterns:
     """Give the patterns that are counted in a turn; every language has those of the same names.

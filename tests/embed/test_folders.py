@@ -497,9 +497,59 @@ def with_unknown_architecture(path: Path) -> None:
     (path / "mine.py").write_text("raise SystemExit('the code of the model was run')")
 
 
+def as_classifier(path: Path) -> None:
+    (path / "modules.json").unlink()
+    change(path, "config.json", architectures=["BertForSequenceClassification"])
+
+
+def without_weights(path: Path, *beside: str) -> None:
+    """Take all weights away, and put files beside that hold others."""
+    for file in path.rglob("model.safetensors"):
+        file.unlink()
+    for name in beside:
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_bytes(b"weights")
+
+
+def as_gguf(path: Path) -> None:
+    without_weights(path, "tiny-q4.gguf")
+
+
+def as_onnx(path: Path) -> None:
+    without_weights(path, "onnx/model.onnx")
+
+
+def as_adapter(path: Path) -> None:
+    without_weights(path, "adapter_model.safetensors", "adapter_config.json")
+
+
+def as_pointer(path: Path) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12\n"
+    (path / "model.safetensors").write_text(pointer)
+
+
+def without_vocabulary(path: Path) -> None:
+    for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
+        (path / name).unlink(missing_ok=True)
+
+
+def with_router(path: Path) -> None:
+    modules = json.loads((path / "modules.json").read_text())
+    modules[-1]["type"] = "sentence_transformers.base.modules.router.Router"
+    (path / "modules.json").write_text(json.dumps(modules))
+
+
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
+        (as_classifier, "is a cross-encoder or a classifier.*use it as a reranker"),
+        (without_weights, r"tiny holds no weights; expected model\*\.safetensors or"),
+        (as_gguf, "holds no weights, but GGUF.*serve it"),
+        (as_onnx, "holds no weights, but ONNX"),
+        (as_adapter, "holds no weights, but an adapter: merge it"),
+        (as_pointer, "is a pointer of Git LFS: run git lfs pull"),
+        (without_vocabulary, "its tokenizer knows no word.*expected tokenizer.json"),
+        (with_router, r"modules of their own \(Router\)"),
         (as_sparse, r"is a sparse encoder \(SPLADE\)"),
         (as_old_splade, r"encoder splade-tiny is a sparse encoder \(SPLADE\)"),
         (as_cross_encoder, "is a cross-encoder.*use it as a reranker"),
@@ -515,6 +565,68 @@ def test_what_is_no_encoder_of_memlab_is_named(
     (folder,) = [each for each in tmp_path.iterdir() if each.is_dir()]
     with pytest.raises(ModelError, match=said):
         load(str(folder))
+
+
+def test_a_file_is_no_directory_of_a_model(tmp_path: Path, bert: Path) -> None:
+    with pytest.raises(ModelError, match="is a file; give the directory of a model"):
+        load(str(bert / "model.safetensors"))
+    (tmp_path / "tiny-q4.gguf").write_bytes(b"GGUF")
+    with pytest.raises(ModelError, match="is a file, but GGUF"):
+        load(str(tmp_path / "tiny-q4.gguf"))
+
+
+def test_weights_of_every_module_are_part_of_the_revision(tmp_path: Path, bert: Path) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    path = save_model(tmp_path / "mixed", bert, "mean", "dense")
+    stored = load(str(path))
+    folder = path / "2_Dense"
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    revisions = {stored.identity.revision}
+    for factor in (1, 2):
+        scaled = {name: rows * factor for name, rows in weights.items()}
+        torch.save(scaled, folder / "pytorch_model.bin")
+        encoder = load(str(path))
+        revisions.add(encoder.identity.revision)
+        np.testing.assert_allclose(encoder.encode(TEXTS), library(path, TEXTS), atol=1e-5)
+    assert len(revisions) == 3
+
+
+def test_a_model_reads_no_more_than_it_has_positions(tmp_path: Path, bert: Path) -> None:
+    import transformers
+
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 32}
+    sizes |= {"intermediate_size": 64, "vocab_size": 30_522, "pad_token_id": 0}
+    config = transformers.RobertaConfig(**sizes, max_position_embeddings=42)
+    path = tmp_path / "roberta"
+    transformers.RobertaModel(config).save_pretrained(path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(bert / name, path)
+    change(path, "tokenizer_config.json", model_max_length=None)
+    encoder = load(str(path))
+    assert encoder.identity.max_length == 41  # positions are counted from behind the padding
+    assert encoder.encode(["turtle " * 90]).shape == (1, 32)
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+def test_a_similarity_that_is_no_cosine_is_warned_of(
+    tmp_path: Path, bert: Path, similarity: str
+) -> None:
+    bare = save_model(tmp_path / "bare", bert, "mean", similarity_fn_name=similarity)
+    unit = save_model(tmp_path / "unit", bert, "mean", "normalize", similarity_fn_name=similarity)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        load(str(unit))
+        assert not caught
+        load(str(bare))
+    said = [str(warning.message) for warning in caught]
+    if similarity == "cosine":
+        assert not said
+    else:
+        assert len(said) == 1
+        assert f"trained for the similarity '{similarity}'" in said[0]
 
 
 def test_code_of_its_own_is_no_reason_where_transformers_knows_the_model(

@@ -63,4 +63,7 @@ def test_who_speaks_says_ich_in_german() -> None:
     bench = memlab.Bench.of(data, encoder=None)
     text = "Was sagt Owen, und was macht Owens Knie?"
     asked = bench.with_queries(pl.DataFrame({"query_id": ["a"], "text": [text], "scope": "owen"}))
-    assert rephrase_in_first_person(asked).queries["text"][0].startswith("Was sagt ich")
+    assert (
+        rephrase_in_first_person(asked).queries["text"][0]
+        == "Was sagt ich, und was macht mein Knie?"
+    )
