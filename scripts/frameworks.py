@@ -293,3 +293,34 @@ SYSTEMS = {
     "cognee": Cognee,
     "hindsight": Hindsight,
 }
+
+
+def main(name: str) -> None:
+    """Answer requests until the input ends; what libraries print goes to standard error."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    system = SYSTEMS[name]()
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer: dict[str, Any] = {"id": request["id"]}
+        try:
+            answer["rows"] = _answer(system, request)
+        except Exception as error:  # whatever a framework raises costs its request
+            traceback.print_exc()
+            answer["error"] = f"{type(error).__name__}: {error}"
+        answers.write(json.dumps(answer, default=str) + "\n")
+        answers.flush()
+    if hasattr(system, "close"):
+        system.close()
+
+
+def _answer(system: Any, request: dict[str, Any]) -> list[Any]:
+    if request["do"] == "add":
+        system.add(request["turns"])
+        return []
+    if request["do"] == "search":
+        return system.search(request["query"], request["k"])
+    return system.stored()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
