@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from memlab.errors import DataError, ModelError
-from memlab.files import lock_path
 from memlab.llm.proxy.rules import Rules, read_rules, rename
 
 ASKED = ("model", "messages", "tools", "tool_choice", "response_format", "input", "text")
@@ -189,14 +189,17 @@ def _append_line(path: Path, line: str) -> None:
     content = line.encode("utf-8", "replace") + b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with lock_path(path.with_name(f".{path.name}.lock"), alone=True, wait_for="recording"):
-            with path.open("a+b") as out:
-                is_empty = out.seek(0, os.SEEK_END) == 0
-                if not is_empty:
-                    out.seek(-1, os.SEEK_END)
-                    if out.read(1) != b"\n":
-                        content = b"\n" + content
-                out.write(content)
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            if os.fstat(handle).st_size:
+                os.lseek(handle, -1, os.SEEK_END)
+                if os.read(handle, 1) != b"\n":
+                    content = b"\n" + content
+            # One call, so that lines of two processes do not mix.
+            if os.write(handle, content) < len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(handle)
     except OSError as error:
         raise DataError(
             f"{path} cannot be written ({error.strerror}): the exchange is not recorded"

@@ -59,8 +59,8 @@ def _mask(match: re.Match[str]) -> str:
 def rename(text: str, before: list[str], after: list[str]) -> str:
     """Replace names by those that stand at the same place of another list.
 
-    >>> rename("a and b", ["a", "b"], ["b", "c"])
-    'b and c'
+    >>> rename("id-1, id-2", ["id-1", "id-2"], ["id-2", "id-3"])
+    'id-2, id-3'
     """
     changed = {old: new for old, new in zip(before, after, strict=False) if old != new}
     if not changed:
