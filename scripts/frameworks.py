@@ -18,6 +18,7 @@ import time
 import traceback
 import urllib.request
 from datetime import datetime
+from importlib.metadata import version
 from typing import Any
 
 URL = os.environ.get("OPENAI_BASE_URL", "http://127.0.0.1:8765/v1")
@@ -37,6 +38,7 @@ def transcript(turns: Turns) -> str:
 class Mem0:
     """mem0ai: one call of the model a session, none to search; its prompt holds today's date."""
 
+    packages = ("mem0ai",)
     infer = True
 
     def __init__(self) -> None:
@@ -68,9 +70,10 @@ class Mem0:
             for row in found
         ]
 
-    def stored(self) -> list[str]:
+    def stored(self) -> list[dict[str, str]]:
         rows = self.memory.get_all(filters={"user_id": "owner"}, top_k=100_000)["results"]
-        return [row["memory"] for row in rows]
+        kept = [{"text": row["memory"], "session": row["metadata"]["session"]} for row in rows]
+        return sorted(kept, key=lambda row: (int(row["session"].split("-")[1]), row["text"]))
 
 
 class Mem0Verbatim(Mem0):
@@ -81,6 +84,8 @@ class Mem0Verbatim(Mem0):
 
 class LangMem:
     """langmem's store manager on langgraph's InMemoryStore: one call a session, texts alone."""
+
+    packages = ("langmem",)
 
     def __init__(self) -> None:
         os.environ["LANGSMITH_TRACING"] = "false"
@@ -103,11 +108,13 @@ class LangMem:
 
     def stored(self) -> list[str]:
         rows = self.store.search(("memories", "owner"), limit=100_000)
-        return [row.value["content"]["content"] for row in rows]
+        return sorted(row.value["content"]["content"] for row in rows)
 
 
 class LangGraphStore:
     """langgraph's InMemoryStore with an index: one item a message, no model."""
+
+    packages = ("langgraph",)
 
     def __init__(self) -> None:
         from langchain_openai import OpenAIEmbeddings
@@ -137,6 +144,8 @@ class LangGraphStore:
 class LangChainMMR:
     """LangChain's in-memory vector store, searched by maximal marginal relevance, no model."""
 
+    packages = ("langchain-core",)
+
     def __init__(self) -> None:
         from langchain_core.vectorstores import InMemoryVectorStore
         from langchain_openai import OpenAIEmbeddings
@@ -161,6 +170,8 @@ class LangChainMMR:
 
 class EverOS:
     """EverOS' server on a folder of its own: four calls a session; hybrid search."""
+
+    packages = ("everos",)
 
     def __init__(self) -> None:
         self.root = tempfile.mkdtemp()
@@ -216,6 +227,7 @@ class EverOS:
 class Cognee:
     """cognee: a graph of each session, two calls a session; its chunks are searched."""
 
+    packages = ("cognee",)
     search_type = "CHUNKS"
 
     def __init__(self) -> None:
@@ -250,6 +262,8 @@ class Cognee:
 class Hindsight:
     """hindsight with its embedded Postgres (not as root): one call a session, observations off."""
 
+    packages = ("hindsight-api-slim",)
+
     def __init__(self) -> None:
         for name in ("LLM", "EMBEDDINGS_OPENAI"):
             os.environ[f"HINDSIGHT_API_{name}_API_KEY"] = "none"
@@ -281,6 +295,10 @@ class Hindsight:
             {"text": row.text, "time": row.occurred_start, "session": row.document_id}
             for row in found[:k]
         ]
+
+    def stored(self) -> list[str]:
+        asked = self.engine.list_memory_units(self.bank, limit=100_000, **self.about)
+        return sorted(row["text"] for row in self.loop.run_until_complete(asked)["items"])
 
 
 SYSTEMS = {
@@ -319,6 +337,8 @@ def _answer(system: Any, request: dict[str, Any]) -> list[Any]:
         return []
     if request["do"] == "search":
         return system.search(request["query"], request["k"])
+    if request["do"] == "versions":
+        return [f"{name} {version(name)}" for name in system.packages]
     return system.stored()
 
 

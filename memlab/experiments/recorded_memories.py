@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ PER = 1_000
 class RecordedMemory:
     """What one memory did on a dataset, written down once.
 
-    :param name: of the system, which is the name of its folder.
+    :param name: of the system, which is that of its files.
     :param returned: the file of what it returned, for ``memlab.compare(…, runs=[…])``.
     :param stored: the texts that it kept: ``text`` and, where it says so, ``session``.
     :param about: ``versions``, ``scope``, ``turns``, ``questions`` and ``phases``.
@@ -43,34 +43,40 @@ class RecordedMemory:
 def read_memories(folder: str | Path = DEFAULT) -> list[RecordedMemory]:
     """Read what was written down of each memory, in the order of their names.
 
-    :param folder: has a folder a memory, with ``returned.jsonl``, ``stored.jsonl`` and
-        ``about.json``.
+    :param folder: has ``returned/NAME.jsonl``, ``stored/NAME.jsonl`` and ``about/NAME.json`` of
+        each memory.
     :raises DataError: when there is none, or a file cannot be read.
 
     >>> from memlab.experiments.recorded_memories import read_memories
     >>> "langchain-mmr" in [memory.name for memory in read_memories()]
     True
     """
-    places = sorted(path.parent for path in Path(folder).glob("*/about.json"))
-    if not places:
+    names = sorted(path.stem for path in (Path(folder) / "about").glob("*.json"))
+    if not names:
         raise DataError(f"{folder} holds no recorded memory; scripts/memories.py writes one")
-    return [_read_memory(place) for place in places]
+    return [_read_memory(Path(folder), name) for name in names]
 
 
-def _read_memory(place: Path) -> RecordedMemory:
+def _read_memory(folder: Path, name: str) -> RecordedMemory:
+    returned = folder / "returned" / f"{name}.jsonl"
     try:
-        about = json.loads((place / "about.json").read_text(encoding="utf-8"))
-        lines = (place / "stored.jsonl").read_text(encoding="utf-8").split("\n")
+        about = json.loads((folder / "about" / f"{name}.json").read_text(encoding="utf-8"))
+        lines = (folder / "stored" / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
         stored = [json.loads(line) for line in lines if line]
-        return RecordedMemory(place.name, place / "returned.jsonl", stored, about)
+        return RecordedMemory(name, returned, stored, about)
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{place}: cannot be read ({error}); run scripts/memories.py {place.name} again"
+            f"{folder}: {name} cannot be read ({error}); run scripts/memories.py {name} again"
         ) from error
 
 
+def returned_files(folder: str | Path = DEFAULT) -> list[Path]:
+    """Give the files of what memories returned, for ``memlab.compare(…, runs=…)``."""
+    return [memory.returned for memory in read_memories(folder)]
+
+
 def memory_losses(
-    done: Comparison, memories: Sequence[RecordedMemory], *, k: int = 10
+    done: Comparison, memories: Sequence[RecordedMemory] | None = None, *, k: int = 10
 ) -> Table:
     """Tell what memories lost when they wrote from what they lost when they searched.
 
@@ -80,13 +86,15 @@ def memory_losses(
     themselves: it loses nothing at writing.
 
     :param done: a comparison of the systems, with the files of the memories as ``runs``.
+    :param memories: what :func:`read_memories` reads, which is the default.
     :returns: a row a system: ``n`` questions, ``items``, the mean shares ``found``, ``lost at
         writing`` and ``lost at searching`` of a question's items, each with its 95 % interval, how
         many texts it ``stored``, and ``same session``: of the turns that stored texts are
         attributed to, how many lie in the session that the memory names (null where it names
         none).
     """
-    data, kept = done.data, {memory.name: memory for memory in memories}
+    data = done.data
+    kept = {memory.name: memory for memory in memories or read_memories()}
     encoder = done.benches[data.name]().encoder
     rows = []
     for run in done.runs:
@@ -197,8 +205,3 @@ def _cost_row(
     row["estimated"] = counts.get("estimated", 0) / calls if calls else 0.0
     return row
 
-
-def evidence_files(memories: Sequence[RecordedMemory]) -> Iterator[Path]:
-    """Give the files of what memories returned, for ``memlab.compare(…, runs=[…])``."""
-    for memory in memories:
-        yield memory.returned
