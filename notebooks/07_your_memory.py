@@ -47,7 +47,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import memlab
 from memlab import evaluate, memories
-from memlab.figures import cost_of_recall, export, intervals
+from memlab.experiments import recorded_memories
+from memlab.figures import cost_of_recall, export
 
 # %%
 evaluate.show_tables()
@@ -122,14 +123,20 @@ done.tables()["Found"]
 # %%
 fig = cost_of_recall.trade_off(done.systems)
 caption = f"Complete recall on {data.name} by tokens, and in ten turns by time of a search."
-made = {"provenance": dict(bench.provenance), "directory": figures}
-export(fig, "memories-trade-off", data=done.systems, caption=caption, **made)
+about = dict(bench.provenance)
+export(fig, "memories-trade-off", data=done.systems, caption=caption, provenance=about, directory=figures)
+
+# %% [markdown]
+# ## What does a memory lose when it writes, and what when it searches?
+#
+# Memories of other people were run once on one person of the sample, with the answers of one large model written down
+# ([how](../docs/evaluation/memories.md)). A memory that words anew what was said can lose evidence before anybody searches: *lost at writing*
+# is evidence that no stored text comes from, *lost at searching* what is stored and not among the first ten turns.
 
 # %%
-tests = done.tests.filter(measure="recall_all@10")
-fig = intervals.forest(tests.with_columns(baseline=pl.lit(baseline)), measure="recall_all@10")
-caption = f"Every memory against {baseline} on {data.name}: paired differences, Holm's correction."
-export(fig, "memories-tests", data=tests, caption=caption, **made)
+owen, files = memlab.sample().take(["owen"]), recorded_memories.returned_files()
+kept = memlab.compare(["bm25", "best"], owen, runs=files, encoder=bench.encoder, store=store)
+recorded_memories.memory_losses(kept)
 
 # %% [markdown]
 # ## Why

@@ -41,7 +41,7 @@ if ! is_installed ""; then
   # torch before all else and by exact version: a bare "torch" may bring gigabytes of CUDA libraries.
   .venv/bin/python -c 'from importlib.metadata import version; version("torch")' 2>/dev/null ||
     pip --no-compile ${TORCH_INDEX_URL:+--index-url "$TORCH_INDEX_URL"} torch==2.13.0
-  quick -e '.[lab,langchain,llamaindex,mem0,dev]'
+  quick -e '.[lab,langchain,llamaindex,mem0,proxy,dev]'
   # Else the first two processes that draw a map would both compile UMAP.
   .venv/bin/python -c 'import numpy, memlab.cluster as cluster
 rows = numpy.random.default_rng(0).normal(size=(400, 16)).astype("float32")

@@ -7,12 +7,12 @@ import gc
 import sys
 import warnings
 
-from memlab.cli import ask, data, index_answer_train, measure, share
+from memlab.cli import ask, data, index_answer_train, measure, proxy, share
 from memlab.cli._options import app, echo
 from memlab.errors import MemlabError, is_panic
 from memlab.terminal import escape_line, mask_secrets
 
-__all__ = ["app", "ask", "data", "index_answer_train", "main", "measure", "share"]
+__all__ = ["app", "ask", "data", "index_answer_train", "main", "measure", "proxy", "share"]
 
 
 def main() -> None:

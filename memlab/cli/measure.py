@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,8 @@ from memlab.errors import DataError, MemlabError
 from memlab.terminal import issue_lines, mask_secrets
 
 if TYPE_CHECKING:
+    from memlab.embed import Encoder
+    from memlab.llm.proxy import ModelProxy
     from memlab.records import Dataset
 
 GROUP = "Measure"
@@ -133,6 +136,16 @@ def compare(
             min=0, max=1, callback=opt.refuse_nan,
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            help="Calls of the memories' models: read from this file, and written to it with --service.",
+            show_default=False,
+        ),
+    ] = None,
+    service: Annotated[
+        str | None, typer.Option(help="Who answers what is not in --record: one of [llm.services].", show_default=False)
+    ] = None,
     timeout: opt.Timeout = 600.0, unit: opt.Unit = "auto", engine: opt.Engine = "local",
     store: opt.Store = None, encoder: opt.EncoderName = None, on_error: opt.OnError = None,
     language: opt.Language = None, seed: opt.Seed = None,
@@ -158,13 +171,19 @@ def compare(
     if baseline and os.path.isfile(baseline):
         runs += [Path(baseline)] * (Path(baseline) not in runs)
         baseline = Path(baseline).stem
-    done = memlab.compare(
-        system or ([] if runs else ["bm25", "best"]), data, runs=runs, baseline=baseline,
-        encoder=opt.load_encoder(chosen, engine), store=chosen.store, folder=directory / "returned",
-        timeout=timeout, seed=chosen.seed, unit=unit,
-    )  # fmt: skip
+    if service is not None and record is None:
+        raise DataError("--service answers for --record FILE; give the file that keeps its answers")
+    model, systems = opt.load_encoder(chosen, engine), system or ([] if runs else ["bm25", "best"])
+    with _recorded_calls(record, service, model) as calls:
+        done = memlab.compare(
+            _asking_through(calls, systems), data, runs=runs, baseline=baseline,
+            encoder=model, store=chosen.store, folder=directory / "returned",
+            timeout=timeout, seed=chosen.seed, unit=unit,
+        )  # fmt: skip
     done.export(directory)
     echo(done)
+    for line in calls.lines() if calls else []:
+        echo(line)
     for line in done.problems["problem"].head(20):
         echo(line, err=True)
     if done.problems.height > 20:
@@ -192,6 +211,31 @@ def compare(
         if lost := [f"{name} {value:.3f}" for name, value in recall.items() if value < floor]:
             echo(f"recall_all@10 below {floor:.3f}: {', '.join(lost)}", err=True)
             raise typer.Exit(1)
+
+
+def _recorded_calls(
+    record: Path | None, service: str | None, encoder: Encoder
+) -> AbstractContextManager[ModelProxy | None]:
+    """Give the proxy that memories ask through, or nothing."""
+    if record is None:
+        return nullcontext()
+    from memlab.llm.proxy import ModelProxy
+
+    if service is None and not record.is_file():
+        raise DataError(f"{record} is no file; name a --service that answers, and it is made")
+    return ModelProxy(record, service=service, encoder=encoder)
+
+
+def _asking_through(calls: ModelProxy | None, systems: list[str]) -> list[str] | dict[str, Any]:
+    """Make memories of modules ask through the proxy; pipelines and addresses stay as they are."""
+    if calls is None:
+        return systems
+    from memlab.memories import ProxiedMemory, is_module_reference
+
+    made: dict[str, Any] = {}
+    for name in systems:
+        made[name] = ProxiedMemory(name, calls) if is_module_reference(name) else name
+    return made
 
 
 @register_command(GROUP, "why owen/q12 data/sample/sample.jsonl --pipeline 'best | learned'")

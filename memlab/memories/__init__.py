@@ -4,7 +4,8 @@
 (:class:`HttpMemory`). :func:`collect` runs it over a dataset, :func:`read_ranking` reads what was
 returned elsewhere. :func:`attribute` finds the turns that texts come from,
 :func:`rank_source_turns` ranks them, and :func:`fit_to_budget` takes what fits into a budget.
-:class:`Embeddings` lends an encoder to the vector stores of other libraries.
+:class:`ProcessMemory` is one in a process of its own, :class:`ProxiedMemory` one whose calls of a
+model are recorded and counted. :class:`Embeddings` lends an encoder to the vector stores of other libraries.
 """
 
 from memlab.errors import explain_arguments
@@ -13,6 +14,8 @@ from memlab.memories.collecting import ReturnedTexts, collect, dated_lines, fit_
 from memlab.memories.http_client import HttpMemory, read_bearer_token
 from memlab.memories.lent_encoder import Embeddings
 from memlab.memories.memory import TURNS, Memory, is_module_reference, memory
+from memlab.memories.model_calls import ProxiedMemory
+from memlab.memories.process_memory import ProcessMemory
 from memlab.memories.rankings import read_ranking, run_to_returned_texts
 from memlab.memories.returned_rows import list_returned_rows
 
@@ -22,6 +25,8 @@ __all__ = [
     "Embeddings",
     "HttpMemory",
     "Memory",
+    "ProcessMemory",
+    "ProxiedMemory",
     "ReturnedTexts",
     "attribute",
     "collect",

@@ -163,6 +163,22 @@ class Memory:
             raise DataError(f"{name}() failed ({what}); give an object that is made") from error
 
 
+def import_memory(text: str) -> Any:
+    """Import what ``module:name`` names.
+
+    :raises DataError: when it cannot be imported.
+    """
+    module, _, name = text.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except DataError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever the code of a module raises
+        raise DataError(
+            f"{text!r} cannot be imported ({error_line(error)}); is the module here?"
+        ) from error
+
+
 def memory(system: Any, *, timeout: float = 600.0) -> Memory:
     """Make a memory of a function, a class, an object, ``module:name``, or an ``http://`` address.
 
@@ -185,15 +201,7 @@ def memory(system: Any, *, timeout: float = 600.0) -> Memory:
         raise DataError(
             f"{system!r} names no memory; write module:name, such as my_system:search, or http://HOST:PORT"
         )
-    module, _, name = system.partition(":")
-    try:
-        return Memory(getattr(importlib.import_module(module), name))
-    except DataError:
-        raise
-    except (Exception, SystemExit) as error:  # whatever the code of a module raises
-        raise DataError(
-            f"{system!r} cannot be imported ({error_line(error)}); is the module here?"
-        ) from error
+    return Memory(import_memory(system))
 
 
 def is_module_reference(text: str) -> bool:

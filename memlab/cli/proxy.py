@@ -1,0 +1,63 @@
+"""The verb that stands between a memory and its model."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from memlab.cli import _options as opt
+from memlab.cli._options import echo, register_command
+from memlab.errors import DataError
+
+GROUP = "Measure"
+PORT = 8765
+
+
+@register_command(GROUP, "proxy --recorded calls.jsonl")
+def proxy(
+    record: Annotated[
+        Path | None, typer.Option(help="Ask --service what is not in this file, and write it down.", show_default=False)
+    ] = None,
+    recorded: Annotated[
+        Path | None, typer.Option(help="Answer from this file alone; what is not in it is refused.", show_default=False)
+    ] = None,
+    service: Annotated[
+        str | None, typer.Option(help="One of [llm.services]; with --record.", show_default=False)
+    ] = None,
+    port: Annotated[int, typer.Option(help="To listen on; 0 takes a free one.", min=0, max=65535)] = PORT,
+    encoder: opt.EncoderName = None,
+) -> None:  # fmt: skip
+    """Serve a model on this machine for a memory: its calls are recorded, or read back.
+
+    The server is OpenAI-compatible (chat completions, embeddings, models) and listens on
+    127.0.0.1. Texts are embedded by the encoder of the settings. Ctrl-C ends it and prints what was
+    asked.
+    """
+    if (record is None) == (recorded is None):
+        raise DataError("give --record FILE with --service NAME, or --recorded FILE")
+    if (record is None) != (service is None):
+        raise DataError("--record and --service go together: the service is asked, the file keeps it")
+    if recorded is not None and not recorded.is_file():
+        raise DataError(f"{recorded} is no file; record one with --record FILE --service NAME")
+    from memlab.llm.proxy import ModelProxy
+
+    chosen = opt.settings_in_force(encoder=encoder)
+    served = ModelProxy(
+        record or recorded, service=service, encoder=opt.load_encoder(chosen), port=port
+    )
+    served.start()
+    try:
+        echo(f"{len(served.exchanges):,} exchanges recorded; serving until Ctrl-C at {served.url}")
+        for name, value in served.variables.items():
+            if name.startswith("OPENAI"):
+                echo(f"export {name}={value}")
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        echo()
+    finally:
+        served.stop()
+        for line in served.lines():
+            echo(line)

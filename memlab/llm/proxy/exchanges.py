@@ -1,0 +1,206 @@
+"""Recorded exchanges with a model: what was asked and what it answered, a JSON line each."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memlab.errors import DataError, ModelError
+from memlab.llm.proxy.rules import Rules, read_rules, rename
+
+ASKED = ("model", "messages", "tools", "tool_choice", "response_format", "input", "text")
+"""What of a request decides its answer; settings such as the temperature do not."""
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One question to a model and its answer.
+
+    :param asked: the part of the request that :data:`ASKED` names.
+    :param answer: ``message`` and ``finish_reason``.
+    :param tokens: read and written.
+    :param is_estimated: whether the tokens are counted by characters.
+    """
+
+    asked: Mapping[str, Any]
+    answer: Mapping[str, Any]
+    tokens: tuple[int, int]
+    is_estimated: bool = False
+
+
+class NotRecordedError(ModelError):
+    """What was asked is not in the recording."""
+
+
+def asked_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what of a request decides its answer."""
+    return {name: body[name] for name in ASKED if body.get(name) is not None}
+
+
+def canonical(asked: Mapping[str, Any]) -> str:
+    """Write what was asked as compact JSON with sorted keys."""
+    return json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def readable(asked: Mapping[str, Any]) -> str:
+    """Write what was asked as text: messages first, in which line breaks are line breaks."""
+    lines = list[str]()
+    for message in asked.get("messages") or []:
+        content = message.get("content")
+        text = content if isinstance(content, str) else canonical({"content": content})
+        lines.append(f"{message.get('role')}: {text}")
+    rest = {name: value for name, value in asked.items() if name != "messages"}
+    lines.append(canonical(rest))
+    return "\n".join(lines)
+
+
+class Exchanges:
+    """The exchanges of a file, found by what was asked.
+
+    Several processes may append to one file at a time. A line that was cut off is left out and
+    counted in ``damaged``. Of two answers to the same question the first holds.
+
+    :param path: JSON lines; it need not exist.
+    :raises DataError: when the file is there and cannot be read.
+
+    >>> kept = Exchanges(None)
+    >>> kept.add(Exchange({"messages": [{"role": "user", "content": "Hi"}]}, {"message": {}}, (1, 1)))
+    >>> kept.find({"messages": [{"content": "Hi", "role": "user"}]}).tokens
+    (1, 1)
+    """
+
+    def __init__(self, path: Path | None, rules: Rules | None = None) -> None:
+        self.path, self.damaged = path, 0
+        self._rules = read_rules() if rules is None else rules
+        self._rows = dict[str, Exchange]()
+        self._texts = dict[str, str]()
+        if path is not None and path.exists():
+            self._read(path)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def _read(self, path: Path) -> None:
+        try:
+            lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        except OSError as error:
+            raise DataError(f"the recording {path} cannot be read: {error.strerror}") from error
+        for line in filter(str.strip, lines):
+            try:
+                row = json.loads(line)
+                read, written = row["tokens"]
+                tokens = (int(read), int(written))
+                exchange = Exchange(
+                    dict(row["asked"]), dict(row["answer"]), tokens, row.get("estimated") is True
+                )
+                self._keep(exchange)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                self.damaged += 1
+
+    def _keep(self, exchange: Exchange) -> None:
+        self._rows.setdefault(self.key(exchange.asked), exchange)
+
+    def models(self) -> list[str]:
+        """Give the names of the models that were asked."""
+        names = [str(each.asked.get("model")) for each in self._rows.values()]
+        return list(dict.fromkeys(names))
+
+    def key(self, asked: Mapping[str, Any]) -> str:
+        """Name what was asked, without what differs from run to run."""
+        text = self._rules.normalise(_unescaped(canonical(asked_of(asked))))
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
+
+    def find(self, body: Mapping[str, Any]) -> Exchange | None:
+        """Find the exchange of a request; names in its answer are those of the request."""
+        kept = self._rows.get(self.key(body))
+        if kept is None:
+            return None
+        before, after = self._names(kept.asked), self._names(asked_of(body))
+        answer = json.loads(rename(json.dumps(kept.answer), before, after))
+        return Exchange(kept.asked, answer, kept.tokens, kept.is_estimated)
+
+    def _names(self, asked: Mapping[str, Any]) -> list[str]:
+        return self._rules.names(canonical(asked))
+
+    def add(self, exchange: Exchange) -> None:
+        """Keep an exchange, and append it to the file where there is one.
+
+        :raises DataError: when the file cannot be written.
+        """
+        self._keep(exchange)
+        if self.path is None:
+            return
+        row: dict[str, Any] = {
+            "asked": exchange.asked, "answer": exchange.answer, "tokens": exchange.tokens,
+        }  # fmt: skip
+        if exchange.is_estimated:
+            row["estimated"] = True
+        _append_line(self.path, json.dumps(row, ensure_ascii=False))
+
+    def refusal(self, body: Mapping[str, Any]) -> NotRecordedError:
+        """Say that a request is not recorded, with the nearest that is and the first difference."""
+        name = "the recording" if self.path is None else str(self.path)
+        if not self._rows:
+            return NotRecordedError(f"{name} has no exchange; record some with --service NAME")
+        asked = self._rules.normalise(readable(asked_of(body)))
+        nearest = self._nearest(asked)
+        at = len(os.path.commonprefix([asked, nearest]))
+        start = max(0, at - _SHOWN)
+        line = nearest.count("\n", 0, at) + 1
+        return NotRecordedError(
+            f"{name} has no answer to this prompt (one of {len(self):,}); the nearest differs first "
+            f"in line {line}: recorded {nearest[start : at + _SHOWN]!r}, asked "
+            f"{asked[start : at + _SHOWN]!r}"
+        )
+
+    def _nearest(self, asked: str) -> str:
+        """Give the recorded text that shares most lines, then the longest beginning."""
+        lines = set(asked.splitlines())
+        best, best_score = "", (-1, -1)
+        for key, exchange in self._rows.items():
+            if key not in self._texts:
+                self._texts[key] = self._rules.normalise(readable(exchange.asked))
+            text = self._texts[key]
+            shared = len(lines & set(text.splitlines()))
+            score = (shared, len(os.path.commonprefix([asked, text])))
+            if score > best_score:
+                best, best_score = text, score
+        return best
+
+
+def _unescaped(text: str) -> str:
+    r"""Write line breaks as themselves, so that a rule may hold one.
+
+    >>> _unescaped('a\\nb')
+    'a\nb'
+    """
+    return text.replace("\\n", "\n")
+
+
+def _append_line(path: Path, line: str) -> None:
+    """Append a line in one go, on a line of its own where the last write was broken off."""
+    content = line.encode("utf-8", "replace") + b"\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            if os.fstat(handle).st_size:
+                os.lseek(handle, -1, os.SEEK_END)
+                if os.read(handle, 1) != b"\n":
+                    content = b"\n" + content
+            # One call, so that lines of two processes do not mix.
+            if os.write(handle, content) < len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be written ({error.strerror}): the exchange is not recorded"
+        ) from error

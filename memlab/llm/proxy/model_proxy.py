@@ -1,0 +1,243 @@
+"""The proxy itself: it answers from a recording, or asks a service and writes down what it says."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from memlab.errors import ModelError
+from memlab.llm.client import Client
+from memlab.llm.proxy.counts import WRITING, Counts
+from memlab.llm.proxy.exchanges import Exchange, Exchanges, asked_of
+from memlab.llm.proxy.replies import read_exchange
+from memlab.llm.proxy.rules import Rules
+from memlab.llm.service import Service, resolve_service
+
+MAX_BYTES = 4_000_000
+"""Of one answer of a service."""
+NO_KEY = "memlab-proxy"
+"""Stands for the key of a framework: none is needed here, and some refuse to start without one."""
+_PASSED_BY = "127.0.0.1,localhost,::1"
+
+
+class TextEncoder(Protocol):
+    """What gives vectors, as those of :func:`memlab.embed.load` do."""
+
+    def encode(self, texts: Sequence[str], *, progress: bool = ...) -> np.ndarray:
+        """Encode n texts: (n, width)."""
+        ...
+
+
+class ModelProxy:
+    """An OpenAI-compatible server on loopback, which runs while its ``with`` block does.
+
+    In the block the variables that frameworks read (``OPENAI_BASE_URL``, ``OPENAI_API_KEY`` and
+    others, see :attr:`variables`) name it; at its end they are what they were. Everything else on
+    the network is refused to what obeys ``HTTPS_PROXY``, and counted in :attr:`wanted`.
+
+    :param file: of the recording, JSON lines.
+    :param service: who is asked for what is not recorded: a service or its name; with ``None``
+        nobody is, and what is not recorded is refused with HTTP 404.
+    :param encoder: embeds texts for the framework; without one embeddings are refused.
+    :param port: to listen on; 0 takes a free one.
+    :param rules: what of a prompt is not compared; those of ``rules.toml`` by default.
+    :raises ModelError: when the package aiohttp is missing, or the port is taken.
+
+    >>> import os
+    >>> with ModelProxy(None) as proxy:
+    ...     os.environ["OPENAI_BASE_URL"] == proxy.url
+    True
+    """
+
+    def __init__(
+        self,
+        file: str | Path | None,
+        *,
+        service: str | Service | None = None,
+        encoder: TextEncoder | None = None,
+        port: int = 0,
+        rules: Rules | None = None,
+    ) -> None:
+        self.exchanges = Exchanges(None if file is None else Path(file), rules)
+        self.service = resolve_service(service)
+        self.encoder, self.phase, self.counts = encoder, WRITING, Counts()
+        self.asked = set[str]()
+        self._port, self._lock, self._server = port, threading.Lock(), Any
+        self._locks = dict[str, threading.Lock]()
+        self._before = dict[str, str | None]()
+        self._n_recorded = len(self.exchanges)
+
+    @property
+    def wanted(self) -> dict[str, int]:
+        """Addresses that were asked for and are not served, and how often."""
+        return self.counts.wanted
+
+    @property
+    def url(self) -> str:
+        """The address up to and including ``/v1``."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables of the environment that name the proxy."""
+        root = self.url.removesuffix("/v1")
+        named = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), self.url)
+        named |= {"OPENAI_API_KEY": NO_KEY}
+        named |= dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), root)
+        return named | dict.fromkeys(("NO_PROXY", "no_proxy"), _PASSED_BY)
+
+    def start(self) -> None:
+        """Listen; variables stay as they are."""
+        from memlab.llm.proxy.server import ProxyServer
+
+        self._server = ProxyServer(self, self._port)
+        self._port = self._server.port
+
+    def stop(self) -> None:
+        """Stop listening."""
+        self._server.stop()
+
+    def __enter__(self) -> Self:
+        """Listen, and set the variables."""
+        self.start()
+        for name, value in self.variables.items():
+            self._before[name] = os.environ.get(name)
+            os.environ[name] = value
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Set the variables back, and stop."""
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        self.stop()
+
+    @contextmanager
+    def counting(self, phase: str) -> Iterator[None]:
+        """Count what is asked in a ``with`` block as of a phase."""
+        before, self.phase = self.phase, phase
+        try:
+            yield
+        finally:
+            self.phase = before
+
+    def answer(self, body: Mapping[str, Any]) -> Exchange:
+        """Answer a request for a completion; the same question has the same answer each time.
+
+        :raises NotRecordedError: when it is not recorded and there is no service.
+        :raises ModelError: when the service fails.
+        """
+        key = self.exchanges.key(body)
+        with self._lock:
+            own = self._locks.setdefault(key, threading.Lock())
+            counts = self.counts.of(self.phase)
+            self.asked.add(key)
+        started = time.monotonic()
+        with own:  # the same question at the same time is asked once
+            try:
+                exchange = self._find_or_ask(body)
+            except ModelError:
+                with self._lock:
+                    counts.refused += 1
+                raise
+        with self._lock:
+            counts.calls += 1
+            counts.read += exchange.tokens[0]
+            counts.written += exchange.tokens[1]
+            counts.estimated += int(exchange.is_estimated)
+            counts.seconds += time.monotonic() - started
+        return exchange
+
+    def _find_or_ask(self, body: Mapping[str, Any]) -> Exchange:
+        found = self.exchanges.find(body)
+        if found is not None:
+            return found
+        if self.service is None:
+            raise self.exchanges.refusal(body)
+        exchange = self._ask(self.service, body)
+        self.exchanges.add(exchange)
+        return exchange
+
+    def _ask(self, service: Service, body: Mapping[str, Any]) -> Exchange:
+        client = Client(service, limit=MAX_BYTES)
+        sent = {**body, "model": service.model}
+        for name in ("stream", "stream_options", "user", "metadata", "store"):
+            sent.pop(name, None)
+        make: Callable[[Mapping[str, str]], dict[str, Any]] = lambda _: dict(sent)  # noqa: E731
+        until = time.monotonic() + client.longest_wait
+
+        async def post() -> bytes:
+            return await client.post_adapted("/chat/completions", make, until=until)
+
+        whole = client.run(post)
+        try:
+            return read_exchange(whole, asked_of(body), key=client.key)
+        except ValueError as error:
+            raise client.error(str(error)) from None
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode texts by the local encoder: (n, width).
+
+        :raises ModelError: when the proxy has no encoder.
+        """
+        if self.encoder is None:
+            raise ModelError(
+                "the proxy has no encoder for embeddings; give ModelProxy an "
+                "encoder=memlab.embed.load('minilm')"
+            )
+        with self._lock:
+            counts = self.counts.of(self.phase)
+            counts.embedded += len(texts)
+            counts.texts += sum(map(len, texts))
+            return self.encoder.encode(list(texts), progress=False)
+
+    def describe(self) -> dict[str, Any]:
+        """Give what was asked, for a provenance: counts by phase, and how much of the recording matched."""
+        prices = (None, None)
+        if self.service is not None:
+            prices = (self.service.input_price, self.service.output_price)
+        phases = {name: each.describe(*prices) for name, each in self.counts.phases.items()}
+        return {
+            "phases": phases,
+            "recorded": len(self.exchanges),
+            "recorded_before": self._n_recorded,
+            "asked": len(self.asked),
+            "damaged": self.exchanges.damaged,
+            "wanted": dict(self.wanted),
+        }
+
+    def lines(self) -> list[str]:
+        """Say what was asked, a line a phase, and what did not match."""
+        found = list[str]()
+        for name, counts in self.counts.phases.items():
+            line = (
+                f"{name}: {counts.calls:,} calls, {counts.read:,} tokens read and "
+                f"{counts.written:,} written, {counts.embedded:,} texts embedded, "
+                f"{counts.seconds:.1f} s"
+            )
+            if counts.estimated:
+                line += f", {counts.estimated:,} counted by characters"
+            if counts.refused:
+                line += f", {counts.refused:,} refused"
+            found.append(line)
+        if self._n_recorded and self.service is None:
+            n_matched = len(self.asked) - sum(
+                counts.refused for counts in self.counts.phases.values()
+            )
+            found.append(
+                f"{max(0, n_matched):,} of {self._n_recorded:,} recorded prompts were asked for"
+            )
+        if self.exchanges.damaged:
+            found.append(f"{self.exchanges.damaged:,} damaged lines of the recording are left out")
+        for address, n in self.wanted.items():
+            found.append(f"wanted {address}, {n:,} times: it is not served")
+        return found

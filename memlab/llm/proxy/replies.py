@@ -1,0 +1,118 @@
+"""Answers in the layout of OpenAI's servers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from memlab.llm.bodies import as_list, as_object, first_object, parse_json
+from memlab.llm.completions import NO_CHOICE, NO_COMPLETION
+from memlab.llm.proxy.exchanges import Exchange
+from memlab.llm.spending import CHARS
+
+_KEPT = ("role", "content", "tool_calls", "refusal")
+
+
+def completion(exchange: Exchange, model: str) -> dict[str, Any]:
+    """Write an exchange as a chat completion; its id follows from what was answered."""
+    read, written = exchange.tokens
+    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    answer = json.dumps(exchange.answer, sort_keys=True)
+    digest = hashlib.sha256(answer.encode()).hexdigest()[:24]
+    choice = {"index": 0, "logprobs": None, **exchange.answer}
+    return {
+        "id": f"chatcmpl-{digest}", "object": "chat.completion", "created": 0, "model": model,
+        "choices": [choice], "usage": usage,
+    }  # fmt: skip
+
+
+def stream_events(whole: Mapping[str, Any]) -> Iterator[bytes]:
+    """Write a completion as the events of a stream: all of the message, then its end."""
+    choice = whole["choices"][0]
+    about = {name: whole[name] for name in ("id", "created", "model")}
+    about["object"] = "chat.completion.chunk"
+    delta = dict(choice["message"])
+    calls = as_list(delta.get("tool_calls"))
+    if calls:
+        delta["tool_calls"] = [{**call, "index": place} for place, call in enumerate(calls)]
+    first = {"index": 0, "delta": delta, "finish_reason": None}
+    last = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
+    chunks: list[dict[str, Any]] = [
+        {**about, "choices": [first]},
+        {**about, "choices": [last]},
+        {**about, "choices": [], "usage": whole["usage"]},
+    ]
+    for chunk in chunks:
+        yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
+    yield b"data: [DONE]\n\n"
+
+
+def read_exchange(body: bytes, asked: Mapping[str, Any], *, key: str = "") -> Exchange:
+    """Read the completion of a service as an exchange.
+
+    :param key: of the service; where an answer repeats it, it becomes ``***``.
+    :raises ValueError: when the body is no completion.
+    """
+    if key:
+        body = body.replace(json.dumps(key)[1:-1].encode(), b"***")
+    try:
+        whole = as_object(parse_json(body))
+    except ValueError:
+        raise ValueError(NO_COMPLETION) from None
+    choice = first_object(whole.get("choices"))
+    message = as_object(choice.get("message"))
+    if not message:
+        raise ValueError(NO_CHOICE)
+    kept = {name: message[name] for name in _KEPT if message.get(name) is not None}
+    kept = {"role": "assistant", "content": None, **kept}
+    answer = {"message": kept, "finish_reason": choice.get("finish_reason") or "stop"}
+    usage = as_object(whole.get("usage"))
+    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if isinstance(read, int) and isinstance(written, int) and read > 0:
+        return Exchange(asked, answer, (read, written))
+    sent = len(json.dumps(asked, ensure_ascii=False))
+    said = len(json.dumps(kept, ensure_ascii=False))
+    return Exchange(asked, answer, (-(-sent // CHARS), -(-said // CHARS)), is_estimated=True)
+
+
+def embeddings(vectors: np.ndarray, body: Mapping[str, Any], n_chars: int) -> dict[str, Any]:
+    """Write vectors, (n, width), as floats, or as base64 where the request asks for it."""
+    as_text = body.get("encoding_format") == "base64"
+    rows = [
+        {"object": "embedding", "index": place, "embedding": _written(vector, as_text)}
+        for place, vector in enumerate(vectors)
+    ]
+    tokens = -(-n_chars // CHARS)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": rows, "model": body.get("model"), "usage": usage}
+
+
+def _written(vector: np.ndarray, as_text: bool) -> str | list[float]:
+    if as_text:
+        return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+    return [float(number) for number in vector]
+
+
+def embedded_texts(body: Mapping[str, Any]) -> Sequence[str]:
+    """Give the texts of a request for embeddings.
+
+    :raises ValueError: when they are none, or tokens.
+    """
+    given = body.get("input")
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
+        raise ValueError(
+            "input must be a text or a list of texts; tokens are not read: in LangChain give "
+            "OpenAIEmbeddings(check_embedding_ctx_length=False)"
+        )
+    return texts
+
+
+def error_body(message: str, kind: str) -> dict[str, Any]:
+    """Write an error."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": kind}}

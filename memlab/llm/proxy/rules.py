@@ -1,0 +1,94 @@
+"""What of a prompt differs from run to run: rules of ``rules.toml``."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from memlab.errors import ModelError
+
+RULES = Path(__file__).with_name("rules.toml")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Patterns of what is not compared.
+
+    :param name: what identifies something: numbered by first appearance, put back into answers.
+    :param mask: what is left out of the comparison where it stands; group 1 where there is one.
+    """
+
+    name: tuple[re.Pattern[str], ...] = ()
+    mask: tuple[re.Pattern[str], ...] = ()
+
+    def names(self, text: str) -> list[str]:
+        """Give the distinct names of a text by first appearance.
+
+        >>> Rules(name=(re.compile("id-.."),)).names("id-ab, id-cd, id-ab")
+        ['id-ab', 'id-cd']
+        """
+        found = [match for pattern in self.name for match in pattern.finditer(text)]
+        found.sort(key=lambda match: match.start())
+        return list(dict.fromkeys(match[0] for match in found))
+
+    def normalise(self, text: str) -> str:
+        """Replace what differs from run to run.
+
+        >>> Rules(mask=(re.compile("on (....)"),)).normalise("on 2025, 2025")
+        'on <masked>, 2025'
+        """
+        for pattern in self.mask:
+            text = pattern.sub(_mask, text)
+        for number, name in enumerate(self.names(text), 1):
+            text = text.replace(name, f"<name {number}>")
+        return text
+
+
+def _mask(match: re.Match[str]) -> str:
+    if match.re.groups == 0:
+        return "<masked>"
+    start, end = match.span(1)
+    begin = match.start()
+    return match[0][: start - begin] + "<masked>" + match[0][end - begin :]
+
+
+def rename(text: str, before: list[str], after: list[str]) -> str:
+    """Replace names by those that stand at the same place of another list.
+
+    >>> rename("id-1, id-2", ["id-1", "id-2"], ["id-2", "id-3"])
+    'id-2, id-3'
+    """
+    changed = {old: new for old, new in zip(before, after, strict=False) if old != new}
+    if not changed:
+        return text
+    pattern = "|".join(map(re.escape, changed))
+    return re.sub(pattern, lambda match: changed[match[0]], text)
+
+
+@cache
+def read_rules(path: Path = RULES) -> Rules:
+    """Read the rules of all frameworks together.
+
+    :raises ModelError: when the file cannot be read, or a pattern is none.
+
+    >>> len(read_rules().name)
+    1
+    """
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Rules(
+            _compiled(table.get("name", ()) for table in tables.values()),
+            _compiled(table.get("mask", ()) for table in tables.values()),
+        )
+    except (OSError, ValueError, AttributeError, TypeError, re.error) as error:
+        raise ModelError(
+            f"{path}: no rules ({error}); give tables of TOML with lists of patterns, name and mask"
+        ) from error
+
+
+def _compiled(lists: Iterable[Iterable[str]]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern) for patterns in lists for pattern in patterns)

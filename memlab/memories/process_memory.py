@@ -1,0 +1,155 @@
+"""A memory in a process of its own, such as a framework that lives in another environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.terminal import shorten_line
+
+_LAST_LINES = 20
+_PATIENCE = 3600.0
+
+
+class ProcessMemory:
+    """Speaks JSON lines with a process: a request a line on its input, an answer a line on its output.
+
+    Requests are ``{"id": 1, "do": "add", "turns": […]}``, one a session with the columns of
+    :data:`memlab.memories.TURNS` and ``role``, then ``{"id": 2, "do": "search", "query": "…",
+    "k": 10}`` and ``{"id": 3, "do": "stored"}``. Answers are ``{"id": 1, "rows": […]}``, or
+    ``{"id": 1, "error": "…"}``. What else the process prints is its log. Give a subclass that names
+    a ``command``, so that each scope has a process of its own.
+
+    :param command: the program and its arguments.
+    :raises DataError: when it cannot be started, ends, or answers with an error; says its last
+        line.
+    """
+
+    command: ClassVar[Sequence[str]] = ()
+    owner: ClassVar[str] = ""
+    """Whose messages have the role ``user``; by default whoever is not called assistant."""
+
+    def __init__(self, command: Sequence[str] | None = None) -> None:
+        self._command = list(command or self.command)
+        if not self._command:
+            raise DataError(f"{type(self).__name__} has no command; name a program")
+        self.settings = {"command": self._command[1:]}
+        self._process: subprocess.Popen[str] | None = None
+        self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._log: deque[str] = deque(maxlen=_LAST_LINES)
+        self._number = 0
+
+    def _start(self) -> subprocess.Popen[str]:
+        if self._process is not None:
+            return self._process
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        try:
+            started = subprocess.Popen(
+                self._command, **pipes, text=True, encoding="utf-8", errors="replace"
+            )
+        except OSError as error:
+            raise DataError(
+                f"{self._command[0]} cannot be started ({error.strerror}); name the Python of the "
+                "framework's environment"
+            ) from error
+        for read in (self._read_answers, self._read_log):
+            threading.Thread(target=read, args=(started,), daemon=True).start()
+        self._process = started
+        return started
+
+    def _read_answers(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            try:
+                answer = json.loads(line)
+            except ValueError:
+                answer = None
+            if isinstance(answer, dict) and "id" in answer:
+                self._answers.put(answer)
+            elif line.strip():
+                self._log.append(line.strip())
+        self._answers.put(None)
+
+    def _read_log(self, process: subprocess.Popen[str]) -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.strip():
+                self._log.append(line.strip())
+
+    def request(self, do: str, **what: Any) -> list[Any]:
+        """Ask the process for something, and give the rows of its answer.
+
+        :raises DataError: when it answers with an error, or has ended.
+        """
+        process = self._start()
+        self._number += 1
+        try:
+            assert process.stdin is not None
+            line = json.dumps({"id": self._number, "do": do, **what}, default=str)
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+        except OSError:
+            raise self._ended() from None
+        while True:
+            answer = self._answers.get(timeout=_PATIENCE)
+            if answer is None:
+                raise self._ended()
+            if answer.get("id") != self._number:
+                continue  # of a request that nobody waited for
+            if "error" in answer:
+                raise DataError(shorten_line(str(answer["error"]), 300))
+            return list(answer.get("rows") or [])
+
+    def _ended(self) -> DataError:
+        assert self._process is not None
+        self._process.wait(10)
+        last = self._log[-1] if self._log else "it printed nothing"
+        code = self._process.returncode
+        return DataError(f"the process ended with {code}: {shorten_line(last, 200)}")
+
+    def ingest(self, turns: pl.DataFrame) -> None:
+        """Hand on turns, a request for each session."""
+        for session in turns.partition_by("session", maintain_order=True):
+            self.request("add", turns=list(self._messages(session.iter_rows(named=True))))
+
+    def _messages(self, turns: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
+        for turn in turns:
+            is_assistant = (turn["speaker"] or "").lower() == "assistant"
+            if self.owner:
+                is_assistant = turn["speaker"] != self.owner
+            time = turn["time"] and turn["time"].isoformat()
+            yield {**turn, "role": "assistant" if is_assistant else "user", "time": time}
+
+    def search(self, query: str, k: int) -> list[Any]:
+        """Give what the process found."""
+        return self.request("search", query=query, k=k)
+
+    def stored(self) -> list[Any]:
+        """Give all texts that the process keeps."""
+        return self.request("stored")
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._process = None
+
+    def __del__(self) -> None:
+        """End the process with the object."""
+        process = getattr(self, "_process", None)
+        if process is not None and os.name == "posix":
+            process.terminate()

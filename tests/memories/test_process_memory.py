@@ -1,0 +1,140 @@
+"""Memories in processes of their own, and memories that ask their model through a proxy."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from talk import excerpt, write
+
+import memlab
+from memlab.llm.proxy import Exchange, Exchanges, ModelProxy
+from memlab.memories import ProcessMemory, ProxiedMemory, collect
+
+WORDS = """
+import json, sys
+kept = []
+print("a library says hello")
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = {"id": request["id"], "rows": []}
+    if request["do"] == "add":
+        kept += request["turns"]
+    elif "!" in request["query"]:
+        sys.exit("out of memory")
+    elif "raise" in request["query"]:
+        answer = {"id": request["id"], "error": "ValueError: no"}
+    else:
+        answer["rows"] = [{"text": t["text"], "id": t["id"]} for t in kept[: request["k"]]]
+        answer["rows"] += [{"text": t["role"]} for t in kept[:2]]
+    print(json.dumps(answer), flush=True)
+"""
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> type[ProcessMemory]:
+    place = tmp_path / "words.py"
+    place.write_text(WORDS)
+
+    class Words(ProcessMemory):
+        command = (sys.executable, str(place))
+
+    return Words
+
+
+def test_a_process_is_filled_session_by_session_and_asked(words: type[ProcessMemory]) -> None:
+    data = excerpt(12, scopes=["owen"])
+    done = collect(words, data, name="words", k=3)
+    first = done.rows.filter(query_id=data.questions["query_id"].first())
+    assert first["source_ids"].to_list() == [[turn] for turn in data.turns["turn_id"].head(3)]
+    assert done.failed == []
+
+
+def test_what_a_process_does_wrong_costs_its_question(words: type[ProcessMemory]) -> None:
+    system = words()
+    system.ingest(memlab.memories.collecting._anonymise_turns(excerpt(4), "owen")[0])
+    assert [row["text"] for row in system.search("q", 0)] == ["user", "assistant"]
+    with pytest.raises(memlab.DataError, match="ValueError: no"):
+        system.search("raise", 1)
+    with pytest.raises(memlab.DataError, match="ended with 1: out of memory"):
+        system.search("!", 1)
+    with pytest.raises(memlab.DataError, match="no/such/python cannot be started"):
+        ProcessMemory(["no/such/python"]).search("q", 1)
+    with pytest.raises(memlab.DataError, match="has no command"):
+        ProcessMemory()
+
+
+class Asking:
+    """A memory that asks its model when it writes and when it searches."""
+
+    def __init__(self) -> None:
+        self.facts = list[str]()
+
+    def ask(self, text: str) -> str:
+        import os
+
+        import httpx
+
+        body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+        url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+        answer = httpx.post(url, json=body, trust_env=False, timeout=30)
+        answer.raise_for_status()
+        return answer.json()["choices"][0]["message"]["content"]
+
+    def add(self, text: str) -> None:
+        self.facts.append(self.ask("note"))
+
+    def search(self, query: str, k: int) -> list[str]:
+        return [*self.facts, self.ask(query)][:k]
+
+
+def recording(place: Path, *questions: str) -> Path:
+    kept = Exchanges(place)
+    for question in questions:
+        message = {"role": "assistant", "content": f"answer to {question}"}
+        asked: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": question}]}
+        kept.add(Exchange(asked, {"message": message, "finish_reason": "stop"}, (10, 4)))
+    return place
+
+
+def test_calls_are_counted_while_it_writes_and_while_it_searches(tmp_path: Path) -> None:
+    data = excerpt(6, scopes=["owen"])
+    asked = data.questions["text"].to_list()
+    assert len(asked) > 1
+    with ModelProxy(recording(tmp_path / "calls.jsonl", "note", *asked[1:])) as proxy:
+        done = collect(ProxiedMemory(Asking, proxy), data, name="asking", k=50)
+    writing, searching = proxy.counts.of("writing"), proxy.counts.of("searching")
+    n = data.turns.height
+    assert (writing.calls, writing.read) == (n, 10 * n)
+    assert (searching.calls, searching.refused) == (len(asked) - 1, 1)
+    assert done.costs["tokens_read"].to_list() == [10 * (n + len(asked) - 1)]
+    (problem,) = done.problems["problem"].to_list()
+    assert "404" in problem
+
+
+def test_compare_reads_calls_back_and_says_how_many_matched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from memlab.cli import main
+
+    data = excerpt(6, scopes=["owen"])
+    write(tmp_path / "talk.jsonl", data)
+    recording(tmp_path / "calls.jsonl", "note", "never asked", *data.questions["text"])
+    (tmp_path / "asking_memory.py").write_text(Path(__file__).read_text(encoding="utf-8"))
+    monkeypatch.chdir(tmp_path)
+    line = ["compare", "talk.jsonl", "--system", "bm25", "--system", "asking_memory:Asking"]
+    line += ["--record", "calls.jsonl", "--encoder", "hashing", "--store", "store", "--out", "out"]
+    monkeypatch.setattr(sys, "argv", ["memlab", *line])
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code
+    said = capsys.readouterr().out
+    n, turns = data.questions.height, data.turns.height
+    assert f"{n + 1} of {n + 2} recorded prompts were asked for" in said
+    assert f"writing: {turns} calls" in said
+    systems = json.loads((tmp_path / "out" / "systems.json").read_text())["systems"]
+    assert systems[1]["tokens read"] == 10 * (turns + n)
