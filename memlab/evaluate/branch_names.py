@@ -28,7 +28,7 @@ def name_branches(
 
     Warns of those that a service was asked to name and did not.
 
-    :param boxes: of one tree, see :meth:`memlab.cluster.MergeTree.branches`.
+    :param boxes: of one tree, from the top, see :meth:`memlab.cluster.MergeTree.branches`.
     :param turns: ``turn_id``, ``speaker``, ``text``, a row a turn.
     :param vectors: (n, d) unit rows, what turns were joined by.
     :param places: (n,) the place of each turn in the tree, as ``first`` and ``end`` of boxes.
@@ -61,8 +61,9 @@ def name_branches(
     names = named.names()
     branches = dict(zip(ends["branch"], map(names.get, range(ends.height)), strict=True))
     own = pl.col("branch").replace_strict(branches, default=None, return_dtype=pl.String)
-    is_lowest = pl.col("low") == pl.col("low").min().over("branch")
-    return boxes.with_columns(name=pl.when(is_lowest).then(own).fill_null(""))
+    is_lowest = pl.col("place") == pl.col("place").max().over("branch")
+    placed = boxes.with_row_index("place")
+    return placed.with_columns(name=pl.when(is_lowest).then(own).fill_null("")).drop("place")
 
 
 def end_branches(boxes: pl.DataFrame) -> pl.DataFrame:

@@ -3,9 +3,10 @@
 ``scene`` lays the turns of a scope out and gives what a question draws on them; ``frame_filling``
 makes a layout fill its frame; ``drawing`` gives the browser what it draws, and draws the same as a
 figure; ``widget`` is the widget, and what comes back from it; ``shared_page`` writes it as one file
-to share; ``stored_names`` keeps names of clusters in the store. ``explorer.js`` and ``explorer.css`` draw, on regl-scatterplot, the engine of
-jupyter-scatter (``regl-scatterplot.min.js``: version 1.16.0, MIT, bundled so that no network is
-needed); ``shared_page.js`` stands for the kernel where there is none.
+to share; ``stored_names`` keeps names of clusters in the store. ``explorer.js`` and
+``explorer.css`` draw, on regl-scatterplot, the engine of jupyter-scatter
+(``regl-scatterplot.min.js``: version 1.16.0, MIT, bundled so that no network is needed);
+``shared_page.js`` stands for the kernel where there is none.
 """
 
 from __future__ import annotations

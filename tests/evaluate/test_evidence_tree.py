@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 from talk import world
 
+from memlab.cluster import merge_tree
 from memlab.errors import DataError
 from memlab.evaluate import cluster_spread as spread
 from memlab.evaluate import evidence_tree as tree
-from memlab.evaluate.branch_names import NAMED
+from memlab.evaluate.branch_names import NAMED, name_branches
 from memlab.retrieve import Bench
 
 SUBJECTS, TURNS = 6, 120
@@ -158,11 +159,6 @@ def test_a_question_is_drawn_in_both_trees_with_its_branch() -> None:
         places = feet.filter("evidence")["x"]
         assert (places.is_between(widest["first"], widest["end"])).all()
         assert feet.filter(pl.col("rank").is_not_null())["turn_id"].to_list() == own[:1]
-        named = boxes.filter(pl.col("name") != "", panel=panel)
-        assert 1 <= named.height <= NAMED
-        for branch, first, end in named.select("branch", "first", "end").iter_rows():
-            inside = boxes.filter(pl.col("first") >= first, pl.col("end") <= end, panel=panel)
-            assert inside["branch"].unique().to_list() == [branch], "it parts no further"
     drawn = boxes.filter(panel=average)
     top = drawn.row(0, named=True)
     assert (top["first"], top["end"], top["branch"], top["level"]) == (0, TURNS, 0, 0)
@@ -174,6 +170,25 @@ def test_a_question_is_drawn_in_both_trees_with_its_branch() -> None:
     assert not feet["evidence"].any()
     with pytest.raises(DataError, match="no scope 'v' on this bench; there are u"):
         tree.question_trees(bench, "v", own)
+
+
+def test_the_largest_branches_that_part_no_further_are_named_by_what_is_said_there() -> None:
+    things = ["boat", "piano", "lease", "tulips", "marathon", "dentist"]
+    sizes = [5, 6, 7, 8, 9, 10]
+    said = np.repeat(np.arange(len(things)), sizes)
+    vectors = np.eye(8)[said] + np.random.default_rng(0).normal(scale=0.05, size=(len(said), 8))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    texts = [f"the {things[number]} again" for number in said]
+    ids = [f"u/{place}" for place in range(len(said))]
+    turns = pl.DataFrame({"turn_id": ids, "speaker": "Mel", "text": texts})
+    joined = merge_tree(vectors)
+    places = joined.spans[joined.leaf_of, 0]
+    boxes = name_branches(joined.branches(5), turns, vectors, places)
+    named = boxes.filter(pl.col("name") != "")
+    assert sorted(named["name"]) == sorted(things[-NAMED:]), "the largest"
+    for branch, first, end in named.select("branch", "first", "end").iter_rows():
+        inside = boxes.filter(pl.col("first") >= first, pl.col("end") <= end)
+        assert inside["branch"].to_list() == [branch], "its lowest box, and none below it"
 
 
 def test_a_typical_question_is_the_nearest_to_the_mean_of_those_that_can_be_drawn() -> None:
