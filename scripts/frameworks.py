@@ -133,7 +133,12 @@ class LangGraphStore:
     def search(self, query: str, k: int) -> list[dict[str, Any]]:
         found = self.store.search(("memories", "owner"), query=query, limit=k)
         return [
-            {"text": row.value["text"], "time": row.value["time"], "score": row.score, "id": row.key}
+            {
+                "text": row.value["text"],
+                "time": row.value["time"],
+                "score": row.score,
+                "id": row.key,
+            }
             for row in found
         ]
 

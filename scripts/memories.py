@@ -43,7 +43,9 @@ def run(name: str, python: str, service: str | None = None) -> list[str]:
             super().ingest(turns)
 
     encoder = memlab.embed.load("minilm")
-    with ModelProxy(FOLDER / "exchanges" / f"{name}.jsonl", service=service, encoder=encoder) as proxy:
+    with ModelProxy(
+        FOLDER / "exchanges" / f"{name}.jsonl", service=service, encoder=encoder
+    ) as proxy:
         memory = ProxiedMemory(Framework, proxy)
         done = collect(memory, data, name=name, k=DEPTH, timeout=PATIENCE)
         system = filled[-1]
@@ -61,7 +63,9 @@ def run(name: str, python: str, service: str | None = None) -> list[str]:
         "wanted": proxy.wanted,
         "problems": len(problems),
     }
-    _write(FOLDER / "about" / f"{name}.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+    _write(
+        FOLDER / "about" / f"{name}.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n"
+    )
     _write_lines(FOLDER / "stored" / f"{name}.jsonl", stored)
     rows = done.rows.select(TEXTS).iter_rows(named=True)
     _write_lines(FOLDER / "returned" / f"{name}.jsonl", [_without_nulls(row) for row in rows])

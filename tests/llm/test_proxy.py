@@ -121,7 +121,9 @@ def test_two_writers_and_a_line_that_broke_off(tmp_path: Path) -> None:
     assert len(Exchanges(place)) == 41
 
 
-def test_no_key_is_written(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_key_is_written(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("UPSTREAM_KEY", "sk-secret-0123456789")
     kept = Exchanges(recording)
     kept.add(Exchange(chat("Which key?"), *said("it is sk-secret-0123456789")))
@@ -186,7 +188,8 @@ def test_texts_are_embedded_by_the_local_encoder() -> None:
 def test_a_service_that_fails_costs_its_question(recording: Path, tmp_path: Path) -> None:
     place = tmp_path / "own.jsonl"
     with ModelProxy(recording) as upstream:
-        with ModelProxy(place, service=as_service(upstream)) as proxy:
+        proxy = ModelProxy(place, service=as_service(upstream))
+        with proxy:
             failed = post(proxy, chat("Not there"))
             assert failed.status_code == 400
             assert "has no answer to this prompt" in failed.json()["error"]["message"]
