@@ -3,7 +3,7 @@
 Run by the Python of the framework's own environment, which needs nothing of memlab:
 ``ENV/bin/python scripts/frameworks.py NAME`` reads requests as JSON lines and answers each with one.
 All of them ask the model and the encoder at ``OPENAI_BASE_URL``. Run with: mem0ai 2.2.1, langmem
-0.0.30, langchain-core 1.8.3, langgraph 1.2.9, everos 1.5.1, cognee 1.6.5, hindsight-api-slim 1.1.0.
+0.0.30, langchain-core 1.8.3, langgraph 1.2.24, everos 1.5.1, cognee 1.6.5, hindsight-api-slim 1.1.0.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class LangMem:
 
     def search(self, query: str, k: int) -> list[dict[str, Any]]:
         found = self.memory.search(query=query, limit=k)
-        return [{"text": row.value["content"]["content"], "score": row.score} for row in found]
+        return [{"text": row.value["content"].content, "score": row.score} for row in found]
 
     def stored(self) -> list[str]:
         rows = self.store.search(("memories", "owner"), limit=100_000)
@@ -277,6 +277,7 @@ class Hindsight:
             "HINDSIGHT_API_LLM_PROVIDER": "openai", "HINDSIGHT_API_LLM_MODEL": "gpt-4o-mini",
             "HINDSIGHT_API_EMBEDDINGS_PROVIDER": "openai", "HINDSIGHT_API_RERANKER_PROVIDER": "rrf",
             "HINDSIGHT_API_ENABLE_OBSERVATIONS": "false",
+            "HINDSIGHT_API_EMBEDDINGS_OPENAI_DIMENSIONS": str(WIDTH),
         }  # fmt: skip
         from hindsight_api import MemoryEngine, RequestContext
 

@@ -80,7 +80,7 @@ def test_what_is_not_recorded_is_refused_with_the_first_difference(recording: Pa
 
 def test_order_of_keys_ids_and_the_day_do_not_matter() -> None:
     kept = Exchanges(None)
-    day = "## Current Date\n2026-11-{}\n{} {}"
+    day = "## Current Date\n2026-11-{}\n<session_{}> {}"
     kept.add(Exchange(chat(day.format(28, *UUIDS[:2])), *said(f"update {UUIDS[1]}")))
     again = dict(reversed([*chat(day.format(29, *UUIDS[2:])).items()]))
     found = kept.find(again)
