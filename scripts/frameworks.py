@@ -104,7 +104,8 @@ class LangMem:
 
     def search(self, query: str, k: int) -> list[dict[str, Any]]:
         found = self.memory.search(query=query, limit=k)
-        return [{"text": row.value["content"].content, "score": row.score} for row in found]
+        # The values are objects of the schema, although they print as dictionaries.
+        return [{"text": row.value.content, "score": row.score} for row in found]
 
     def stored(self) -> list[str]:
         rows = self.store.search(("memories", "owner"), limit=100_000)
