@@ -3,7 +3,7 @@
 Run by the Python of the framework's own environment, which needs nothing of memlab:
 ``ENV/bin/python scripts/frameworks.py NAME`` reads requests as JSON lines and answers each with one.
 All of them ask the model and the encoder at ``OPENAI_BASE_URL``. Run with: mem0ai 2.2.1, langmem
-0.0.30, langchain-core 1.8.3, langgraph 1.2.9, everos 1.5.1, cognee 1.6.5, hindsight-api-slim 1.1.0.
+0.0.30, langchain-core 1.8.3, langgraph 1.2.24, hindsight-api-slim 1.1.0.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import tempfile
-import time
 import traceback
-import urllib.request
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any
@@ -104,7 +101,8 @@ class LangMem:
 
     def search(self, query: str, k: int) -> list[dict[str, Any]]:
         found = self.memory.search(query=query, limit=k)
-        return [{"text": row.value["content"]["content"], "score": row.score} for row in found]
+        # The values are objects of the schema, although they print as dictionaries.
+        return [{"text": row.value.content, "score": row.score} for row in found]
 
     def stored(self) -> list[str]:
         rows = self.store.search(("memories", "owner"), limit=100_000)
@@ -133,7 +131,12 @@ class LangGraphStore:
     def search(self, query: str, k: int) -> list[dict[str, Any]]:
         found = self.store.search(("memories", "owner"), query=query, limit=k)
         return [
-            {"text": row.value["text"], "time": row.value["time"], "score": row.score, "id": row.key}
+            {
+                "text": row.value["text"],
+                "time": row.value["time"],
+                "score": row.score,
+                "id": row.key,
+            }
             for row in found
         ]
 
@@ -168,97 +171,6 @@ class LangChainMMR:
         return self.texts
 
 
-class EverOS:
-    """EverOS' server on a folder of its own: four calls a session; hybrid search."""
-
-    packages = ("everos",)
-
-    def __init__(self) -> None:
-        self.root = tempfile.mkdtemp()
-        port = os.environ.get("EVEROS_PORT", "8401")
-        self.url = f"http://127.0.0.1:{port}"
-        own = {"EVEROS_ROOT": self.root, "EVEROS_API__PORT": port}
-        own |= {"EVEROS_LLM__BASE_URL": URL, "EVEROS_LLM__API_KEY": "none"}
-        own |= {"EVEROS_EMBEDDING__BASE_URL": URL, "EVEROS_EMBEDDING__API_KEY": "none"}
-        own["EVEROS_EMBEDDING__DIM"] = str(WIDTH)
-        command = [os.path.join(os.path.dirname(sys.executable), "everos")]
-        subprocess.run([*command, "init", "--root", self.root], check=True, capture_output=True)
-        start = [*command, "server", "start", "--root", self.root, "--port", port]
-        self.server = subprocess.Popen(start, env=os.environ | own, stdout=sys.stderr)
-        for _ in range(240):
-            try:
-                self.ask("/health")
-                return
-            except OSError:
-                time.sleep(0.5)
-        raise RuntimeError("everos server did not start within 120 s")
-
-    def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        content = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, content)
-        request.add_header("content-type", "application/json")
-        with urllib.request.urlopen(request, timeout=7200) as answer:
-            return json.load(answer)
-
-    def add(self, turns: Turns) -> None:
-        where = {"session_id": turns[0]["session"], "app_id": "default", "project_id": "default"}
-        rows = [
-            {
-                "sender_id": turn["speaker"].lower(),
-                "role": turn["role"],
-                "timestamp": int(datetime.fromisoformat(turn["time"]).timestamp() * 1000),
-                "content": turn["text"],
-            }
-            for turn in turns
-        ]
-        self.owner = next(row["sender_id"] for row in rows if row["role"] == "user")
-        self.ask("/api/v2/memory/add", where | {"messages": rows})
-        self.ask("/api/v2/memory/flush", where)
-
-    def search(self, query: str, k: int) -> list[dict[str, Any]]:
-        asked = {"user_id": self.owner, "query": query, "top_k": k}
-        asked |= {"app_id": "default", "project_id": "default"}
-        return self.ask("/api/v2/memory/search", asked)
-
-    def close(self) -> None:
-        self.server.terminate()
-
-
-class Cognee:
-    """cognee: a graph of each session, two calls a session; its chunks are searched."""
-
-    packages = ("cognee",)
-    search_type = "CHUNKS"
-
-    def __init__(self) -> None:
-        place = tempfile.mkdtemp()
-        os.environ |= {
-            "DATA_ROOT_DIRECTORY": f"{place}/data", "SYSTEM_ROOT_DIRECTORY": f"{place}/system",
-            "LLM_PROVIDER": "openai", "LLM_MODEL": "openai/recorded-large", "LLM_API_KEY": "none",
-            "LLM_ENDPOINT": URL, "EMBEDDING_PROVIDER": "openai", "EMBEDDING_ENDPOINT": URL,
-            "EMBEDDING_MODEL": "openai/text-embedding-3-small", "EMBEDDING_API_KEY": "none",
-            "EMBEDDING_DIMENSIONS": str(WIDTH), "CACHING": "false", "TELEMETRY_DISABLED": "1",
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True", "ENABLE_BACKEND_ACCESS_CONTROL": "false",
-        }  # fmt: skip
-        import cognee
-
-        self.cognee, self.loop = cognee, asyncio.new_event_loop()
-        self.texts = list[str]()
-
-    def add(self, turns: Turns) -> None:
-        self.loop.run_until_complete(self._add(transcript(turns), turns[0]["session"]))
-
-    async def _add(self, text: str, session: str) -> None:
-        self.texts.append(text)
-        await self.cognee.add(text, dataset_name="owner", node_set=[session])
-        await self.cognee.cognify(["owner"])
-
-    def search(self, query: str, k: int) -> Any:
-        kind = self.cognee.SearchType[self.search_type]
-        asked = self.cognee.search(query, kind, datasets=["owner"], top_k=k, only_context=True)
-        return self.loop.run_until_complete(asked)
-
-
 class Hindsight:
     """hindsight with its embedded Postgres (not as root): one call a session, observations off."""
 
@@ -272,6 +184,7 @@ class Hindsight:
             "HINDSIGHT_API_LLM_PROVIDER": "openai", "HINDSIGHT_API_LLM_MODEL": "gpt-4o-mini",
             "HINDSIGHT_API_EMBEDDINGS_PROVIDER": "openai", "HINDSIGHT_API_RERANKER_PROVIDER": "rrf",
             "HINDSIGHT_API_ENABLE_OBSERVATIONS": "false",
+            "HINDSIGHT_API_EMBEDDINGS_OPENAI_DIMENSIONS": str(WIDTH),
         }  # fmt: skip
         from hindsight_api import MemoryEngine, RequestContext
 
@@ -307,8 +220,6 @@ SYSTEMS = {
     "langmem": LangMem,
     "langgraph-store": LangGraphStore,
     "langchain-mmr": LangChainMMR,
-    "everos": EverOS,
-    "cognee": Cognee,
     "hindsight": Hindsight,
 }
 

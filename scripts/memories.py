@@ -1,6 +1,9 @@
 """Run one framework of ``frameworks.py`` on one memory of the sample, and write down what it did.
 
+    .venv/bin/python scripts/memories.py
     .venv/bin/python scripts/memories.py NAME ENV/bin/python [SERVICE]
+
+The first prints the tables of ``docs/evaluation/memories.md`` from what is written down.
 
 NAME is a system of ``frameworks.py``, ENV the framework's own environment. Its model's answers come
 from ``data/memories/exchanges/NAME.jsonl``; with SERVICE, one of ``[llm.services]``, what is not
@@ -18,6 +21,14 @@ from typing import Any
 import polars as pl
 
 import memlab
+from memlab.evaluate.tables import Table, to_markdown
+from memlab.experiments.compare_systems import _compare_with_baseline
+from memlab.experiments.recorded_memories import (
+    memory_losses,
+    read_memories,
+    returned_files,
+    writing_costs,
+)
 from memlab.files import open_atomically
 from memlab.llm.proxy import ModelProxy
 from memlab.memories import ProcessMemory, ProxiedMemory, collect
@@ -43,9 +54,13 @@ def run(name: str, python: str, service: str | None = None) -> list[str]:
             super().ingest(turns)
 
     encoder = memlab.embed.load("minilm")
-    with ModelProxy(FOLDER / "exchanges" / f"{name}.jsonl", service=service, encoder=encoder) as proxy:
+    with ModelProxy(
+        FOLDER / "exchanges" / f"{name}.jsonl", service=service, encoder=encoder
+    ) as proxy:
         memory = ProxiedMemory(Framework, proxy)
         done = collect(memory, data, name=name, k=DEPTH, timeout=PATIENCE)
+        if done.failed:
+            raise SystemExit("\n".join([*done.problems["problem"], *proxy.lines()]))
         system = filled[-1]
         stored = [_stored_row(row, data) for row in system.stored()]
         versions = system.request("versions")
@@ -61,7 +76,9 @@ def run(name: str, python: str, service: str | None = None) -> list[str]:
         "wanted": proxy.wanted,
         "problems": len(problems),
     }
-    _write(FOLDER / "about" / f"{name}.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+    _write(
+        FOLDER / "about" / f"{name}.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n"
+    )
     _write_lines(FOLDER / "stored" / f"{name}.jsonl", stored)
     rows = done.rows.select(TEXTS).iter_rows(named=True)
     _write_lines(FOLDER / "returned" / f"{name}.jsonl", [_without_nulls(row) for row in rows])
@@ -100,5 +117,21 @@ def _write(path: Path, text: str) -> None:
         stream.write(text.encode())
 
 
+def tables() -> list[str]:
+    """Compare what was written down with two pipelines; no memory runs."""
+    memories = read_memories()
+    data = memlab.sample().take([SCOPE])
+    done = memlab.compare(["bm25", "best"], data, runs=returned_files(), baseline="bm25")
+    found = done.systems.rename({"recall_all@10_low": "low", "recall_all@10_high": "high"})
+    names = ["system", "n", "recall_all@10", "low", "high", "recall_all@10, ≥ 2 sessions"]
+    names += ["answer@1000 tokens", "stale@10", "current@10", "tokens returned"]
+    against_best = _compare_with_baseline(done.per_query, "best", "auto", 0)
+    tests = [each.filter(measure="recall_all@10") for each in (done.tests, against_best)]
+    losses, costs = memory_losses(done, memories), writing_costs(memories)
+    frames = {"found": found.select(names), "losses": losses, "costs": costs}
+    frames |= {"against bm25": tests[0], "against best": tests[1]}
+    return [f"{name}\n\n{to_markdown(Table(frame))}\n" for name, frame in frames.items()]
+
+
 if __name__ == "__main__":
-    print(*run(*sys.argv[1:]), sep="\n")
+    print(*(run(*sys.argv[1:]) if sys.argv[1:] else tables()), sep="\n")

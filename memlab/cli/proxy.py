@@ -39,7 +39,9 @@ def proxy(
     if (record is None) == (recorded is None):
         raise DataError("give --record FILE with --service NAME, or --recorded FILE")
     if (record is None) != (service is None):
-        raise DataError("--record and --service go together: the service is asked, the file keeps it")
+        raise DataError(
+            "--record and --service go together: the service is asked, the file keeps it"
+        )
     if recorded is not None and not recorded.is_file():
         raise DataError(f"{recorded} is no file; record one with --record FILE --service NAME")
     from memlab.llm.proxy import ModelProxy

@@ -204,4 +204,3 @@ def _cost_row(
     calls = counts.get("calls", 0)
     row["estimated"] = counts.get("estimated", 0) / calls if calls else 0.0
     return row
-

@@ -80,7 +80,7 @@ def test_what_is_not_recorded_is_refused_with_the_first_difference(recording: Pa
 
 def test_order_of_keys_ids_and_the_day_do_not_matter() -> None:
     kept = Exchanges(None)
-    day = "## Current Date\n2026-11-{}\n{} {}"
+    day = "## Current Date\n2026-11-{}\n<session_{}> {}"
     kept.add(Exchange(chat(day.format(28, *UUIDS[:2])), *said(f"update {UUIDS[1]}")))
     again = dict(reversed([*chat(day.format(29, *UUIDS[2:])).items()]))
     found = kept.find(again)
@@ -121,7 +121,9 @@ def test_two_writers_and_a_line_that_broke_off(tmp_path: Path) -> None:
     assert len(Exchanges(place)) == 41
 
 
-def test_no_key_is_written(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_key_is_written(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("UPSTREAM_KEY", "sk-secret-0123456789")
     kept = Exchanges(recording)
     kept.add(Exchange(chat("Which key?"), *said("it is sk-secret-0123456789")))
@@ -186,7 +188,8 @@ def test_texts_are_embedded_by_the_local_encoder() -> None:
 def test_a_service_that_fails_costs_its_question(recording: Path, tmp_path: Path) -> None:
     place = tmp_path / "own.jsonl"
     with ModelProxy(recording) as upstream:
-        with ModelProxy(place, service=as_service(upstream)) as proxy:
+        proxy = ModelProxy(place, service=as_service(upstream))
+        with proxy:
             failed = post(proxy, chat("Not there"))
             assert failed.status_code == 400
             assert "has no answer to this prompt" in failed.json()["error"]["message"]

@@ -128,10 +128,9 @@ def test_compare_reads_calls_back_and_says_how_many_matched(
     line = ["compare", "talk.jsonl", "--system", "bm25", "--system", "asking_memory:Asking"]
     line += ["--record", "calls.jsonl", "--encoder", "hashing", "--store", "store", "--out", "out"]
     monkeypatch.setattr(sys, "argv", ["memlab", *line])
-    try:
+    with pytest.raises(SystemExit) as end:
         main()
-    except SystemExit as end:
-        assert not end.code
+    assert not end.value.code
     said = capsys.readouterr().out
     n, turns = data.questions.height, data.turns.height
     assert f"{n + 1} of {n + 2} recorded prompts were asked for" in said

@@ -151,7 +151,7 @@ class Exchanges:
             return NotRecordedError(f"{name} has no exchange; record some with --service NAME")
         asked = self._rules.normalise(readable(asked_of(body)))
         nearest = self._nearest(asked)
-        at = len(os.path.commonprefix([asked, nearest]))
+        at = _common_length(asked, nearest)
         start = max(0, at - _SHOWN)
         line = nearest.count("\n", 0, at) + 1
         return NotRecordedError(
@@ -169,10 +169,26 @@ class Exchanges:
                 self._texts[key] = self._rules.normalise(readable(exchange.asked))
             text = self._texts[key]
             shared = len(lines & set(text.splitlines()))
-            score = (shared, len(os.path.commonprefix([asked, text])))
+            score = (shared, _common_length(asked, text))
             if score > best_score:
                 best, best_score = text, score
         return best
+
+
+def _common_length(one: str, other: str) -> int:
+    """Give how many characters two texts begin with together.
+
+    >>> _common_length("abcd", "abxd")
+    2
+    """
+    least, most = 0, min(len(one), len(other))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if one.startswith(other[:middle]):
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 def _unescaped(text: str) -> str:

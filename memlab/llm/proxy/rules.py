@@ -76,7 +76,7 @@ def read_rules(path: Path = RULES) -> Rules:
     :raises ModelError: when the file cannot be read, or a pattern is none.
 
     >>> len(read_rules().name)
-    1
+    2
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))

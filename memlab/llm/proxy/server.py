@@ -85,14 +85,18 @@ class ProxyServer:
             host = request.host.rpartition(":")[0] or request.host
             if request.method == "CONNECT" or host not in _LOCAL_NAMES:
                 self._proxy.counts.want(request.host)
-                return self._error(403, f"{request.host} is not served here: loopback alone", "host")
+                return self._error(
+                    403, f"{request.host} is not served here: loopback alone", "host"
+                )
             try:
                 return await handler(request)
             except (web.HTTPNotFound, web.HTTPMethodNotAllowed):
                 place = f"{request.method} {request.path}"
                 self._proxy.counts.want(place)
                 return self._error(
-                    404, f"{place} is not served: the proxy has chat/completions, embeddings and models", "path"
+                    404,
+                    f"{place} is not served: the proxy has chat/completions, embeddings and models",
+                    "path",
                 )
 
         return guard
