@@ -25,7 +25,8 @@ _PASTED = re.compile(
 )
 """A message copied out of a chat, with who wrote it and when."""
 _COPIED = re.compile(
-    rf"(?m)^[ \t]*{_NAME}, \[(?:{_DATE}[, ]+)?{_CLOCK}\]:?[ \t]*(?:\n|$)(?P<said>\S.*(?:\n(?!\n).+)*)"
+    rf"(?m)^[ \t]*{_NAME}, \[(?:{_DATE}[, ]+)?{_CLOCK}\]:?[ \t]*(?:\n|$)"
+    r"(?P<said>\S.*(?:\n(?!\n).+)*)"
 )
 """Messages copied out of Telegram: who wrote them and when stands in a line above."""
 _RETWEETED = re.compile(r"(?m)^[ \t]*RT @\w{1,30}:?[ \t]+(\S.*)$")
