@@ -31,7 +31,8 @@ _COPIED = re.compile(
 """Messages copied out of Telegram: who wrote them and when stands in a line above."""
 _RETWEETED = re.compile(r"(?m)^[ \t]*RT @\w{1,30}:?[ \t]+(\S.*)$")
 _BLOCK = re.compile(
-    r"(?m)^[ \t]*(?P<mark>\"{3}|`{3,})[^\n]*\n(?P<said>\S(?s:.*?\S)?)\s*^[ \t]*(?P=mark)[ \t]*$"
+    r"(?m)^[ \t]*(?P<mark>\"{3}|`{3,})[^\n]*\n(?P<said>\S(?s:.{0,2000}?\S)?)\s*"
+    r"^[ \t]*(?P=mark)[ \t]*$"
 )
 """A text pasted between lines of three quotation marks or backticks."""
 _FORWARDED = re.compile(
