@@ -514,36 +514,32 @@ def write_chatgpt_export(path: Path, rng: np.random.Generator) -> None:
 
 
 def loading(_: Dataset, __: MemoryStore) -> Rows:
-    """Load a chat log into a store without vectors, and an export of ChatGPT into tables."""
+    """Load a chat log into a store without vectors, and an export of ChatGPT into tables.
+
+    Each side runs in processes of its own, see ``scripts/loading.py``.
+    """
     rng = np.random.default_rng(0)
-
-    def ours(folder: str) -> None:
-        MemoryStore.open(f"{folder}/ours").ingest(datasets.load(log))
-
-    def bare(folder: str) -> None:
-        table = pl.read_ndjson(log).to_arrow()
-        lancedb.connect(folder).create_table("turns", schema=table.schema).add(table)
-
-    def plain() -> list[tuple[Any, ...]]:
-        rows = []
-        for conversation in json.loads(export.read_bytes()):
-            for node in conversation["mapping"].values():
-                said = node["message"]
-                if said is not None:
-                    text = "\n".join(said["content"]["parts"])
-                    rows.append((said["id"], said["author"]["role"], text, said["create_time"]))
-        return rows
-
     with TemporaryDirectory(ignore_cleanup_errors=True) as work:
         log, export = Path(work, "log.jsonl"), Path(work, "conversations.json")
         write_chat_log(log, rng)
-        folders = [(f"{work}/{i}",) for i in range(6)]
-        times = medians(folders, ours, bare)
+        times = medians_apart(log, "ingest_log", "add_lines")
         against = "polars.read_ndjson, bare LanceDB add"
         yield "chat log into a store", against, f"{LARGE:,} messages", *times
         write_chatgpt_export(export, rng)
-        times = medians([()] * 6, partial(datasets.load, export), plain)
+        times = medians_apart(export, "load_export", "decode_export")
         yield "load an export of ChatGPT", "json and a loop", "30,000 messages", *times
+
+
+def medians_apart(path: Path, *ways: str) -> list[float]:
+    """Time ways of ``scripts/loading.py`` in turn, by processor time, each in new processes."""
+    script = str(Path(__file__).with_name("loading.py"))
+    times = []
+    for _ in range(5):
+        for way in ways:
+            command = [sys.executable, script, way, str(path)]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            times.append(float(done.stdout))
+    return np.median(np.reshape(times, (-1, len(ways))), axis=0).tolist()
 
 
 def tree(data: Dataset, store: MemoryStore) -> Rows:

@@ -25,12 +25,14 @@ _PASTED = re.compile(
 )
 """A message copied out of a chat, with who wrote it and when."""
 _COPIED = re.compile(
-    rf"(?m)^[ \t]*{_NAME}, \[(?:{_DATE}[, ]+)?{_CLOCK}\]:?[ \t]*(?:\n|$)(?P<said>\S.*(?:\n(?!\n).+)*)"
+    rf"(?m)^[ \t]*{_NAME}, \[(?:{_DATE}[, ]+)?{_CLOCK}\]:?[ \t]*(?:\n|$)"
+    r"(?P<said>\S.*(?:\n(?!\n).+)*)"
 )
 """Messages copied out of Telegram: who wrote them and when stands in a line above."""
 _RETWEETED = re.compile(r"(?m)^[ \t]*RT @\w{1,30}:?[ \t]+(\S.*)$")
 _BLOCK = re.compile(
-    r"(?m)^[ \t]*(?P<mark>\"{3}|`{3,})[^\n]*\n(?P<said>\S(?s:.*?\S)?)\s*^[ \t]*(?P=mark)[ \t]*$"
+    r"(?m)^[ \t]*(?P<mark>\"{3}|`{3,})[^\n]*\n(?P<said>\S(?s:.{0,2000}?\S)?)\s*"
+    r"^[ \t]*(?P=mark)[ \t]*$"
 )
 """A text pasted between lines of three quotation marks or backticks."""
 _FORWARDED = re.compile(

@@ -39,7 +39,7 @@ _OF_THREADS = frozenset(
         *("incident", "meeting", "episode"),
     )
 )
-_OF_IDS = frozenset(("id", "uuid", "guid", "key", "hash", "number", "no", "identifier"))
+_OF_IDS = frozenset(("id", "uuid", "guid", "key", "hash", "number", "identifier"))
 _OF_NAMES = frozenset(("name", "title", "label"))
 _BESIDE = frozenset(("app", "end", "external", "internal", "memory", "ext", "anon", "anonymous"))
 """Words of keys that name a user or a conversation, and those that change nothing about it."""

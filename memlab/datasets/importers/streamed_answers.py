@@ -20,6 +20,7 @@ from memlab.datasets.importers.loose_json import (
 _EVENT = "data:"
 _TEXTS = ("delta.content", "delta.text", "text")
 """Where a part of a choice has its text."""
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _COMPLETE = ("response.completed", "response.done")
 
 
@@ -45,7 +46,13 @@ def join_parts(value: Any) -> Any:
     spoken = "".join(text for text in texts if text is not None)
     if not spoken:
         return value
-    answer = {"choices": [{"message": {"role": "assistant", "content": spoken}}]}
+    message: dict[str, Any] = {"role": "assistant", "content": spoken}
+    thoughts = "".join(map(_find_thought, listed))
+    if thoughts:
+        message["reasoning_content"] = thoughts  # which is counted
+    if any(map(_calls_tool, listed)):
+        message["tool_calls"] = [{"type": "function"}]
+    answer: dict[str, Any] = {"choices": [{"message": message}]}
     first = listed[0]
     for key in ("id", "created", "created_at"):
         if key in first:
@@ -83,6 +90,33 @@ def _find_text(part: dict[str, Any]) -> str | None:
             ]
             text = "".join(filter(None, said))
     return text
+
+
+def _list_deltas(part: dict[str, Any]) -> list[Any]:
+    """List the objects in a part of an answer that hold what it adds."""
+    choices = get_list(part, "choices")[:1]
+    return [get_nested(choice, "delta") for choice in choices] + [part.get("delta")]
+
+
+def _find_thought(part: dict[str, Any]) -> str:
+    """Give what a part of an answer adds to the thoughts before it; empty for any other."""
+    for holder in (*_list_deltas(part), part.get("message")):
+        thought = _first_string(holder, *_THOUGHTS)
+        if thought:
+            return thought
+    for candidate in get_list(part, "candidates")[:1]:
+        for each in get_list(candidate, "content.parts"):
+            if get_nested(each, "thought") is True:
+                return _first_string(each, "text") or ""
+    return ""
+
+
+def _calls_tool(part: dict[str, Any]) -> bool:
+    """Say whether a part of an answer is one of a call of a tool."""
+    for holder in (*_list_deltas(part), part.get("message")):
+        if get_nested(holder, "tool_calls") or get_nested(holder, "partial_json"):
+            return True
+    return False
 
 
 def _first_string(value: Any, *paths: str) -> str | None:

@@ -113,6 +113,35 @@ def test_both_halves_of_a_logged_call_are_read(tmp_path: Path, form: str) -> Non
     assert roles(data) == BOTH
 
 
+PLAIN = [delta["choices"][0]["delta"]["content"] for delta in DELTAS]
+THINKING: dict[str, list[dict[str, Any]]] = {
+    "OpenAI": [{"choices": [{"delta": {"reasoning_content": "is it dry there"}}]}, *DELTAS],
+    "Ollama": [
+        {"message": {"thinking": "is it dry there"}, "done": False},
+        *({"message": {"content": part}, "done": False} for part in PLAIN),
+    ],
+    "Gemini": [
+        {"candidates": [{"content": {"parts": [{"text": "is it dry there", "thought": True}]}}]},
+        *({"candidates": [{"content": {"parts": [{"text": part}]}}]} for part in PLAIN),
+    ],
+    "Anthropic": [
+        {"type": "content_block_delta", "delta": {"thinking": "is it dry there"}},
+        *({"type": "content_block_delta", "delta": {"text": part}} for part in PLAIN),
+    ],
+}
+
+
+@pytest.mark.parametrize("tool", THINKING)
+def test_thoughts_and_tools_of_a_stream_are_counted(tmp_path: Path, tool: str) -> None:
+    parts = THINKING[tool]
+    data = load(tmp_path, "calls.jsonl", [{"request": REQUEST, "response": parts}])
+    assert roles(data) == BOTH
+    assert issues(data) == [("1 thought", "left out")]
+    called = [{"choices": [{"delta": {"tool_calls": [{"index": 0}]}}]}, *DELTAS]
+    data = load(tmp_path, "calls.jsonl", [{"request": REQUEST, "response": called}])
+    assert issues(data) == [("1 tool call", "left out")]
+
+
 def test_the_history_of_a_call_of_cohere_stands_before_it(tmp_path: Path) -> None:
     history = [{"role": "USER", "message": "Is it dry"}, {"role": "CHATBOT", "message": "What?"}]
     request = {"message": ASKED, "chat_history": history}
