@@ -1,6 +1,7 @@
 """What centring does to token vectors: `scripts/centring.py FILE … --encoder NAME … [--scope SCOPE …]`.
 
-An encoder is a name or a folder that memlab loads, with vectors of tokens. For each: the length of
+An encoder is a name or a folder that memlab loads: a transformer, or a static table, whose rows are
+taken as the vectors of tokens here. For each: the length of
 the mean token, which decides whether memlab centres; of the tokens of questions the share whose
 best match among the turns stays the best by codes of one bit a dimension; and the complete recall
 of turns by `late`. Both as the encoder gives its tokens, and centred.
@@ -9,6 +10,7 @@ of turns by `late`. Both as the encoder gives its tokens, and centred.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,24 +19,60 @@ import polars as pl
 import memlab
 from memlab import embed
 from memlab.embed.encoder import Kind
-from memlab.embed.token_centring import centre_tokens
-from memlab.embed.token_vectors import TokenVectors, compress_tokens, token_cosines
+from memlab.embed.static import StaticEncoder
+from memlab.embed.token_centring import centre_tokens, choose_probes, mean_direction
+from memlab.embed.token_vectors import (
+    TokenVectors,
+    compress_tokens,
+    concat_tokens,
+    token_cosines,
+)
+from memlab.embed.transformer import unit_tokens
 from memlab.evaluate.comparison import compare_outcomes
 
+SPACES = "Ġ▁Ċ"
 MEASURE = "recall_all@10"
 TOGETHER = 256
 """Tokens of questions that are compared at once, which bounds memory."""
 AS_GIVEN, CENTRED = "as given", "centred"
 
 
+class StaticTokens:
+    """The rows of a static model for the tokens of a text, whatever stands before it.
+
+    :param model: whose table is read.
+    """
+
+    def __init__(self, model: StaticEncoder) -> None:
+        self.identity, self.dim, self.encode = model.identity, model.dim, model.encode
+        table = model._model[0]
+        self.rows = table.embedding.weight.numpy()
+        self.tokenizer = table.tokenizer
+        vocabulary = self.tokenizer.get_vocab()
+        self.words = np.zeros(len(self.rows), bool)
+        for token, number in vocabulary.items():
+            self.words[number] = re.search(r"[^\W_]", token.lstrip(SPACES)) is not None
+        self.token_mean = mean_direction(self.rows[choose_probes(self.words)])
+
+    def encode_tokens(self, texts: Sequence[str], **options: object) -> TokenVectors:
+        read = []
+        for text in texts:
+            ids = np.array(self.tokenizer.encode(text, add_special_tokens=False).ids, np.int64)
+            known = ids[self.words[ids]]
+            read.append(unit_tokens(known, self.rows[known]))
+        return concat_tokens(read, self.dim)
+
+
 class TokensOf:
     """An encoder's tokens, as it gives them or centred; what it has read once is not read again.
 
-    :param model: a transformer encoder, whose own centring is set aside.
+    :param model: a transformer or a static encoder, whose own centring is set aside.
     """
 
     def __init__(self, model: embed.Encoder) -> None:
         self.model = getattr(model, "model", model)
+        if isinstance(self.model, StaticEncoder):
+            self.model = StaticTokens(self.model)
         self.mean = self.model.token_mean
         self.model.identity = embed.EncoderIdentity(
             **(vars(self.model.identity) | {"token_mean": ""})
