@@ -3,13 +3,20 @@
 Late interaction compares the exact tokens of a question with codes of those of turns. Each code is
 decoded before it is compared, so that only what it loses counts. Each is compared with one bit a
 dimension, which is what memlab keeps, over the questions of all files together.
+
+The multivector column of LanceDB ranks by itself: it stores floats, and its index codes of the same
+size beside them. It adds up the best cosines of all tokens of a question, whose weights by rarity
+it does not take; codes without these weights stand beside it.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -18,11 +25,17 @@ import polars as pl
 import memlab
 from memlab.embed.token_vectors import TokenVectors
 from memlab.evaluate.comparison import compare_outcomes
+from memlab.records import Level
 from memlab.retrieve import late_interaction
+from memlab.retrieve.late_interaction import ScopeTokens, query_tokens, scope_tokens
+from memlab.retrieve.passages import best_passage_scores
+from memlab.retrieve.ranking import Scored, rank
 
 MEASURE = "recall_all@10"
 SAMPLE = 20_000
 """Tokens that a code is fitted on."""
+SAME_SIZE = 48
+"""Bytes of one bit for each of 384 dimensions."""
 Code = Callable[[np.ndarray], np.ndarray]
 
 
@@ -81,6 +94,91 @@ CODES: dict[str, Code | None] = {
 }
 
 
+def multivector_table(folder: str, texts: TokenVectors, *, coded: bool) -> Any:
+    """Write the tokens of some texts into a multivector column, half a float a number."""
+    import lancedb
+    import pyarrow as pa
+    from lancedb.index import IvfPq
+
+    width = texts.vectors.shape[1]
+    tokens = pa.FixedSizeListArray.from_arrays(pa.array(texts.vectors.ravel()), width)
+    column = pa.ListArray.from_arrays(pa.array(texts.start, pa.int32()), tokens)
+    filled = np.diff(texts.start) > 0
+    rows = pa.table({"row": np.arange(len(texts)), "vector": column}).filter(pa.array(filled))
+    table = lancedb.connect(folder).create_table("tokens", rows)
+    if coded:
+        codes = IvfPq(distance_type="cosine", num_partitions=1, num_sub_vectors=SAME_SIZE)
+        table.create_index("vector", config=codes)
+    return table
+
+
+def column_scores(bench: memlab.Bench, *, coded: bool) -> Scored:
+    """Score the turns of each scope by LanceDB's sums of best cosines."""
+    asked = query_tokens(bench)
+    for rows, turns in bench.by_scope("turn"):
+        scope = scope_tokens(bench, turns)
+        scores = np.full((len(rows), len(scope.texts)), -np.inf)
+        with tempfile.TemporaryDirectory() as folder:
+            table = multivector_table(folder, scope.texts, coded=coded)
+            for place, row in enumerate(rows):
+                vectors = asked.take(np.array([row])).vectors
+                found = table.search(vectors).distance_type("cosine").limit(len(scope.texts))
+                got = found.select(["row", "_distance"]).to_arrow()
+                scores[place, got["row"].to_numpy()] = -got["_distance"].to_numpy()
+        yield rows, turns, best_passage_scores(scores[:, scope.inverse], scope.start)
+
+
+@memlab.stage
+def lance_floats(bench: memlab.Bench, *, level: Level = "turn", k: int = 200) -> memlab.Run:
+    """Rank by a multivector column without an index."""
+    return rank(bench, column_scores(bench, coded=False), level=level, k=k)
+
+
+@memlab.stage
+def lance_index(bench: memlab.Bench, *, level: Level = "turn", k: int = 200) -> memlab.Run:
+    """Rank by a multivector column with an index of codes as large as memlab's."""
+    return rank(bench, column_scores(bench, coded=True), level=level, k=k)
+
+
+def equal_weights(self: ScopeTokens, asked: TokenVectors) -> np.ndarray:
+    """Give every token of a question the same weight."""
+    lengths = np.diff(asked.start)
+    return np.repeat(1 / np.maximum(lengths, 1), lengths).astype(np.float32)
+
+
+@contextmanager
+def exact_tokens() -> Iterator[None]:
+    """Leave tokens as they are."""
+    with patch.object(late_interaction, "compress_tokens", exact):
+        yield
+
+
+def ranked_otherwise(data: memlab.Dataset, encoder: str, system: str) -> pl.DataFrame:
+    """Rank by LanceDB, or by memlab's codes without weights."""
+    bench = memlab.Bench.of(data, encoder=encoder)
+    if system == ONE_BIT_EQUAL:
+        with patch.object(ScopeTokens, "weights", equal_weights):
+            return outcomes("late", data, bench)
+    with exact_tokens():
+        return outcomes(OTHERWISE[system], data, bench)
+
+
+def outcomes(pipeline: str, data: memlab.Dataset, bench: memlab.Bench) -> pl.DataFrame:
+    """Give the outcome of each question."""
+    done = memlab.run(pipeline, data, bench=bench, levels="turn", measures=[MEASURE])
+    rows = done.reports[0].per_query
+    return rows.select("query_id", "scope", hit=pl.col(MEASURE) == 1)
+
+
+ONE_BIT_EQUAL = "1 bit × all dimensions, equal weights"
+OTHERWISE = {
+    ONE_BIT_EQUAL: "late",
+    "LanceDB, floats of 16 bits": "lance_floats",
+    "LanceDB, index of 48 × 8 bits": "lance_index",
+}
+"""What ranks by sums without weights, and the pipeline that does."""
+
+
 def ranked(data: memlab.Dataset, encoder: str, code: Code | None) -> pl.DataFrame:
     """Rank by late interaction with a code, and give the outcome of each question."""
     bench = memlab.Bench.of(data, encoder=encoder)
@@ -97,13 +195,9 @@ def ranked(data: memlab.Dataset, encoder: str, code: Code | None) -> pl.DataFram
         return found
 
     if code is None:
-        done = memlab.run("late", data, bench=bench, levels="turn", measures=[MEASURE])
-    else:
-        changed = {"compress_tokens": compress, "best_token_cosines": best}
-        with patch.multiple(late_interaction, **changed):
-            done = memlab.run("late", data, bench=bench, levels="turn", measures=[MEASURE])
-    rows = done.reports[0].per_query
-    return rows.select("query_id", "scope", hit=pl.col(MEASURE) == 1)
+        return outcomes("late", data, bench)
+    with patch.multiple(late_interaction, compress_tokens=compress, best_token_cosines=best):
+        return outcomes("late", data, bench)
 
 
 def main() -> None:
@@ -120,6 +214,9 @@ def main() -> None:
             data = data.take(known)
         for name, code in CODES.items():
             rows = ranked(data, chosen.encoder, code)
+            parts.append(rows.with_columns(system=pl.lit(name)))
+        for name in OTHERWISE:
+            rows = ranked_otherwise(data, chosen.encoder, name)
             parts.append(rows.with_columns(system=pl.lit(name)))
     tested = compare_outcomes(pl.concat(parts), baseline=ONE_BIT, unit="question")
     columns = ["system", "n", "mean", "difference", "low", "high", "level", "p"]

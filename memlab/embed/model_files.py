@@ -187,7 +187,7 @@ def _check_vocabulary(model: Any, what: str, name: str) -> None:
 
     :raises ModelError: saying which files.
     """
-    tokenizer = getattr(model, "tokenizer", None)
+    tokenizer: Any = getattr(model, "tokenizer", None)
     special = getattr(tokenizer, "all_special_ids", None)
     if special is not None and len(tokenizer.get_vocab()) <= len(special):
         raise ModelError(
