@@ -465,11 +465,11 @@ def published(rows: np.ndarray, *, reduce: str = "umap", seed: int = 0) -> Any:
 
 
 def layout(_: Dataset, __: MemoryStore) -> Rows:
-    """Lay out and cluster 100,000 structured vectors; then HDBSCAN alone, of the points that it is given.
+    """Lay out and cluster 100,000 structured vectors.
 
     The other side is umap-learn in two and in five dimensions, and hdbscan on the latter, with the
-    same seed and one thread; of HDBSCAN alone it is scikit-learn's. Processor time, one run of each
-    after one of few rows, for which the libraries compile.
+    same seed and one thread. Processor time, one run of each after one of few rows, for which the
+    libraries compile.
     """
     rows = structured_vectors(LARGE)
 
@@ -485,6 +485,10 @@ def layout(_: Dataset, __: MemoryStore) -> Rows:
 
     times = medians([(1_000,), (LARGE,)], ours, theirs, timer=process_time)
     yield "layout and clusters", "umap-learn, hdbscan", f"{LARGE:,} vectors", *times
+
+
+def density(_: Dataset, __: MemoryStore) -> Rows:
+    """Find dense groups of points as a layout gives them; processor time."""
     for n in (10_500, 21_000, 42_000):
         points = scattered_points(n)
 
@@ -561,6 +565,7 @@ ROWS = {
         loading,
         tree,
         layout,
+        density,
         start,
     )
 }
