@@ -37,7 +37,9 @@ import lancedb
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import sklearn.cluster
 import torch
+from hdbscan import HDBSCAN
 from scipy.sparse import csr_array
 from sentence_transformers import SentenceTransformer
 from sklearn.mixture import GaussianMixture
@@ -47,6 +49,7 @@ from memlab import (
     Bench,
     Dataset,
     MemoryStore,
+    cluster,
     datasets,
     embed,
     evaluate,
@@ -70,6 +73,7 @@ PACKAGES = (
     "ir_measures",
     "scikit-learn",
     "umap-learn",
+    "hdbscan",
 )
 Rows = Iterator[
     tuple[Any, ...]
@@ -588,6 +592,75 @@ def published(rows: np.ndarray, *, reduce: str = "umap", seed: int = 0) -> Any:
     return csr_array((np.ones(len(row)), (row, column)), shape=(len(rows), len(chosen)))
 
 
+def layout(_: Dataset, __: MemoryStore) -> Rows:
+    """Lay out and cluster 100,000 structured vectors.
+
+    The other side is umap-learn in two and in five dimensions, and hdbscan on the latter, with the
+    same seed and one thread. Processor time, one run of each after one of few rows, for which the
+    libraries compile.
+    """
+    rows = structured_vectors(LARGE)
+
+    def ours(n: int) -> None:
+        cluster.project(rows[:n])
+        cluster.cluster_labels(rows[:n], "umap_hdbscan")
+
+    def theirs(n: int) -> None:
+        plain = {"metric": "cosine", "random_state": 0, "n_jobs": 1}
+        UMAP(**plain).fit_transform(rows[:n])
+        points = UMAP(n_components=5, min_dist=0.0, **plain).fit_transform(rows[:n])
+        HDBSCAN(cluster_selection_method="leaf", core_dist_n_jobs=1, **DENSE).fit(points)
+
+    times = medians([(1_000,), (LARGE,)], ours, theirs, timer=process_time)
+    yield "layout and clusters", "umap-learn, hdbscan", f"{LARGE:,} vectors", *times
+
+
+def density(_: Dataset, __: MemoryStore) -> Rows:
+    """Find dense groups of points as a layout gives them; processor time."""
+    for n in (10_500, 21_000, 42_000):
+        points = scattered_points(n)
+
+        def own(n_points: int, points: np.ndarray = points) -> None:
+            cluster.hdbscan_labels(points[:n_points], n_components=None)
+
+        def bare(n_points: int, points: np.ndarray = points) -> None:
+            model = sklearn.cluster.HDBSCAN(
+                min_cluster_size=5, min_samples=4, cluster_selection_method="leaf", copy=True
+            )
+            model.fit(points[:n_points])
+
+        times = medians([(1_000,), (n,), (n,)], own, bare, timer=process_time)
+        yield "HDBSCAN of points in five dimensions", "scikit-learn", f"{n:,} points", *times
+
+
+# What memlab takes: with the row itself, which hdbscan does not count, four rows say how dense it is.
+DENSE = {"min_cluster_size": 5, "min_samples": 3}
+
+
+def structured_vectors(n: int) -> np.ndarray:
+    """Draw unit vectors of 120 subjects of different sizes, each of which spreads along eight axes of its own."""
+    rng, subjects = np.random.default_rng(0), 120
+    plane = np.linalg.qr(rng.normal(size=(DIM, 24)))[0].T
+    centres = rng.normal(size=(subjects, 24)) @ plane
+    subject = rng.choice(subjects, n, p=rng.dirichlet(np.full(subjects, 2.0)))
+    own_axes = rng.normal(size=(subjects, 8, DIM)) / np.sqrt(DIM)
+    rows = centres[subject] + rng.normal(scale=1.2 / np.sqrt(DIM), size=(n, DIM))
+    along = rng.normal(scale=1.2, size=(n, 8))
+    for number in range(subjects):
+        members = subject == number
+        rows[members] += along[members] @ own_axes[number]
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+
+
+def scattered_points(n: int) -> np.ndarray:
+    """Draw unit vectors in five dimensions, around one place for each sixty of them, near or far."""
+    rng, places = np.random.default_rng(0), n // 60
+    middle, place = rng.normal(size=(places, 5)), rng.integers(0, places, n)
+    width = rng.uniform(0.01, 0.1, places)[place][:, None]
+    rows = middle[place] + width * rng.normal(size=(n, 5))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+
+
 def start(_: Dataset, __: MemoryStore) -> Rows:
     """Search from a shell; the first call, which is not counted, embeds the memory."""
     data, run = (
@@ -610,8 +683,19 @@ def start(_: Dataset, __: MemoryStore) -> Rows:
 ROWS = {
     rows.__name__: rows
     for rows in (
-        *(encode, question, warm, former, facts, questions),
-        *(measures, large, loading, tree, start),
+        encode,
+        question,
+        warm,
+        former,
+        facts,
+        questions,
+        measures,
+        large,
+        loading,
+        tree,
+        layout,
+        density,
+        start,
     )
 }
 

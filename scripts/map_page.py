@@ -16,7 +16,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -66,12 +66,12 @@ def main() -> None:
         explorer.save_html(path, questions=20)
         print(f"{data.turns.height:,} turns, {path.stat().st_size / 1e6:.1f} MB")
         print("load of the machine:", *(f"{load:.1f}" for load in os.getloadavg()))
-        first, drawn, seconds, busy = measure(path, given.seconds)
-    print(f"first picture after {first / 1000:.2f} s")
-    print(f"{drawn / seconds:.1f} pictures a second, {drawn} in {seconds:.1f} s of dragging")
-    print(
-        f"{1000 * busy / max(drawn, 1):.0f} ms of processor time a picture, of all browser processes"
-    )
+        done = measure(path, given.seconds)
+    print(f"first picture after {done.first_s:.2f} s, {done.first_busy_s:.2f} s of processor time")
+    print(f"{done.pictures / done.drag_s:.1f} pictures a second,", end=" ")
+    print(f"{done.pictures} in {done.drag_s:.1f} s of dragging")
+    each_ms = 1000 * done.drag_busy_s / max(done.pictures, 1)
+    print(f"{each_ms:.0f} ms of processor time a picture, of all browser processes")
 
 
 def repeated_sample(turns: int) -> tuple[Dataset, pl.DataFrame]:
@@ -101,11 +101,18 @@ def repeated_sample(turns: int) -> tuple[Dataset, pl.DataFrame]:
     return replace(data, turns=repeated, questions=questions, sessions=sessions), places
 
 
-def measure(path: Path, seconds: float) -> tuple[float, int, float, float]:
-    """Open a page; gives milliseconds to its first picture, pictures while dragging, and for how many seconds.
+class Measured(NamedTuple):
+    """Seconds by the clock, and those that the browser's processes worked meanwhile."""
 
-    The last is what the browser's processes worked meanwhile, in seconds.
-    """
+    first_s: float
+    first_busy_s: float
+    pictures: int
+    drag_s: float
+    drag_busy_s: float
+
+
+def measure(path: Path, seconds: float) -> Measured:
+    """Open a page, and drag its map for so many seconds."""
     chromium = _browser._Chromium(_browser.find_browser_path())
     try:
         return chromium._wait(_measured(chromium, path, seconds))
@@ -132,7 +139,7 @@ def browser_seconds() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-async def _measured(chromium: Any, path: Path, seconds: float) -> tuple[float, int, float, float]:
+async def _measured(chromium: Any, path: Path, seconds: float) -> Measured:
     tab = await chromium.browser.create_tab("about:blank")
 
     async def value(expression: str) -> Any:
@@ -141,6 +148,7 @@ async def _measured(chromium: Any, path: Path, seconds: float) -> tuple[float, i
         return given["result"].get("value")
 
     await _browser._send_command(tab, "Emulation.setDeviceMetricsOverride", **WINDOW)
+    opened = browser_seconds()
     await _browser._send_command(tab, "Page.navigate", url=path.as_uri())
     limit = time.monotonic() + 120
     while not await value(READY):
@@ -148,10 +156,12 @@ async def _measured(chromium: Any, path: Path, seconds: float) -> tuple[float, i
             raise TimeoutError("the page showed no picture in two minutes")
         await asyncio.sleep(0.05)
     first = await value(FIRST_PICTURE)
+    first_busy = browser_seconds() - opened
     await asyncio.sleep(3)  # the texts are unpacked
     before = browser_seconds()
     drawn, past = await value(DRAG.replace("SECONDS", str(seconds)))
-    return float(first), int(drawn), float(past), browser_seconds() - before
+    dragged_busy = browser_seconds() - before
+    return Measured(float(first) / 1000, first_busy, int(drawn), float(past), dragged_busy)
 
 
 if __name__ == "__main__":

@@ -194,3 +194,61 @@ def test_ones_own_rows_are_dense_by_their_differences_and_copies_are_a_cluster_a
     weights = np.r_[np.ones(7), np.full(4, 2), np.ones(5)]
     labels = hdbscan_labels(rows, min_cluster_size=5, n_components=None, weights=weights)
     assert labels.tolist() == [NOISE] * 7 + [1] * 4 + [0] * 5
+
+
+@pytest.mark.slow  # numba compiles the search
+def test_layouts_of_many_rows_share_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memlab.cluster import projection
+
+    monkeypatch.setattr(projection, "_EXACT_UP_TO", 100)
+    monkeypatch.setattr(projection, "_AXES", 12)
+    monkeypatch.setattr(projection, "_last_neighbours", {})
+    search = projection._search_neighbours
+    searched = []
+
+    def counted(rows: np.ndarray, n_neighbors: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        searched.append(rows.shape)
+        return search(rows, n_neighbors, seed)
+
+    monkeypatch.setattr(projection, "_search_neighbours", counted)
+    points, truth = blobs(80, 60, 60)
+    layout = project(points, seed=3)
+    project(points, n_components=5, min_dist=0.0, seed=3)
+    assert searched == [(200, 12)], "once for both, along few axes"
+    assert np.array_equal(layout, project(points, seed=3)), "what was kept is not written into"
+    middles = np.stack([layout[truth == group].mean(axis=0) for group in range(3)])
+    nearest = ((layout[:, None] - middles) ** 2).sum(axis=2).argmin(axis=1)
+    assert (nearest == truth).mean() >= 0.95
+    project(points, seed=4)
+    assert len(searched) == 2
+    assert len(projection._last_neighbours) == 1
+
+
+def test_principal_axes_keep_cosines() -> None:
+    from memlab.cluster.projection import principal_axes, unit_rows
+
+    rng = np.random.default_rng(0)
+    rows = unit_rows(rng.normal(size=(50, 4)) @ rng.normal(size=(4, 20)))
+    turned = principal_axes(rows, 4)
+    assert turned.shape == (50, 4)
+    assert np.allclose(turned @ turned.T, rows @ rows.T, atol=1e-5)
+    assert principal_axes(rows, 20) is rows
+
+
+def test_many_points_are_joined_by_another_algorithm(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sklearn.metrics import adjusted_rand_score
+
+    from memlab.cluster import clusterers, density_clusters
+
+    points, truth = blobs(60, 50, 40)
+    few = points[:, :3] @ np.diag([1.0, 0.9, 1.1])
+    by_prim = hdbscan_labels(few, min_cluster_size=20, n_components=None)
+    monkeypatch.setattr(clusterers, "MANY_POINTS", 100)
+    by_boruvka = hdbscan_labels(few, min_cluster_size=20, n_components=None)
+    assert adjusted_rand_score(by_prim, by_boruvka) >= 0.9
+    assert by_boruvka.max() == 2
+    found = density_clusters(few, min_cluster_size=20, n_components=None)
+    assert np.array_equal(found.labels, by_boruvka)
+    wide = np.hstack([points] * 2)
+    assert wide.shape[1] > clusterers.FEW_DIMENSIONS
+    assert hdbscan_labels(wide, n_components=None).shape == truth.shape

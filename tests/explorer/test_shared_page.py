@@ -221,5 +221,55 @@ def test_hover_search_narrow_isolate_and_go_back(tmp_path: Path) -> None:
         page.close()
 
 
+@pytest.mark.slow
+def test_a_large_map_is_dragged_and_zoomed_as_pixels_and_lands_where_they_were(
+    tmp_path: Path,
+) -> None:
+    try:
+        _browser.find_browser_path()
+    except ExportError as error:
+        pytest.skip(str(error))
+    explorer, path = written_page(tmp_path)
+    text = path.read_text("utf-8")
+    path.write_text(text.replace("MANY = 20000", "MANY = 100"), "utf-8")
+    assert explorer.scene.turns.height > 100
+    page = Page(path.as_uri(), width=1300, height=1000)
+    points = f"[0, 7, 30].map(i => {MAP}.plot.getScreenPosition(i))"
+    eye = f"[...{MAP}.plot.get('cameraView')].join()"
+    try:
+        page.until(f"{MAP}?.dataset.ms")
+        left, top = page.js(
+            "(b => [b.left, b.top])(document.querySelector('canvas.points').getBoundingClientRect())"
+        )
+        before, seen = page.js(points), page.js(eye)
+        page.mouse("Moved", left + 200, top + 200)
+        page.mouse("Pressed", left + 200, top + 200, button="left", buttons=1, clickCount=1)
+        page.mouse("Moved", left + 240, top + 215, button="left", buttons=1)
+        page.mouse("Moved", left + 290, top + 225, button="left", buttons=1)
+        page.until(f"!{MAP}.querySelector('canvas.moving').hidden")
+        assert page.js(eye) == seen, "the plot waits"
+        page.mouse("Released", left + 290, top + 225, button="left", clickCount=1)
+        page.until(f"{MAP}.querySelector('canvas.moving').hidden")
+        dragged = page.js(points)
+        for (x, y), (was_x, was_y) in zip(dragged, before, strict=True):
+            assert (x - was_x, y - was_y) == pytest.approx((90, 25), abs=0.5)
+        assert page.js(f"{MAP}.querySelector('.chosen-turns').textContent") == "", "no click"
+
+        page.mouse("Wheel", left + 300, top + 150, deltaX=0, deltaY=-200)
+        page.until(f"{eye} !== {page.js(eye)!r}")
+        page.until(f"{MAP}.querySelector('canvas.moving').hidden")
+        zoomed = page.js(points)
+        factors = []
+        for place, old in zip(zoomed, dragged, strict=True):
+            for now, was, centre in zip(place, old, (300, 150), strict=True):
+                if abs(was - centre) > 40:
+                    factors.append((now - centre) / (was - centre))
+        assert factors[0] > 1.1
+        assert factors == pytest.approx([factors[0]] * len(factors), abs=0.02)
+        assert page.complaints == []
+    finally:
+        page.close()
+
+
 def view_ids(path: Path) -> list[str]:
     return list(packed(path.read_text("utf-8"), "memlab-map")["views"])
