@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from memlab.errors import DataError, ModelError, explain_arguments, require_extra
+from memlab.files import call_within
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -100,29 +101,9 @@ def _ray_result(ray: Any, reference: Any) -> Any:
         ) from error
 
 
-def _start_within_deadline(ray: Any) -> None:
-    """Connect to the cluster, or start one, and give up waiting after :data:`DEADLINE` seconds.
-
-    Ray itself asks an address that does not answer for minutes.
-
-    :raises TimeoutError: when nothing answered in time.
-    :raises Exception: as Ray does.
-    """
-    errors = list[BaseException]()
-
-    def start() -> None:
-        try:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
-        except BaseException as error:  # raised again in the thread that asked
-            errors.append(error)
-
-    thread = threading.Thread(target=start, daemon=True)
-    thread.start()
-    thread.join(DEADLINE)
-    if thread.is_alive():
-        raise TimeoutError(f"it did not answer within {DEADLINE:g} seconds")
-    if errors:
-        raise errors[0]
+def _start(ray: Any) -> None:
+    """Connect to the cluster, or start one; Ray itself asks an address that does not answer for minutes."""
+    ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
 
 
 def _connect_ray() -> Any:
@@ -131,7 +112,7 @@ def _connect_ray() -> Any:
         import ray
     if not ray.is_initialized():
         try:
-            _start_within_deadline(ray)
+            call_within(DEADLINE, partial(_start, ray))
         except Exception as error:  # whatever a cluster does that cannot be reached
             where = os.environ.get("RAY_ADDRESS")
             raise ModelError(

@@ -1,4 +1,4 @@
-"""Atomic writing of files, locks, and digests of files."""
+"""Atomic writing of files, locks, waits that can be ended, and digests of files."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import errno
 import hashlib
 import logging
 import os
+import signal
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from shutil import rmtree
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from memlab.errors import DataError, ExportError
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -180,6 +184,47 @@ def _read_holder(path: Path) -> str:
     if (process, host) == (str(os.getpid()), socket.gethostname()):
         who = f"another thread of this process ({process})"
     return f"{who} has had it since {since}"
+
+
+def hear_interrupts() -> None:
+    """Let Ctrl-C end the waits of this process that have no time limit.
+
+    A library may have its handler of the signal restart system calls, as polars does when it first
+    collects: whoever waits for a thread, a lock or an answer then goes on waiting.
+    """
+    if hasattr(signal, "siginterrupt"):  # not on Windows
+        signal.siginterrupt(signal.SIGINT, True)
+
+
+def call_within(seconds: float, function: Callable[[], T]) -> T:
+    """Call a function that may wait for another machine, and give up waiting after some seconds.
+
+    Its thread goes on until the function ends, or the process.
+
+    :raises TimeoutError: when it did not end in time.
+    :raises BaseException: as the function does.
+
+    >>> from memlab.files import call_within
+    >>> call_within(60, lambda: 2 + 2)
+    4
+    """
+    given, errors = list[T](), list[BaseException]()
+
+    def call() -> None:
+        try:
+            given.append(function())
+        except BaseException as error:  # raised again in the thread that asked
+            errors.append(error)
+
+    hear_interrupts()
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise TimeoutError(f"it did not answer within {seconds:g} seconds")
+    if errors:
+        raise errors[0]
+    return given[0]
 
 
 def remove_stale_partials(folder: Path) -> None:

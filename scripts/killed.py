@@ -36,6 +36,8 @@ SAMPLE = [
 KILLED = (-signal.SIGPROF, -signal.SIGALRM)
 """Exit codes of a process that one of its timers ended: nobody handles these signals."""
 HASHING = "--encoder hashing:64 --store store"
+STATED_EVERY = 20
+"""Kills after which what was found so far is printed."""
 TIMES = re.compile(r"(\d+) bytes, ([\d.]+) s of the processor, ([\d.]+) s\n*$")
 
 
@@ -237,6 +239,7 @@ def kills(
         if wrong or left:
             print(f"kill {number} of {verb}: {wrong[:5]}, {left[:3]} left")
         shutil.rmtree(place)
-    counted = (f"{name} {struck[name]} of {tried[name]}" for name in tried)
-    print(f"struck {', '.join(counted)}", flush=True)
+        if number % STATED_EVERY == STATED_EVERY - 1 or number == count - 1:
+            counted = (f"{name} {struck[name]} of {tried[name]}" for name in tried)
+            print(f"struck {', '.join(counted)}: {dict(faults)}", flush=True)
     return faults

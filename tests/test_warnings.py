@@ -26,11 +26,8 @@ NUMBER = 1 + SCRIPT.splitlines().index('pipe.run(bench, level="turn")  # the lin
 
 
 def test_only_one_function_warns() -> None:
-    places = []
-    for path in MODULES.rglob("*.py"):
-        if re.search(r"warnings\.warn\(|stacklevel=", path.read_text("utf-8")):
-            places.append(path.name)
-    assert not places
+    texts = {path.name: path.read_text("utf-8") for path in MODULES.rglob("*.py")}
+    assert not [name for name in texts if re.search(r"warnings\.warn\(|stacklevel=", texts[name])]
 
 
 def test_a_script_is_shown_its_own_line(tmp_path: Path) -> None:
@@ -68,7 +65,6 @@ def test_what_was_stated_at_a_line_is_not_stated_again() -> None:
 
 
 def test_a_thread_without_a_line_of_the_users_warns_too() -> None:
+    thread = threading.Thread(target=warn_user, args=("from a thread",))
     with pytest.warns(UserWarning, match="from a thread"):
-        thread = threading.Thread(target=warn_user, args=("from a thread",))
-        thread.start()
-        thread.join()
+        thread.run()

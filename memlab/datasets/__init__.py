@@ -37,7 +37,6 @@ from memlab.datasets import chatlog, fetch
 from memlab.datasets.detection import choose_export_files, detect, list_formats
 from memlab.datasets.source import QUARANTINE, Source
 from memlab.errors import DataError, check_at_least, explain_arguments
-from memlab.files import fix_place
 from memlab.records import Dataset, concat, decode_id_part, encode_id_part
 from memlab.registry import formats
 from memlab.sessions import GAP
@@ -160,6 +159,8 @@ def stream(
         if given not in known:
             raise DataError(f"{option} is {given!r}, expected {' or '.join(filter(None, known))}")
     check_at_least(1, batch_turns=batch_turns)
+    from memlab.files import fix_place
+
     source = Source(
         fetch.locate_file(path),
         on_error,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,6 +81,8 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
         ...
     memlab.errors.DataError: no published data set 'locomo11'; choose one of locomo, longmemeval, ...
     """
+    from memlab.files import lock_path
+
     source, target = _find_published(name, directory)
     part = target.with_name(f"{target.name}.part")
     hint = f"Or download {source.url} by hand and put it at {target} (SHA-256 {source.sha256})"
@@ -91,17 +94,32 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
                 f"{target} is there and not the published file (SHA-256 {source.sha256}); move it away"
             )
         target.parent.mkdir(parents=True, exist_ok=True)
-        _download(source, part, hint)
-        if (digest := _file_sha256(part)) != source.sha256:
-            part.unlink()
-            what = f"{source.url} gave a file with SHA-256 {digest}, not the published one"
-            raise DataError(f"{what}; run it again. {hint}")
-        os.replace(part, target)
+        # Two that add to one part would mix their bytes.
+        with lock_path(_lock_place(target), alone=True, wait_for=f"the download of {target}"):
+            if not target.exists():
+                _download_checked(source, part, target, hint)
     except OSError as error:
         raise DataError(
             f"cannot write {target} ({error}); what came so far is kept, run it again. {hint}"
         ) from error
     return target
+
+
+def _lock_place(target: Path) -> Path:
+    """Name the file that is locked while a file is downloaded, the same for every spelling of its path."""
+    name = hashlib.sha256(os.fsencode(target.resolve())).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"memlab-fetch-{name}.lock"
+
+
+def _download_checked(source: Published, part: Path, target: Path, hint: str) -> None:
+    """Download to a part file, which gets its name where its digest is the published one."""
+    _download(source, part, hint)
+    digest = _file_sha256(part)
+    if digest != source.sha256:
+        part.unlink()
+        what = f"{source.url} gave a file with SHA-256 {digest}, not the published one"
+        raise DataError(f"{what}; run it again. {hint}")
+    os.replace(part, target)
 
 
 def _file_sha256(path: Path) -> str:

@@ -20,6 +20,7 @@ import httpx
 from anyio.from_thread import start_blocking_portal
 
 from memlab.errors import ModelError, warn_user
+from memlab.files import hear_interrupts
 from memlab.llm.bodies import DamagedError, decompress, join_stream
 from memlab.llm.faults import (
     FAILURES,
@@ -261,6 +262,7 @@ class Client:
                 return await function()
 
         try:
+            hear_interrupts()
             with start_blocking_portal() as portal:  # a loop of its own, in a thread of its own
                 return portal.call(run_to_end)
         finally:

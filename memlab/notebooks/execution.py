@@ -25,7 +25,7 @@ import memlab
 from memlab.config import settings
 from memlab.errors import DataError, ExportError, require_extra
 from memlab.figures.provenance import announce_notebook, relative_path, source_digest
-from memlab.files import sha256
+from memlab.files import hear_interrupts, sha256
 from memlab.notebooks.html_page import write_notebook_page
 
 
@@ -103,6 +103,7 @@ def run_notebooks(
         running = [
             pool.submit(_execute, path, Path(out) / path.name, values) for path in reversed(paths)
         ]
+        hear_interrupts()
         try:
             for done in as_completed(running):
                 yield done.result()

@@ -30,6 +30,9 @@ for each of the second of bytes of its rows: its history stays lighter than its 
 _MARGIN = timedelta(seconds=5)
 """How much later than asked LanceDB may look at the age of a version: it refuses to remove one that is tagged."""
 
+_NOTHING = timedelta(days=36_500)
+"""An age that no version has."""
+
 _ATTEMPTS = 3
 
 
@@ -80,15 +83,27 @@ def clean_table(
         kept = [times[version] for version in tagged.intersection(times)]
         try:
             if kept:
-                table.optimize(cleanup_older_than=timedelta(days=36_500))
-                age = datetime.now(min(kept).tzinfo) - min(kept) + _MARGIN
-                table.optimize(cleanup_older_than=age)
+                _prune_before(name, table, min(kept))
             else:
                 prune(table)
             return
         except RuntimeError as error:
             if not _is_tagged(error) or attempt == _ATTEMPTS:
                 raise
+
+
+def _prune_before(name: str, table: Any, kept: datetime) -> None:
+    """Join the small files of a table and remove the versions that are older than one that stays."""
+    table.optimize(cleanup_older_than=_NOTHING)
+    age = datetime.now(kept.tzinfo) - kept + _MARGIN
+    if age < _MARGIN:
+        _log.warning(
+            "the clock is behind version %s of table %s: earlier versions stay until it is set",
+            kept.isoformat(sep=" ", timespec="seconds"),
+            name,
+        )
+        return
+    table.optimize(cleanup_older_than=age)
 
 
 def _is_tagged(error: RuntimeError) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from typing import Any
@@ -107,7 +107,8 @@ class Conversations(TableGroup):
         """Read a dataset as it went in: same rows, same order, same fingerprint.
 
         :param scopes: only these, and only their rows are read.
-        :raises StoreError: when there is no such dataset, or its ingest was interrupted.
+        :raises StoreError: when there is no such dataset, its ingest was interrupted, or it has
+            other numbers of rows than were ingested.
         """
         read_dataset_entry(self.database, name)
         if not self.whole(name):
@@ -115,10 +116,33 @@ class Conversations(TableGroup):
             raise StoreError(
                 f"the first ingest of {where} is under way, or was interrupted; run it again"
             )
-        wanted = None if scopes is None else list(scopes)
-        return read_finished_state(
-            self.database, name, lambda at: read_dataset(self.database, name, scopes=wanted, at=at)
-        )
+        if scopes is not None:
+            scopes = list(scopes)
+
+        def read(at: Mapping[str, int]) -> Dataset:
+            data = read_dataset(self.database, name, scopes=scopes, at=at)
+            if scopes is None and not at:
+                self._check_heights(data)
+            return data
+
+        return read_finished_state(self.database, name, read)
+
+    def _check_heights(self, data: Dataset) -> None:
+        """Refuse a dataset that has other numbers of rows than were noted when its ingest ended.
+
+        A table whose newest state was removed would else pass as an earlier one.
+        """
+        about = read_dataset_entry(self.database, data.name)
+        if not about["complete"]:
+            return
+        for table in ("turns", "sessions", "questions"):
+            noted, there = about[table], getattr(data, table).height
+            if there != noted:
+                raise StoreError(
+                    f"dataset {data.name!r} of store {self.database.uri} has {there:,} {table}, and "
+                    f"{noted:,} were ingested: where nobody is writing to it, a file of the store "
+                    "is missing or damaged: restore a copy, or remove the store and ingest again"
+                )
 
     def whole(self, name: str) -> bool:
         """Say whether a dataset was ever ingested whole, so that :meth:`dataset` gives it."""

@@ -18,7 +18,7 @@ import polars as pl
 # Imported now: it says what failed, and without a free file handle nothing can be imported then.
 import memlab.arguments  # noqa: F401
 from memlab.errors import MemlabError, StoreError, explain_methods, is_panic
-from memlab.files import STATED_EVERY, lock_path
+from memlab.files import STATED_EVERY, hear_interrupts, lock_path
 from memlab.records.dataset import in_utc
 from memlab.store.kept_states import open_state
 from memlab.store.schemas import (
@@ -299,7 +299,8 @@ class Database:
 
     @contextmanager
     def _stating_waits(self) -> Iterator[None]:
-        """State how long an object store has been waited for, all calls together, while it is."""
+        """Let Ctrl-C end what is waited for; of an object store, state how long that was, all calls together."""
+        hear_interrupts()
         if self.is_local or self._is_waiting:
             yield
             return

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from datetime import timedelta
+from functools import partial
 from importlib.util import find_spec, module_from_spec
 from typing import Any
 
@@ -13,13 +14,15 @@ import polars as pl
 
 from memlab import __version__
 from memlab.errors import StoreError
-from memlab.files import fix_place
+from memlab.files import call_within, fix_place
 from memlab.store.database import MADE, Database
 from memlab.store.schemas import LATER_TABLES, SCHEMA_VERSION, VERSIONED
 
 _FILE_URI = re.compile(
     r"(?:file|file-object-store):(?://(?:localhost(?=/))?|(?=/))(?P<path>.*)", re.IGNORECASE
 )
+DEADLINE = 60.0
+"""Seconds for the first answer of an object store."""
 _INDEX_CACHE = 1 << 28  # bytes; by default LanceDB keeps up to 6 GB of indexes in memory
 
 
@@ -36,7 +39,7 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
     _refuse_place(place, create=create)
     database = Database(None, place)
     with database.guarded("opening"):
-        database.connection = _connect(place)
+        database.connection = _connect(place) if database.is_local else _connect_remote(place)
         names = set(database.names())
         if not create and not names.intersection(("store", "datasets")):
             raise StoreError(
@@ -141,6 +144,19 @@ def read_store_note(database: Database, key: str) -> str | None:
     if rows.is_empty():
         return None
     return rows.item()
+
+
+def _connect_remote(place: str) -> Any:
+    """Connect to an object store; LanceDB itself asks one that does not answer for many minutes.
+
+    :raises StoreError: when it did not answer in time.
+    """
+    try:
+        return call_within(DEADLINE, partial(_connect, place))
+    except TimeoutError as error:
+        raise StoreError(
+            f"store {place}: {error}; check the URI, the network and the endpoint (AWS_ENDPOINT)"
+        ) from error
 
 
 def _connect(place: str) -> Any:

@@ -6,6 +6,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -119,3 +120,12 @@ def test_what_is_not_published_is_told_where_it_is(tmp_path: Path) -> None:
         load("beam")
     with pytest.raises(DataError, match="choose one of locomo"):
         fetch("nosuch", directory=tmp_path)
+
+
+def test_two_at_once_download_it_once(server: Any, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        paths = list(pool.map(lambda _: fetch("tiny", directory=tmp_path), range(4)))
+    assert {*paths} == {tmp_path / "tiny.json"}
+    assert paths[0].read_bytes() == CONTENT
+    assert server.asked == [None]
+    assert [file.name for file in tmp_path.iterdir()] == ["tiny.json"]

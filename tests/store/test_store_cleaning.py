@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,27 @@ def test_a_tag_of_somebody_else_stays(store: MemoryStore) -> None:
     table = store.database.connection.open_table("turns")
     table.checkout(version)
     assert table.count_rows() == STATES[0].turns.height
+
+
+class _Clock(datetime):
+    """Stands before everything that was written."""
+
+    @classmethod
+    def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+        return datetime(1975, 1, 1, tzinfo=tz)
+
+
+def test_a_clock_that_is_behind_cleans_what_it_can(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.ingest(STATES[0])
+    store.table("turns").tags.create("mine", int(store.table("turns").version))
+    store.ingest(WHOLE)
+    monkeypatch.setattr(cleaning, "datetime", _Clock)
+    store.optimize()
+    assert "the clock is behind version" in caplog.text
+    assert store.dataset("small").fingerprint() == WHOLE.fingerprint()
+    assert "mine" in store.table("turns").tags.list()
 
 
 def test_a_cleaning_that_was_interrupted_is_done_again(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +186,26 @@ def test_two_processes_that_tag_the_same_run_both_succeed(monkeypatch: pytest.Mo
     monkeypatch.setattr(database, "table", lambda _: table)
     versions.pin_run(database, "r", {"versions": {"turns": 3}})
     assert tags.names == {"run-r": 3}
+
+
+def _height_without(place: Path, files: list[Path], torn: Path) -> int | None:
+    """Give the number of turns that a copy without some files reads; ``None`` where it refuses."""
+    shutil.copytree(place, torn)
+    for file in files:
+        (torn / file.relative_to(place)).unlink()
+    with suppress(StoreError):
+        return MemoryStore.open(torn).dataset("small").turns.height
+    return None
+
+
+@pytest.mark.parametrize("table", ["turns", "sessions"])
+def test_an_earlier_state_does_not_pass_as_the_newest(place: Path, table: str) -> None:
+    grown = build(n_sessions=9)
+    MemoryStore.open(place).ingest(grown)
+    newest_first = sorted((place / f"{table}.lance" / "_versions").glob("*.manifest"))
+    heights = []
+    for number in range(1, len(newest_first) + 1):
+        torn = place.with_name(f"torn-{number}")
+        heights.append(_height_without(place, newest_first[:number], torn))
+    assert {*heights} <= {None, grown.turns.height}
+    assert heights[-1] is None
