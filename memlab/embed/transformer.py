@@ -207,12 +207,16 @@ class TransformerEncoder(IdentifiedEncoder):
         # Nothing is read as one token, so that every text has a vector.
         nothing = [tokenizer.eos_token_id or tokenizer.pad_token_id or 0]
         budget = _DEVICE_BUDGETS.get(self._model.device.type, TOKEN_BUDGET)
+        # Other devices need large batches, and round by them in any case.
+        by_length = self._model.device.type == "cpu"
         with self.bar(n, progress=progress) as bar:
             for start in range(0, n, _WINDOW):
                 window = sequences(slice(start, min(start + _WINDOW, n)))
                 window = [ids or nothing for ids in window]
                 lengths = [len(ids) for ids in window]
-                batches = list(token_batches(lengths, budget=budget, batch=self._batch))
+                batches = list(
+                    token_batches(lengths, budget=budget, batch=self._batch, by_length=by_length)
+                )
 
                 def read(rows: np.ndarray, window: list[list[int]] = window) -> Kept:
                     features = self._padded([window[row] for row in rows])
@@ -388,14 +392,19 @@ def _copy_vectors(kept: list[tuple[np.ndarray, Any]], out: np.ndarray) -> None:
 
 
 def token_batches(
-    lengths: list[int], *, budget: int = TOKEN_BUDGET, batch: int | None = None
+    lengths: list[int],
+    *,
+    budget: int = TOKEN_BUDGET,
+    batch: int | None = None,
+    by_length: bool = True,
 ) -> Iterator[np.ndarray]:
-    """Cut texts into batches of one padded length, the longest first: a lack of memory shows at once.
+    """Cut texts into batches of similar length, the longest first: a lack of memory shows at once.
 
     :param lengths: number of tokens of each text.
     :param budget: tokens of a batch, padding included; a text longer than that is a batch of its
         own.
-    :param batch: texts of a batch, whatever their tokens.
+    :param batch: texts of a batch at most, whatever their tokens.
+    :param by_length: only texts that are padded to the same length are read together.
     :returns: arrays of positions; together they are every position once.
 
     >>> from memlab.embed.transformer import token_batches
@@ -404,16 +413,16 @@ def token_batches(
     """
     steps = -(-np.asarray(lengths, dtype=np.int64) // LENGTH_STEP)
     order = np.argsort(-steps, kind="stable")
-    ends = np.flatnonzero(np.diff(steps[order])) + 1
-    for group in np.split(order, ends):
-        if not len(group):
-            continue
-        size = batch
-        if size is None:
-            longest = LENGTH_STEP * max(1, int(steps[group[0]]))
-            size = max(1, budget // longest)
-        for start in range(0, len(group), size):
+    groups = [order]
+    if by_length:
+        groups = np.split(order, np.flatnonzero(np.diff(steps[order])) + 1)
+    for group in groups:
+        start = 0
+        while start < len(group):
+            longest = LENGTH_STEP * max(1, int(steps[group[start]]))
+            size = batch or max(1, budget // longest)
             yield group[start : start + size]
+            start += size
 
 
 def load_minilm(*, half: bool = False) -> TransformerEncoder:

@@ -257,6 +257,8 @@ class _DatasetSource:
         apart: list[Cell] = []
         if self.jobs > 1:
             apart = [cell for cell in cells if not asks_service(cell[0])]
+            if len(apart) < len(cells):
+                warn_once("pipelines that ask a service run in one process, whatever jobs= says")
         made = None
         if apart:
             if self.store is not None:
@@ -264,6 +266,8 @@ class _DatasetSource:
             made = rank_in_processes(
                 self.bench, self.data, apart, encoder=self._named(), jobs=self.jobs
             )
+            if made is None:
+                warn_once(f"{self.data.name}: too few scopes to divide; jobs= changes nothing")
         for cell in cells:
             if made is not None and cell in apart:
                 yield made[apart.index(cell)]
@@ -283,7 +287,8 @@ class _DatasetSource:
         """Give what other processes load the encoder by."""
         if self.encoder is None:
             return None
-        named: NamedEncoder = self.encoder.by_name()
+        wrapped: Any = self.encoder
+        named: NamedEncoder = wrapped.by_name()
         return named
 
     def _place(self, cells: Sequence[Cell]) -> tuple[Any, ...]:

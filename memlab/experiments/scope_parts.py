@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -116,9 +116,8 @@ def _group_scopes(
         smallest = sizes.index(min(sizes))
         groups[smallest].append(scope)
         sizes[smallest] += turns[scope]
-    return _join_small(
-        sorted(groups, key=lambda group: -sum(map(turns.get, group))), turns, questions
-    )
+    order = np.argsort(-np.array(sizes, np.int64), kind="stable")
+    return _join_small([groups[place] for place in order], turns, questions)
 
 
 def _join_small(
@@ -201,7 +200,7 @@ def _join_runs(bench: Bench, runs: Sequence[Run]) -> Run:
     order = bench.queries.select("query_id").with_row_index("row")
     frame = pl.concat([run.frame for run in runs])
     ordered = frame.join(order, on="query_id", maintain_order="left").sort("row", "rank")
-    about = {}
+    about: dict[str, Any] = {}
     for run in runs:
         about |= run.provenance
     left_out = list(dict.fromkeys(_left_out(runs)))
