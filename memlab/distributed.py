@@ -1,4 +1,4 @@
-"""Parallel work on a Ray cluster: a function is called for each part by workers, and results come back in order.
+"""Parallel work, on a Ray cluster or in processes of this machine: workers call a function for each part, in order.
 
 Only the calling process writes results. Workers compute, and at most fill caches: the parts of a
 worker that dies are computed elsewhere, and a run whose head died continues where its store says
@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -25,6 +28,9 @@ PARTS_PER_CORE = 2
 """Parts that wait for each core of the cluster: enough that none is idle, few enough that what is read is bounded."""
 
 MAX_RETRIES = 5
+_SECONDS_BETWEEN_LOOKS = 0.5
+"""How often a process looks whether the one that it works for is still there."""
+
 DEADLINE = 60.0
 """Seconds for the first answer of a cluster."""
 
@@ -53,6 +59,60 @@ def parallel_map(
     if check_engine(engine) == "ray":
         return _map_on_ray(function, parts, shared)
     return (function(part, *shared) for part in parts)
+
+
+def map_in_processes(
+    function: Callable[..., R], parts: Iterable[P], *shared: Any, jobs: int
+) -> Iterator[R]:
+    """Call ``function(part, *shared)`` for each part in processes of this machine; give results in order.
+
+    Each process computes with one thread. It ends with this one, and when this one is interrupted;
+    those that are idle end after five minutes.
+
+    :param function: a function of a module.
+    :param jobs: how many processes.
+    :raises ModelError: when a process ends before its work is done.
+    :raises Exception: as the function does.
+
+    >>> from memlab.distributed import map_in_processes
+    >>> list(map_in_processes(pow, [2, 3], 2, jobs=1))
+    [4, 9]
+    """
+    if jobs == 1:
+        yield from (function(part, *shared) for part in parts)
+        return
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    side_by_side = Parallel(
+        n_jobs=jobs,
+        backend="loky",
+        return_as="generator",
+        batch_size=1,
+        max_nbytes=None,
+        inner_max_num_threads=1,
+        initializer=_serve_parent,
+        initargs=(os.getpid(),),
+    )
+    try:
+        yield from side_by_side(delayed(function)(part, *shared) for part in parts)
+    except BrokenProcessPool as error:
+        raise ModelError(
+            f"one of {jobs} processes ended before its work was done ({type(error).__name__}): it was killed, or "
+            "memory ran out; run with fewer jobs"
+        ) from error
+
+
+def _serve_parent(parent: int) -> None:
+    """Let this process end with the one that it works for, which alone answers Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="memlab-parent", daemon=True).start()
 
 
 def check_engine(engine: str) -> str:

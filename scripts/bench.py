@@ -36,13 +36,16 @@ import ir_measures
 import lancedb
 import numpy as np
 import polars as pl
+import psutil
 import pyarrow as pa
+import pyversity
 import sklearn.cluster
 import torch
 from hdbscan import HDBSCAN
 from scipy.sparse import csr_array
 from sentence_transformers import SentenceTransformer
 from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
 from umap import UMAP
 
 from memlab import (
@@ -57,9 +60,13 @@ from memlab import (
     knowledge,
     records,
     retrieve,
+    run,
     search,
+    select,
     summaries,
 )
+from memlab.embed import model_files
+from memlab.select.candidates import candidates_by_query
 from memlab.text.analysis import tokenize
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "sample.jsonl"
@@ -99,7 +106,7 @@ def largest(data: Dataset, store: MemoryStore) -> Bench:
 def encode(data: Dataset, _: MemoryStore) -> Rows:
     """Encode turns as texts, and their tokens in the context of the turn before."""
     other, every = (
-        SentenceTransformer(str(embed.model_files.minilm_path()), device="cpu"),
+        SentenceTransformer(str(model_files.minilm_path()), device="cpu"),
         data.turns["text"].to_list(),
     )
     model, pairs = (
@@ -130,6 +137,101 @@ def encode(data: Dataset, _: MemoryStore) -> Rows:
             f"{len(texts)} turns",
             *times,
         )
+
+
+def one_thread(data: Dataset, _: MemoryStore) -> Rows:
+    """Encode turns with one thread, beside the library at its own batch size and at the best for it; processor time."""
+    other = SentenceTransformer(str(model_files.minilm_path()), device="cpu")
+    every = data.turns["text"].unique(maintain_order=True).to_list()
+    texts = [every[i] for i in np.linspace(0, len(every) - 1, min(256, len(every))).astype(int)]
+    ours = partial(embed.load("minilm").encode, texts, progress=False)
+    read = partial(other.encode, texts, show_progress_bar=False)
+    sizes = (32, 16, 8)
+    ways = [partial(read, batch_size=size) for size in sizes]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    spent, *theirs = medians([()] * 4, ours, *ways, timer=process_time)
+    torch.set_num_threads(threads)
+    for size, taken in zip(sizes, theirs, strict=True):
+        against = f"sentence-transformers, batches of {size}"
+        yield "encode turns, `minilm`, one thread", against, f"{len(texts)} turns", spent, taken
+    similar = (ours() * read()).sum(axis=1).min()
+    assert similar > 0.99999, similar
+
+
+def selection(data: Dataset, store: MemoryStore) -> Rows:
+    """Diversify 200 candidates of each question, 50 taken: beside a library and a loop of numpy; processor time."""
+    bench = Bench.of(data, store=store)
+    run = retrieve.dense(bench, k=200)
+    vectors = bench.documents("turn").speaker_centred()
+    candidates = list(candidates_by_query(run, bench))
+
+    def library(strategy: str, diversity: float) -> list[np.ndarray]:
+        chosen = []
+        for at, relevance in candidates:
+            with np.errstate(all="ignore"):
+                found = pyversity.diversify(vectors[at], relevance, 50, strategy, diversity)
+            chosen.append(found.indices)
+        return chosen
+
+    def loop() -> None:
+        for at, relevance in candidates:
+            own = vectors[at]
+            nearest, left = np.full(len(at), -np.inf, np.float32), 0.7 * relevance
+            for _ in range(min(50, len(at))):
+                best = int((left - 0.3 * np.maximum(nearest, 0)).argmax())
+                left[best] = -np.inf
+                np.maximum(nearest, own @ own[best], out=nearest)
+
+    ways: dict[str, tuple[Any, float]] = {
+        "mmr": (select.mmr, 0.3), "dpp": (select.dpp, 0.2), "msd": (select.msd, 0.05)
+    }  # fmt: skip
+    n = f"{len(candidates):,} questions"
+    with threadpool_limits(1):
+        for name, (stage, diversity) in ways.items():
+            ours = partial(stage, run, bench)
+            theirs = [partial(library, name, diversity)]
+            if name == "mmr":
+                theirs.append(loop)
+            spent, *others = medians([()] * 4, ours, *theirs, timer=process_time)
+            for against, taken in zip(("pyversity", "a loop of numpy"), others, strict=False):
+                yield f"`{name}` of rankings", against, n, spent, taken
+
+
+def processes(data: Dataset, _: MemoryStore) -> Rows:
+    """Encode and rank in two processes, beside one with one thread: by the clock, and the longest process alone."""
+    pipelines = ["bm25", "dense", "hybrid", "best"]
+    about = (
+        f"{data.turns.height:,} turns, {len(data.scopes)} scopes, {data.questions.height} questions"
+    )
+    run(pipelines, data.take(data.scopes[:2]), encoder="minilm", jobs=2)  # starts them
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    clock, longest = [], []
+    with threadpool_limits(1):
+        for jobs in (1, 2):
+            before, began = processor_seconds(), perf_counter()
+            run(pipelines, data, encoder="minilm", jobs=jobs)
+            clock.append(perf_counter() - began)
+            spent = {}
+            for number, seconds in processor_seconds().items():
+                spent[number] = seconds - before.get(number, 0)
+            # What this process does, it does before and after the others.
+            here = spent.pop(os.getpid())
+            longest.append(here + max(spent.values(), default=0))
+    torch.set_num_threads(threads)
+    yield "`memlab.run`, two processes", "one thread", about, clock[1], clock[0]
+    yield "the same, longest process", "one thread", about, longest[1], longest[0]
+
+
+def processor_seconds() -> dict[int, float]:
+    """Give the processor time of this process and of those that work for it, by their numbers."""
+    here = psutil.Process()
+    spent = {}
+    for one in (here, *here.children(recursive=True)):
+        times = one.cpu_times()
+        spent[one.pid] = times.user + times.system
+    return spent
 
 
 def question(data: Dataset, store: MemoryStore) -> Rows:
@@ -684,6 +786,9 @@ ROWS = {
     rows.__name__: rows
     for rows in (
         encode,
+        one_thread,
+        selection,
+        processes,
         question,
         warm,
         former,

@@ -72,6 +72,9 @@ Service = Annotated[
 Engine = Annotated[
     str, typer.Option(help="local, or ray: the work goes to a Ray cluster (RAY_ADDRESS).")
 ]
+Jobs = Annotated[
+    int, typer.Option(help="How many processes rank, each some scopes with one thread.", min=1)
+]
 DryRun = Annotated[
     bool,
     typer.Option(

@@ -40,7 +40,7 @@ def evaluate(
     ] = None,
     dry_run: opt.DryRun = False,
     unit: opt.Unit = "auto",
-    engine: opt.Engine = "local", store: opt.Store = None, encoder: opt.EncoderName = None,
+    engine: opt.Engine = "local", jobs: opt.Jobs = 1, store: opt.Store = None, encoder: opt.EncoderName = None,
     on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Measure pipelines on datasets, at turn and session level; write runs, qrels and reports.
@@ -86,7 +86,7 @@ def evaluate(
         return
     done = memlab.run(
         stages, data, store=chosen.store, encoder=model, name=name,
-        seed=chosen.seed, engine=engine, unit=unit,
+        seed=chosen.seed, engine=engine, jobs=jobs, unit=unit,
     )  # fmt: skip
     done.export(directory)
     echo(f"{done}\n")

@@ -11,13 +11,14 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from memlab.datasets import load as load_dataset
 from memlab.distributed import check_engine, parallel_map
 from memlab.embed import Encoder, describe_encoder
 from memlab.embed import load as load_encoder
-from memlab.embed.ray_workers import NamedEncoder, load_worker_model
+from memlab.embed.ray_workers import NamedEncoder
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import evaluate
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
@@ -25,13 +26,18 @@ from memlab.evaluate.groups import describe_questions
 from memlab.evaluate.measures import MeasureLike
 from memlab.experiments import replaying
 from memlab.experiments.experiment import CELLS, Experiment
+from memlab.experiments.scope_parts import (
+    Cell,
+    asks_service,
+    load_named_encoder,
+    rank_in_processes,
+)
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import DEFAULT, Bench
 from memlab.store import MemoryStore
 
 CONTROLS = ("bm25", "dense", "hybrid")
-Cell = tuple[Pipeline, Level]
 _log = logging.getLogger("memlab")
 
 
@@ -47,6 +53,7 @@ def run(
     name: str | None = None,
     seed: int = 0,
     engine: str = "local",
+    jobs: int = 1,
     unit: Unit = "auto",
 ) -> Experiment:
     """Run pipelines on datasets and evaluate them at turn and session level; runs in the store are read back.
@@ -72,6 +79,10 @@ def run(
     :param engine: ``ray``: texts are encoded and pipelines run by the workers of a cluster, see
         :func:`memlab.distributed.parallel_map`. It takes the name of an encoder, and a store that
         all of them reach.
+    :param jobs: how many processes of this machine rank, each some scopes with one thread; the
+        rankings are the same, to the last bit where the encoder gives the same vectors. A process
+        takes the memory of the encoder, and loads it by its name. Pipelines that ask a service run
+        in this process. With a store, runs are saved when all scopes are ranked.
     :param unit: what intervals and tests take as independent: ``question``, ``scope``, or ``auto``:
         scopes where there are five or more and one has several questions.
     :raises PipelineError: before anything runs, when a pipeline cannot be read.
@@ -89,6 +100,7 @@ def run(
     """
     data = distinct_datasets(datasets)
     check_at_least(0, seed=seed)
+    check_at_least(1, jobs=jobs)
     clustering_scopes([], unit)  # refuses another unit before anything runs
     levels = [levels] if isinstance(levels, str) else levels
     if bench is not None and (store is not None or len(data) > 1):
@@ -108,22 +120,18 @@ def run(
         if model is not None:
             pipelines = [*CONTROLS, DEFAULT, f"{DEFAULT} | learned"]
     stages = distinct_pipelines(pipelines)
-    foreign = (
-        [name for each in stages for name in each.dependencies()["stages"]]
-        if engine == "ray"
-        else []
-    )
-    if foreign:
-        raise DataError(
-            f"stage {foreign[0]} is not of memlab, and workers do not know it: run it without engine="
-        )
+    if engine == "ray":
+        _refuse_foreign(stages, "engine")
+    if jobs > 1:
+        _refuse_jobs(engine, bench, model)
+        _refuse_foreign(stages, "jobs")
     at = {part.name: tuple(levels) if levels else measurable_levels(part) for part in data}
     for part in data:
         for level in at[part.name]:
             if qrels(part.questions, level).frame.is_empty():
                 warn_once(unmeasurable_line(part, level))
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
-    sources = [_DatasetSource(part, model, memory, bench, engine) for part in data]
+    sources = [_DatasetSource(part, model, memory, bench, engine, jobs) for part in data]
     done = _rank_cells(stages, sources, at, measures=measures, seed=seed, unit=unit)
     title = name or "+".join(part.name for part in data)
     if memory:
@@ -136,6 +144,25 @@ def run(
             title, content | ({"measures": [str(m) for m in measures]} if measures else {})
         )
     return replace(done, name=title)
+
+
+def _refuse_foreign(stages: Sequence[Pipeline], option: str) -> None:
+    """Refuse stages that other processes do not know."""
+    for each in stages:
+        for name in each.dependencies()["stages"]:
+            raise DataError(
+                f"stage {name} is not of memlab, and workers do not know it: run it without {option}="
+            )
+
+
+def _refuse_jobs(engine: str, bench: Bench | None, encoder: Encoder | None) -> None:
+    """Refuse what several processes of one machine cannot do."""
+    if engine != "local":
+        raise DataError("jobs= is for engine 'local'; a Ray cluster has workers of its own")
+    if bench is not None:
+        raise DataError("jobs= makes a bench in each process: leave bench= out")
+    if encoder is not None and getattr(encoder, "spec", None) is None:
+        raise DataError("jobs= takes an encoder by its name, so that each process loads it")
 
 
 def _rank_cells(
@@ -185,6 +212,7 @@ class _DatasetSource:
     store: MemoryStore | None
     given: Bench | None
     engine: str
+    jobs: int
 
     @cached_property
     def bench(self) -> Bench:
@@ -211,32 +239,63 @@ class _DatasetSource:
 
     def runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines at levels, one after the other or on many workers."""
-        if self.engine == "local" or not cells:
-            ranked: Iterator[Run] = (stages.run(self.bench, level=level) for stages, level in cells)
+        if not cells:
+            return
+        if self.engine == "ray":
+            workers = parallel_map(_rank_on_worker, cells, *self._place(cells), engine=self.engine)
+            ranked: Iterator[Run] = map(self.bench.show, workers)
         else:
-            ranked = map(
-                self.bench.show,
-                parallel_map(_rank_on_worker, cells, *self._place(cells), engine=self.engine),
-            )
+            ranked = self._rank_here(cells)
         for cell, made in zip(cells, ranked, strict=True):
             # As it comes back from the store, so that a report does not show whether its run was
             # read.
             about = {**made.provenance, **self.about(*cell)}
             yield replace(made, provenance=json.loads(json.dumps(about, sort_keys=True)))
 
-    def _place(self, cells: Sequence[Cell]) -> tuple[Any, ...]:
-        """Give what workers make their bench of; what pipelines encode is encoded here, once, and read by all."""
+    def _rank_here(self, cells: Sequence[Cell]) -> Iterator[Run]:
+        """Run pipelines on this machine, where several processes are wanted each on some scopes."""
+        apart: list[Cell] = []
+        if self.jobs > 1:
+            apart = [cell for cell in cells if not asks_service(cell[0])]
+            if len(apart) < len(cells):
+                warn_once("pipelines that ask a service run in one process, whatever jobs= says")
+        made = None
+        if apart:
+            if self.store is not None:
+                self._encode_once(apart)
+            made = rank_in_processes(
+                self.bench, self.data, apart, encoder=self._named(), jobs=self.jobs
+            )
+            if made is None:
+                warn_once(f"{self.data.name}: too few scopes to divide; jobs= changes nothing")
+        for cell in cells:
+            if made is not None and cell in apart:
+                yield made[apart.index(cell)]
+            else:
+                stages, level = cell
+                yield stages.run(self.bench, level=level)
+
+    def _encode_once(self, cells: Sequence[Cell]) -> None:
+        """Let the store have what pipelines encode, so that workers read it: the first question asks for it."""
         bench = self.bench
         bench.query_vectors  # noqa: B018
-        rows = bench.queries.with_row_index("row").unique(
-            "scope", keep="first", maintain_order=True
-        )["row"]
+        first = bench.with_rows(np.arange(min(1, bench.queries.height)))
         for stages, level in cells:
-            stages.run(bench.with_rows(rows.to_numpy()), level=level)
+            stages.run(first, level=level)
+
+    def _named(self) -> NamedEncoder | None:
+        """Give what other processes load the encoder by."""
+        if self.encoder is None:
+            return None
+        wrapped: Any = self.encoder
+        named: NamedEncoder = wrapped.by_name()
+        return named
+
+    def _place(self, cells: Sequence[Cell]) -> tuple[Any, ...]:
+        """Give what workers of a cluster make their bench of, whose texts are encoded."""
+        self._encode_once(cells)
         assert self.store is not None  # checked before
-        there: Any = self.encoder
-        named = there and there.by_name()
-        return os.getcwd(), self.store.uri, self.fingerprint, self.data, named
+        return os.getcwd(), self.store.uri, self.fingerprint, self.data, self._named()
 
 
 _worker_bench: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
@@ -256,20 +315,13 @@ def _rank_on_worker(
     place = (uri, fingerprint, named)
     if place not in _worker_bench:
         _worker_bench.clear()
-        own = None if named is None else _load_named_encoder(named)
+        own = None if named is None else load_named_encoder(named)
         store = MemoryStore.open(uri, create=False)
         _worker_bench[place] = Bench.of(
             data, encoder=own, store=store, ingest=False, progress=False
         )
     stages, level = cell
     return replace(stages.run(_worker_bench[place], level=level), text_of=None, evidence=None)
-
-
-def _load_named_encoder(named: NamedEncoder) -> Encoder:
-    """Load an encoder on a worker, with its header and the encoder of its tokens."""
-    tokens = load_worker_model(named.tokens) if named.tokens else ""
-    model = load_worker_model(named)
-    return load_encoder(model, header=named.header, token_encoder=tokens)
 
 
 def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:

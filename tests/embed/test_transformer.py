@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import shutil
 from collections.abc import Callable
@@ -298,6 +299,27 @@ def test_tokens_are_the_models_last_hidden_states_and_what_is_read_before_gives_
         assert tokens.ids[place].tolist() == ids
         # float16 keeps 11 bits of a number below 1
         np.testing.assert_allclose(tokens.vectors[place].astype(np.float32), vectors, atol=2e-3)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="promised of x86 alone")
+def test_a_text_has_the_same_vectors_whatever_it_is_read_with(minilm: Any) -> None:
+    import torch
+
+    texts = [f"note {n}: " + "the weather was fine " * (n % 9) for n in range(60)]
+    before = ["", *texts[:-1]]
+    whole, tokens = minilm.encode(texts), minilm.encode_tokens(texts, before=before)
+    some = np.arange(3, 60, 7)
+    few = minilm.encode_tokens([texts[n] for n in some], before=[before[n] for n in some])
+    assert (minilm.encode([texts[n] for n in some]) == whole[some]).all()
+    assert (few.vectors == tokens.take(some).vectors).all()
+    threads = torch.get_num_threads()
+    try:
+        for other in (1, 3):
+            torch.set_num_threads(other)
+            assert (minilm.encode(texts) == whole).all()
+            assert torch.get_num_threads() == other
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_a_text_without_tokens_has_none(minilm: Any) -> None:
