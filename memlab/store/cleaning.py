@@ -185,7 +185,9 @@ def _clean_unless_overtaken(
 def _is_due(database: Database, name: str) -> bool:
     if not database.holds(name):
         return False
-    table = database.connection.open_table(name)
+    table = database.open_if_made(name)
+    if table is None:
+        return False
     versions = len(table.list_versions())
     if versions <= MOST_VERSIONS:
         return False

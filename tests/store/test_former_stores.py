@@ -57,7 +57,7 @@ def test_a_store_of_an_earlier_memlab_goes_on(commit: str, tmp_path: Path) -> No
     store.vectors.backfill(encoder, name, progress=False)
     store.search.create_indexes(encoder)
     found = store.search.by_text(["dentist appointment"], dataset=name, scopes=["owen"], k=3)
-    assert found["scope"].unique().to_list() in ([], ["owen"])
+    assert found.height
     store.optimize()
     run = MemoryStore.open(place).runs.load(run_id)
     view = store.at(run.provenance["versions"])
