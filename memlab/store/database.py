@@ -302,7 +302,7 @@ class Database:
 
     @contextmanager
     def _stating_waits(self) -> Iterator[None]:
-        """Let Ctrl-C end what is waited for; of an object store, state how long that was, all calls together."""
+        """Let Ctrl-C end waits; of an object store, state how long they were, all calls together."""
         hear_interrupts()
         if self.is_local or self._is_waiting:
             yield
@@ -490,7 +490,7 @@ class Database:
         return self._tables[name]
 
     def open_if_made(self, name: str) -> Any:
-        """Open a listed table; ``None`` for a folder without a state, as one whose making was killed leaves.
+        """Open a listed table; ``None`` for a folder without a state, which a killed making leaves.
 
         :raises ValueError: as LanceDB does, where the table is known to have been made.
         """
