@@ -184,7 +184,7 @@ def is_of_others(trace: TracebackType | None, *, wrapper: str) -> bool:
 
 
 def find_callers_frame(frame: FrameType | None) -> FrameType | None:
-    """Find the innermost frame of the caller's code, from a frame outwards; ``None`` where there is none.
+    """Find the innermost frame of the caller's code, from a frame outwards; ``None`` without one.
 
     >>> import sys
     >>> from memlab.arguments import find_callers_frame

@@ -162,7 +162,7 @@ def _ray_result(ray: Any, reference: Any) -> Any:
 
 
 def _start(ray: Any) -> None:
-    """Connect to the cluster, or start one; Ray itself asks an address that does not answer for minutes."""
+    """Connect to the cluster, or start one; Ray asks an address without an answer for minutes."""
     ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
 
 

@@ -126,7 +126,7 @@ def check_between(minimum: float, maximum: float, **values: float) -> None:
 
 
 def warn_user(message: str) -> None:
-    """Warn of something at the line of the caller's that led to it, however many calls of memlab are between.
+    """Warn of something at the line of the caller's that led to it, however deep in memlab.
 
     Where no line of a caller's is on the stack, as in a thread, the place is memlab's.
 

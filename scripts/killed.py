@@ -43,7 +43,7 @@ TIMES = re.compile(r"(\d+) bytes, ([\d.]+) s of the processor, ([\d.]+) s\n*$")
 
 @dataclass(frozen=True)
 class Ready:
-    """A folder in which verbs are killed: the days of a conversation that its store has, and whether it is indexed."""
+    """A folder in which verbs are killed: the days that its store has, and whether it is indexed."""
 
     days: int
     is_indexed: bool = False
@@ -210,7 +210,7 @@ def kills(
             ready[about] = work / f"ready-{about.days}"
             _make_ready(ready[about], about)
         verb = _name_pair(template, ready[about])
-        # A download waits for its server; what computes is timed by the processor, which others use too.
+        # A download waits for its server; the rest is timed by the processor, which others use.
         timer = signal.ITIMER_REAL if verb.startswith("fetch") else signal.ITIMER_PROF
         ends = []
         for again in "ab":

@@ -1,4 +1,4 @@
-"""Warnings name the line of the user's that led to them, in a script, in a cell and through a stage."""
+"""Warnings name the line of the user's that led to them: of a script, of a cell, below a stage."""
 
 from __future__ import annotations
 

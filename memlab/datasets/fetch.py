@@ -106,7 +106,7 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
 
 
 def _lock_place(target: Path) -> Path:
-    """Name the file that is locked while a file is downloaded, the same for every spelling of its path."""
+    """Name the file that is locked during a download, the same for every spelling of the path."""
     name = hashlib.sha256(os.fsencode(target.resolve())).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"memlab-fetch-{name}.lock"
 

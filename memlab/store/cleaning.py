@@ -185,9 +185,9 @@ def _clean_unless_overtaken(
 def _is_due(database: Database, name: str) -> bool:
     if not database.holds(name):
         return False
-    table = database.connection.open_table(name)
-    if table.version <= MOST_VERSIONS:
-        return False  # to list them takes longer
+    table = database.open_if_made(name)
+    if table is None or table.version <= MOST_VERSIONS:
+        return False  # to list versions takes longer than to read the number of the last
     versions = len(table.list_versions())
     if versions <= MOST_VERSIONS:
         return False

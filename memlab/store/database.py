@@ -53,6 +53,9 @@ MADE = "table "
 SLOW_AFTER = 10.0
 """Seconds that an object store was waited for after which that is stated."""
 
+_NEVER_ALL = ("dataset", "run_id")
+"""Columns of which a value is always meant; ``None`` for another reads all rows."""
+
 _ATTEMPTS = 5
 _STREAMED = 10_000
 """Rows that are made while those before them are written."""
@@ -299,7 +302,7 @@ class Database:
 
     @contextmanager
     def _stating_waits(self) -> Iterator[None]:
-        """Let Ctrl-C end what is waited for; of an object store, state how long that was, all calls together."""
+        """Let Ctrl-C end waits; of an object store, state how long they were, all calls together."""
         hear_interrupts()
         if self.is_local or self._is_waiting:
             yield
@@ -466,7 +469,9 @@ class Database:
 
         def opened() -> Any:
             if self._is_there(name):
-                return self.connection.open_table(name)
+                there = self.open_if_made(name)
+                if there is not None:
+                    return there
             if schema is not None:
                 return self.connection.create_table(name, schema=schema, exist_ok=True)
             columns = TABLES[name].arrow()
@@ -483,6 +488,18 @@ class Database:
             else:
                 self._tables[name] = self.retried(opened)
         return self._tables[name]
+
+    def open_if_made(self, name: str) -> Any:
+        """Open a listed table; ``None`` for a folder without a state, which a killed making leaves.
+
+        :raises ValueError: as LanceDB does, where the table is known to have been made.
+        """
+        try:
+            return self.connection.open_table(name)
+        except ValueError as error:
+            if name in (self.made or ()) or "was not found" not in str(error):
+                raise
+            return None
 
     def _is_there(self, name: str) -> bool:
         """Say whether there is a table of a name.
@@ -519,7 +536,11 @@ class Database:
 
         :param at: a version of the table; by default that of this view.
         :raises StoreError: when a column does not exist, or the table cannot be read.
+        :raises TypeError: for ``None`` as a dataset or a run, which would read those of all.
         """
+        for column in _NEVER_ALL:
+            if where.get(column, "") is None:
+                raise TypeError(f"{column} is None")
         for column, values in where.items():
             if values is not None and not isinstance(values, str):
                 where[column] = list(values)

@@ -101,7 +101,10 @@ class Versions(TableGroup):
             for name in sorted(database.names()):
                 if name.startswith(KEPT):
                     continue
-                before = len(database.connection.open_table(name).list_versions())
+                table = database.open_if_made(name)
+                if table is None:
+                    continue  # It holds nothing.
+                before = len(table.list_versions())
                 clean_table(database, name, interrupted)
                 after = len(database.connection.open_table(name).list_versions())
                 rows.append((name, before, after))

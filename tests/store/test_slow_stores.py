@@ -1,4 +1,4 @@
-"""An object store that answers late: how long it was waited for is stated, and Ctrl-C ends the wait."""
+"""An object store that answers late: the wait for it is stated, and Ctrl-C ends it."""
 
 from __future__ import annotations
 

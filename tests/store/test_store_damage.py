@@ -209,3 +209,20 @@ def test_an_earlier_state_does_not_pass_as_the_newest(place: Path, table: str) -
         heights.append(_height_without(place, newest_first[:number], torn))
     assert {*heights} <= {None, grown.turns.height}
     assert heights[-1] is None
+
+
+@pytest.mark.parametrize("table", ["runs", "nodes", "somebody_elses"])
+def test_a_table_whose_making_was_killed_is_made(tmp_path: Path, table: str) -> None:
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest(build())
+    torso = tmp_path / "store" / f"{table}.lance"
+    if table == "nodes":  # A table of every store; that it was made is not noted yet.
+        shutil.rmtree(torso)
+        store.database.delete("store", key=f"table {table}")
+    (torso / "_transactions").mkdir(parents=True)
+    (torso / "_transactions" / "0-1.txn").write_bytes(b"")
+    again = MemoryStore.open(tmp_path / "store")
+    again.optimize()
+    assert again.runs.listing().height == 0
+    assert again.nodes.rows("small").height == 0
+    assert again.dataset("small").fingerprint() == build().fingerprint()

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from store_data import NOW, FakeEncoder, build, edited
 
-from memlab.errors import StoreError
+from memlab.errors import DataError, StoreError
 from memlab.records import Fact, IndexEvent, IndexState, Run, Summary, frame, run_from_scores
 from memlab.store import MemoryStore, cleaning
 from memlab.store.database import Database
@@ -233,3 +233,11 @@ def test_a_summary_with_a_text_and_no_list_of_its_turns_is_refused(indexed: Memo
     with pytest.raises(StoreError, match="has 2 decisions and 1 decision_evidence; each text"):
         indexed.knowledge.commit(DATA.name, parts={"summaries": frame(Summary, [summary])}, **rows)
     assert indexed.knowledge.states(DATA.name).is_empty()
+
+
+def test_nothing_where_a_name_is_meant_does_not_read_all(store: MemoryStore) -> None:
+    store.runs.save(a_run(store))
+    with pytest.raises(DataError, match=r"Runs.load: run_id is None; expected str"):
+        store.runs.load(None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="dataset is None"):
+        store.database.read("turns", ["key"], dataset=None)
