@@ -41,9 +41,10 @@ def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
             source.drop("notes", OWNER_SCOPE, len(get_list(record, "notes")))
             count_unread_texts(source, OWNER_SCOPE, record, _READ, "", around=True)
             created = first_time(get_nested(record, "createdAt"))
-            for number, message in enumerate(get_list(record, "messages"), 1):
+            messages = get_list(record, "messages")
+            for number, message in enumerate(messages, 1):
                 yield from _read_message(source, session, number, message, created)
-            if created is not None:
+            if messages and created is not None:
                 how = "given to their messages, which have none"
                 source.keep("times of conversations", OWNER_SCOPE, how)
 

@@ -477,12 +477,12 @@ def test_lm_studio_gives_the_version_that_is_selected(tmp_path: Path) -> None:
         "messages": [said(first, again, selected=1), said(model | {"steps": steps})],
     }
     for number in (7, 8):
-        write(tmp_path / f"chats/{number}.conversation.json", export | {"createdAt": number})
+        write(tmp_path / f"chats/{number}.conversation.json", export)
     data = memlab.load(tmp_path / "chats")
     assert data.format == "lm_studio"
     assert rows(data)[:2] == [
-        ("7", "user", "Is my starter dead?", None),
-        ("7", "gemma", "No. \nFeed it.", None),
+        ("7", "user", "Is my starter dead?", "03 10:00"),
+        ("7", "gemma", "No. \nFeed it.", "03 10:00"),
     ]
     assert {row[0] for row in rows(data)} == {"7", "8"}
     assert data.turns["caption"][0] == "image: 17 - rye.png"
@@ -492,6 +492,7 @@ def test_lm_studio_gives_the_version_that_is_selected(tmp_path: Path) -> None:
         "2 messages of other branches": "left out",
         "2 system messages": "left out",
         "2 thoughts": "left out",
+        "2 times of conversations": "given to their messages, which have none",
         "2 tool calls": "left out",
     }
 
