@@ -315,6 +315,11 @@ def hdbscan_labels(
     belongs to no dense group is a cluster of its own where it stands ``min_cluster_size`` times,
     and noise, with all its copies, where it does not.
 
+    Up to 10,000 points, and in more than 20 dimensions, scikit-learn finds them. Of more points in
+    few dimensions the package ``hdbscan`` does, by an algorithm that is exact too and takes less
+    than four times as long for twice the points. Many distances of density are equal, and between
+    equal ones the two choose differently: they agree on most rows, not on all.
+
     :param vectors: (n, d) finite numbers; rows are scaled to unit length.
     :param min_cluster_size: least members of a cluster, at least 2; half as many neighbours define
         density.
