@@ -17,7 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -71,6 +71,9 @@ from memlab.text.analysis import tokenize
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "sample.jsonl"
 LARGE, DIM = 100_000, 384
+SEARCHED_SIZES = (2_600, 20_000)
+INGESTED_SIZES = (50_000, 100_000, 200_000)
+"""Turns of the stores that two builds are compared on."""
 PACKAGES = (
     "numpy",
     "torch",
@@ -293,6 +296,42 @@ for line in sys.stdin:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps([spent, peak, result]), flush=True)
 """
+DRAWN = """
+import zlib
+import numpy as np
+from memlab import MemoryStore, datasets, embed, search
+from memlab.embed.token_vectors import TokenVectors
+from memlab.embed.transformer import TransformerEncoder
+
+TOKENS = 35
+read, read_tokens = TransformerEncoder.encode, TransformerEncoder.encode_tokens
+
+def encode(self, texts, *, kind="document", progress=True):
+    if kind == "query":
+        return read(self, texts, kind=kind, progress=progress)
+    seeds = [zlib.crc32(text.encode()) for text in texts]
+    vectors = [np.random.default_rng(seed).standard_normal(self.dim) for seed in seeds]
+    return np.array([vector / np.linalg.norm(vector) for vector in vectors], np.float32)
+
+def encode_tokens(self, texts, *, before=None, kind="document", progress=True):
+    if kind == "query":
+        return read_tokens(self, texts, before=before, kind=kind, progress=progress)
+    rng = np.random.default_rng(zlib.crc32("".join(texts).encode()))
+    n = TOKENS * len(texts)
+    codes = rng.integers(0, 256, (n, self.dim // 8), dtype=np.uint8)
+    ids = rng.integers(1_000, 30_000, n, dtype=np.int32)
+    return TokenVectors(ids, codes, np.arange(0, n + 1, TOKENS))
+
+TransformerEncoder.encode, TransformerEncoder.encode_tokens = encode, encode_tokens
+
+def call(path):
+    store, data = MemoryStore.open({place!r}), datasets.load(path)
+    store.ingest(data)
+    store.vectors.backfill(embed.load("minilm"), data.name, progress=False)
+    for question in ("What did I do in May?", "Who came along?"):
+        search(store, question, encoder="minilm")
+"""
+"""Fills a store with drawn vectors of messages, at no cost; those of questions are read."""
 SEARCHED = """
 from memlab import MemoryStore, search
 store = MemoryStore.open({place!r})
@@ -370,26 +409,30 @@ def former(_: Dataset, __: MemoryStore) -> Rows:
     if "FORMER" not in os.environ:
         return
     other = Path(os.environ["FORMER"])
-    for n in (2_600, 20_000):
-        place = f"results/bench_{n}"
-        if not Path(place).exists():
-            raise SystemExit(f"{place} is not there: run the row `warm` first")
-        asked = np.random.default_rng(1).integers(0, 4_000, (42, 8)).astype(str).tolist()
-        seconds, said = alternate(other, SEARCHED, place, [" ".join(row) for row in asked])
+    for n in SEARCHED_SIZES:
+        rng = np.random.default_rng(0)
+        words = rng.integers(0, 4_000, (n, 15)).astype(str).tolist()
+        asked = rng.integers(0, 4_000, (42, 8)).astype(str).tolist()
+        with TemporaryDirectory(ignore_cleanup_errors=True) as work:
+            write_lines(Path(work, "messages.jsonl"), person_messages(words))
+            first = Build(other, DRAWN.replace("{place!r}", repr(f"{work}/store")))
+            first.ask(f"{work}/messages.jsonl")
+            first.end()
+            calls = [" ".join(row) for row in asked]
+            seconds, said = alternate(other, SEARCHED, f"{work}/store", calls)
         yield "first `memlab.search`", "former build", f"{n:,} turns", *seconds[0].tolist()
         # Of the second one vectors are read that the first one wrote.
         warm = np.median(seconds[2:], axis=0).tolist()
         yield "`memlab.search`, warm", "former build", f"{n:,} turns, {said}", *warm
     before = None
-    for n in (50_000, 100_000, 200_000):
+    for n in INGESTED_SIZES:
         with TemporaryDirectory(ignore_cleanup_errors=True) as work:
             words = np.random.default_rng(0).integers(0, 4_000, (n + 50, 13)).astype(str)
             messages = [*person_messages(list(map(long_or_short, words.tolist())))]
             paths = []
             for start, end in ((0, n), *((n + 10 * i, n + 10 * i + 10) for i in range(5))):
                 paths.append(f"{work}/{start}.jsonl")
-                lines = "\n".join(map(json.dumps, messages[start:end]))
-                Path(paths[-1]).write_text(lines)
+                write_lines(Path(paths[-1]), messages[start:end])
             first = Build(other, INGESTED.format(place=f"{work}/store"))
             first.ask(paths[0])
             first.end()
@@ -400,6 +443,11 @@ def former(_: Dataset, __: MemoryStore) -> Rows:
             said += f", exponent {np.log2(spent[0] / before):.2f}"
         before = spent[0]
         yield "ten messages, `ingest --into`", "former build", f"into {n:,}, {said}", *spent
+
+
+def write_lines(path: Path, messages: Iterable[dict[str, str]]) -> None:
+    """Write messages as a chat log."""
+    path.write_text("\n".join(map(json.dumps, messages)))
 
 
 def long_or_short(words: list[str]) -> list[str]:

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -21,7 +22,13 @@ from tiny_bert import Harm, change_weights, save_bert
 from memlab import ModelError
 from memlab.embed import load, model_files, transformer
 from memlab.embed.model_files import weights_digest
-from memlab.embed.token_vectors import TokenVectors, _rotation, compress_tokens, token_cosines
+from memlab.embed.token_vectors import (
+    TokenVectors,
+    _rotation,
+    best_token_cosines,
+    compress_tokens,
+    token_cosines,
+)
 
 LONG = " ".join(f"item {i} of a long list that goes on" for i in range(60))
 TEXTS = [
@@ -349,3 +356,22 @@ def test_codes_are_the_signs_of_a_rotation(dim: int, n: int, seed: int) -> None:
     signs = np.where(rows[2:].astype(np.float32) @ _rotation(dim).T >= 0, 1.0, -1.0)
     expected = rows[:2].astype(np.float32) @ _rotation(dim).T @ signs.T * np.sqrt(np.pi / 2 / dim)
     np.testing.assert_allclose(token_cosines(rows[:2], codes.vectors), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_asked", [3, 40])
+def test_the_best_cosine_with_a_text_is_that_of_its_best_token(n_asked: int) -> None:
+    """Of many texts, which two threads share, some without tokens; of a few questions and of many."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 60, 900)
+    counts[[0, 7, -1]] = 0
+    start = np.r_[0, np.cumsum(counts)]
+    codes = rng.integers(0, 256, (start[-1], 4), dtype=np.uint8)
+    asked = rng.normal(size=(n_asked, 30)).astype(np.float16)
+    cosines = token_cosines(asked, codes)
+    best = best_token_cosines(asked, codes, start)
+    assert best.shape == (n_asked, len(counts))
+    for text, (begin, end) in enumerate(pairwise(start)):
+        if begin == end:
+            assert not best[:, text].any()
+        else:
+            np.testing.assert_allclose(best[:, text], cosines[:, begin:end].max(axis=1), atol=1e-5)

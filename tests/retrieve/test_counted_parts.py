@@ -96,3 +96,19 @@ def test_sessions_that_all_say_the_same_are_divided_too(
     store.ingest(chat(["Yes."] * 60))
     parts = large_scopes._divide_sessions(store, "log", "eva")
     assert [part["n_turns"].sum() for part in parts] == [10] * 6
+
+
+def test_a_cache_of_few_files_is_not_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_scopes, "LARGE", 10)
+    texts = [f"Pot {number} of the blue shelves broke." for number in range(20)]
+    store = MemoryStore.open(tmp_path)
+    encode(store, texts)
+    caches = [name for name in store.database.names() if name.startswith("tokens_")]
+    assert caches
+    tables = [store.database.connection.open_table(name) for name in caches]
+    assert all(table.list_indices() for table in tables)
+    versions = [table.version for table in tables]
+    store.tokens.arrange(StandIn())
+    assert [store.database.connection.open_table(name).version for name in caches] == versions
