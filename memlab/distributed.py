@@ -104,7 +104,8 @@ def map_in_processes(
 
 
 def _serve_parent(parent: int) -> None:
-    """Let this process end with the one that it works for, which alone answers Ctrl-C."""
+    """Let this process end with the one that it works for, which alone answers Ctrl-C and shows bars."""
+    os.environ["TQDM_DISABLE"] = "1"  # read when tqdm is imported, which memlab does later
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:

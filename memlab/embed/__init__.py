@@ -2,10 +2,11 @@
 
 ``encoder`` defines one, ``token_vectors`` one that embeds single tokens too. ``names`` finds the
 model of a name: ``hashing`` needs none, ``transformer`` runs one (``model_files`` finds and loads
-it), ``static`` looks vectors up, ``multi_vector`` has them of tokens alone, ``endpoint`` asks a
-service, ``function`` is a plug-in's. ``folders`` says which of them a folder is, by ``model_kinds``
-and with ``prompts``; ``description`` says it to people. ``wrapper`` carries what is around a
-model: the header (``headers``), the cache of a store, the workers of a cluster (``ray_workers``).
+it, ``processor_batches`` has a processor read many texts), ``static`` looks vectors up,
+``multi_vector`` has them of tokens alone, ``endpoint`` asks a service, ``function`` is a plug-in's.
+``folders`` says which of them a folder is, by ``model_kinds`` and with ``prompts``; ``description``
+says it to people. ``wrapper`` carries what is around a model: the header (``headers``), the cache
+of a store, the workers of a cluster (``ray_workers``).
 ``turn_texts`` writes turns, sessions and questions as the texts that are embedded and searched.
 
 >>> from memlab import embed

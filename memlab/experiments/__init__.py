@@ -1,6 +1,7 @@
 """Experiments: systems × datasets in, rankings with reports out, kept in a store and opened again.
 
-:func:`run` does it for pipelines: it ranks, measures, saves, and goes on where it was stopped.
+:func:`run` does it for pipelines: it ranks, measures, saves, and goes on where it was stopped, in
+several processes where it is asked to (``scope_parts``).
 :func:`compare` puts memories from outside beside them (``compare_systems``; ``system_rankings``). Both give
 an :class:`Experiment`: runs, reports, tables, files. :func:`reopen` and :func:`replay` give one back
 from the store alone; ``replaying`` says what a run depends on. :func:`answer_questions` has

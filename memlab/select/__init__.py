@@ -1,8 +1,9 @@
 """Selection: which candidates to keep, and in which order.
 
 A stage takes a :class:`memlab.records.Run` and its bench and gives a run of the same level.
-``mmr_dpp_msd`` trades relevance for dissimilarity (``mmr``, ``dpp``, ``msd``), ``clusters`` takes one
-document of each cluster or whole clusters, ``resonance`` does the opposite of diversity (``resonate``),
+``mmr_dpp_msd`` trades relevance for dissimilarity (``mmr``, ``dpp``, ``msd``; ``greedy`` chooses
+for many queries at once), ``clusters`` takes one document of each cluster or whole clusters,
+``resonance`` does the opposite of diversity (``resonate``),
 ``relevance_feedback`` searches again, towards the first hits or away from them (``feedback``),
 ``order_and_budget`` puts new sessions or later turns first, and ``budget`` cuts the ranking.
 """

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import psutil
@@ -140,3 +142,15 @@ def test_processes_end_with_what_started_them(
     assert not alive
     if sent == signal.SIGINT:
         assert said.decode().rstrip().endswith("KeyboardInterrupt")
+
+
+def test_the_command_takes_jobs(
+    talk: Dataset, tmp_path: Path, memlab_cli: Callable[..., Any]
+) -> None:
+    write(tmp_path / "talk.jsonl", talk)
+    asked = ("evaluate", "talk.jsonl", "--pipeline", "hybrid | mmr", "--encoder", ENCODER)
+    beside = memlab_cli(*asked, "--store", "beside", "--jobs", "2", cwd=tmp_path)
+    alone = memlab_cli(*asked, "--store", "alone", cwd=tmp_path)
+    assert (beside.code, alone.code) == (0, 0), beside.err
+    assert beside.out == alone.out
+    assert memlab_cli(*asked, "--jobs", "0", cwd=tmp_path).code == 2
