@@ -133,13 +133,12 @@ export(fig, "memories-trade-off", data=done.systems, caption=caption, **made)
 # is evidence that no stored text comes from, *lost at searching* what is stored and not among the first ten turns.
 
 # %%
-owen, files = memlab.sample().take(["owen"]), recorded_memories.returned_files()
-kept = memlab.compare(["bm25", "best"], owen, runs=files, encoder=bench.encoder, store=store)
+kept = recorded_memories.compare_recorded(["bm25", "best"], encoder=bench.encoder, store=store)
 recorded_memories.memory_losses(kept)
 
 # %%
-fig, caption = cost_of_recall.trade_off(kept.systems), "Complete recall by tokens: recorded memories, two pipelines."
-export(fig, "recorded-memories-trade-off", data=kept.systems, caption=caption, **made)
+fig = cost_of_recall.trade_off(kept.systems)
+export(fig, "recorded-memories-trade-off", data=kept.systems, caption="Recorded memories, by tokens.", **made)
 
 # %% [markdown]
 # ## Why
