@@ -73,7 +73,7 @@ def run(name: str, python: str, service: str | None = None) -> list[str]:
         "turns": data.turns.height,
         "questions": data.questions.height,
         "phases": {phase: _counted(proxy, phase) for phase in proxy.counts.phases},
-        "wanted": proxy.wanted,
+        "wanted": sorted(proxy.wanted),
         "problems": len(problems),
     }
     _write(
