@@ -14,7 +14,7 @@
 # ---
 
 # %% [markdown]
-# # How does my memory do against the others, and why?
+# # How does my memory do against the others, and what do memories lose when they write and when they search?
 #
 # On the committed sample, which is four invented memories:
 #
@@ -42,7 +42,6 @@ baseline = "best"
 import os
 from importlib.util import find_spec
 
-import polars as pl
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import memlab
@@ -67,7 +66,7 @@ def search(turns, query, k):
     words = TfidfVectorizer(sublinear_tf=True)
     scores = (words.fit_transform(turns["text"]) @ words.transform([query]).T).toarray()[:, 0]
     ranked = turns.with_columns(score=scores).sort("score", descending=True, maintain_order=True)
-    return ranked.head(k).select("text", "score", source_ids=pl.concat_list("id"))
+    return ranked.head(k).select("text", "score", "id")
 
 
 # %% [markdown]
@@ -123,8 +122,8 @@ done.tables()["Found"]
 # %%
 fig = cost_of_recall.trade_off(done.systems)
 caption = f"Complete recall on {data.name} by tokens, and in ten turns by time of a search."
-about = dict(bench.provenance)
-export(fig, "memories-trade-off", data=done.systems, caption=caption, provenance=about, directory=figures)
+made = {"provenance": dict(bench.provenance), "directory": figures}
+export(fig, "memories-trade-off", data=done.systems, caption=caption, **made)
 
 # %% [markdown]
 # ## What does a memory lose when it writes, and what when it searches?
@@ -134,9 +133,12 @@ export(fig, "memories-trade-off", data=done.systems, caption=caption, provenance
 # is evidence that no stored text comes from, *lost at searching* what is stored and not among the first ten turns.
 
 # %%
-owen, files = memlab.sample().take(["owen"]), recorded_memories.returned_files()
-kept = memlab.compare(["bm25", "best"], owen, runs=files, encoder=bench.encoder, store=store)
+kept = recorded_memories.compare_recorded(["bm25", "best"], encoder=bench.encoder, store=store)
 recorded_memories.memory_losses(kept)
+
+# %%
+fig = cost_of_recall.trade_off(kept.systems)
+export(fig, "recorded-memories-trade-off", data=kept.systems, caption="Recorded memories, by tokens.", **made)
 
 # %% [markdown]
 # ## Why

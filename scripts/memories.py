@@ -24,9 +24,9 @@ import memlab
 from memlab.evaluate.tables import Table, to_markdown
 from memlab.experiments.compare_systems import _compare_with_baseline
 from memlab.experiments.recorded_memories import (
+    compare_recorded,
     memory_losses,
     read_memories,
-    returned_files,
     writing_costs,
 )
 from memlab.files import open_atomically
@@ -73,7 +73,7 @@ def run(name: str, python: str, service: str | None = None) -> list[str]:
         "turns": data.turns.height,
         "questions": data.questions.height,
         "phases": {phase: _counted(proxy, phase) for phase in proxy.counts.phases},
-        "wanted": proxy.wanted,
+        "wanted": sorted(proxy.wanted),
         "problems": len(problems),
     }
     _write(
@@ -120,8 +120,7 @@ def _write(path: Path, text: str) -> None:
 def tables() -> list[str]:
     """Compare what was written down with two pipelines; no memory runs."""
     memories = read_memories()
-    data = memlab.sample().take([SCOPE])
-    done = memlab.compare(["bm25", "best"], data, runs=returned_files(), baseline="bm25")
+    done = compare_recorded(["bm25", "best"])
     found = done.systems.rename({"recall_all@10_low": "low", "recall_all@10_high": "high"})
     names = ["system", "n", "recall_all@10", "low", "high", "recall_all@10, ≥ 2 sessions"]
     names += ["answer@1000 tokens", "stale@10", "current@10", "tokens returned"]

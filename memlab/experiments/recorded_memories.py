@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from memlab.datasets.sample import sample
 from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import mean_intervals
 from memlab.evaluate.tables import Table
-from memlab.experiments.compare_systems import Comparison
+from memlab.experiments.compare_systems import Comparison, compare
 from memlab.memories import ReturnedTexts, attribute
 from memlab.memories.collecting import RETURNED_SCHEMA
 from memlab.records import Dataset, qrels
@@ -73,6 +74,23 @@ def _read_memory(folder: Path, name: str) -> RecordedMemory:
 def returned_files(folder: str | Path = DEFAULT) -> list[Path]:
     """Give the files of what memories returned, for ``memlab.compare(…, runs=…)``."""
     return [memory.returned for memory in read_memories(folder)]
+
+
+def compare_recorded(
+    systems: Sequence[str], folder: str | Path = DEFAULT, **options: Any
+) -> Comparison:
+    """Compare recorded memories with pipelines on the scope of the sample that they were run on.
+
+    :param systems: pipelines.
+    :param options: of :func:`memlab.compare`, such as ``encoder`` and ``store``.
+    :raises DataError: when there is no recorded memory, or they are of several scopes.
+    """
+    recorded = read_memories(folder)
+    scopes = {memory.about["scope"] for memory in recorded}
+    if len(scopes) > 1:
+        raise DataError(f"{folder} has memories of {sorted(scopes)}; compare those of one scope")
+    files = [memory.returned for memory in recorded]
+    return compare(systems, sample(scopes=[*scopes]), runs=files, **options)
 
 
 def memory_losses(

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from memlab.llm.proxy.exchanges import Exchange, Exchanges, asked_of
 from memlab.llm.proxy.replies import read_exchange
 from memlab.llm.proxy.rules import Rules
 from memlab.llm.service import Service, resolve_service
+
+if TYPE_CHECKING:
+    from memlab.llm.proxy.server import ProxyServer
 
 MAX_BYTES = 4_000_000
 """Of one answer of a service."""
@@ -69,7 +72,8 @@ class ModelProxy:
         self.service = resolve_service(service)
         self.encoder, self.phase, self.counts = encoder, WRITING, Counts()
         self.asked = set[str]()
-        self._port, self._lock, self._server = port, threading.Lock(), Any
+        self._port, self._lock, self._encoding = port, threading.Lock(), threading.Lock()
+        self._server: ProxyServer | None = None
         self._locks = dict[str, threading.Lock]()
         self._before = dict[str, str | None]()
         self._n_recorded = len(self.exchanges)
@@ -102,7 +106,9 @@ class ModelProxy:
 
     def stop(self) -> None:
         """Stop listening."""
-        self._server.stop()
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
 
     def __enter__(self) -> Self:
         """Listen, and set the variables."""
@@ -198,11 +204,12 @@ class ModelProxy:
             counts = self.counts.of(self.phase)
             counts.embedded += len(texts)
             counts.texts += sum(map(len, texts))
+        with self._encoding:
             return self.encoder.encode(list(texts), progress=False)
 
     def describe(self) -> dict[str, Any]:
         """Give what was asked, for a provenance: counts by phase, and how much of the recording matched."""
-        prices = (None, None)
+        prices: tuple[float | None, float | None] = (None, None)
         if self.service is not None:
             prices = (self.service.input_price, self.service.output_price)
         phases = {name: each.describe(*prices) for name, each in self.counts.phases.items()}
