@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from memlab.embed.prompts import choose_prompts, warn_without_prompts
 from memlab.embed.static import StaticEncoder, load_static_model
 from memlab.embed.token_centring import VOCABULARY, has_common_direction
 from memlab.embed.transformer import TransformerEncoder
-from memlab.errors import ModelError
+from memlab.errors import ModelError, warn_user
 
 
 def load_folder(
@@ -130,10 +129,9 @@ def _warn_of_similarity(model: Any, identity: EncoderIdentity) -> None:
     """Warn of a model that was trained for another similarity than the cosine: only cosines are compared here."""
     trained_for = model.similarity_fn_name
     if trained_for not in (None, "cosine") and not identity.normalized:
-        warnings.warn(
+        warn_user(
             f"encoder {identity.model} was trained for the similarity {trained_for!r} of vectors as they "
-            "are; memlab brings them to length 1 and compares their cosines",
-            stacklevel=4,
+            "are; memlab brings them to length 1 and compares their cosines"
         )
 
 

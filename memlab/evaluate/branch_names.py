@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import polars as pl
 
 from memlab import llm
 from memlab.cluster.clusterers import NOISE
 from memlab.cluster.model_names import name_clusters
+from memlab.errors import warn_user
 
 NAMED = 4
 """Branches of a tree that are named."""
@@ -57,7 +56,7 @@ def name_branches(
         turns, labels, vectors, service=service, language=language, only=range(NAMED)
     )
     if named.note:
-        warnings.warn(named.note, stacklevel=3)
+        warn_user(named.note)
     names = named.names()
     branches = dict(zip(ends["branch"], map(names.get, range(ends.height)), strict=True))
     own = pl.col("branch").replace_strict(branches, default=None, return_dtype=pl.String)

@@ -7,7 +7,6 @@ question has no speaker: the mean of the scope is subtracted from its vector bef
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,7 +22,7 @@ from memlab.cluster.density_clusters import place_among
 from memlab.cluster.evidence_spread import nearest_same_speaker
 from memlab.cluster.model_names import TERMS, name_clusters
 from memlab.embed.speaker_centring import add_by_speaker
-from memlab.errors import DataError
+from memlab.errors import DataError, warn_user
 from memlab.evaluate.cluster_spread import AS_ENCODED, CENTRED
 from memlab.explorer.frame_filling import fill_frame
 from memlab.explorer.stored_names import keep_names, stored_names
@@ -207,7 +206,7 @@ def name_scene(
     )
     keep_names(bench, scene.scope, named, scene.turns, service)
     if named.note:
-        warnings.warn(named.note, stacklevel=3)
+        warn_user(named.note)
     by_model = named.frame.filter(pl.col("writer") != TERMS)
     sentences = dict(by_model.select("label", "sentence").iter_rows())
     sentences |= {label: text for label, text in scene.sentences.items() if label in old}

@@ -49,7 +49,7 @@ def test_folders_and_archives_are_read_as_their_files(tmp_path: Path, name: str)
 )
 def test_benchmarks_and_chat_logs_are_no_exports(folder: Path) -> None:
     for file in folder.rglob("*.json*"):
-        if not {"exports", "cases", "canard"} & set(file.parts):
+        if not {"exports", "cases", "canard", "memories"} & set(file.parts):
             with suppress(memlab.DataError):
                 assert formats.describe(detect(file)).kind != "export", file
 
