@@ -14,9 +14,10 @@ from memlab import llm
 from memlab.cluster.model_names import (
     CENTRAL,
     EDGE,
+    SPREAD,
     TERMS,
     ClusterName,
-    central_and_edge,
+    choose_shown,
     name_clusters,
 )
 from memlab.errors import DataError
@@ -112,18 +113,19 @@ def test_an_estimate_asks_nobody(server: ModelServer) -> None:
     assert spent.describe()["tasks"]["cluster_name"][0] == 2
 
 
-def test_centre_and_edge_are_apart_and_equal_texts_count_once() -> None:
+def test_centre_spread_and_edge_are_apart_and_equal_texts_count_once() -> None:
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(40, 8)) + 3
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     texts = [f"text {i // 2}" for i in range(40)]
-    central, edge = central_and_edge(texts, vectors)
-    assert (len(central), len(edge)) == (CENTRAL, EDGE)
-    shown = [texts[at] for at in central + edge]
-    assert len(set(shown)) == CENTRAL + EDGE
+    central, spread, edge = choose_shown(texts, vectors)
+    assert (len(central), len(spread), len(edge)) == (CENTRAL, SPREAD, EDGE)
+    shown = [texts[at] for at in central + spread + edge]
+    assert len(set(shown)) == CENTRAL + SPREAD + EDGE
     near = vectors @ vectors.mean(axis=0)
-    assert near[central].min() >= near[edge].max()
-    assert central_and_edge(["a"], vectors[:1]) == ([0], [])
+    assert near[central].min() >= near[spread].max()
+    assert near[spread].min() >= near[edge].max()
+    assert choose_shown(["a"], vectors[:1]) == ([0], [], [])
 
 
 def test_a_label_and_a_vector_for_each_turn() -> None:

@@ -277,7 +277,8 @@ def find_dividing_key(listed: list[Any]) -> str:
 
     It is empty where no id comes twice, or no such key tells its messages apart.
 
-    >>> find_dividing_key([{"id": 1, "desk_id": "a"}, {"id": 1, "desk_id": "b"}])
+    >>> first = [{"id": 1, "desk_id": "a"}, {"id": 2, "desk_id": "a"}]
+    >>> find_dividing_key([*first, {"id": 1, "desk_id": "b"}])
     'desk_id'
     """
     identified = [message for message in listed if read_message_id(message)]
