@@ -299,11 +299,10 @@ for line in sys.stdin:
 DRAWN = """
 import zlib
 import numpy as np
-from memlab import MemoryStore, datasets, embed, search
 from memlab.embed.token_vectors import TokenVectors
 from memlab.embed.transformer import TransformerEncoder
 
-TOKENS = 35
+TOKENS = 27
 read, read_tokens = TransformerEncoder.encode, TransformerEncoder.encode_tokens
 
 def encode(self, texts, *, kind="document", progress=True):
@@ -323,7 +322,10 @@ def encode_tokens(self, texts, *, before=None, kind="document", progress=True):
     return TokenVectors(ids, codes, np.arange(0, n + 1, TOKENS))
 
 TransformerEncoder.encode, TransformerEncoder.encode_tokens = encode, encode_tokens
-
+"""
+"""Draws the vectors of messages, at no cost; those of questions are read."""
+FILLED = """
+from memlab import MemoryStore, datasets, embed, search
 def call(path):
     store, data = MemoryStore.open({place!r}), datasets.load(path)
     store.ingest(data)
@@ -331,7 +333,6 @@ def call(path):
     for question in ("What did I do in May?", "Who came along?"):
         search(store, question, encoder="minilm")
 """
-"""Fills a store with drawn vectors of messages, at no cost; those of questions are read."""
 SEARCHED = """
 from memlab import MemoryStore, search
 store = MemoryStore.open({place!r})
@@ -342,7 +343,7 @@ INGESTED = """
 import contextlib, sys
 from memlab.cli import main
 def call(path):
-    words = ["ingest", path, "--into", "me", "--store", {place!r}, "--encoder", "hashing:384"]
+    words = ["ingest", path, "--into", "me", "--store", {place!r}, "--encoder", "minilm"]
     sys.argv = ["memlab", *words]
     with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(SystemExit):
         main()
@@ -385,14 +386,14 @@ class Build:
 def alternate(former: Path, code: str, place: str, calls: list[Any]) -> tuple[np.ndarray, str]:
     """Let this build and a former one answer in turn, each with a copy of a store.
 
-    :param code: for :class:`Build`, with a ``place`` to be filled in.
+    :param code: for :class:`Build`, with a ``place`` to be filled in; vectors of messages are drawn.
     :returns: (calls, 2) seconds, and what is to be said of memory and results.
     """
     with TemporaryDirectory(ignore_cleanup_errors=True) as work:
         builds = []
         for name, root in (("ours", Path(__file__).parents[1]), ("former", former.resolve())):
             shutil.copytree(place, f"{work}/{name}")
-            builds.append(Build(root, code.format(place=f"{work}/{name}")))
+            builds.append(Build(root, DRAWN + code.format(place=f"{work}/{name}")))
         seconds, same = [], 0
         for call in calls:
             answers = [build.ask(call) for build in builds]
@@ -415,7 +416,7 @@ def former(_: Dataset, __: MemoryStore) -> Rows:
         asked = rng.integers(0, 4_000, (42, 8)).astype(str).tolist()
         with TemporaryDirectory(ignore_cleanup_errors=True) as work:
             write_lines(Path(work, "messages.jsonl"), person_messages(words))
-            first = Build(other, DRAWN.replace("{place!r}", repr(f"{work}/store")))
+            first = Build(other, DRAWN + FILLED.format(place=f"{work}/store"))
             first.ask(f"{work}/messages.jsonl")
             first.end()
             calls = [" ".join(row) for row in asked]
@@ -433,7 +434,7 @@ def former(_: Dataset, __: MemoryStore) -> Rows:
             for start, end in ((0, n), *((n + 10 * i, n + 10 * i + 10) for i in range(5))):
                 paths.append(f"{work}/{start}.jsonl")
                 write_lines(Path(paths[-1]), messages[start:end])
-            first = Build(other, INGESTED.format(place=f"{work}/store"))
+            first = Build(other, DRAWN + INGESTED.format(place=f"{work}/store"))
             first.ask(paths[0])
             first.end()
             seconds, said = alternate(other, INGESTED, f"{work}/store", paths[1:])
