@@ -46,7 +46,7 @@ class StaticTokens:
     def __init__(self, model: StaticEncoder) -> None:
         self.identity, self.dim, self.encode = model.identity, model.dim, model.encode
         table = model._model[0]
-        self.rows = table.embedding.weight.numpy()
+        self.rows = table.embedding.weight.detach().numpy()
         self.tokenizer = table.tokenizer
         vocabulary = self.tokenizer.get_vocab()
         self.words = np.zeros(len(self.rows), bool)
