@@ -196,19 +196,26 @@ def test_ones_own_rows_are_dense_by_their_differences_and_copies_are_a_cluster_a
     assert labels.tolist() == [NOISE] * 7 + [1] * 4 + [0] * 5
 
 
-@pytest.mark.slow  # numba compiles the search
+def nearest_of(rows: np.ndarray, n_neighbors: int) -> tuple[np.ndarray, np.ndarray]:
+    """Compare all pairs by cosine distance."""
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    distances = np.maximum(1 - unit @ unit.T, 0).astype(np.float32)
+    np.fill_diagonal(distances, 0)
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
+    return nearest, np.take_along_axis(distances, nearest, axis=1)
+
+
 def test_layouts_of_many_rows_share_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     from memlab.cluster import projection
 
     monkeypatch.setattr(projection, "_EXACT_UP_TO", 100)
     monkeypatch.setattr(projection, "_AXES", 12)
     monkeypatch.setattr(projection, "_last_neighbours", {})
-    search = projection._search_neighbours
     searched = []
 
     def counted(rows: np.ndarray, n_neighbors: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         searched.append(rows.shape)
-        return search(rows, n_neighbors, seed)
+        return nearest_of(rows, n_neighbors)
 
     monkeypatch.setattr(projection, "_search_neighbours", counted)
     points, truth = blobs(80, 60, 60)
@@ -222,6 +229,18 @@ def test_layouts_of_many_rows_share_their_neighbours(monkeypatch: pytest.MonkeyP
     project(points, seed=4)
     assert len(searched) == 2
     assert len(projection._last_neighbours) == 1
+
+
+@pytest.mark.slow  # numba compiles the search
+def test_the_search_among_many_rows_finds_most_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memlab.cluster import projection
+
+    monkeypatch.setattr(projection, "_EXACT_UP_TO", 100)
+    rows = projection.unit_rows(blobs(150, 100, 50)[0])
+    found, _ = projection._search_neighbours(rows, 15, 0)
+    exact, _ = nearest_of(rows, 15)
+    shared = [len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True)]
+    assert np.mean(shared) >= 0.9 * 15
 
 
 def test_principal_axes_keep_cosines() -> None:
