@@ -197,8 +197,11 @@ def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> N
     assert "home-f3 ends home-f0 no longer counts" in ask(
         "facts", "--undo", "home-f0", "home-f3", "--why", "two homes"
     )
+    # Again, as after a kill: what was noted stays.
+    assert "no longer counts" in ask("facts", "--undo", "home-f0", "home-f3")
     assert "8 facts" in ask("facts")
     assert "home-f3 ends home-f0: two homes" in ask("facts", "--log")
+    assert "home-f3 ends home-f0 counts again" in ask("facts", "--redo", "home-f0", "home-f3")
     assert "home-f3 ends home-f0 counts again" in ask("facts", "--redo", "home-f0", "home-f3")
     assert "7 facts" in ask("facts")
 

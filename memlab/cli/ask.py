@@ -539,20 +539,25 @@ def _write_tree(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str, out: Path | N
 def _write_undo(
     place: OpenMemory, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str
 ) -> str:
-    """Write an undo, or take one back."""
+    """Write an undo, or take one back; one that is there, as after an interruption, stays as it is."""
     noted = place.store.knowledge
     old, new = undo or redo or ("", "")
-    if undo:
-        if place.resolved().log.filter(old=old, new=new).is_empty():
+    undone = noted.undone(place.dataset, scopes=[place.scope])
+    is_undone = not undone.filter(old=old, new=new).is_empty()
+    counts = not place.resolved().log.filter(old=old, new=new).is_empty()
+    if undo and not is_undone:
+        if not counts:
             raise DataError(
                 f"the log has no row in which {new!r} ends {old!r}; give a pair of "
                 "memlab facts --log"
             )
         noted.undo(place.dataset, place.scope, old, new, at=datetime.now(UTC), why=why)
-    elif not noted.redo(place.dataset, place.scope, old, new):
+    elif redo and not is_undone and not counts:
         raise DataError(
             f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was"
         )
+    elif redo:
+        noted.redo(place.dataset, place.scope, old, new)
     return escape_line(f"that {new} ends {old} {'no longer counts' if undo else 'counts again'}")
 
 
