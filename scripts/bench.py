@@ -359,7 +359,8 @@ class Build:
 
     def __init__(self, root: Path, code: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVED, code],
+            # Not from where this one was started: that is a checkout too.
+            [sys.executable, "-P", "-c", SERVED, code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
