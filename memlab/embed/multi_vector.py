@@ -66,16 +66,16 @@ class MultiVectorEncoder(TransformerEncoder):
         with self.bar(len(checked), progress=progress) as bar:
             for start in range(0, len(alone), _TOGETHER):
                 places = alone[start : start + _TOGETHER]
-                read = self._read_alone([checked[place] for place in places], kind)
+                read = self._read_alone(_take(checked, places), kind)
                 found.update(zip(places, read, strict=True))
                 bar.update(len(places))
             for start in range(0, len(behind), _TOGETHER):
                 places = behind[start : start + _TOGETHER]
-                leads = [context[place] for place in places]
-                read = self._read_behind([checked[place] for place in places], leads)
+                leads = _take(context, places)
+                read = self._read_behind(_take(checked, places), leads)
                 found.update(zip(places, read, strict=True))
                 bar.update(len(places))
-        return concat_tokens([found[place] for place in range(len(checked))], self.dim)
+        return concat_tokens(_in_order(found), self.dim)
 
     def _read_alone(self, texts: list[str], kind: Kind) -> list[TokenVectors]:
         """Read texts as sentence-transformers does."""
@@ -87,7 +87,11 @@ class MultiVectorEncoder(TransformerEncoder):
             output_value=None,
             show_progress_bar=False,
         )
-        return [_counted(row, row["attention_mask"]) for row in rows]
+        read = []
+        for row in rows:
+            counted = row["attention_mask"]
+            read.append(_counted(row["input_ids"], row["token_embeddings"], counted))
+        return read
 
     def _read_behind(self, texts: list[str], before: list[str]) -> list[TokenVectors]:
         """Read documents behind others, whose tokens count for nothing."""
@@ -103,9 +107,9 @@ class MultiVectorEncoder(TransformerEncoder):
             for row, place in enumerate(rows.tolist()):
                 counted = features["attention_mask"][row].bool().clone()
                 counted[head : of[place][1]] = False
-                one = {name: features[name][row] for name in ("input_ids", "token_embeddings")}
-                found[place] = _counted(one, counted)
-        return [found[place] for place in range(len(texts))]
+                ids, hidden = features["input_ids"][row], features["token_embeddings"][row]
+                found[place] = _counted(ids, hidden, counted)
+        return _in_order(found)
 
     def _forward(self, features: dict[str, Any]) -> dict[str, Any]:
         """Run the model on documents."""
@@ -124,13 +128,20 @@ def _mean_tokens(tokens: TokenVectors) -> np.ndarray:
     return sums
 
 
-def _counted(features: dict[str, Any], counted: Any) -> TokenVectors:
+def _take(texts: list[str], places: list[int]) -> list[str]:
+    return [texts[place] for place in places]
+
+
+def _in_order(found: dict[int, TokenVectors]) -> list[TokenVectors]:
+    """Give what was found for each text, by the places of the texts."""
+    return [found[place] for place in range(len(found))]
+
+
+def _counted(ids: Any, hidden: Any, counted: Any) -> TokenVectors:
     """Give the tokens of one text that count.
 
-    :param features: ``input_ids`` (t,) and ``token_embeddings`` (t, d) with the padding.
+    :param ids: (t,) numbers of the tokens, the padding included, with vectors (t, d).
     :param counted: (t,) which of them count.
     """
     keep = counted.bool()
-    ids = features["input_ids"][keep].cpu().numpy()
-    hidden = features["token_embeddings"][keep].float().cpu().numpy()
-    return unit_tokens(ids, hidden)
+    return unit_tokens(ids[keep].cpu().numpy(), hidden[keep].float().cpu().numpy())

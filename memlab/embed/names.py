@@ -21,7 +21,9 @@ SETTINGS = "settings"
 
 def encoder_name(spec: str) -> str:
     """Give the name of an encoder, where it is :data:`SETTINGS` that of the settings."""
-    return settings()[0].encoder if spec == SETTINGS else spec
+    if spec != SETTINGS:
+        return spec
+    return settings()[0].encoder
 
 
 def token_encoder_name() -> str:
@@ -75,6 +77,7 @@ def load_named_model(
     """
     if own is None:
         own = own_settings(spec)
+    argument: str | None
     name, colon, argument = spec.partition(":")
     function = encoders.get(name)
     if function is None:
@@ -84,8 +87,12 @@ def load_named_model(
         from memlab.embed.function import FunctionEncoder
 
         return FunctionEncoder(name, function, encoders.digest(name) or "")
-    options = {"services": services} if "services" in parameters else {}
-    encoder: Encoder = function(argument if colon else None, **options)
+    options = {}
+    if "services" in parameters:
+        options["services"] = services
+    if not colon:
+        argument = None
+    encoder: Encoder = function(argument, **options)
     return encoder
 
 
@@ -137,7 +144,9 @@ def hashing(argument: str | None) -> Encoder:
         raise ModelError(
             f"encoder 'hashing:{argument}': {argument!r} is no number of dimensions; write hashing:256"
         )
-    return HashingEncoder(DEFAULT_DIM if argument is None else int(argument))
+    if argument is None:
+        return HashingEncoder(DEFAULT_DIM)
+    return HashingEncoder(int(argument))
 
 
 @encoders.register
@@ -147,10 +156,9 @@ def endpoint(argument: str | None, *, services: Mapping[str, Service] | None = N
     from memlab.llm import Service
 
     if services is None:
-        services = {
-            name: Service(name, **each.model_dump())
-            for name, each in settings()[0].llm.services.items()
-        }
+        services = {}
+        for name, each in settings()[0].llm.services.items():
+            services[name] = Service(name, **each.model_dump())
     if not argument or argument not in services:
         raise ModelError(
             f"encoder 'endpoint:{argument or ''}': no service {argument or ''!r} is known (known: "

@@ -75,7 +75,9 @@ def rank_in_processes(
     parts = divide_dataset(data, bench, jobs)
     if len(parts) < 2:
         return None
-    uri = None if bench.store is None else bench.store.uri
+    uri = None
+    if bench.store is not None:
+        uri = bench.store.uri
     work = _Work(cells, os.getcwd(), uri, encoder)
     total = sum(len(part.data.scopes) for part in parts)
     done = []
@@ -99,41 +101,51 @@ def asks_service(stages: Pipeline) -> bool:
 def divide_dataset(data: Dataset, bench: Bench, jobs: int) -> list[Part]:
     """Divide the scopes that have questions into parts of about as many turns, the largest first."""
     turns = dict(data.turns.group_by("scope").len().iter_rows())
-    asked = dict(data.questions.group_by("scope").agg(pl.col("text").n_unique()).iter_rows())
-    groups = _group_scopes({scope: turns.get(scope, 0) for scope in asked}, asked, jobs)
+    asked = dict(data.questions.group_by("scope").agg(pl.col("text").unique()).iter_rows())
     lots = {level: _lots(bench, level) for level in LEVELS}
-    return [_take_part(data, scopes, lots) for scopes in groups]
+    return [_take_part(data, scopes, lots) for scopes in _group_scopes(turns, asked, jobs)]
 
 
 def _group_scopes(
-    turns: Mapping[str, int], questions: Mapping[str, int], jobs: int
+    turns: Mapping[str, int], questions: Mapping[str, list[str]], jobs: int
 ) -> list[list[str]]:
     """Put scopes into groups, each into the smallest so far, the largest scopes first."""
-    n_groups = min(len(turns), jobs * _PARTS_PER_PROCESS)
+    n_groups = min(len(questions), jobs * _PARTS_PER_PROCESS)
     groups: list[list[str]] = [[] for _ in range(n_groups)]
     sizes = [0] * n_groups
-    for scope in sorted(turns, key=lambda name: (-turns[name], name)):
+    by_name = sorted(questions)
+    for scope in sorted(by_name, key=lambda name: -turns.get(name, 0)):
         smallest = sizes.index(min(sizes))
         groups[smallest].append(scope)
-        sizes[smallest] += turns[scope]
+        sizes[smallest] += turns.get(scope, 0)
     order = np.argsort(-np.array(sizes, np.int64), kind="stable")
     return _join_small([groups[place] for place in order], turns, questions)
 
 
 def _join_small(
-    groups: list[list[str]], turns: Mapping[str, int], questions: Mapping[str, int]
+    groups: list[list[str]], turns: Mapping[str, int], questions: Mapping[str, list[str]]
 ) -> list[list[str]]:
-    """Put groups of too few texts together with the group before them."""
+    """Put groups of too few texts together with the group before or behind them."""
     joined: list[list[str]] = []
     for group in groups:
-        n_turns = sum(turns[scope] for scope in group)
-        n_questions = max(questions[scope] for scope in group)
-        is_small = n_turns < _LEAST_TURNS or n_questions < _LEAST_QUESTIONS
-        if joined and is_small:
-            joined[-1].extend(group)
+        if not joined:
+            joined.append(group)
+        elif _is_small(group, turns, questions) or _is_small(joined[-1], turns, questions):
+            joined[-1] = [*joined[-1], *group]
         else:
             joined.append(group)
     return joined
+
+
+def _is_small(
+    group: list[str], turns: Mapping[str, int], questions: Mapping[str, list[str]]
+) -> bool:
+    """Say whether a group has too few texts to be read as those of all scopes are."""
+    n_turns, texts = 0, set[str]()
+    for scope in group:
+        n_turns += turns.get(scope, 0)
+        texts.update(questions[scope])
+    return n_turns < _LEAST_TURNS or len(texts) < _LEAST_QUESTIONS
 
 
 def _lots(bench: Bench, level: Level) -> pl.DataFrame:

@@ -133,8 +133,8 @@ def _fill_batch(
         taken[row, : len(own)] = False
     cosines = np.zeros(shape, np.float32)
     places = []
-    for row, own in zip(cosines, vectors, strict=True):
-        places.append(row[: len(own)])
+    for place, unit in zip(cosines, vectors, strict=True):
+        places.append(place[: len(unit)])
     return _Batch(vectors, places, cosines, relevance, weight, taken, min(k, shape[1]))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import psutil
 import pytest
-from talk import write
+from talk import world, write
 
 import memlab
 from memlab import DataError, ModelError
@@ -154,3 +154,17 @@ def test_the_command_takes_jobs(
     assert (beside.code, alone.code) == (0, 0), beside.err
     assert beside.out == alone.out
     assert memlab_cli(*asked, "--jobs", "0", cwd=tmp_path).code == 2
+
+
+def test_parts_are_large_enough_to_be_read_as_the_whole_is() -> None:
+    said = {f"s{n}": [["word " * (i % 5 + 1) for i in range(1 + 9 * (n % 3))]] for n in range(30)}
+    asked = {scope: [f"what was said in {scope}?"] for scope in said}
+    data = world(said, asked)
+    parts = divide_dataset(data, Bench.of(data, encoder=None), 2)
+    assert 2 <= len(parts) <= 8
+    covered = []
+    for part in parts:
+        assert part.data.turns.height > 16
+        assert part.data.questions["text"].n_unique() > 1
+        covered.extend(part.data.scopes)
+    assert sorted(covered) == sorted(data.scopes)
