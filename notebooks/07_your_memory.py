@@ -21,6 +21,8 @@
 # - No other system finds all evidence of significantly more questions than `best`; `bm25`, `combsum`, LangChain, mem0 and the
 #   function of the cell find it for significantly fewer.
 # - Most of the evidence that the function misses is in none of its fifty texts.
+# - A memory that extracts with a language model loses evidence when it writes, and less of it when it searches than one that keeps
+#   the turns.
 # - With twenty times the tokens the function completes not quite twice as many: a budget is part of every comparison.
 #
 # ![Complete recall by tokens and by time](../figures/gallery/sample-memories-trade-off.png)

@@ -120,7 +120,7 @@ def _write(path: Path, text: str) -> None:
 def tables() -> list[str]:
     """Compare what was written down with two pipelines; no memory runs."""
     memories = read_memories()
-    done = compare_recorded(["bm25", "best"])
+    done = compare_recorded(["bm25", "best"], store=memlab.config.settings()[0].store)
     found = done.systems.rename({"recall_all@10_low": "low", "recall_all@10_high": "high"})
     names = ["system", "n", "recall_all@10", "low", "high", "recall_all@10, ≥ 2 sessions"]
     names += ["answer@1000 tokens", "stale@10", "current@10", "tokens returned"]
