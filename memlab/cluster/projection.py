@@ -168,16 +168,11 @@ def _search_neighbours(
         search = NearestNeighbors(n_neighbors=n_neighbors, metric="cosine", algorithm="brute")
         distances, indices = search.fit(rows).kneighbors(rows)
         return indices, distances
-    from pynndescent import NNDescent
+    from umap.umap_ import nearest_neighbors
 
-    # As UMAP calls it.
-    trees = min(64, 5 + round(len(rows) ** 0.5 / 20))
-    rounds = max(5, round(np.log2(len(rows))))
-    search = NNDescent(
-        rows, n_neighbors=n_neighbors, metric="cosine", random_state=seed, n_trees=trees, n_iters=rounds,
-        max_candidates=60, low_memory=True, n_jobs=1, compressed=False,
-    )  # fmt: skip
-    indices, distances = search.neighbor_graph
+    indices, distances, _ = nearest_neighbors(
+        rows, n_neighbors, "cosine", {}, False, np.random.RandomState(seed), n_jobs=1
+    )
     return indices, distances
 
 
