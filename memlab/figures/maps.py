@@ -35,6 +35,9 @@ _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
 _BLACK = {"color": "black", "width": 1}
 _STAR = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": _BLACK}
 _SECOND = "△ of the second pipeline"
+_FOUND = "★ evidence, retrieved"
+_KEY_TINTS = {_FOUND: style.EVIDENCE_INK}
+"""Colours of marks in the key, where they are not black."""
 _MARKS = {
     "◇ selected": {
         "symbol": "diamond-open",
@@ -49,7 +52,7 @@ _MARKS = {
         "line": {"width": 1.4},
     },
     "☆ evidence, missed": _STAR | {"color": "white"},
-    "★ evidence, retrieved": _STAR,
+    _FOUND: _STAR,
     _SECOND: {
         "symbol": "triangle-up-open",
         "size": 13,
@@ -144,10 +147,12 @@ def embedding_map(
     xy, marked_xy = _point_coordinates(drawn), _point_coordinates(marked)
     every, labels = np.vstack([xy, marked_xy]), drawn["label"].to_numpy()
     low, high = every.min(axis=0), every.max(axis=0)
-    key = [
-        (written[name] if rows is asked else f"{written[name]} ({rows.height:,})", "black")
-        for name, rows in marks.items()
-    ]
+    key = []
+    for name, rows in marks.items():
+        entry = written[name]
+        if rows is not asked:
+            entry += f" ({rows.height:,})"
+        key.append((entry, _KEY_TINTS.get(name, "black")))
     on_map = {name for _, name, _ in named}
     key += _group_key([cloud for cloud in clouds if cloud[0] not in on_map])
     spoken = turns["speaker"].fill_null("").value_counts() if shapes else turns.clear()

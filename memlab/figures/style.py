@@ -30,6 +30,8 @@ TALLEST_PX = 432
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours (2008) without yellow, which a white page swallows."""
 EVIDENCE = "#F0E442"
+EVIDENCE_INK = "#D4B800"
+"""The yellow of evidence as a mark beside text, where it has no black line around it."""
 """Okabe and Ito's yellow, always with a black edge: evidence, and nothing else, in every chart."""
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "triangle-down", "pentagon")
 SHAPES = "●■◆✚▲✖▼⬟"
