@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from memlab.cli._options import echo, register_command
 from memlab.errors import DataError
 
 GROUP = "Measure"
-PORT = 8765
+PORT, PAUSE = 8765, 0.2
 
 
 @register_command(GROUP, "proxy --recorded calls.jsonl")
@@ -56,7 +56,9 @@ def proxy(
         for name, value in served.variables.items():
             if name.startswith("OPENAI"):
                 echo(f"export {name}={value}")
-        threading.Event().wait()
+        # A library's handler of Ctrl-C may not wake a wait without an end.
+        while True:
+            time.sleep(PAUSE)
     except KeyboardInterrupt:
         echo()
     finally:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -74,8 +76,10 @@ def test_what_is_not_recorded_is_refused_with_the_first_difference(recording: Pa
         assert "one of 2" in message
         assert "recorded 'user: Who moved?" in message
         assert "asked 'user: Who moved away?" in message
-        assert proxy.counts.of("writing").refused == 1
-        assert "0 of 2 recorded prompts were asked for" in proxy.lines()
+        post(proxy, chat("Who moved away?"))
+        post(proxy, chat("Say ok"))
+        assert proxy.counts.of("writing").refused == 2
+        assert "1 of 2 recorded prompts were asked for" in proxy.lines()
 
 
 def test_order_of_keys_ids_and_the_day_do_not_matter() -> None:
@@ -220,3 +224,21 @@ def test_counts_have_a_price_where_the_service_has(recording: Path, tmp_path: Pa
             phases = proxy.describe()["phases"]
     assert phases["writing"]["price"] == 7.0
     assert phases["writing"]["estimated"] == 0
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_command_and_prints_what_was_asked(recording: Path) -> None:
+    """Not in this process: libraries that it imports have handlers of their own."""
+    line = ["memlab", "proxy", "--recorded", str(recording), "--port", "0"]
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += f"sys.argv = {[*line, '--encoder', 'hashing']!r}; "
+    code += "from memlab.cli import main; main()"
+    started = subprocess.Popen(
+        [sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True
+    )
+    assert started.stdout is not None
+    assert "2 exchanges recorded" in started.stdout.readline()
+    started.send_signal(signal.SIGINT)
+    said, _ = started.communicate(timeout=120)
+    assert "0 of 2 recorded prompts were asked for" in said
+    assert started.returncode == 0

@@ -71,7 +71,7 @@ class ModelProxy:
         self.exchanges = Exchanges(None if file is None else Path(file), rules)
         self.service = resolve_service(service)
         self.encoder, self.phase, self.counts = encoder, WRITING, Counts()
-        self.asked = set[str]()
+        self.asked, self.matched = set[str](), set[str]()
         self._port, self._lock, self._encoding = port, threading.Lock(), threading.Lock()
         self._server: ProxyServer | None = None
         self._locks = dict[str, threading.Lock]()
@@ -156,6 +156,7 @@ class ModelProxy:
                     counts.refused += 1
                 raise
         with self._lock:
+            self.matched.add(key)
             counts.calls += 1
             counts.read += exchange.tokens[0]
             counts.written += exchange.tokens[1]
@@ -218,6 +219,7 @@ class ModelProxy:
             "recorded": len(self.exchanges),
             "recorded_before": self._n_recorded,
             "asked": len(self.asked),
+            "matched": len(self.matched),
             "damaged": self.exchanges.damaged,
             "wanted": dict(self.wanted),
         }
@@ -237,11 +239,8 @@ class ModelProxy:
                 line += f", {counts.refused:,} refused"
             found.append(line)
         if self._n_recorded and self.service is None:
-            n_matched = len(self.asked) - sum(
-                counts.refused for counts in self.counts.phases.values()
-            )
             found.append(
-                f"{max(0, n_matched):,} of {self._n_recorded:,} recorded prompts were asked for"
+                f"{len(self.matched):,} of {self._n_recorded:,} recorded prompts were asked for"
             )
         if self.exchanges.damaged:
             found.append(f"{self.exchanges.damaged:,} damaged lines of the recording are left out")
