@@ -476,9 +476,7 @@ class Database:
                 return self.connection.create_table(name, schema=schema, exist_ok=True)
             columns = TABLES[name].arrow()
             made = self.connection.create_table(name, schema=columns, exist_ok=True)
-            if self.made is not None and TABLES[name].role != "cache":
-                self.write_row("store", f"{MADE}{name}", value="")
-                self.made.add(name)
+            self._note_made(name)
             return made
 
         if name not in self._tables:
@@ -488,6 +486,15 @@ class Database:
             else:
                 self._tables[name] = self.retried(opened)
         return self._tables[name]
+
+    def _note_made(self, name: str) -> None:
+        """Note that a table was made, so that it is missed where it is gone later."""
+        if self.made is None or name in self.made or name == "store":
+            return
+        if TABLES[name].role == "cache":
+            return
+        self.write_row("store", f"{MADE}{name}", value="")
+        self.made.add(name)
 
     def open_if_made(self, name: str) -> Any:
         """Open a listed table; ``None`` for a folder without a state, which a killed making leaves.
@@ -667,6 +674,7 @@ class Database:
 
         table, schema = self.table(name), TABLES[name].arrow()
         self._add_later_columns(name)
+        self._note_made(name)  # once more where a kill came between a table and its note
 
         def store(part: pl.DataFrame) -> pl.DataFrame:
             return _leave_out_repeats(name, complete(part))

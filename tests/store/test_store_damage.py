@@ -226,3 +226,19 @@ def test_a_table_whose_making_was_killed_is_made(tmp_path: Path, table: str) -> 
     assert again.runs.listing().height == 0
     assert again.nodes.rows("small").height == 0
     assert again.dataset("small").fingerprint() == build().fingerprint()
+
+
+def test_a_kill_between_a_table_and_its_note_leaves_no_table_unnoted(tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    store = MemoryStore.open(place)
+    store.ingest(build())
+    store.table("facts")
+    store.database.delete("store", key="table facts")  # as the kill leaves it
+    again = MemoryStore.open(place).database
+    rows = again.read("facts", ["key"])
+    assert rows.is_empty()
+    again.write_row("facts", "a")
+    assert again.has_rows("store", key="table facts")
+    shutil.rmtree(place / "facts.lance")
+    with pytest.raises(StoreError, match="table facts of store .* is missing"):
+        MemoryStore.open(place)
