@@ -19,6 +19,10 @@ _INTERVAL = ("recall_all@10_low", "recall_all@10_high")
 
 
 @style.said_where_empty
+
+_NAMED_WITHOUT_TIME = 2  # systems; of more there is no place for the names
+
+
 def trade_off(table: pl.DataFrame) -> go.Figure:
     """Draw complete recall against the tokens that are given to a model, and against the time of one search.
 
@@ -71,7 +75,11 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         max(table["n"].to_list()),
         table.filter(pl.col("p50 ms").is_null())["system"].to_list(),
     )
-    timeless = f"(no time: {', '.join(map(printable_line, untimed))})" if untimed else ""
+    timeless = ""
+    if len(untimed) > _NAMED_WITHOUT_TIME:
+        timeless = f"(no time of {len(untimed)} systems)"
+    elif untimed:
+        timeless = f"(no time: {', '.join(map(printable_line, untimed))})"
     ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
     lowest, highest = math.floor(ends.min() - 0.15), math.ceil(ends.max() + 0.15)
     drawn = describe_intervals(table, "recall_all@10")

@@ -240,5 +240,5 @@ def test_a_kill_between_a_table_and_its_note_leaves_no_table_unnoted(tmp_path: P
     again.write_row("facts", "a")
     assert again.has_rows("store", key="table facts")
     shutil.rmtree(place / "facts.lance")
-    with pytest.raises(StoreError, match="table facts of store .* is missing"):
+    with pytest.raises(StoreError, match=r"table facts of store .* is missing"):
         MemoryStore.open(place)
