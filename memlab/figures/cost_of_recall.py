@@ -16,13 +16,10 @@ from memlab.interval_labels import describe_intervals
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 _INTERVAL = ("recall_all@10_low", "recall_all@10_high")
-
-
-@style.said_where_empty
-
 _NAMED_WITHOUT_TIME = 2  # systems; of more there is no place for the names
 
 
+@style.said_where_empty
 def trade_off(table: pl.DataFrame) -> go.Figure:
     """Draw complete recall against the tokens that are given to a model, and against the time of one search.
 
