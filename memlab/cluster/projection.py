@@ -14,10 +14,6 @@ from memlab.errors import DataError, require_extra
 # Neighbours are found exactly up to so many rows: UMAP's own search is random and has to be
 # compiled.
 _EXACT_UP_TO = 20_000
-# Of more rows: the principal axes along which neighbours are searched, and the steps of a layout,
-# which starts from them. UMAP's own are all axes, 200 steps and a spectral start. Of the vectors of
-# all-MiniLM-L6-v2 192 axes keep .92 of the fifteen nearest (64 axes: .65; 600 of 5,395 turns).
-_AXES, _STEPS = 192, 100
 # The neighbours that were found last, which the layout in two dimensions and the one that is
 # clustered share: by a digest of the rows, how many neighbours each has, and the seed of the search.
 _last_neighbours: dict[tuple[bytes, int, int], tuple[np.ndarray, np.ndarray]] = {}
@@ -37,8 +33,7 @@ def project(
     machines they differ, so keep them as data. Distances between far groups mean little. Up to
     ``n_components + 2`` points, too few for UMAP's spectral start, principal components are given,
     and missing dimensions are zero. Of more than 20,000 points neighbours are searched by
-    nearest-neighbour descent along the first 192 principal axes, and the layout starts from these
-    and takes 100 steps instead of 200.
+    nearest-neighbour descent; they are kept for the next layout of the same points.
 
     :param embeddings: (n, d) finite numbers; rows need not have unit length, and all-zero rows are
         allowed.
@@ -105,39 +100,12 @@ def _umap(
 
         _enable_numba_cache(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")
         _enable_numba_cache(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
-        options: dict[str, Any] = {}
-        searched = rows
-        if len(rows) > _EXACT_UP_TO:
-            searched = principal_axes(rows, max(_AXES, n_components))
-            options = {"init": _start(searched, n_components), "n_epochs": _STEPS}
-        indices, distances = _nearest_neighbours(searched, n_neighbors, seed)
+        indices, distances = _nearest_neighbours(rows, n_neighbors, seed)
         layout = umap.UMAP(
             n_components=n_components, n_neighbors=n_neighbors, min_dist=min_dist, metric="cosine", n_jobs=1,
-            random_state=seed, precomputed_knn=(indices, distances, None), **options,
-        ).fit_transform(searched)  # fmt: skip
+            random_state=seed, precomputed_knn=(indices, distances, None),
+        ).fit_transform(rows)  # fmt: skip
     return np.asarray(layout, dtype=np.float32)
-
-
-def principal_axes(rows: np.ndarray, n_axes: int) -> np.ndarray:
-    """Turn rows so that their squared lengths lie along as few axes as can be, and keep these: (n, n_axes) float32.
-
-    Rows are not centred, so that their cosines stay as they are but for what the other axes hold.
-
-    :param n_axes: how many are kept, the longest first; all where rows have fewer dimensions.
-    """
-    if rows.shape[1] <= n_axes:
-        return rows
-    _, axes = np.linalg.eigh((rows.T @ rows).astype(np.float64))
-    return np.ascontiguousarray(rows @ axes[:, : -n_axes - 1 : -1].astype(np.float32))
-
-
-def _start(turned: np.ndarray, n_components: int) -> np.ndarray:
-    """Give where a layout starts: the longest axes that tell rows apart, as wide as UMAP's own starts."""
-    centred = turned - turned.mean(axis=0)
-    widest = np.argsort(-centred.var(axis=0), kind="stable")[:n_components]
-    start = centred[:, widest]
-    scaled: np.ndarray = 10.0 * start / np.abs(start).max()
-    return scaled.astype(np.float32)
 
 
 def _nearest_neighbours(
