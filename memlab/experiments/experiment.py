@@ -35,6 +35,7 @@ from memlab.evaluate.report_files import (
 from memlab.evaluate.tables import tables_to_markdown
 from memlab.evaluate.trec import write_qrels, write_run
 from memlab.experiments.costs import costs
+from memlab.experiments.joining import list_new_runs, match_datasets, measure_alike
 from memlab.explanation import Explanation, explain, explain_nothing
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
@@ -197,10 +198,11 @@ class Experiment:
         """Find the ranking of turns of a system, by default the last."""
         found = None
         names = self.cells["pipeline"].to_list()
+        # The text of a pipeline finds it too, where no system has that name.
+        by_text = system not in names
         for row, (run, name) in enumerate(zip(self.runs, names, strict=True)):
-            # The text of a pipeline finds it too, where its name adds what was left out.
-            is_asked = system in (None, name, run.provenance.get("pipeline"))
-            if run.level == "turn" and is_asked:
+            shown = run.provenance.get("pipeline") if by_text else name
+            if run.level == "turn" and system in (None, shown):
                 found = row
         if found is None:
             wanted = "any system" if system is None else repr(system)
@@ -229,6 +231,52 @@ class Experiment:
         benches = {mended[name].name: bench for name, bench in self.benches.items()}
         return Experiment(
             f"{self.name}-corrected", (*mended.values(),), self.runs, (*reports,), cells, benches
+        )
+
+    def join(self, other: Experiment) -> Experiment:
+        """Put the systems of two experiments on the same data side by side, this one's first.
+
+        Runs of the same pipeline, encoder, code and model files are one. All are measured by what
+        either took, with this one's seed and unit, so each system of one is tested against any of
+        the other. Nothing is ranked again.
+
+        :param other: of ``memlab.run``, or opened by :func:`memlab.reopen`, perhaps from the store
+            of somebody else.
+        :raises DataError: for other data, or for different runs of one name, with what differs.
+
+        >>> import memlab
+        >>> data = memlab.sample(turns=200)
+        >>> first, second = (memlab.run(each, data, encoder=None) for each in (["bm25"], {"own": "bm25(b=0)"}))
+        >>> first.join(second).compare(baseline="bm25")["system"].to_list()
+        ['bm25', 'own']
+        """
+        if type(self) is not type(other):
+            kinds = f"{type(self).__name__} and {type(other).__name__}"
+            raise DataError(
+                f"only what was made the same way is joined, not {kinds}: make both by memlab.run, or "
+                "both by memlab.compare"
+            )
+        names = match_datasets(self.datasets, other.datasets)
+        theirs = other.cells.with_columns(pl.col("dataset").replace(names))
+        new = list_new_runs(self.cells, self.runs, theirs, other.runs)
+        added = theirs.filter(pl.int_range(pl.len()).is_in(new))
+        cells = pl.concat([self.cells, added]).with_row_index("row")
+        order = [
+            row
+            for data in self.datasets
+            for row in cells.filter(dataset=data.name)["row"].to_list()
+        ]
+        every_run = [*self.runs, *(other.runs[row] for row in new)]
+        every_report = [*self.reports, *(other.reports[row] for row in new)]
+        data = [self[name].data for name in cells["dataset"]]
+        measured = measure_alike(every_run, every_report, data)
+        return Experiment(
+            " + ".join(dict.fromkeys((self.name, other.name))),
+            self.datasets,
+            tuple(every_run[row] for row in order),
+            tuple(measured[row] for row in order),
+            cells.drop("row")[order],
+            self.benches,
         )
 
     def export(self, directory: str | Path) -> Path:
