@@ -137,9 +137,9 @@ class Comparison(Experiment):
         return rows.sort("items", descending=True, maintain_order=True).drop("items")
 
     def join(self, other: Experiment) -> Comparison:
-        """Put the systems of two comparisons on the same data side by side, and test all against the baseline.
+        """Put the systems of two comparisons on the same data side by side, this one's first.
 
-        A system of one name that returned the same in both is one.
+        All are tested against this one's baseline. A system of one name that returned the same in both is one.
 
         :param other: a comparison, made with the same depth, encoder, unit and seed.
         :raises DataError: for other data or other options, or for one name that returned different
@@ -147,7 +147,8 @@ class Comparison(Experiment):
 
         >>> import memlab
         >>> data = memlab.sample(turns=200)
-        >>> first, second = (memlab.compare(each, data, encoder=None) for each in ("bm25", {"own": "bm25(b=0)"}))
+        >>> first = memlab.compare("bm25", data, encoder=None)
+        >>> second = memlab.compare({"own": "bm25(b=0)"}, data, encoder=None)
         >>> first.join(second).tests["system"].unique().to_list()
         ['own']
         """
@@ -166,8 +167,8 @@ class Comparison(Experiment):
             is_same = self.runs[ours.index(name)].frame.equals(other.runs[row].frame)
             if not is_same:
                 raise DataError(
-                    f"both comparisons have a system {name!r}, and it did not return the same; name "
-                    "one of them: memlab.compare({NAME: SYSTEM}, …)"
+                    f"both comparisons have a system {name!r}, and it did not return the same; "
+                    "name one of them: memlab.compare({NAME: SYSTEM}, …)"
                 )
         added = [other.systems["system"][row] for row in new]
         is_new = pl.col("system").is_in(added)

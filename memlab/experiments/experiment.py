@@ -175,7 +175,8 @@ class Experiment:
         :param query_id: of the question; by default that which :meth:`worst` names first. Where no
             question has evidence, an explanation without rows says so.
         :param system: the pipeline; the last by default.
-        :raises DataError: when there is no such question, or it has no evidence.
+        :raises DataError: when there is no such question, it has no evidence, or the system comes
+            from a joined experiment with another encoder.
         """
         row, data = self._index(system), self.data
         if query_id is None:
@@ -184,8 +185,15 @@ class Experiment:
                 return explain_nothing()
             query_id = lowest["query_id"][0]
         # What ranked: a system may have a name of its own.
-        stages = self.runs[row].provenance.get("pipeline", self.cells["pipeline"][row])
-        return explain(query_id, stages, self.benches[data.name](), data, k=k)
+        about = self.runs[row].provenance
+        stages = about.get("pipeline", self.cells["pipeline"][row])
+        bench = self.benches[data.name]()
+        if about.get("encoder") != bench.provenance.get("encoder"):
+            raise DataError(
+                f"{self.cells['pipeline'][row]!r} was ranked with another encoder than the first of "
+                "the joined experiments has; ask the experiment that ranked it"
+            )
+        return explain(query_id, stages, bench, data, k=k)
 
     def misses(self, *, system: str | None = None, k: int = 10) -> pl.DataFrame:
         """List the evidence that a system has not among the first k turns, with its causes.
@@ -246,15 +254,16 @@ class Experiment:
 
         >>> import memlab
         >>> data = memlab.sample(turns=200)
-        >>> first, second = (memlab.run(each, data, encoder=None) for each in (["bm25"], {"own": "bm25(b=0)"}))
+        >>> first = memlab.run("bm25", data, encoder=None)
+        >>> second = memlab.run({"own": "bm25(b=0)"}, data, encoder=None)
         >>> first.join(second).compare(baseline="bm25")["system"].to_list()
         ['bm25', 'own']
         """
         if type(self) is not type(other):
             kinds = f"{type(self).__name__} and {type(other).__name__}"
             raise DataError(
-                f"only what was made the same way is joined, not {kinds}: make both by memlab.run, or "
-                "both by memlab.compare"
+                f"only what was made the same way is joined, not {kinds}: "
+                "make both by memlab.run, or both by memlab.compare"
             )
         names = match_datasets(self.datasets, other.datasets)
         theirs = other.cells.with_columns(pl.col("dataset").replace(names))

@@ -19,7 +19,7 @@ _KEYS = {"turns": "turn_id", "sessions": "session_id", "questions": "query_id"}
 
 
 def match_datasets(ours: Sequence[Dataset], theirs: Sequence[Dataset]) -> dict[str, str]:
-    """Give the name that each of their datasets has among ours; the same content may have another name.
+    """Give the name that each of their datasets has among ours, by its content.
 
     :raises DataError: where one side has a dataset that the other has not, with what differs.
 
@@ -46,7 +46,7 @@ def match_datasets(ours: Sequence[Dataset], theirs: Sequence[Dataset]) -> dict[s
 
 
 def _say_difference(data: Dataset, others: Sequence[Dataset]) -> str:
-    """Say in which tables a dataset differs from the one of its name, or from the only other one."""
+    """Say in which tables a dataset differs from that of its name, or from the only other."""
     near = [other for other in others if other.name == data.name]
     if not near and len(others) > 1:
         listed = ", ".join(repr(other.name) for other in others)
@@ -56,7 +56,8 @@ def _say_difference(data: Dataset, others: Sequence[Dataset]) -> str:
     other = (near or [*others])[0]
     said = []
     for table, key in _KEYS.items():
-        line = _table_difference(table, key, getattr(data, table), getattr(other, table))
+        here, there = getattr(data, table), getattr(other, table)
+        line = _table_difference(table, key, here, there)
         if line:
             said.append(line)
     found = "; ".join(said) or "annotations, quotations or the language differ"
@@ -93,33 +94,29 @@ def list_new_runs(
     :raises DataError: where two different runs have one name, with what differs.
     """
     place = ("dataset", "level", "pipeline")
+    our_cells, their_cells = ours.select(place).rows(), theirs.select(place).rows()
     known: dict[tuple[str, str], str] = {}
     named: dict[tuple[str, str, str], Run] = {}
-    for cell, run in zip(ours.select(place).iter_rows(), our_runs, strict=True):
+    for cell, run in zip(our_cells, our_runs, strict=True):
         known[cell[0], _identity(run)] = cell[2]
         named[cell] = run
     new = []
-    for row, (cell, run) in enumerate(
-        zip(theirs.select(place).iter_rows(), their_runs, strict=True)
-    ):
-        our_name = known.get((cell[0], _identity(run)))
+    for row, cell in enumerate(their_cells):
+        dataset, level, name = cell
+        run = their_runs[row]
+        our_name = known.get((dataset, _identity(run)))
         if our_name is None:
             if cell in named:
-                raise DataError(_say_other_run(cell[2], named[cell], run))
+                raise DataError(_say_other_run(name, named[cell], run))
             new.append(row)
-        elif our_name != cell[2]:
-            _log.warning(
-                "%r and %r are one run of %ss; it is called %r",
-                our_name,
-                cell[2],
-                run.level,
-                our_name,
-            )
+        elif our_name != name:
+            line = "%r and %r are one run of %ss; it is called %r"
+            _log.warning(line, our_name, name, level, our_name)
     return new
 
 
 def _identity(run: Run) -> str:
-    """Give what a run depends on, whatever its dataset is called: the same content is seen before."""
+    """Give what a run depends on, whatever its dataset, whose content is the same, is called."""
     return run_key({**run.provenance, "dataset": ""})
 
 
@@ -131,8 +128,8 @@ def _say_other_run(name: str, one: Run, other: Run) -> str:
         if here != there and field != "dataset":
             differing.append(f"{field} {here} and {there}")
     return (
-        f"both experiments have a system {name!r}, and they differ: {'; '.join(differing)}; name one of "
-        "them: memlab.run({NAME: PIPELINE}, …)"
+        f"both experiments have a system {name!r}, and they differ: {'; '.join(differing)}; "
+        "name one of them: memlab.run({NAME: PIPELINE}, …)"
     )
 
 
@@ -172,7 +169,7 @@ def check_same_protocol(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> N
     >>> check_same_protocol({"k": 10}, {"k": 50})
     Traceback (most recent call last):
         ...
-    memlab.errors.DataError: the comparisons were made differently: k is 10 and 50; compare again with one of them
+    memlab.errors.DataError: the comparisons were made differently: k is 10 and 50; ...
     """
     for field in ("k", "budgets", "encoder", "unit", "seed"):
         if ours.get(field) != theirs.get(field):

@@ -240,13 +240,14 @@ def refuse_frame(given: Any, where: str) -> None:
     >>> refuse_frame(pl.LazyFrame(), "search: data")
     Traceback (most recent call last):
         ...
-    memlab.errors.DataError: search: data is a frame (polars.LazyFrame); expected a dataset or the path of a file: ...
+    memlab.errors.DataError: search: data is a frame (polars.LazyFrame); expected a dataset ...
     """
     if isinstance(given, pl.DataFrame | pl.LazyFrame) or _is_foreign_frame(given):
         library = type(given).__module__.partition(".")[0]
         raise DataError(
-            f"{where} is a frame ({library}.{type(given).__name__}); expected a dataset or the path of a file: write "
-            "its rows as lines of JSON with scope, sender, text and timestamp, and give that file"
+            f"{where} is a frame ({library}.{type(given).__name__}); expected a dataset or the "
+            "path of a file: write its rows as lines of JSON with scope, sender, text and "
+            "timestamp, and give that file"
         )
 
 

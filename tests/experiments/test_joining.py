@@ -1,4 +1,4 @@
-"""Two experiments on the same data, joined: one run is one, questions are matched, other data is refused."""
+"""Two experiments on the same data, joined: equal runs are one, other data is refused."""
 
 from __future__ import annotations
 
@@ -107,6 +107,9 @@ def test_different_runs_of_one_name_are_refused_until_one_is_named(
         first.join(make("dense", talk, encoder="hashing:64"))
     named = first.join(make({"dense, 64": "dense"}, talk, encoder="hashing:64"))
     assert named.compare(baseline="dense")["system"].to_list() == ["bm25", "dense", "dense, 64"]
+    assert str(named.why(system="dense")) == str(first.why(system="dense"))
+    with pytest.raises(DataError, match="'dense, 64' was ranked with another encoder"):
+        named.why(system="dense, 64")
     comparison = memlab.compare("bm25", talk, encoder=None)
     with pytest.raises(DataError, match="Experiment and Comparison"):
         first.join(comparison)
