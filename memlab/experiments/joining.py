@@ -48,12 +48,15 @@ def match_datasets(ours: Sequence[Dataset], theirs: Sequence[Dataset]) -> dict[s
 def _say_difference(data: Dataset, others: Sequence[Dataset]) -> str:
     """Say in which tables a dataset differs from that of its name, or from the only other."""
     near = [other for other in others if other.name == data.name]
-    if not near and len(others) > 1:
-        listed = ", ".join(repr(other.name) for other in others)
+    if not near:
+        near = [*others]
+    if len(near) > 1:
+        names = [other.name for other in near]
+        listed = ", ".join(names)
         return (
             f"only one has {data.name!r}, the other has {listed}; choose those of both: done[NAME]"
         )
-    other = (near or [*others])[0]
+    other = near[0]
     said = []
     for table, key in _KEYS.items():
         here, there = getattr(data, table), getattr(other, table)
@@ -72,13 +75,19 @@ def _table_difference(table: str, key: str, one: pl.DataFrame, other: pl.DataFra
     if alone:
         return f"{alone:,} of {one.height:,} {table} have another {key}"
     aligned = one.select(key).join(other, on=key, how="left", maintain_order="left")
-    shared = [name for name in one.columns if name in other.columns and name != "status"]
+    shared = _columns_of_both(one, other)
     changed = [name for name in shared if not one[name].equals(aligned[name])]
     if changed:
         return f"{table} differ in {', '.join(changed)}"
     if not one[key].equals(other[key]):
         return f"{table} stand in another order"
     return ""
+
+
+def _columns_of_both(one: pl.DataFrame, other: pl.DataFrame) -> list[str]:
+    """List what a fingerprint may depend on: the status of a session is not of it."""
+    there = {*other.columns} - {"status"}
+    return [name for name in one.columns if name in there]
 
 
 def list_new_runs(
@@ -98,13 +107,16 @@ def list_new_runs(
     known: dict[tuple[str, str], str] = {}
     named: dict[tuple[str, str, str], Run] = {}
     for cell, run in zip(our_cells, our_runs, strict=True):
-        known[cell[0], _identity(run)] = cell[2]
+        dataset, _, name = cell
+        identity = _identity(run)
+        known[dataset, identity] = name
         named[cell] = run
     new = []
     for row, cell in enumerate(their_cells):
         dataset, level, name = cell
         run = their_runs[row]
-        our_name = known.get((dataset, _identity(run)))
+        identity = _identity(run)
+        our_name = known.get((dataset, identity))
         if our_name is None:
             if cell in named:
                 raise DataError(_say_other_run(name, named[cell], run))
@@ -123,9 +135,9 @@ def _identity(run: Run) -> str:
 def _say_other_run(name: str, one: Run, other: Run) -> str:
     """Say in what two runs of one name differ."""
     differing = []
-    for field in KEY_FIELDS:
+    for field in KEY_FIELDS[1:]:  # whatever the dataset is called
         here, there = one.provenance.get(field), other.provenance.get(field)
-        if here != there and field != "dataset":
+        if here != there:
             differing.append(f"{field} {here} and {there}")
     return (
         f"both experiments have a system {name!r}, and they differ: {'; '.join(differing)}; "
@@ -142,7 +154,8 @@ def measure_alike(
     """
     taken: dict[Level, dict[Measure, None]] = {}
     for report in reports:
-        taken.setdefault(report.level, {}).update(dict.fromkeys(report.measures))
+        of_level = taken.setdefault(report.level, {})
+        of_level.update(dict.fromkeys(report.measures))
     how: dict[str, Any] = {"seed": reports[0].seed, "unit": reports[0].unit}
     measured = []
     for run, report, asked in zip(runs, reports, data, strict=True):

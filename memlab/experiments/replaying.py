@@ -32,6 +32,7 @@ KEY_FIELDS = (
     "files",
     "stages",
 )
+"""What :func:`run_key` joins: runs that agree in these are one run."""
 RANKING_MODULES = (
     "cluster", "embed", "knowledge", "llm", "pipelines", "records", "registry", "rerank", "retrieve", "select",
     "sessions", "store", "summaries", "text",
