@@ -19,6 +19,7 @@ from memlab.embed.headers import header_of
 from memlab.embed.wrapper import token_encoder_of
 from memlab.errors import DataError, check_at_least, explained
 from memlab.records import Dataset, Run, resolve_scope_name
+from memlab.records.dataset import refuse_frame
 from memlab.retrieve import DEFAULT, Bench, large_scopes
 from memlab.retrieve.bench_cache import BenchCache
 from memlab.terminal import choose_one
@@ -68,6 +69,7 @@ def search(
     (3, ['rank', 'score', 'time', 'speaker'])
     """
     check_at_least(1, k=k)
+    refuse_frame(data, "search: data")
     if isinstance(data, str | PathLike):
         data = _load_path(data)
     if len(history):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from memlab.errors import DataError
 
 
 def hide_model_files(pipeline: str) -> str:
@@ -34,3 +37,30 @@ def short_names(names: Sequence[str], *, width: int = 40) -> dict[str, str]:
         if len(set(short.values())) == len(distinct):
             return short
     return {name: name for name in distinct}
+
+
+def check_system_names(names: Iterable[Any], *, reserved: Collection[str] = ()) -> None:
+    """Refuse names of systems that tables and legends cannot show.
+
+    :param reserved: what other rows of the tables are called.
+    :raises DataError: for no name, one that is no text, is empty or has several lines, one that
+        another system has, and one that is reserved.
+
+    >>> from memlab.system_names import check_system_names
+    >>> check_system_names(["MMR", "chance"], reserved=["ceiling", "chance"])
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: a row of the tables is called 'chance'; give that system another name
+    """
+    listed = [*names]
+    for name in listed:
+        if not isinstance(name, str) or not name.strip() or len(name.splitlines()) > 1:
+            raise DataError(
+                f"a system is called {name!r}; its name is a text of one line, and not empty"
+            )
+        if name in reserved:
+            raise DataError(
+                f"a row of the tables is called {name!r}; give that system another name"
+            )
+    if not listed or len(set(listed)) < len(listed):
+        raise DataError(f"systems are {listed}; give at least one, each its own name, a text")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ import memlab
 from memlab import DataError, MemlabError, StoreError
 from memlab.arguments import fits, parameter_hints
 from memlab.errors import explained
+from memlab.knowledge import active_facts, confidence, resolve
 from memlab.records import Dataset, Fact, frame
 from memlab.records.dataset import read_frame
 
@@ -212,3 +214,76 @@ def test_a_file_is_searched_and_an_id_comes_before_a_name_of_its_form(tmp_path: 
     assert again["text"].to_list() == ["I like coffee."]
     with pytest.raises(StoreError):
         memlab.MemoryStore.open("")
+
+
+class ForeignFrame:
+    """Stands for a frame of pandas, which may be missing: it has columns, and lists them."""
+
+    columns = ("scope", "text")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __dataframe__(self) -> None:
+        raise NotImplementedError
+
+
+FRAMES = (pl.DataFrame({"text": ["tea"]}), pl.LazyFrame({"text": ["tea"]}), ForeignFrame())
+
+
+@pytest.mark.parametrize("given", FRAMES, ids=lambda each: type(each).__name__)
+def test_a_frame_where_a_dataset_is_meant_is_one_error_that_says_what_to_give(given: Any) -> None:
+    calls = (
+        lambda: memlab.search(given, "tea", encoder=""),
+        lambda: memlab.run("bm25", given, encoder=None),
+        lambda: memlab.run("bm25", [given], encoder=None),
+        lambda: memlab.compare("bm25", given, encoder=None),
+        lambda: memlab.answer_questions("bm25", given, encoder=None),
+    )
+    for call in calls:
+        with pytest.raises(DataError, match=r"is a frame .*path of a file: write its rows"):
+            call()
+
+
+def test_a_path_is_taken_where_a_dataset_is_meant() -> None:
+    path = "data/sample/sample.jsonl"
+    whole = memlab.sample()
+    for given in (path, Path(path)):
+        found = memlab.search(given, "What did the bookcase cost?", scope="owen", pipeline="bm25")
+        asked = memlab.search(whole, "What did the bookcase cost?", scope="owen", pipeline="bm25")
+        assert found.equals(asked)
+    done = memlab.run("bm25", path, encoder=None, levels="turn")
+    assert done.data.fingerprint() == whole.fingerprint()
+
+
+MAY = datetime(2026, 5, 1, 12, tzinfo=UTC)
+ZONES = (timezone(timedelta(hours=9)), timezone(timedelta(hours=-7)), ZoneInfo("America/New_York"))
+
+
+@pytest.mark.parametrize("zone", ZONES, ids=str)
+def test_the_same_moment_in_any_zone_gives_the_same_facts_and_confidence(zone: Any) -> None:
+    dates = [MAY - timedelta(hours=2), MAY + timedelta(hours=2)]
+    rows = [
+        Fact(f"f{n}", "u", "Ann", "key", f"k{n}", "stated", [], day) for n, day in enumerate(dates)
+    ]
+    facts, moment = frame(Fact, rows), MAY.astimezone(zone)
+    for options in ({"as_of": moment}, {"now": moment}):
+        in_utc = dict.fromkeys(options, MAY)
+        assert resolve(facts, **options).facts.equals(resolve(facts, **in_utc).facts)
+    known = resolve(facts)
+    assert active_facts(known, as_of=moment)["value"].to_list() == ["k0"]
+    scored = confidence.score(known.facts, now=MAY)
+    assert confidence.score(known.facts, now=moment).equals(scored)
+    local = known.facts.with_columns(pl.col("last_access").dt.convert_time_zone("Asia/Tokyo"))
+    assert confidence.score(local, now=moment)["confidence"].equals(scored["confidence"])
+
+
+def test_lazy_and_foreign_frames_of_facts_are_taken() -> None:
+    facts = frame(Fact, [Fact("f1", "u", "Ann", "key", "k1", "stated", ["u/s/1"], MAY)])
+    known = resolve(facts)
+    assert resolve(facts.lazy()).facts.equals(known.facts)
+    assert resolve(facts.to_arrow()).facts.equals(known.facts)
+    scored = confidence.score(known.facts, now=MAY)
+    assert confidence.score(known.facts.lazy(), now=MAY).equals(scored)
+    with pytest.raises(DataError, match="facts is a list"):
+        resolve([{"fact_id": "f1"}])

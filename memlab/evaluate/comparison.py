@@ -130,9 +130,12 @@ def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.Da
 
 
 def _find_report(reports: Sequence[Report], system: str) -> int:
-    """Find a report by its name, or by its pipeline's text, to which the name adds what was left out."""
+    """Find a report by its name, or else by its pipeline's text."""
     for row, report in enumerate(reports):
-        if system in (report.name, report.provenance.get("pipeline")):
+        if report.name == system:
+            return row
+    for row, report in enumerate(reports):
+        if report.provenance.get("pipeline") == system:
             return row
     names = ", ".join(report.name for report in reports)
     raise DataError(f"no report is called {system!r}; there are {names}")

@@ -21,6 +21,7 @@ from memlab.evaluate.report_files import write_files
 from memlab.evaluate.tables import tables_to_markdown
 from memlab.experiments.context_bounds import system_contexts
 from memlab.experiments.costs import token_cost
+from memlab.experiments.run_pipelines import distinct_datasets
 from memlab.llm import Service
 from memlab.records import Dataset
 
@@ -90,7 +91,7 @@ class Answers:
 
 def answer_questions(
     systems: Any,
-    data: Dataset,
+    data: Dataset | str | Path,
     *,
     service: Service | str | None = None,
     judge_by: Service | str | None = None,
@@ -105,6 +106,7 @@ def answer_questions(
 
     :param systems: as :func:`memlab.experiments.context_bounds.system_contexts` takes them, and its
         ``options``.
+    :param data: a dataset, or the path of its file.
     :param service: answers; see :func:`memlab.llm.ask`.
     :param judge_by: judges, by default the service that answers; see
         :func:`memlab.conversation.judge`.
@@ -122,7 +124,8 @@ def answer_questions(
     judging = judge_by or service
     for each in (service, judging):
         llm.check_service(each)  # what it lacks is said before contexts are made
-    made = system_contexts(systems, data, **options)
+    (asked,) = distinct_datasets(data)
+    made = system_contexts(systems, asked, **options)
     kinds = made.questions.select("query_id", "scope", rubrics(made.questions).alias("kind"))
     parts = []
     for name, texts in made.texts.items():

@@ -20,8 +20,9 @@ from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.misses import CAUSES
 from memlab.evaluate.report_files import latex_tables, write_files
 from memlab.evaluate.significance import compare_paired
-from memlab.evaluate.tables import BOUNDS, tables_to_markdown
+from memlab.evaluate.tables import tables_to_markdown
 from memlab.experiments.experiment import CELLS, Experiment
+from memlab.experiments.joining import check_same_protocol, match_datasets
 from memlab.experiments.run_pipelines import (
     distinct_datasets,
     unmeasurable_line,
@@ -134,6 +135,71 @@ class Comparison(Experiment):
         asked = self.data.questions.select("query_id", items=pl.col("evidence").list.n_unique())
         rows = rows.join(asked, on="query_id", maintain_order="left")
         return rows.sort("items", descending=True, maintain_order=True).drop("items")
+
+    def join(self, other: Experiment) -> Comparison:
+        """Put the systems of two comparisons on the same data side by side, this one's first.
+
+        All are tested against this one's baseline. A system of one name that returned the same in both is one.
+
+        :param other: a comparison, made with the same depth, encoder, unit and seed.
+        :raises DataError: for other data or other options, or for one name that returned different
+            things, with what differs.
+
+        >>> import memlab
+        >>> data = memlab.sample(turns=200)
+        >>> first = memlab.compare("bm25", data, encoder=None)
+        >>> second = memlab.compare({"own": "bm25(b=0)"}, data, encoder=None)
+        >>> first.join(second).tests["system"].unique().to_list()
+        ['own']
+        """
+        if not isinstance(other, Comparison):
+            raise DataError(
+                "only a comparison is joined with a comparison: make both by memlab.compare"
+            )
+        match_datasets(self.datasets, other.datasets)
+        check_same_protocol(self.about, other.about)
+        ours = self.systems["system"].to_list()
+        new = list[int]()
+        for row, name in enumerate(other.systems["system"]):
+            if name not in ours:
+                new.append(row)
+                continue
+            is_same = self.runs[ours.index(name)].frame.equals(other.runs[row].frame)
+            if not is_same:
+                raise DataError(
+                    f"both comparisons have a system {name!r}, and it did not return the same; "
+                    "name one of them: memlab.compare({NAME: SYSTEM}, …)"
+                )
+        added = [other.systems["system"][row] for row in new]
+        is_new = pl.col("system").is_in(added)
+        frames = {}
+        for name in ("systems", "per_query", "returned", "problems"):
+            both = [getattr(self, name), getattr(other, name).filter(is_new)]
+            frames[name] = pl.concat(both, how="vertical_relaxed")
+        tests = self.tests
+        if added:
+            about = self.about["unit"], self.about["seed"]
+            tests = _compare_with_baseline(frames["per_query"], self._baseline_name(), *about)
+        kept_cells = other.cells.filter(pl.col("pipeline").is_in(added))
+        settings = {name: other.about["systems"][name] for name in added}
+        return replace(
+            self,
+            name=" + ".join(dict.fromkeys((self.name, other.name))),
+            runs=(*self.runs, *(other.runs[row] for row in new)),
+            reports=(*self.reports, *(other.reports[row] for row in new)),
+            cells=pl.concat([self.cells, kept_cells.with_columns(dataset=pl.lit(self.data.name))]),
+            systems=Table(frames.pop("systems")),
+            tests=tests,
+            **frames,
+            about={**self.about, "systems": {**self.about["systems"], **settings}},
+        )
+
+    def _baseline_name(self) -> str:
+        """Give the name that tables have for the baseline: a pipeline's says what was left out."""
+        wanted, systems = str(self.about["baseline"]), self.about["systems"]
+        if wanted in systems:
+            return wanted
+        return next(str(name) for name in systems if systems[name].get("pipeline") == wanted)
 
     def _notes(self) -> list[str]:
         return []  # no value of these tables is bold; the tests have their own note
@@ -259,10 +325,6 @@ def compare(
     (data,) = distinct_datasets(data)
     asked = AskingOptions(**options)
     named = asked.read(systems, data)
-    if taken := named.keys() & set(BOUNDS):
-        raise DataError(
-            f"a row of the tables is called {min(taken)!r}; give that system another name"
-        )
     first = next(iter(named)) if baseline is None else baseline
     if first not in named:
         raise DataError(

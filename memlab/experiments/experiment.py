@@ -35,6 +35,7 @@ from memlab.evaluate.report_files import (
 from memlab.evaluate.tables import tables_to_markdown
 from memlab.evaluate.trec import write_qrels, write_run
 from memlab.experiments.costs import costs
+from memlab.experiments.joining import list_new_runs, match_datasets, measure_alike
 from memlab.explanation import Explanation, explain, explain_nothing
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
@@ -174,7 +175,8 @@ class Experiment:
         :param query_id: of the question; by default that which :meth:`worst` names first. Where no
             question has evidence, an explanation without rows says so.
         :param system: the pipeline; the last by default.
-        :raises DataError: when there is no such question, or it has no evidence.
+        :raises DataError: when there is no such question, it has no evidence, or the system comes
+            from a joined experiment with another encoder.
         """
         row, data = self._index(system), self.data
         if query_id is None:
@@ -183,8 +185,15 @@ class Experiment:
                 return explain_nothing()
             query_id = lowest["query_id"][0]
         # What ranked: a system may have a name of its own.
-        stages = self.runs[row].provenance.get("pipeline", self.cells["pipeline"][row])
-        return explain(query_id, stages, self.benches[data.name](), data, k=k)
+        about = self.runs[row].provenance
+        stages = about.get("pipeline", self.cells["pipeline"][row])
+        bench = self.benches[data.name]()
+        if about.get("encoder") != bench.provenance.get("encoder"):
+            raise DataError(
+                f"{self.cells['pipeline'][row]!r} was ranked with another encoder than the first of "
+                "the joined experiments has; ask the experiment that ranked it"
+            )
+        return explain(query_id, stages, bench, data, k=k)
 
     def misses(self, *, system: str | None = None, k: int = 10) -> pl.DataFrame:
         """List the evidence that a system has not among the first k turns, with its causes.
@@ -197,10 +206,11 @@ class Experiment:
         """Find the ranking of turns of a system, by default the last."""
         found = None
         names = self.cells["pipeline"].to_list()
+        # The text of a pipeline finds it too, where no system has that name.
+        by_text = system not in names
         for row, (run, name) in enumerate(zip(self.runs, names, strict=True)):
-            # The text of a pipeline finds it too, where its name adds what was left out.
-            is_asked = system in (None, name, run.provenance.get("pipeline"))
-            if run.level == "turn" and is_asked:
+            shown = run.provenance.get("pipeline") if by_text else name
+            if run.level == "turn" and system in (None, shown):
                 found = row
         if found is None:
             wanted = "any system" if system is None else repr(system)
@@ -229,6 +239,53 @@ class Experiment:
         benches = {mended[name].name: bench for name, bench in self.benches.items()}
         return Experiment(
             f"{self.name}-corrected", (*mended.values(),), self.runs, (*reports,), cells, benches
+        )
+
+    def join(self, other: Experiment) -> Experiment:
+        """Put the systems of two experiments on the same data side by side, this one's first.
+
+        Runs of the same pipeline, encoder, code and model files are one. All are measured by what
+        either took, with this one's seed and unit, so each system of one is tested against any of
+        the other. Nothing is ranked again.
+
+        :param other: of ``memlab.run``, or opened by :func:`memlab.reopen`, perhaps from the store
+            of somebody else.
+        :raises DataError: for other data, or for different runs of one name, with what differs.
+
+        >>> import memlab
+        >>> data = memlab.sample(turns=200)
+        >>> first = memlab.run("bm25", data, encoder=None)
+        >>> second = memlab.run({"own": "bm25(b=0)"}, data, encoder=None)
+        >>> first.join(second).compare(baseline="bm25")["system"].to_list()
+        ['bm25', 'own']
+        """
+        if type(self) is not type(other):
+            kinds = f"{type(self).__name__} and {type(other).__name__}"
+            raise DataError(
+                f"only what was made the same way is joined, not {kinds}: "
+                "make both by memlab.run, or both by memlab.compare"
+            )
+        names = match_datasets(self.datasets, other.datasets)
+        theirs = other.cells.with_columns(pl.col("dataset").replace(names))
+        new = list_new_runs(self.cells, self.runs, theirs, other.runs)
+        added = theirs.filter(pl.int_range(pl.len()).is_in(new))
+        cells = pl.concat([self.cells, added]).with_row_index("row")
+        order = [
+            row
+            for data in self.datasets
+            for row in cells.filter(dataset=data.name)["row"].to_list()
+        ]
+        every_run = [*self.runs, *(other.runs[row] for row in new)]
+        every_report = [*self.reports, *(other.reports[row] for row in new)]
+        data = [self[name].data for name in cells["dataset"]]
+        measured = measure_alike(every_run, every_report, data)
+        return Experiment(
+            " + ".join(dict.fromkeys((self.name, other.name))),
+            self.datasets,
+            tuple(every_run[row] for row in order),
+            tuple(measured[row] for row in order),
+            cells.drop("row")[order],
+            self.benches,
         )
 
     def export(self, directory: str | Path) -> Path:

@@ -20,7 +20,7 @@ from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
-_KEY_FIELDS = (
+KEY_FIELDS = (
     "dataset",
     "fingerprint",
     "encoder",
@@ -32,6 +32,7 @@ _KEY_FIELDS = (
     "files",
     "stages",
 )
+"""What :func:`run_key` joins: runs that agree in these are one run."""
 RANKING_MODULES = (
     "cluster", "embed", "knowledge", "llm", "pipelines", "records", "registry", "rerank", "retrieve", "select",
     "sessions", "store", "summaries", "text",
@@ -44,7 +45,7 @@ _ENCODER = re.compile(r"(function|hashing|transformer) (.+?)(?: \([^()]*\))?, (\
 
 def run_key(provenance: Mapping[str, Any]) -> str:
     """Join what a run depends on, of its provenance: equal keys, equal runs."""
-    return json.dumps([provenance.get(name) for name in _KEY_FIELDS], sort_keys=True)
+    return json.dumps([provenance.get(name) for name in KEY_FIELDS], sort_keys=True)
 
 
 @cache

@@ -24,6 +24,7 @@ from memlab.evaluate import evaluate
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
 from memlab.evaluate.groups import describe_questions
 from memlab.evaluate.measures import MeasureLike
+from memlab.evaluate.tables import BOUNDS
 from memlab.experiments import replaying
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.scope_parts import (
@@ -34,15 +35,17 @@ from memlab.experiments.scope_parts import (
 )
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
+from memlab.records.dataset import refuse_frame
 from memlab.retrieve import DEFAULT, Bench
 from memlab.store import MemoryStore
+from memlab.system_names import check_system_names
 
 CONTROLS = ("bm25", "dense", "hybrid")
 _log = logging.getLogger("memlab")
 
 
 def run(
-    pipelines: str | Pipeline | Sequence[str | Pipeline] | None,
+    pipelines: str | Pipeline | Sequence[str | Pipeline] | Mapping[str, str | Pipeline] | None,
     datasets: Dataset | str | Path | Sequence[Dataset | str | Path],
     *,
     store: MemoryStore | str | Path | None = None,
@@ -63,8 +66,10 @@ def run(
     dataset, encoder, header, pipeline, model files and level, and was made by the same code.
     Without a store everything stays in memory. On the command line it is ``memlab evaluate``.
 
-    :param pipelines: their texts; the first is the baseline of comparisons. ``None``:
-        :data:`CONTROLS`, ``best`` and ``best | learned``; without an encoder ``bm25`` and ``best``.
+    :param pipelines: their texts; the first is the baseline of comparisons. A mapping names them:
+        tables, figures and files show the names, and a run is read back whatever it was called.
+        ``None``: :data:`CONTROLS`, ``best`` and ``best | learned``; without an encoder ``bm25`` and
+        ``best``.
     :param datasets: one or several, or their files; each with a name of its own.
     :param bench: of the one dataset, where it was made before; nothing is encoded again, and
         nothing saved.
@@ -86,7 +91,7 @@ def run(
     :param unit: what intervals and tests take as independent: ``question``, ``scope``, or ``auto``:
         scopes where there are five or more and one has several questions.
     :raises PipelineError: before anything runs, when a pipeline cannot be read.
-    :raises DataError: before anything runs, for no or twice the same pipeline or dataset, or,
+    :raises DataError: before anything runs, for no or twice the same pipeline, name or dataset, or,
         where no level is named, one without evidence.
 
     >>> import tempfile, memlab
@@ -119,6 +124,7 @@ def run(
         pipelines = ["bm25", DEFAULT]
         if model is not None:
             pipelines = [*CONTROLS, DEFAULT, f"{DEFAULT} | learned"]
+    given_names = pipeline_names(pipelines)
     stages = distinct_pipelines(pipelines)
     if engine == "ray":
         _refuse_foreign(stages, "engine")
@@ -132,7 +138,8 @@ def run(
                 warn_once(unmeasurable_line(part, level))
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
     sources = [_DatasetSource(part, model, memory, bench, engine, jobs) for part in data]
-    done = _rank_cells(stages, sources, at, measures=measures, seed=seed, unit=unit)
+    how: dict[str, Any] = {"measures": measures, "seed": seed, "unit": unit}
+    done = _rank_cells(stages, given_names, sources, at, **how)
     title = name or "+".join(part.name for part in data)
     if memory:
         content: dict[str, Any] = {
@@ -167,6 +174,7 @@ def _refuse_jobs(engine: str, bench: Bench | None, encoder: Encoder | None) -> N
 
 def _rank_cells(
     stages: Sequence[Pipeline],
+    given_names: Sequence[str] | None,
     sources: Sequence[_DatasetSource],
     at: Mapping[str, Sequence[Level]],
     *,
@@ -174,7 +182,10 @@ def _rank_cells(
     seed: int,
     unit: Unit,
 ) -> Experiment:
-    """Read or make each run, measure it, and save it as soon as it is there."""
+    """Read or make each run, measure it, and save it as soon as it is there.
+
+    The store has a run under its pipeline's text; a name that was given is the experiment's.
+    """
     from tqdm.auto import tqdm
 
     memory = sources[0].store
@@ -187,11 +198,14 @@ def _rank_cells(
             pairs = [(each, level) for each in stages for level in at[source.data.name]]
             ids = [saved.get(replaying.run_key(source.about(*pair))) for pair in pairs]
             new = source.runs([pair for pair, run_id in zip(pairs, ids, strict=True) if not run_id])
-            for (_, level), run_id in zip(pairs, ids, strict=True):
+            for (each, level), run_id in zip(pairs, ids, strict=True):
                 made = memory.runs.load(run_id) if memory and run_id else next(new)
                 report = evaluate(made, source.data, measures=measures, seed=seed, unit=unit)
                 means = dict(report.summary().select("measure", "mean").iter_rows())
                 saved_as = memory.runs.save(made, measures=means) if memory else None
+                if given_names:
+                    made = replace(made, name=given_names[stages.index(each)])
+                    report = replace(report, name=made.name)
                 cells.append((source.data.name, made.name, level, saved_as, run_id is not None))
                 runs.append(made)
                 reports.append(report)
@@ -333,7 +347,10 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     memory = store if isinstance(store, MemoryStore) else MemoryStore.open(store, create=False)
     content = memory.grids.load(name)
     cells = pl.DataFrame(content["cells"], schema={k: v for k, v in CELLS.items() if k != "read"})
-    runs = tuple(memory.runs.load(run_id) for run_id in cells["run_id"])
+    runs = tuple(
+        replace(memory.runs.load(run_id), name=shown)
+        for run_id, shown in cells.select("run_id", "pipeline").iter_rows()
+    )
     seen = dict(zip(cells["dataset"], (each.provenance for each in runs), strict=True))
     data = {name: replaying.load_run_dataset(memory, about) for name, about in seen.items()}
     benches = {
@@ -375,16 +392,37 @@ def unmeasurable_line(dataset: Dataset, level: Level) -> str:
     )
 
 
-def distinct_pipelines(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> list[Pipeline]:
+def pipeline_names(pipelines: Any) -> list[str] | None:
+    """Give the names that a mapping gives its pipelines; ``None`` where they are not named.
+
+    :raises DataError: for names that tables cannot show.
+
+    >>> from memlab.experiments.run_pipelines import pipeline_names
+    >>> pipeline_names({"MMR": "hybrid | mmr"})
+    ['MMR']
+    """
+    if not isinstance(pipelines, Mapping):
+        return None
+    check_system_names(pipelines, reserved=BOUNDS)
+    return [*pipelines]
+
+
+def distinct_pipelines(
+    pipelines: str | Pipeline | Sequence[str | Pipeline] | Mapping[str, str | Pipeline],
+) -> list[Pipeline]:
     """Read one pipeline, or several that are to be compared.
 
     :raises PipelineError: when one of them cannot be read.
     :raises DataError: when there is none, or one stands there twice.
     """
-    read = [
-        pipeline(text)
-        for text in ([pipelines] if isinstance(pipelines, (str, Pipeline)) else pipelines)
-    ]
+    listed: Iterable[str | Pipeline]
+    if isinstance(pipelines, (str, Pipeline)):
+        listed = [pipelines]
+    elif isinstance(pipelines, Mapping):
+        listed = pipelines.values()
+    else:
+        listed = pipelines
+    read = [*map(pipeline, listed)]
     if not read or len(set(map(str, read))) < len(read):
         raise DataError(f"pipelines are {[*map(str, read)]}; give at least one, and none twice")
     return read
@@ -392,11 +430,12 @@ def distinct_pipelines(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> 
 
 def distinct_datasets(datasets: Any) -> list[Dataset]:
     """Read one dataset or its file, or several of different names."""
-    listed = (
-        [*datasets]
-        if isinstance(datasets, Iterable) and not isinstance(datasets, str)
-        else [datasets]
-    )
+    refuse_frame(datasets, "datasets")
+    listed = [datasets]
+    if isinstance(datasets, Iterable) and not isinstance(datasets, str):
+        listed = [*datasets]
+    for part in listed:
+        refuse_frame(part, "datasets")
     data = [load_dataset(part) if isinstance(part, (str, Path)) else part for part in listed]
     names = [part.name if isinstance(part, Dataset) else None for part in data]
     if not names or None in names or len(set(names)) < len(names):

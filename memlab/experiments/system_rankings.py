@@ -14,9 +14,10 @@ import polars as pl
 from memlab import memories
 from memlab.conversation import answer_presence
 from memlab.embed import Encoder
-from memlab.errors import DataError, PipelineError, check_at_least
+from memlab.errors import PipelineError, check_at_least
 from memlab.evaluate import Report, evaluate, read_run
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
+from memlab.evaluate.tables import BOUNDS
 from memlab.experiments.sweeps import TIMED_QUESTIONS, time_in_turn
 from memlab.files import fix_place
 from memlab.memories import Memory, ReturnedTexts
@@ -25,6 +26,7 @@ from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset, Run, qrels
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
+from memlab.system_names import check_system_names
 
 DEFAULT_DEPTH = 50
 System = Pipeline | Memory | ReturnedTexts
@@ -75,13 +77,7 @@ class AskingOptions:
         named: list[tuple[str, System]] = [(name, self._system(system)) for name, system in pairs]
         files = [self._file(Path(path), data) for path in self.runs]
         named += [(each.name, each) for each in files]
-        names = [*(name for name, _ in named), *others]
-        if (
-            not names
-            or len(set(names)) < len(names)
-            or not all(isinstance(name, str) for name in names)
-        ):
-            raise DataError(f"systems are {names}; give at least one, each its own name, a text")
+        check_system_names([*(name for name, _ in named), *others], reserved=BOUNDS)
         return dict(named)
 
     def bench(self, data: Dataset) -> Bench:

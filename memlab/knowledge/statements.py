@@ -14,6 +14,7 @@ from memlab.errors import DataError
 from memlab.knowledge.keys import Parts, part_keys
 from memlab.knowledge.periods import Period, parse_period
 from memlab.records import Fact, schema
+from memlab.records.dataset import read_frame
 from memlab.records.facts import EFFECTS, KINDS, VALUES, meaning_id
 
 _NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
@@ -119,6 +120,7 @@ def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
     >>> place_facts(frame(Fact, [fact]))["placed_at"].to_list()
     [datetime.datetime(1970, 1, 1, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC'))]
     """
+    facts = read_frame(facts, "facts")
     expected = schema(Fact)
     for name in list(expected)[:_N_REQUIRED]:
         if name not in facts.columns:

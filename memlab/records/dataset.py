@@ -228,6 +228,29 @@ def _is_foreign_frame(rows: Any) -> bool:
 _INTERCHANGE = ("__dataframe__", "__arrow_c_stream__")
 
 
+def refuse_frame(given: Any, where: str) -> None:
+    """Refuse a frame where a dataset is meant, as its columns do not say what they are.
+
+    :param where: the function and its argument, for the message.
+    :raises DataError: for a frame of polars, lazy or not, of pandas or of Arrow.
+
+    >>> import polars as pl
+    >>> from memlab.records.dataset import refuse_frame
+    >>> refuse_frame("log.jsonl", "search: data")
+    >>> refuse_frame(pl.LazyFrame(), "search: data")
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: search: data is a frame (polars.LazyFrame); expected a dataset ...
+    """
+    if isinstance(given, pl.DataFrame | pl.LazyFrame) or _is_foreign_frame(given):
+        library = type(given).__module__.partition(".")[0]
+        raise DataError(
+            f"{where} is a frame ({library}.{type(given).__name__}); expected a dataset or the "
+            "path of a file: write its rows as lines of JSON with scope, sender, text and "
+            "timestamp, and give that file"
+        )
+
+
 @cache
 def _required_columns(row_type: type) -> list[str]:
     """Name the columns of a row type that have no default: those that rows always have."""

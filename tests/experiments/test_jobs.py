@@ -168,3 +168,11 @@ def test_parts_are_large_enough_to_be_read_as_the_whole_is() -> None:
         assert part.data.questions["text"].n_unique() > 1
         covered.extend(part.data.scopes)
     assert sorted(covered) == sorted(data.scopes)
+
+
+def test_named_pipelines_keep_their_names_in_several_processes(talk: Dataset) -> None:
+    named = dict(zip(("lexical", "MMR", "what holds"), PIPELINES, strict=True))
+    made = memlab.run(named, talk, encoder=ENCODER, jobs=2, levels="turn")
+    alone = memlab.run(named, talk, encoder=ENCODER, levels="turn")
+    assert [run.name for run in made.runs] == [*named]
+    assert str(made) == str(alone)
