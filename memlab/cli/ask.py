@@ -336,7 +336,7 @@ def recall(
         summaries = summaries.join(ended, on="session_id", how="semi")
         entities = entities.join(ended, on="session_id", how="semi")
 
-    def rank(facts: pl.DataFrame, weights: RecallSettings, k: int) -> pl.DataFrame:
+    def rank_facts(facts: pl.DataFrame, weights: RecallSettings, k: int) -> pl.DataFrame:
         return search_facts(
             asked,
             facts,
@@ -347,7 +347,7 @@ def recall(
             superseded=all_,
         )
 
-    ranking = rank(known, place.chosen.recall, k)
+    ranking = rank_facts(known, place.chosen.recall, k)
     echo(present)
     if ranking.height:
         names = ", ".join(ranking["entities"][0].to_list())
@@ -360,8 +360,8 @@ def recall(
     else:
         rescored = score_again(replace(place, chosen=others), known, now=now or as_of)
         whole = max(known.height, 1)
-        before = rank(known, place.chosen.recall, whole)
-        after = rank(rescored, others.recall, whole)
+        before = rank_facts(known, place.chosen.recall, whole)
+        after = rank_facts(rescored, others.recall, whole)
         _print_side_by_side(before, after, known, k, compare.name)
     if sessions and summaries.height:
         cosines = pl.Series(similarities(asked["text"], summaries["summary"], place.encoder)[0])
