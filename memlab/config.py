@@ -198,8 +198,33 @@ def settings(
         for name, value in layer.items():
             values[name] = _merge_tables(values.get(name), value)
             origin[name] = PREFIX + name.upper() if source == PREFIX else source
+    return _validate(values, origin), origin
+
+
+def settings_of_file(path: str | Path) -> tuple[Settings, list[str]]:
+    """Read the settings that a file alone makes, over the defaults, and the names that it sets.
+
+    :param path: a TOML file of the form of ``memlab.toml``, of any name.
+    :raises DataError: for a file that is not there or no TOML, an unknown name or a wrong value.
+
+    >>> import tempfile
+    >>> from memlab.config import settings_of_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "slow.toml")
+    ...     _ = file.write_text("[confidence]\\nunknown_age = 1.0")
+    ...     settings_of_file(file)[0].confidence
+    {'unknown_age': 1.0}
+    """
+    if not Path(path).is_file():
+        raise DataError(f"{path} is no file of settings; name one of the form of {FILE}")
+    values = _read_file(Path(path))
+    return _validate(values, dict.fromkeys(values, str(path))), list(values)
+
+
+def _validate(values: dict[str, Any], origin: Mapping[str, str]) -> Settings:
+    """Make settings of values; an error names the first that is wrong and its source."""
     try:
-        return Settings.model_validate(values), origin
+        return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))

@@ -32,7 +32,7 @@
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
-pool = None
+part = {}  # of the dataset: pool, scopes
 language = None
 seed = 0
 encoder = "minilm"
@@ -55,7 +55,7 @@ evaluate.show_tables()
 # Each question names the turns that answer it, its evidence.
 
 # %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
+data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 data
 
 # %% [markdown]

@@ -29,7 +29,7 @@
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
-pool = None
+part = {}  # of the dataset: pool, scopes
 language = None
 seed = 0
 encoder = "minilm"
@@ -52,7 +52,7 @@ from memlab.figures import condensed_tree, export, maps
 evaluate.show_tables()
 
 # %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
+data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 n_sessions, items = pl.col("evidence_sessions").list.n_unique(), pl.col("evidence").list.n_unique()
 hard = data.questions.filter(n_sessions >= 2)

@@ -31,7 +31,7 @@
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
-pool = None
+part = {}  # of the dataset: pool, scopes
 language = None
 seed = 0
 encoder = "minilm"
@@ -62,7 +62,7 @@ evaluate.show_tables()
 # correction is over all rows, those of the settings below included.
 
 # %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
+data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 bases, measure = ("combsum", "best"), f"recall_all@{k}"
 selectors = ["mmr", "dpp", "msd", "by_cluster", "by_cluster(clustering='hdbscan')", "expand_cluster"]

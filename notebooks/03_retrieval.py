@@ -30,7 +30,7 @@
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
-pool = None
+part = {}  # of the dataset: pool, scopes
 language = None
 seed = 0
 encoder = "minilm"
@@ -69,7 +69,7 @@ steps = {
 }
 
 # %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
+data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 about = {"store": store, "encoder": encoder, "seed": seed, "name": f"steps-{data.name}"}
 done = memlab.run(list(steps.values()), data, levels=["turn"], **about)
 reports = [replace(report, name=name) for name, report in zip(steps, done.reports, strict=True)]

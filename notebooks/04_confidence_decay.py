@@ -32,7 +32,7 @@
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
-pool = None
+part = {}  # of the dataset: pool, scopes
 language = None
 seed = 0
 encoder = "minilm"
@@ -106,7 +106,7 @@ fitted
 
 # %%
 asks_for_change = (pl.col("stale").list.len() > 0) & pl.col("timestamp").is_not_null()
-own = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
+own = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 data = own if own.questions.filter(asks_for_change).height else memlab.sample()
 updates = data.questions.filter(asks_for_change).with_columns(now="timestamp")
 data = replace(data, questions=updates.drop("now"))

@@ -32,7 +32,7 @@
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
-pool = None
+part = {}  # of the dataset: pool, scopes
 language = None
 seed = 0
 encoder = "minilm"
@@ -58,7 +58,7 @@ from memlab.summaries.rollups import period_boxes
 evaluate.show_tables()
 
 # %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
+data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 nodes = summaries.summary_tree(bench, "weeks", service=service).nodes
 about = {"provenance": dict(bench.provenance) | {"service": service}, "directory": figures}

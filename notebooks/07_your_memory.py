@@ -32,7 +32,7 @@
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
-pool = None
+part = {}  # of the dataset: pool, scopes
 language = None
 seed = 0
 encoder = "minilm"
@@ -53,7 +53,7 @@ from memlab.figures import cost_of_recall, export
 
 # %%
 evaluate.show_tables()
-data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
+data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 
 # %% [markdown]

@@ -16,6 +16,7 @@ import pytest
 from stand_in import StandIn
 from talk import excerpt, purchases, write
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from memlab import datasets
 from memlab.cli._options import app, read_assignments
@@ -265,6 +266,7 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
         ("fetch nope", "'nope'; choose one of locomo, longmemeval"),
         ("figures elsewhere", "no directory elsewhere"),
         ("notebooks talk.jsonl", "holds no notebook"),
+        ("notebooks talk.jsonl --scope ann --sample 2", "give one of them"),
         (
             "notebooks talk.jsonl --set n_scopes",
             "--set 'n_scopes' is no assignment; write it as name=value",
@@ -369,6 +371,44 @@ def test_figures_and_notebooks_of_small_folders(memlab_cli: Any, tmp_path: Path)
     assert "00_a.ipynb: could not be run" in refusal(
         memlab_cli("notebooks", "x.jsonl", cwd=tmp_path)
     )
+
+
+def test_notebooks_are_given_the_memories_that_were_named_or_drawn(
+    memlab_cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def refuse(source: Path, out: Path, parameters: dict[str, Any], **_: Any) -> None:
+        given.append(parameters["part"])
+        raise DataError("enough")
+
+    monkeypatch.setattr("memlab.notebooks.run_notebooks", refuse)
+    for options in ([], ["--scope", "a", "--scope", "b"], ["--sample", "3", "--pool", "5"]):
+        refusal(memlab_cli("notebooks", "x.jsonl", *options, cwd=tmp_path))
+    assert given == [{}, {"scopes": ["a", "b"]}, {"pool": 5, "scopes": 3}]
+
+
+def every_option() -> list[tuple[str, str]]:
+    """Every long option of every verb."""
+    found = []
+    for verb, command in VERBS.items():
+        for parameter in command.params:
+            longest = max(parameter.opts, key=len)
+            if longest.startswith("--") and len(longest) > 4:
+                found.append((verb, longest))
+    return found
+
+
+@pytest.mark.parametrize(("verb", "option"), every_option())
+def test_an_unknown_option_names_the_near_one(verb: str, option: str) -> None:
+    """Two letters in each other's place."""
+    misspelt = f"{option[:-2]}{option[-1]}{option[-2]}"
+    if misspelt == option:
+        misspelt = option[:-1]
+    done = CliRunner().invoke(app, [verb, misspelt, "x"], terminal_width=1000)
+    assert done.exit_code == 2
+    assert "No such option" in done.output
+    assert option in done.output.partition("No such option")[2]
 
 
 def test_values_set_for_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -224,6 +224,55 @@ def test_recall(ask: Any) -> None:
     assert re.findall("spoke in (home/s.)", then) == ["home/s1", "home/s2"]
 
 
+def test_recall_under_two_settings_side_by_side(ask: Any, tmp_path: Path) -> None:
+    question = ("recall", "Where does Ann live?", "--k", 3)
+    plain = re.findall(r"^ +(\d+)  0\.\d+ .*\n +(.*)$", ask(*question), re.M)
+    assert len(plain) == 3
+    same, other = tmp_path / "same.toml", tmp_path / "other.toml"
+    same.write_text("")
+    shown = ask(*question, "--compare", same)
+    pairs = re.findall(r"^ +(\d+) → (\d+) .*\n +(.*)$", shown, re.M)
+    assert pairs == [(rank, rank, sentence) for rank, sentence in plain]
+    assert "3 of the first 3 are among them by both; 0 of 3 facts change their rank" in shown
+    other.write_text("seed = 3\n[confidence]\nbase = {stated = 0.25}\n[recall]\nvector = 0.0\n")
+    shown = ask(*question, "--compare", other)
+    assert "confidence 1.00 → 0.25" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "is no file of settings"),
+        ("[confidence", "is not valid TOML"),
+        ("[confidence]\nbasis = 1", "'confidence.basis'"),
+        ("[recall]\nvector = -1", "recall.vector"),
+        ("colour = 1", "'colour'"),
+    ],
+)
+def test_settings_that_recall_cannot_compare(
+    folder: Path, memlab_cli: Any, tmp_path: Path, text: str | None, said: str
+) -> None:
+    file = tmp_path / "other.toml"
+    if text is not None:
+        file.write_text(text)
+    asked = ("recall", "Where does Ann live?", "--scope", "home", "--compare", file)
+    done = memlab_cli(*asked, *HASHING, cwd=folder)
+    assert done.code == 2
+    assert len(done.messages) == 1
+    assert said in done.messages[0]
+
+
+def test_settings_beside_those_that_recall_compares_are_said(
+    folder: Path, memlab_cli: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "other.toml"
+    file.write_text("seed = 3")
+    asked = ("recall", "Where does Ann live?", "--scope", "home", "--compare", file)
+    done = memlab_cli(*asked, *HASHING, cwd=folder)
+    assert done.code == 0
+    assert "[confidence] and [recall] are compared, not seed" in done.err
+
+
 @pytest.mark.parametrize(
     ("kind", "first", "n"),
     [

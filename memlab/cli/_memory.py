@@ -124,6 +124,13 @@ def scored_facts(
     return resolved, memlab.knowledge.score(worded, now=at, settings=settings), present
 
 
+def score_again(place: OpenMemory, facts: pl.DataFrame, *, now: str | None) -> pl.DataFrame:
+    """Score facts that were scored by other settings, by those of a place."""
+    at, _ = _resolve_now(place, now)
+    settings = memlab.knowledge.ConfidenceSettings.from_table(place.chosen.confidence)
+    return memlab.knowledge.score(facts, now=at, settings=settings)
+
+
 def _resolve_now(place: OpenMemory, wanted: str | None) -> tuple[datetime, str]:
     """Choose the present, and say which it is."""
     date, clock = read_date(wanted, end=True), datetime.now(UTC)

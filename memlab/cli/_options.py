@@ -127,6 +127,9 @@ Scope = Annotated[str | None, typer.Option(help="Whose memory; the only one by d
 Scopes = Annotated[
     list[str] | None, typer.Option("--scope", help="Only this memory; may be repeated.")
 ]
+Sample = Annotated[
+    int | None, typer.Option(help="Only so many memories, drawn by the seed.", min=1)
+]
 K = Annotated[int, typer.Option("--k", "-k", help="How many results.", min=1, max=MOST_RESULTS)]
 
 _plugins: list[str] = []  # what --plugin gave: it stands before the verb
@@ -254,13 +257,12 @@ def load_files(
         fits = (
             len(files) == 1 or format is not None or memlab.datasets.detect(path) == "longmemeval"
         )
-        data = memlab.datasets.load(
-            path, format=format, pool=pool if fits else None, **reading_options(chosen)
-        )
-        yield (
-            data.take(memlab.records.resolve_scope_name(one, data.scopes) for one in scope)
-            if scope
-            else data
+        yield memlab.datasets.load(
+            path,
+            format=format,
+            pool=pool if fits else None,
+            scopes=scope or None,
+            **reading_options(chosen),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ from memlab.cli._memory import (
     print_turns,
     print_wrapped,
     read_date,
+    score_again,
     scored_facts,
 )
 from memlab.cli._options import echo, register_command
@@ -28,6 +30,7 @@ from memlab.terminal import count_noun, escape_line, shorten_line
 if TYPE_CHECKING:
     import polars as pl
 
+    from memlab.config import RecallSettings, Settings
     from memlab.knowledge import Resolved
 
 GROUP = "Ask"
@@ -56,6 +59,13 @@ History = Annotated[
     typer.Option(help="JSON messages before the question, which is made to stand alone."),
 ]
 Rewriter = Annotated[str, typer.Option(help="The service that rewrites it, or recorded.")]
+Compare = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file as memlab.toml: ranks and confidences by its [confidence] and [recall] too.",
+        show_default=False,
+    ),
+]
 Person = Annotated[str | None, typer.Option(help="Only facts about what holds this name.")]
 Slot = Annotated[
     str | None, typer.Option(help="Only what is stated under this name, such as employer.")
@@ -297,6 +307,7 @@ def recall(
     all_: All = False,
     as_of: AsOf = None,
     now: Now = None,
+    compare: Compare = None,
     dataset: opt.DatasetName = None,
     scope: opt.Scope = None,
     store: opt.Store = None,
@@ -310,6 +321,9 @@ def recall(
     from memlab.lookup import question_frame
 
     place = open_memory(dataset, scope, store, encoder)
+    others = None
+    if compare is not None:
+        others = _settings_to_compare(compare)
     _, known, present = scored_facts(place, now=now, as_of=as_of)
     asked = question_frame(question, place.scope)
     summaries = place.rows("summaries")
@@ -321,15 +335,19 @@ def recall(
         ended = ended.filter(ended["end"] <= until)
         summaries = summaries.join(ended, on="session_id", how="semi")
         entities = entities.join(ended, on="session_id", how="semi")
-    ranking = search_facts(
-        asked,
-        known,
-        encoder=place.encoder,
-        entities=entities,
-        settings=place.chosen.recall,
-        k=k,
-        superseded=all_,
-    )
+
+    def rank_facts(facts: pl.DataFrame, weights: RecallSettings, k: int) -> pl.DataFrame:
+        return search_facts(
+            asked,
+            facts,
+            encoder=place.encoder,
+            entities=entities,
+            settings=weights,
+            k=k,
+            superseded=all_,
+        )
+
+    ranking = rank_facts(known, place.chosen.recall, k)
     echo(present)
     if ranking.height:
         names = ", ".join(ranking["entities"][0].to_list())
@@ -337,11 +355,14 @@ def recall(
             echo(f"the question names: {escape_line(names)}")
         elif not ranking["graph"].max():
             echo("the question names nothing that the graph knows, so it says nothing")
-    found = ranking.join(known, on="fact_id", how="left", suffix="_", maintain_order="left")
-    for row in found.iter_rows(named=True):
-        parts = [f"{name} {row[name]:.2f}" for name in ("vector", "graph", "confidence")]
-        head = [f"{row['rank']:>3}", f"{row['score']:.3f}", *parts, _day_of(row)]
-        _print_fact("  ".join(head) + _marks(row), row)
+    if compare is None or others is None:
+        _print_ranking(ranking, known)
+    else:
+        rescored = score_again(replace(place, chosen=others), known, now=now or as_of)
+        whole = max(known.height, 1)
+        before = rank_facts(known, place.chosen.recall, whole)
+        after = rank_facts(rescored, others.recall, whole)
+        _print_side_by_side(before, after, known, k, compare.name)
     if sessions and summaries.height:
         cosines = pl.Series(similarities(asked["text"], summaries["summary"], place.encoder)[0])
         ranked = summaries.with_columns(score=cosines)
@@ -350,6 +371,52 @@ def recall(
             day = day_or_undated(row["start"])
             echo(f"{rank:>3}  {row['score']:.3f}  {day}  {escape_line(row['session_id'])}")
             print_wrapped(row["summary"])
+
+
+def _settings_to_compare(file: Path) -> Settings:
+    """Read the settings of a file; what it sets beside the two tables that are compared is said."""
+    settings, named = memlab.config.settings_of_file(file)
+    memlab.knowledge.ConfidenceSettings.from_table(settings.confidence)
+    beside = [name for name in named if name not in ("confidence", "recall")]
+    if beside:
+        names = escape_line(", ".join(beside))
+        echo(f"{file}: [confidence] and [recall] are compared, not {names}", err=True)
+    return settings
+
+
+def _print_ranking(ranking: pl.DataFrame, known: pl.DataFrame) -> None:
+    """Print ranked facts with what their scores are made of."""
+    found = ranking.join(known, on="fact_id", how="left", suffix="_", maintain_order="left")
+    for row in found.iter_rows(named=True):
+        parts = [f"{name} {row[name]:.2f}" for name in ("vector", "graph", "confidence")]
+        head = [f"{row['rank']:>3}", f"{row['score']:.3f}", *parts, _day_of(row)]
+        _print_fact("  ".join(head) + _marks(row), row)
+
+
+def _print_side_by_side(
+    before: pl.DataFrame, after: pl.DataFrame, known: pl.DataFrame, k: int, name: str
+) -> None:
+    """Print the facts that are among the first ``k`` of either ranking, with both ranks and confidences."""
+    import polars as pl
+
+    columns = ["fact_id", "rank", "confidence"]
+    both = before.select(columns).join(
+        after.select(columns), on="fact_id", suffix="_after", maintain_order="left"
+    )
+    shown = both.filter((pl.col("rank") <= k) | (pl.col("rank_after") <= k))
+    echo(f"rank and confidence by the settings in force → by {escape_line(name)}")
+    details = known.drop("confidence")
+    for row in shown.join(details, on="fact_id", maintain_order="left").iter_rows(named=True):
+        ranks = f"{row['rank']:>3} → {row['rank_after']:<3}"
+        sure = f"confidence {row['confidence']:.2f} → {row['confidence_after']:.2f}"
+        _print_fact(f"{ranks}  {sure}  {_day_of(row)}{_marks(row)}", row)
+    stay = shown.filter((pl.col("rank") <= k) & (pl.col("rank_after") <= k)).height
+    moved = shown.filter(pl.col("rank") != pl.col("rank_after")).height
+    first = min(k, both.height)
+    echo(
+        f"{stay:,} of the first {first:,} are among them by both; "
+        f"{moved:,} of {count_noun(shown.height, 'facts')} change their rank"
+    )
 
 
 @register_command(GROUP, "list decisions --scope owen --evidence", name="list")

@@ -10,6 +10,7 @@ import typer
 import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
+from memlab.errors import DataError
 
 GROUP = "Share"
 
@@ -28,17 +29,21 @@ def notebooks(
     again: Annotated[
         bool, typer.Option("--again", help="Run also those whose cells, data, settings and code have not changed.")
     ] = False,
-    pool: opt.Pool = None, store: opt.Store = None, encoder: opt.EncoderName = None, language: opt.Language = None,
+    pool: opt.Pool = None, scope: opt.Scopes = None, sample: opt.Sample = None,
+    store: opt.Store = None, encoder: opt.EncoderName = None, language: opt.Language = None,
     seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
     from memlab.datasets.fetch import locate_file
     from memlab.notebooks import findings, notebook_dataset, run_notebooks, write_results_page
 
+    if scope and sample:
+        raise DataError("--scope names the memories and --sample draws some; give one of them")
+    part = {"pool": pool, "scopes": scope or sample}
     chosen = opt.settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
     parameters = {
         "dataset": str(locate_file(dataset).resolve()),
-        "pool": pool,
+        "part": {name: value for name, value in part.items() if value is not None},
         "language": chosen.language,
         "seed": chosen.seed,
         "encoder": chosen.encoder,

@@ -21,6 +21,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import logging
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,7 +38,7 @@ from memlab.datasets import chatlog, fetch
 from memlab.datasets.detection import choose_export_files, detect, list_formats
 from memlab.datasets.source import QUARANTINE, Source
 from memlab.errors import DataError, check_at_least, explain_arguments
-from memlab.records import Dataset, concat, decode_id_part, encode_id_part
+from memlab.records import Dataset, concat, decode_id_part, encode_id_part, resolve_scope_name
 from memlab.registry import formats
 from memlab.sessions import GAP
 from memlab.text.languages import check_language
@@ -75,7 +76,13 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def load(path: str | Path, *, name: str | None = None, **options: Any) -> Dataset:
+def load(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    scopes: int | Sequence[str] | None = None,
+    **options: Any,
+) -> Dataset:
     """Load conversations and their questions from a file, an export or a benchmark; the format is detected.
 
     :param path: a file; the folder of a benchmark or of an export; a ZIP archive; or the name of a
@@ -83,8 +90,10 @@ def load(path: str | Path, *, name: str | None = None, **options: Any) -> Datase
         :mod:`memlab.datasets.fetch`).
     :param name: the dataset's name; by default the file's, with ``-pool<n>-seed<seed>`` when
         pooled.
+    :param scopes: take only these memories, or so many that ``seed`` draws; all by default.
     :param options: as for :func:`stream`.
-    :raises DataError: naming file, record and field, when something cannot be used.
+    :raises DataError: naming file, record and field, when something cannot be used; for a scope
+        that is not there, or more of them than there are.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -96,8 +105,26 @@ def load(path: str | Path, *, name: str | None = None, **options: Any) -> Datase
     'log (chatlog): 1 turn in 1 session of 1 scope, 0 questions'
     """
     data = concat(stream(path, name=name, **options))
+    if scopes is not None:
+        data = data.take(_choose_scopes(data, scopes, seed=options.get("seed", 0)))
     _log.info("%s", data.describe())
     return data
+
+
+def _choose_scopes(data: Dataset, wanted: int | Sequence[str], *, seed: int) -> list[str]:
+    """Give the scopes of these names, or so many that are drawn, in the order of the dataset."""
+    there = data.scopes
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    if not isinstance(wanted, int):
+        return [resolve_scope_name(one, there) for one in wanted]
+    if not 1 <= wanted <= len(there):
+        raise DataError(
+            f"{wanted:,} scopes of {data.name!r} are asked for, it has {len(there):,}; "
+            f"ask for 1 to {len(there):,}, or leave it out for all"
+        )
+    drawn = set(random.Random(seed).sample(there, wanted))
+    return [scope for scope in there if scope in drawn]
 
 
 def stream(

@@ -17,12 +17,12 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memlab.errors import ExportError, require_extra
-from memlab.figures._text_measuring import font_face_rules
+from memlab.figures._text_measuring import FAMILY, font_face_rules
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -66,6 +66,23 @@ _PNG = """async function(width, height, scale) {
   canvas.height = height * scale;
   canvas.getContext("2d").drawImage(document.getElementById("picture"), 0, 0, canvas.width, canvas.height);
   return canvas.toDataURL("image/png").split(",")[1];
+}"""
+
+# What no installed font has is drawn as the same box as what cannot be in one: U+1FFFE is no
+# character. Where a font draws nothing, the character counts as one that it lacks.
+_WITHOUT_GLYPH = """async function(text, family) {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 48;
+  const context = canvas.getContext("2d", {willReadFrequently: true});
+  context.font = `32px ${family}`;
+  context.textBaseline = "middle";
+  const drawn = character => {
+    context.clearRect(0, 0, 48, 48);
+    context.fillText(character, 4, 24);
+    return context.getImageData(0, 0, 48, 48).data.join();
+  };
+  const missing = [drawn(" "), drawn(String.fromCodePoint(0x1FFFE))];
+  return [...text].filter(character => missing.includes(drawn(character))).join("");
 }"""
 
 
@@ -153,6 +170,9 @@ class _Chromium:
             )
         return {format: drawn[format] for format in formats}
 
+    async def _without_glyph(self, characters: str) -> str:
+        return await self._call(_WITHOUT_GLYPH, characters, FAMILY)
+
     def close(self) -> None:
         with contextlib.suppress(Exception):
             self._wait(self.browser.close())
@@ -216,21 +236,41 @@ def draw(
     :param title: of the PDF.
     :raises ExportError: when no browser is found or starts, or the figure cannot be drawn.
     """
+    return _ask_browser(
+        lambda browser: browser._draw(fig, formats, scale, title),
+        f"draw the figure as {', '.join(formats)}",
+    )
+
+
+def _ask_browser(ask: Callable[[_Chromium], Coroutine[Any, Any, T]], what: str) -> T:
+    """Ask something of the browser, of a new one where the last has died."""
     path = find_browser_path()
     with _lock:
         for attempt in (1, 2):
             try:
                 browser = _running_browser()
-                return browser._wait(browser._draw(fig, formats, scale, title))
+                return browser._wait(ask(browser))
             except Exception as error:
                 stop_browser()
                 if attempt == 2:
                     raise ExportError(
-                        f"{path} could not draw the figure as {', '.join(formats)} "
+                        f"{path} could not {what} "
                         f"({f'{type(error).__name__}: {error}'[:300]}); run it by hand with --headless --version, or "
                         "set BROWSER_PATH to another Chrome or Chromium"
                     ) from error
     raise AssertionError("unreachable")
+
+
+def characters_without_glyph(characters: str) -> str:
+    """Give those of some characters that no font of this machine has: a picture shows a box for them, or nothing.
+
+    What the font of a picture lacks, the browser draws with another one that is installed.
+    """
+    if not characters:
+        return ""
+    return _ask_browser(
+        lambda browser: browser._without_glyph(characters), "say which characters its fonts have"
+    )
 
 
 def _running_browser() -> _Chromium:

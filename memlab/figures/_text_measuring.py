@@ -34,6 +34,10 @@ BLOCKS = {
 }
 """The blocks of the font with their first and last characters; every picture holds the first."""
 _WEIGHTS = (400, 700)
+_SHOWS_NOTHING = ("Cc", "Cf", "Cn", "Cs", "Mn", "Me", "Zl", "Zp", "Zs")
+"""Categories of Unicode whose characters are not drawn alone, or are none."""
+_EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "HALFWIDTH", "FULLWIDTH")
+"""How the names of characters of Chinese, Japanese and Korean begin."""
 _FOLDER = Path(__file__).parent / "fonts"
 
 
@@ -56,6 +60,38 @@ def font_face_rules(text: str) -> str:
     used = {block_of(code) for code in set(map(ord, text)) if code in known}
     blocks = [block for block in BLOCKS if block == "basic" or block in used]
     return "".join(_font_face_rule(block, weight) for weight in _WEIGHTS for block in blocks)
+
+
+def characters_of_other_fonts(text: str) -> list[str]:
+    """Give the characters of a text that its own font lacks and that show something, each once, in order.
+
+    Marks, spaces and what steers the text around it show nothing by themselves.
+
+    >>> from memlab.figures._text_measuring import characters_of_other_fonts
+    >>> characters_of_other_fonts("tea, 茶茶 and 차\u200d")
+    ['茶', '차']
+    """
+    known = character_widths(_WEIGHTS[0])
+    lacking = [char for char in dict.fromkeys(text) if ord(char) not in known]
+    return [char for char in lacking if unicodedata.category(char) not in _SHOWS_NOTHING]
+
+
+def font_packages(characters: Sequence[str]) -> list[str]:
+    """Give the packages of Debian and Ubuntu whose fonts have some characters.
+
+    >>> from memlab.figures._text_measuring import font_packages
+    >>> font_packages(["茶", "차"]), font_packages(["🎉", "ক"])
+    (['fonts-noto-cjk'], ['fonts-noto-color-emoji', 'fonts-noto-core'])
+    """
+    needed = set[str]()
+    for char in characters:
+        if unicodedata.name(char, "").startswith(_EAST_ASIAN):
+            needed.add("fonts-noto-cjk")
+        elif unicodedata.category(char) == "So":
+            needed.add("fonts-noto-color-emoji")
+        else:
+            needed.add("fonts-noto-core")
+    return sorted(needed)
 
 
 def block_of(code: int) -> str:

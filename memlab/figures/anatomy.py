@@ -13,6 +13,8 @@ from memlab.figures import style
 from memlab.figures._text_measuring import cut_to_width, drawable_text, printable_line, wrap
 from memlab.system_names import hide_model_files
 
+_HEAD_PX = 12
+
 
 @style.said_where_empty
 def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
@@ -65,12 +67,12 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
                 "fillcolor": style.rgba_colour(style.EVIDENCE, 0.25), "line": {"width": 0},
                 "layer": "below"}  # fmt: skip
         return style.layout(
-            px, plot_px=200, title=title, left=76, bottom=deep, names=names, shapes=[band],
+            px, plot_px=200, title=title, head_px=_HEAD_PX, left=76, bottom=deep, names=names, shapes=[band],
             xaxis={"tickvals": list(range(len(order))), "ticktext": heads, "range": [-0.4, len(order) - 0.6]},
             yaxis={"type": "log", "range": [math.log10(missing * 1.25), math.log10(0.8)],
                    "tickvals": [v for v, _ in ticks], "ticktext": [text for _, text in ticks],
                    "title": {"text": "rank"}},
-            annotations=[style.text_note(f"first {k}", 1, 1, "right top", xshift=-2,
+            annotations=[style.text_note(f"shaded: first {k}", 1, 1, "right bottom", yshift=2,
                                     font={"color": style.GREY, "size": 8})],
         )  # fmt: skip
 

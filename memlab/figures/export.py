@@ -28,7 +28,12 @@ import polars as pl
 from memlab import __version__
 from memlab.errors import ExportError, warn_user
 from memlab.figures import _browser
-from memlab.figures._text_measuring import font_face_rules, printable_line
+from memlab.figures._text_measuring import (
+    characters_of_other_fonts,
+    font_face_rules,
+    font_packages,
+    printable_line,
+)
 from memlab.figures.provenance import figure_origin
 from memlab.figures.style import FONT, WIDTHS, Width, copy_for_width
 from memlab.files import fix_place, open_atomically
@@ -37,6 +42,9 @@ PICTURES = ("svg", "pdf", "png")
 PNG_SCALE = 4
 """A pixel of layout is 1/96 in: four make 384 dots an inch."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_LABEL = re.compile(r"<text\b.*?</text>", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_NAMED_CHARACTERS = 8
 _OWN_HEIGHT = 450
 """What plotly gives a figure that has no height."""
 _engine_lock = threading.Lock()
@@ -147,6 +155,7 @@ def export(
     write_files_atomically(
         target, files | _missing_plotly_js(target), stale=every_picture - files.keys()
     )
+    _warn_of_missing_glyphs(drawn, name)
     if failure is not None:
         message = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
         if not isinstance(failure, _browser.NoBrowser):
@@ -188,6 +197,29 @@ def svg_as_shown(fig: go.Figure | Mapping[str, Any], key: str) -> str:
     shown.layout.height = shown.layout.height or _OWN_HEIGHT
     _number_traces(shown)
     return _stabilise_svg(_browser.draw(shown, ["svg"])["svg"], key).decode()
+
+
+def _warn_of_missing_glyphs(drawn: Mapping[str, bytes], name: str) -> None:
+    """Say once which characters of the labels of some pictures no font of this machine has."""
+    labels = [
+        text
+        for file, picture in drawn.items()
+        if file.endswith(".svg")
+        for text in _LABEL.findall(picture.decode())
+    ]
+    shown = html.unescape(_TAG.sub("", "".join(labels)))
+    missing = _browser.characters_without_glyph("".join(characters_of_other_fonts(shown)))
+    if not missing:
+        return
+    some = " ".join(missing[:_NAMED_CHARACTERS])
+    if len(missing) > _NAMED_CHARACTERS:
+        some += " …"
+    count = "1 character" if len(missing) == 1 else f"{len(missing):,} characters"
+    warn_user(
+        f"figure {name!r}: no installed font has {count} of its labels ({some}), which its pictures show as boxes "
+        f"or not at all; install one, for example with `apt-get install {' '.join(font_packages(missing))}`, "
+        "and export again"
+    )
 
 
 def _number_traces(fig: go.Figure) -> None:

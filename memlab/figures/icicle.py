@@ -16,8 +16,8 @@ _ROW_PX, _LEGIBLE_PX = 26, 10
 _MOST_PX = {"column": 370, "full": 560}
 _SIDE_PX, _HEAD_PX = 8, 16
 _TINTS = ("#C3DBEC", "#8CBBDC")
-# The last topic of a label: one that has no room is left out rather than cut.
-_LAST = r"[,:] [^,:]*$"
+# A topic of a label that has no room is left out rather than cut, but for the first.
+_LATER_TOPIC = re.compile(r", [^,:]*$")
 
 
 def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
@@ -114,10 +114,15 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
 
 def _box_label(row: dict[str, Any], left: float, room: float, high: float) -> dict[str, Any]:
     """Write as many topics of a label into its box as have room."""
-    most, label = max(1, min(4, int((high - 2) // 11))), str(row["label"])
-    while (lines := wrap(label, room, style.SMALL, lines=most))[-1].endswith("…") and re.search(
-        _LAST, label
-    ):
-        label = re.sub(_LAST, "", label)
+    most = max(1, min(4, int((high - 2) // 11)))
+    # "week of 3 May: …" stands in a column that is headed "week".
+    label = str(row["label"]).removeprefix(f"{row.get('kind')} of ")
+    lines = wrap(label, room, style.SMALL, lines=most)
+    while lines and lines[-1].endswith("…"):
+        later = _LATER_TOPIC.search(label)
+        if later is None:
+            break
+        label = label[: later.start()]
+        lines = wrap(label, room, style.SMALL, lines=most)
     return style.text_note(style.join_lines(lines), left, row["middle"], "left middle", xref="x", yref="y", xshift=3,
                       align="left")  # fmt: skip

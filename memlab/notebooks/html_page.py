@@ -79,7 +79,7 @@ def _with_findings_first(notebook: Any) -> list[Any]:
     if not text or not cells or cells[0].cell_type != "markdown":
         return cells
     title, _, opening = cells[0].source.partition("\n")
-    read = _dataset_name(notebook.metadata)
+    read = _data_and_part(notebook.metadata)
     head = f"**Found in this run, on {read}:**" if read else "**Found in this run:**"
     # The same cells get the same ids, so that the page is the same at every run.
     texts = (title, f"{head}\n\n{text}", opening.strip())
@@ -153,7 +153,7 @@ def write_results_page(
         for path in sorted(notebooks.glob("[0-9]*.ipynb"))
         if path.with_suffix(".html").is_file()
     ]
-    read = {notebook_dataset(path) for path in shown}
+    read = {_dataset_name(_metadata(path)) for path in shown}
     reports = sorted(
         folder.glob("*/report.md"), key=lambda path: (path.parent.name not in read, path)
     )
@@ -175,14 +175,30 @@ def write_results_page(
 
 
 def notebook_dataset(path: Path) -> str:
-    """Give the name of the file that an executed notebook read."""
-    return _dataset_name(json.loads(path.read_text(encoding="utf-8"))["metadata"])
+    """Give the name of the file that an executed notebook read, with the memories where it read some of them."""
+    return _data_and_part(_metadata(path))
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8"))["metadata"])
 
 
 def _dataset_name(metadata: Mapping[str, Any]) -> str:
     """Give the name of what a notebook was given to read, or "" where its sentences say it."""
     given = metadata.get("papermill", {}).get("parameters", {})
     return Path(given.get("dataset") or given.get("conversations") or "").stem
+
+
+def _data_and_part(metadata: Mapping[str, Any]) -> str:
+    """Give the name of what a notebook was given to read, with the memories where it was some of them."""
+    name = _dataset_name(metadata)
+    given = metadata.get("papermill", {}).get("parameters", {})
+    scopes = (given.get("part") or {}).get("scopes")
+    if isinstance(scopes, int):
+        return f"{name}, {scopes:,} memories drawn"
+    if scopes:
+        return f"{name}, of {' and '.join(scopes)}"
+    return name
 
 
 def findings(path: Path) -> list[str]:

@@ -192,3 +192,20 @@ def test_broken_json_is_said_with_its_place(tmp_path: Path, text: bytes, place: 
     with pytest.raises(DataError) as error:
         list(Source(path).values())
     assert str(error.value).startswith(f"{path}: {place}")
+
+
+def test_some_memories_are_taken_by_name_or_drawn_by_the_seed(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    rows = [{"scope": f"a/{i}", "sender": "A", "text": f"message {i}"} for i in range(9)]
+    log.write_text("\n".join(map(json.dumps, rows)))
+    assert load(log, scopes=["a/3", "a%2F1"]).scopes == ["a%2F1", "a%2F3"]
+    assert load(log, scopes="a/2").scopes == ["a%2F2"]
+    drawn = [load(log, scopes=4, seed=seed).scopes for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert [len(each) for each in drawn] == [4, 4, 4]
+    assert load(log, scopes=9).scopes == load(log).scopes
+    with pytest.raises(DataError, match="no scope 'nobody'"):
+        load(log, scopes=["nobody"])
+    for wrong in (0, 10):
+        with pytest.raises(DataError, match=rf"^{wrong} scopes of 'log' are asked for, it has 9"):
+            load(log, scopes=wrong)

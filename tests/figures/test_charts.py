@@ -562,3 +562,27 @@ def test_a_tree_is_blue_where_it_holds_all_evidence_and_evidence_stands_under_it
         condensed_tree.condensed_tree(
             joined().with_columns(high=pl.lit(float("nan"))), joined_leaves()
         )
+
+
+def test_of_a_box_without_room_the_first_topic_is_cut_and_its_heading_not_repeated() -> None:
+    topic = "a very long talk about the frame of a bicycle and its gravel wheels"
+    weeks = [f"week of {day} May 2026: {topic}, a cat" for day in range(1, 31)]
+    rows = [{"node_id": "m", "parent": None, "kind": "month", "label": "May 2026", "n_turns": 1}]
+    rows += [
+        {"node_id": week, "parent": "m", "kind": "week", "label": week, "n_turns": 1}
+        for week in weeks
+    ]
+    drawn = style.copy_for_width(icicle.icicle(pl.DataFrame(rows)), "column")
+    labels = [note.text for note in drawn.layout.annotations if "May 2026: " in note.text]
+    assert len(labels) == 30
+    assert labels[2].startswith("3 May 2026: a very long talk")
+    assert all(label.endswith("…") for label in labels)
+
+
+def test_what_is_shaded_is_said_above_the_plot() -> None:
+    rows = {"stage": ["bm25", "mmr"], "text": ["tea"] * 2, "rank": [40, 1]}
+    for width in ("full", "column"):
+        drawn = style.copy_for_width(anatomy.evidence_ranks_by_stage(pl.DataFrame(rows)), width)
+        [note] = [note for note in drawn.layout.annotations if "first 10" in note.text]
+        assert (note.y, note.yanchor) == (1, "bottom")
+        assert drawn.layout.margin.t >= 20

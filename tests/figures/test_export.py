@@ -10,6 +10,7 @@ import re
 import resource
 import struct
 import sys
+import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -352,3 +353,56 @@ def test_no_file_of_a_sidecar_is_an_address(tmp_path: Path, file: str) -> None:
         link for link in links(page) if not link.startswith("#") and re.search("[:/]", link)
     ]
     assert "n" * 5000 in page, "a name that no disk takes"
+
+
+def labelled(*labels: str) -> go.Figure:
+    """A chart with a label at each point."""
+    points = go.Scatter(y=[*range(len(labels))], text=labels, mode="text")
+    return go.Figure(points, {"template": style.template(), "width": 336, "height": 200})
+
+
+def test_what_no_installed_font_has_is_said_once_for_all_pictures(tmp_path: Path) -> None:
+    """A character for private use is in no font; a joiner and a soft hyphen need none."""
+    fig = labelled("Ann \U0010fff0", "tea \U0010fff0 – λ\u200d\u00ad")
+    with pytest.warns(UserWarning, match="no installed font has") as stated:
+        exported = export(fig, "private", directory=tmp_path)
+    [message] = [str(each.message) for each in stated]
+    assert message.startswith(
+        "figure 'private': no installed font has 1 character of its labels (\U0010fff0)"
+    )
+    assert "apt-get install fonts-noto-core`" in message
+    assert exported.path("png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["お茶の時間", "tea"], "5 characters of its labels (お 茶 の 時 間)"),
+        (["차 마시는 시간"], "fonts-noto-cjk`"),
+        (["وقت الشاي"], "fonts-noto-core`"),
+        (["tea 🎉", "お茶"], "fonts-noto-cjk fonts-noto-color-emoji`"),
+        (["お茶の時間 木曜日午後"], "10 characters of its labels (お 茶 の 時 間 木 曜 日 …)"),
+    ],
+)
+def test_without_their_fonts_labels_are_said_with_the_packages_that_have_them(
+    labels: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_browser, "characters_without_glyph", lambda characters: characters)
+    with pytest.warns(UserWarning, match=re.escape(said)) as stated:
+        export(labelled(*labels), "scripts", directory=tmp_path)
+    assert len(stated) == 1
+
+
+def test_with_their_fonts_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Mock(return_value="")
+    monkeypatch.setattr(_browser, "characters_without_glyph", asked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        export(labelled("お茶", "tea & λ"), "scripts", directory=tmp_path)
+    asked.assert_called_once_with("お茶")
+
+
+def test_the_browser_draws_what_an_installed_font_has() -> None:
+    """Its own letters it has; what is no letter of any font it has not."""
+    assert _browser.characters_without_glyph("aZ9\U0010fff0") == "\U0010fff0"
+    assert _browser.characters_without_glyph("") == ""

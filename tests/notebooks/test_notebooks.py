@@ -398,6 +398,11 @@ def test_what_was_found_stands_under_the_title_of_the_page(tmp_path: Path) -> No
     places += [page.index("No: nothing more."), page.index("On the committed sample")]
     assert places == sorted(places)
     assert page.count("No: nothing more.") == 2, "at its own place, too"
+    for scopes, named in ((3, "mine, 3 memories drawn"), (["ann", "bo"], "mine, of ann and bo")):
+        book.metadata["papermill"]["parameters"]["part"] = {"scopes": scopes}
+        write_notebook_page(book, tmp_path / "00_a.ipynb")
+        page = (tmp_path / "00_a.html").read_text(encoding="utf-8")
+        assert f"Found in this run, on {named}:" in page
     assert [cell.cell_type for cell in book.cells] == ["markdown", "code", "code"]
 
 
