@@ -8,6 +8,7 @@ Pipelines are those of ``scripts/language-model.txt``. What is there in the stor
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ TALK = {
 MEASURES = ["recall_all@5", "recall_all@10", "recall_all@20", "precision_returned"]
 COMPARED = ("difference", "low", "high", "level", "unit", "units", "p_holm")
 PRICED = "1,000 questions at 3/15"
+AXIS = "US$ for 1,000 questions"
 
 
 def main() -> None:
@@ -62,13 +64,18 @@ def main() -> None:
                 point = report.summary(measures="recall_all@10").drop("ceiling", "chance")
                 name = f"{talk} (n = {report.per_query.height})"
                 points.append(
-                    point.with_columns(system=pl.lit(name), k=pl.lit(float(cost[PRICED])))
+                    point.with_columns(
+                        system=pl.lit(name),
+                        k=pl.lit(float(cost[PRICED])),
+                        point=pl.lit(_point_name(report.name)),
+                    )
                 )
-    fig = curves.recall_curves(
-        pl.concat(points), measure="recall_all@10", axis="price of 1,000 questions", log_x=False
-    )
+    fig = curves.recall_curves(pl.concat(points), measure="recall_all@10", axis=AXIS, log_x=False)
     drawn = describe_intervals(pl.concat(points))
-    caption = "Complete recall against the price of a language model, three kinds of talk"
+    caption = (
+        "Complete recall against the price of a language model at US$ 3 and 15 a million tokens read and written, "
+        "three kinds of talk; all: expand, decompose and second keys of facts; numbers: candidates that are graded too"
+    )
     export(
         fig,
         "language-model",
@@ -77,6 +84,16 @@ def main() -> None:
         provenance={},
         directory=given.picture,
     )
+
+
+def _point_name(pipeline: str) -> str:
+    """Name a pipeline on the picture: by how many candidates it grades, or "all" for the rest of a model's work."""
+    graded = re.search(r"rerank_llm\(candidates=(\d+)", pipeline)
+    if graded:
+        return graded[1]
+    if "expand" in pipeline:
+        return "all"
+    return "none"
 
 
 def _row(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
@@ -14,6 +16,7 @@ from memlab.figures._text_measuring import (
     cut_to_width,
     drawable_text,
     escape,
+    place_labels,
     printable_line,
     spread_labels,
     text_px,
@@ -21,6 +24,8 @@ from memlab.figures._text_measuring import (
 from memlab.interval_labels import describe_intervals
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+_LEFT_PX = 42
+_STEPS_OF_A_LINE = 60
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
@@ -34,7 +39,8 @@ def recall_curves(
     beside their lines.
 
     :param frame: ``system``, ``k``, ``mean``, ``low``, ``high``; also ``chance`` and ``ceiling``,
-        drawn in grey, and ``level``, ``unit`` and ``units``, said beside the x axis.
+        drawn in grey, ``point``, a short name that stands near its mark at page width, and ``level``, ``unit``
+        and ``units``, said beside the x axis.
     :param measure: the name of the measure, on the y axis.
     :param axis: what the column ``k`` holds, on the x axis.
 
@@ -80,12 +86,58 @@ def recall_curves(
     ticks = ks if len(ks) <= 8 else [v for v in _NICE_K if v in ks] or ks[:: len(ks) // 6]
     low, high = (math.log10(max(ks[0], 0.5)), math.log10(ks[-1])) if log_x else (ks[0], ks[-1])
     pad = (high - low or 1) * 0.03
+    marks = []
+    if "point" in frame.columns:
+        marks = _named_marks(frame, (low - pad, high + pad), y_top, log_x)
     return _name_line_ends(
         [*traces, *limits], ends, names=[t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)],
-        tall=(250, 190), measure=measure, y_top=y_top,
+        tall=(250, 190), measure=measure, y_top=y_top, marks=marks,
         xaxis={"title": {"text": _axis_title(frame, axis, log_x)}, "type": "log" if log_x else "linear",
                "tickvals": ticks if axis == "k" else None, "range": [low - pad, high + pad]},
     )  # fmt: skip
+
+
+_Mark = tuple[float, float, str, str]
+"""A point of the plot as shares of its width and height, its name and its colour."""
+
+
+def _named_marks(
+    frame: pl.DataFrame, span: tuple[float, float], y_top: float, log_x: bool
+) -> list[_Mark]:
+    """Give the points that have a name."""
+    marks = []
+    for i, (_, rows) in enumerate(style.rows_by_value(frame, "system")):
+        ink = style.darken_colour(style.colour(i), 0.15)
+        for row in rows.drop_nulls("point").iter_rows(named=True):
+            x = math.log10(max(row["k"], 0.5)) if log_x else row["k"]
+            across = (x - span[0]) / (span[1] - span[0])
+            marks.append((across, row["mean"] / y_top, printable_line(row["point"]), ink))
+    return marks
+
+
+def _mark_labels(marks: Sequence[_Mark], wide: float, high: float) -> list[dict[str, Any]]:
+    """Write the names of points near their marks, off marks and lines and on no other name."""
+    if not marks:
+        return []
+    places = np.array([(x * wide, y * high) for x, y, *_ in marks])
+    sizes = np.array([(text_px(text, style.SMALL) + 2, 9.0) for *_, text, _ in marks])
+    along = [places]
+    for i, (before, after) in enumerate(pairwise(marks)):
+        if before[-1] == after[-1]:
+            along.append(np.linspace(places[i], places[i + 1], _STEPS_OF_A_LINE))
+    covered = np.concatenate(along)
+    # The highest are placed first, for they have the least room.
+    order = np.argsort(-places[:, 1], kind="stable")
+    centres = np.empty_like(places)
+    centres[order] = place_labels(
+        places[order], sizes[order], covered, area=(wide, high), radii=(6, 9, 13, 18)
+    )
+    return [
+        style.text_note(escape(text), x / wide, y / high, "center middle",
+                        font={"size": style.SMALL, "color": ink})
+        for (*_, text, ink), (x, y) in zip(marks, centres, strict=True)
+        if not math.isnan(x)
+    ]  # fmt: skip
 
 
 def _axis_title(frame: pl.DataFrame, axis: str, log_x: bool) -> str:
@@ -113,13 +165,14 @@ def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list
 
 def _name_line_ends(
     traces: Sequence[Any], ends: Sequence[tuple[str, float, str]], *, names: Sequence[str], tall: tuple[int, int],
-    measure: str, y_top: float, notes: Sequence[dict[str, Any]] = (), **own: Any,
+    measure: str, y_top: float, notes: Sequence[dict[str, Any]] = (), marks: Sequence[_Mark] = (), **own: Any,
 ) -> go.Figure:  # fmt: skip
     """Make a figure of lines: at page width their names (name, y, colour) stand off each other beside their ends.
 
     :param names: of the legend, at column width, or where a name is too long.
     :param tall: height of the plot, names beside it and under it.
     :param notes: added where the names stand beside the lines.
+    :param marks: points that are named at page width; a column has no room for it.
     """
     widest = max(text_px(printable_line(name), style.SMALL) for name, *_ in ends)
 
@@ -135,9 +188,10 @@ def _name_line_ends(
                        font={"size": style.SMALL, "color": style.darken_colour(colour, 0.15)})
             for (name, _, colour), y in zip(ends, at, strict=True)
         ]  # fmt: skip
+        named = _mark_labels(marks, px - _LEFT_PX - right, plot_px)
         return style.layout(
-            px, names=[] if beside else names, plot_px=plot_px, right=right,
-            annotations=[*labels, *notes] if beside else [],
+            px, names=[] if beside else names, plot_px=plot_px, left=_LEFT_PX, right=right,
+            annotations=[*named, *labels, *notes] if beside else [],
             yaxis={"title": {"text": drawable_text(measure)}, "range": [0, y_top]}, **own,
         )  # fmt: skip
 

@@ -586,3 +586,28 @@ def test_what_is_shaded_is_said_above_the_plot() -> None:
         [note] = [note for note in drawn.layout.annotations if "first 10" in note.text]
         assert (note.y, note.yanchor) == (1, "bottom")
         assert drawn.layout.margin.t >= 20
+
+
+def test_points_of_a_curve_are_named_near_their_marks_and_apart() -> None:
+    names = ["none", "all", "50", "100"]
+    rows = [
+        {
+            "system": system,
+            "k": k,
+            "mean": mean,
+            "low": mean - 0.05,
+            "high": mean + 0.05,
+            "point": name,
+        }
+        for system, lift in (("a", 0.0), ("b", 0.02))
+        for k, mean, name in zip(
+            (0.0, 3.0, 13.0, 23.0), (0.4 + lift, 0.5, 0.8, 0.9), names, strict=True
+        )
+    ]
+    fig = curves.recall_curves(pl.DataFrame(rows), axis="price", log_x=False)
+    notes = style.copy_for_width(fig, "full").layout.annotations
+    named = [note for note in notes if note.text in names]
+    assert sorted(note.text for note in named) == sorted(names * 2)
+    assert len({(note.x, note.y) for note in named}) == 8
+    assert all(0 <= note.x <= 1 and 0 <= note.y <= 1 for note in named)
+    assert not style.copy_for_width(fig, "column").layout.annotations, "no room"
