@@ -56,7 +56,8 @@ class TransformerEncoder(IdentifiedEncoder):
 
     Texts are sorted by their number of tokens and cut into batches of a bounded number of tokens,
     so that little of the work is padding. In float32, on a processor of the x86 family, a text has
-    the same vector, to the last bit, whatever it is read with. Made by :func:`memlab.embed.load`.
+    the same vector, to the last bit, in every batch; a single one, and the first few of a process,
+    are read without torch and differ by some 1e-7. Made by :func:`memlab.embed.load`.
 
     :param path: directory of the model; its weights are loaded for the first text, and never where
         a store holds every vector.
