@@ -119,7 +119,9 @@ def memory_losses(
         memory = kept.get(run.name)
         sources = None if memory is None else _stored_sources(memory, data, encoder)
         shares = _question_shares(run.frame, data, sources, k)
-        rows.append({"system": run.name, **_summary(shares), **_stored_summary(memory, sources)})
+        rows.append(
+            {"system": run.name, **_summary(shares), **_stored_summary(memory, sources, data)}
+        )
     return Table(pl.DataFrame(rows, infer_schema_length=None))
 
 
@@ -166,15 +168,20 @@ def _summary(shares: pl.DataFrame) -> dict[str, Any]:
     return row
 
 
-def _stored_summary(memory: RecordedMemory | None, sources: pl.DataFrame | None) -> dict[str, Any]:
+def _stored_summary(
+    memory: RecordedMemory | None, sources: pl.DataFrame | None, data: Dataset
+) -> dict[str, Any]:
     if memory is None or sources is None:
         return {"stored": None, "same session": None}
     named = sources.drop_nulls("session").explode("turn_ids").drop_nulls("turn_ids")
     share = None
     if named.height:
-        session = pl.col("turn_ids").str.replace(r"/(\d+)\..*$", "/$1")
-        agrees = named.select(session == pl.col("session").str.replace(r"/s0*(\d+)$", "/$1"))
-        share = agrees.to_series().mean()
+        turns = data.turns.select("session_id", turn_ids="turn_id")
+        share = (
+            named.join(turns, on="turn_ids")
+            .select((pl.col("session_id") == pl.col("session")).mean())
+            .item()
+        )
     return {"stored": len(memory.stored), "same session": share}
 
 

@@ -100,7 +100,12 @@ class ProcessMemory:
         except OSError:
             raise self._ended() from None
         while True:
-            answer = self._answers.get(timeout=_PATIENCE)
+            try:
+                answer = self._answers.get(timeout=_PATIENCE)
+            except queue.Empty:
+                raise DataError(
+                    f"the process gave no answer within {_PATIENCE:,.0f} seconds"
+                ) from None
             if answer is None:
                 raise self._ended()
             if answer.get("id") != self._number:

@@ -11,6 +11,7 @@ import pytest
 from talk import excerpt, write
 
 import memlab
+from memlab.errors import DataError
 from memlab.llm.proxy import Exchange, Exchanges, ModelProxy
 from memlab.memories import ProcessMemory, ProxiedMemory, collect
 
@@ -137,3 +138,17 @@ def test_compare_reads_calls_back_and_says_how_many_matched(
     assert f"writing: {turns} calls" in said
     systems = json.loads((tmp_path / "out" / "systems.json").read_text())["systems"]
     assert systems[1]["tokens read"] == 10 * (turns + n)
+
+
+def test_a_process_that_is_silent_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memlab.memories import process_memory
+
+    monkeypatch.setattr(process_memory, "_PATIENCE", 0.2)
+    path = tmp_path / "silent.py"
+    path.write_text("import sys\nfor line in sys.stdin: pass\n")
+    memory = ProcessMemory([sys.executable, str(path)])
+    with pytest.raises(DataError, match="gave no answer within"):
+        memory.search("tea", 3)
+    memory.close()
