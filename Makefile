@@ -14,7 +14,7 @@ MEMLAB = $(BIN)/memlab $(1) "$(DATASET)" $(if $(POOL),--pool $(POOL))
 JOBS ?= $(shell awk '/MemAvailable/ {n = int($$2 / 3e6)} END {print (n < 1 ? 1 : (n > 2 ? 2 : n))}' /proc/meminfo 2>/dev/null || echo 1)
 # Else every process compiles torch and all else that it imports anew: 12 s of a run of 22.
 export PYTHONDONTWRITEBYTECODE :=
-PYTEST := $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+PYTEST := $(BIN)/python -m pytest -n 3 $(PYTEST_ARGS)
 
 .PHONY: setup demo test slow nightly bench gallery lint docs lab clean
 
@@ -30,7 +30,8 @@ demo: setup
 	@$(if $(filter-out 1,$(JOBS)),OMP_NUM_THREADS=1) $(call MEMLAB,notebooks) --jobs $(JOBS) $(if $(AGAIN),--again)
 	@echo 'next:  source .venv/bin/activate && $(if $(findstring /sample,$(DATASET)),memlab search "what did the bookcase cost?" --scope owen,memlab info)'
 
-# Two processes run at a time, each with a core, the notebooks too: threads of their own would only wait for each other.
+# Notebooks run two at a time, each with a core: threads of their own would only wait for each other. Tests run three at a
+# time, since a quarter of their time is spent on waiting for files, browsers and other processes.
 test slow nightly: export POLARS_MAX_THREADS := 1
 
 # A file runs in one process: what its tests share is made once.

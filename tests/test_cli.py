@@ -25,7 +25,8 @@ from memlab.rerank import Model
 from memlab.store import MemoryStore
 
 HASHING = ("--encoder", "hashing")
-VERBS = get_command(app).commands  # type: ignore[attr-defined]
+COMMAND = get_command(app)
+VERBS = COMMAND.commands  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
@@ -400,8 +401,12 @@ def every_option() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("verb", "option"), every_option())
-def test_an_unknown_option_names_the_near_one(verb: str, option: str) -> None:
+def test_an_unknown_option_names_the_near_one(
+    verb: str, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two letters in each other's place."""
+    # The options of all verbs are read once, not at each call: a tenth of a second.
+    monkeypatch.setattr("typer.testing._get_command", lambda _: COMMAND)
     misspelt = f"{option[:-2]}{option[-1]}{option[-2]}"
     if misspelt == option:
         misspelt = option[:-1]

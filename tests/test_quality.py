@@ -31,6 +31,7 @@ def locomo(locomo_path: Path) -> Experiment:
     return run(["bm25", "dense", "hybrid"], data, bench=Bench.of(data, progress=False))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("level", "name", "cutoffs", "whole", "several"), LOCOMO)
 def test_controls_on_locomo(
     locomo: Experiment,

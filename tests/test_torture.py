@@ -14,8 +14,8 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "torture.py"
 @pytest.mark.parametrize(
     "parts",
     [
-        ("--calls", "400"),
-        pytest.param(("--inputs", "500"), marks=pytest.mark.slow),
+        ("--calls", "100"),
+        pytest.param(("--inputs", "500"), marks=pytest.mark.nightly),
         pytest.param(("--calls", "50000"), marks=pytest.mark.nightly),
         pytest.param(("--writers", "3", "--kills", "10"), marks=pytest.mark.nightly),
         pytest.param(("--servers", "1"), marks=pytest.mark.nightly),

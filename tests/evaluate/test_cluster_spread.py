@@ -92,7 +92,7 @@ def test_the_most_similar_turn_by_hand_and_in_blocks(monkeypatch: pytest.MonkeyP
     assert np.isnan(nearest_same_speaker(vectors[:1], ["a"])).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_on_the_sample_the_speaker_no_longer_decides_who_is_near(tmp_path: Path) -> None:
     """MiniLM reads four memories: of each, nearest turns and pairs of evidence beside their control."""
     data = memlab.sample()

@@ -71,7 +71,7 @@ def make_qrels(rows: list[tuple[tuple[str, str], int]]) -> Qrels:
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(ranked=RANKED, graded=JUDGED)
 def test_like_ir_measures_and_pyndeval_on_graded_tied_and_empty_input(tmp_path, ranked, graded):

@@ -46,6 +46,7 @@ def _assert_same(here: memlab.Run, there: memlab.Run) -> None:
     assert there.provenance == here.provenance
 
 
+@pytest.mark.slow
 def test_processes_rank_the_same_bytes(talk: Dataset) -> None:
     alone = memlab.run(PIPELINES, talk, encoder=ENCODER)
     beside = memlab.run(PIPELINES, talk, encoder=ENCODER, jobs=2)
@@ -127,7 +128,7 @@ def _start(tmp_path: Path, talk: Dataset) -> tuple[subprocess.Popen[bytes], list
     return head, workers
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_processes_end_with_what_started_them(
     sent: signal.Signals, talk: Dataset, tmp_path: Path
@@ -147,7 +148,8 @@ def test_processes_end_with_what_started_them(
     _, alive = psutil.wait_procs(workers, timeout=60)
     assert not alive
     if sent == signal.SIGINT:
-        assert said.decode().rstrip().endswith("KeyboardInterrupt")
+        # Python may warn of a semaphore after it.
+        assert "KeyboardInterrupt" in said.decode().splitlines()
 
 
 def test_the_command_takes_jobs(

@@ -207,7 +207,7 @@ run(["bm25", "dense", "dense | mmr(k=5)"], sys.argv[2:], store=sys.argv[1], **ab
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_grid_goes_on_where_it_stopped(
     two: list[Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,6 +209,7 @@ def test_bad_name_is_refused(name: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_browser_that_cannot_draw_is_an_error_beside_page_and_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -245,7 +246,7 @@ def test_a_browser_that_cannot_draw_is_an_error_beside_page_and_data(
     assert "choreographer/deps" in searched, "where choreographer puts a browser that it fetches"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_browser_that_was_killed_is_started_again(tmp_path: Path) -> None:
     make(tmp_path, "a")
     assert _browser._current is not None

@@ -369,6 +369,7 @@ def test_an_object_is_read_whatever_its_strings_hold(why: str, other: Any) -> No
     assert read_answer(f"<think>{json.dumps(other)}</think>\n{written}\n", Verdict) == (wanted, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

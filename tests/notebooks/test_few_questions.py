@@ -59,9 +59,18 @@ def test_the_tour_says_what_few_questions_cannot(
         assert "All questions are about one memory" in answer
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", ["00", "02", "03", "05", "07"])
+EVERY_CASE = [(name, case) for name in ("00", "02", "03", "05", "07") for case in CASES]
+HARDEST = {("00", "long name"), ("02", "five"), ("03", "one"), ("05", "japanese"), ("07", "none")}
+"""One of each notebook in `make slow`, all of them in `make nightly`."""
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        pytest.param(*each, marks=pytest.mark.slow if each in HARDEST else pytest.mark.nightly)
+        for each in EVERY_CASE
+    ],
+)
 def test_notebooks_say_what_few_questions_cannot(
     name: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,7 +98,7 @@ def test_the_notebook_on_follow_ups_says_what_few_cannot(
     assert not re.search(r"\b(nan|None|inf)\b", answer)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_notebook_on_decay_says_that_it_asks_the_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

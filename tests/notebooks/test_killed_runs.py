@@ -33,9 +33,8 @@ for number in itertools.count():
 """
 
 
-@pytest.mark.parametrize(
-    "kill", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("kill", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_outlives_what_runs_notebooks(tmp_path: Path, kill: signal.Signals) -> None:
     (tmp_path / "books").mkdir()
     (tmp_path / "run.py").write_text(RUN)

@@ -205,7 +205,7 @@ def test_the_demo_ran_it_on_the_sample_and_its_page_says_first_what_was_found(pa
 @pytest.mark.parametrize(
     "only",
     [
-        pytest.param("0[0257]", marks=pytest.mark.slow),
+        pytest.param("0[0257]", marks=pytest.mark.nightly),
         pytest.param("0[13]", marks=pytest.mark.nightly),
     ],
 )

@@ -230,9 +230,9 @@ def test_candidates_have_the_scores_that_bm25_gives_them_among_all(
     [
         ("best", "turn"),
         ("combsum", "session"),
-        ("combsum | resonate(margin=0.0)", "turn"),
-        ("combsum | feedback", "turn"),
-        ("combsum | feedback", "session"),
+        pytest.param("combsum | resonate(margin=0.0)", "turn", marks=pytest.mark.nightly),
+        pytest.param("combsum | feedback", "turn", marks=pytest.mark.nightly),
+        pytest.param("combsum | feedback", "session", marks=pytest.mark.nightly),
     ],
 )
 def test_the_first_ten_are_nearly_those_of_exact_search(

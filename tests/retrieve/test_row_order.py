@@ -17,13 +17,18 @@ PIPELINES = [
     "bm25",
     "best",
     "two_stage(k=200)",
-    "combsum | decompose(retriever='combsum')",
-    "combsum | light",
     "combsum | mmr",
-    "combsum | expand_cluster",
-    "combsum | resonate",
-    "combsum | feedback(positive=0.4, negative=0.25)",
-    "combsum | fill_sessions",
+    *[
+        pytest.param(text, marks=pytest.mark.nightly)
+        for text in (
+            "combsum | decompose(retriever='combsum')",
+            "combsum | light",
+            "combsum | expand_cluster",
+            "combsum | resonate",
+            "combsum | feedback(positive=0.4, negative=0.25)",
+            "combsum | fill_sessions",
+        )
+    ],
 ]
 
 

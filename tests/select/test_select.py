@@ -98,8 +98,9 @@ def test_choices_of_a_batch_are_those_of_the_library(
             ours = got.tolist()
             assert ours == expected.indices[: len(ours)].tolist()
             if strategy == "dpp":
-                # It ends where nothing of a candidate is left that float32 can tell from rounding.
-                assert (expected.selection_scores[len(ours) :] < 1e-3).all()
+                # It ends where nothing of a candidate is left that float32 can tell from rounding;
+                # the library goes on, at times with NaN.
+                assert not (expected.selection_scores[len(ours) :] >= 1e-3).any()
             else:
                 assert len(ours) == len(expected.indices)
 

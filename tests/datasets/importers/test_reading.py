@@ -42,6 +42,7 @@ def test_folders_and_archives_are_read_as_their_files(tmp_path: Path, name: str)
     assert turns.height > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "folder",
     [Path("data"), pytest.param(SHARED, marks=pytest.mark.shared_data)],
