@@ -32,7 +32,7 @@ def evaluate(
         typer.Option(help="For example 'hybrid | mmr', or @FILE with one a line; may be repeated."),
     ] = None,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None,
-    scope: opt.Scopes = None,
+    scope: opt.Scopes = None, source: opt.QuestionSources = None,
     name: Annotated[str | None, typer.Option(help="Name of the comparison in the store.", show_default=False)] = None,
     corrections: Annotated[
         Path | None,
@@ -65,7 +65,9 @@ def evaluate(
     if dry_run and not stages:
         raise DataError("--dry-run estimates what pipelines would ask: name them with --pipeline")
     data: list[Dataset] = []
-    for part in opt.load_files(dataset, chosen, format=format, pool=pool, scope=scope):
+    for part in opt.load_files(
+        dataset, chosen, format=format, pool=pool, scope=scope, source=source
+    ):
         data.append(part)
         for line in (part.describe(), *issue_lines(part)):
             echo(line)
@@ -126,6 +128,7 @@ def compare(
     system: opt.Systems = None,
     run: opt.Rankings = None,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
+    source: opt.QuestionSources = None,
     baseline: Annotated[
         str | None, typer.Option(help="The system, or the file of the run, that the others are compared with.")
     ] = None,
@@ -161,7 +164,9 @@ def compare(
         store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
     )
     opt.enable_system_imports(system or [])
-    (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    (data,) = opt.load_files(
+        [dataset], chosen, format=format, pool=pool, scope=scope, source=source
+    )
     if "turn" not in measurable_levels(data):
         raise DataError(
             f"no question of {data.name!r} cites turns; systems are compared by the turns that they find"

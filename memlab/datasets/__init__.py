@@ -39,6 +39,7 @@ from memlab.datasets.detection import choose_export_files, detect, list_formats
 from memlab.datasets.source import QUARANTINE, Source
 from memlab.errors import DataError, check_at_least, explain_arguments
 from memlab.records import Dataset, concat, decode_id_part, encode_id_part, resolve_scope_name
+from memlab.records.dataset import take_sources
 from memlab.registry import formats
 from memlab.sessions import GAP
 from memlab.text.languages import check_language
@@ -81,6 +82,7 @@ def load(
     *,
     name: str | None = None,
     scopes: int | Sequence[str] | None = None,
+    sources: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Dataset:
     """Load conversations and their questions from a file, an export or a benchmark; the format is detected.
@@ -91,9 +93,11 @@ def load(
     :param name: the dataset's name; by default the file's, with ``-pool<n>-seed<seed>`` when
         pooled.
     :param scopes: take only these memories, or so many that ``seed`` draws; all by default.
+    :param sources: keep only the questions that are ``written``, ``proposed`` or ``accepted``, see
+        :class:`memlab.records.Question`; all by default.
     :param options: as for :func:`stream`.
     :raises DataError: naming file, record and field, when something cannot be used; for a scope
-        that is not there, or more of them than there are.
+        that is not there, or more of them than there are; and where no question is of ``sources``.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -107,6 +111,9 @@ def load(
     data = concat(stream(path, name=name, **options))
     if scopes is not None:
         data = data.take(_choose_scopes(data, scopes, seed=options.get("seed", 0)))
+    if sources is not None:
+        wanted = [sources] if isinstance(sources, str) else sources
+        data = take_sources(data, wanted)
     _log.info("%s", data.describe())
     return data
 
