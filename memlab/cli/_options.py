@@ -135,6 +135,14 @@ QuestionSources = Annotated[
         show_default=False,
     ),
 ]
+QuestionFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--questions",
+        help="A file of questions about these conversations, such as proposed.jsonl.",
+        show_default=False,
+    ),
+]
 Sample = Annotated[
     int | None, typer.Option(help="Only so many memories, drawn by the seed.", min=1)
 ]
@@ -260,10 +268,12 @@ def load_files(
     pool: int | None,
     scope: list[str] | None = None,
     source: list[str] | None = None,
+    questions: Path | None = None,
 ) -> Iterator[Dataset]:
     """Load files, or some scopes of them, one after the other; of several the pool is for those that can be pooled.
 
-    :param source: of the questions that are kept, see :func:`memlab.datasets.load`.
+    :param source: of the questions that are kept; ``questions``: a file of more of them, see
+        :func:`memlab.datasets.load`.
     """
     for path in files:
         fits = (
@@ -275,6 +285,7 @@ def load_files(
             pool=pool if fits else None,
             scopes=scope or None,
             sources=source or None,
+            questions=questions,
             **reading_options(chosen),
         )
 

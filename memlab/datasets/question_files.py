@@ -10,13 +10,26 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from memlab.datasets.fields import BadField, Record, check_name, check_source
+import polars as pl
+
+from memlab.datasets.fields import BadField, Record, check_name, check_source, place_in_zone
+from memlab.datasets.message_identity import CitationIndex, TakenQuestionIds, read_question
+from memlab.datasets.source import Source
 from memlab.errors import DataError
 from memlab.files import fix_place, open_atomically
-from memlab.records import decode_id_part
+from memlab.records import (
+    Dataset,
+    Question,
+    decode_id_part,
+    encode_id_part,
+    frame,
+    resolve_scope_name,
+)
 from memlab.records.dataset import ACCEPTED, PROPOSED
 
 _PLAIN = ("rubric", "stale", "source", "reasons", "distractors")
@@ -228,3 +241,87 @@ def _check_evidence(query_id: str, record: dict[str, Any]) -> None:
             )
     if "distractors" in record:
         record["distractors"] = [turn for turn in record["distractors"] if turn not in evidence]
+
+
+def read_questions(source: Source, data: Dataset) -> Dataset:
+    """Read questions of a file about conversations that are there, beside those that they have.
+
+    They cite messages by turn id, by the message's own id, or by ``<session>/<n>``. Lines without a
+    question are passed over.
+
+    :param source: a file of JSON lines, with the options of the load.
+    :raises DataError: for a question that cannot be used, where these are not put aside: one of a
+        scope or with evidence that is not there, an id that stands twice …
+
+    >>> import tempfile
+    >>> import memlab
+    >>> from memlab.datasets.question_files import read_questions
+    >>> from memlab.datasets.source import Source
+    >>> line = '{"scope": "owen", "question": "Where?", "query_id": "p1", "source": "proposed"}'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "proposed.jsonl")
+    ...     _ = path.write_text(line)
+    ...     read_questions(Source(path), memlab.sample(scopes=["owen"])).questions["source"][-1]
+    'proposed'
+    """
+    read = list[Question]()
+    there = dict.fromkeys(data.questions["query_id"], data.name)
+    taken = TakenQuestionIds(data, there, as_they_are=False)
+    cited = _Citations(data)
+    for number, raw in source.stream_json_lines():
+        where = f"line {number}"
+        with source.record(where, raw):
+            record = Record(raw)
+            if "question" not in record:
+                continue
+            scope = cited.find_scope(record.take("scope", check_name))
+            names = cited.of_scope(scope)
+            time = record.take("timestamp", source.parse_time, None)
+            if time is not None:
+                time = place_in_zone(time, source.tz or UTC, None)
+            question = read_question(record, scope, names, time)
+            read.append(taken.named(question, len(read), where))
+    questions = pl.concat([data.questions, frame(Question, read)], how="diagonal")
+    issues = pl.concat([data.issues, source.report.take_issues()])
+    return replace(data, questions=questions, issues=issues)
+
+
+class _Citations:
+    """What questions may call the turns and sessions of a dataset, scope by scope."""
+
+    def __init__(self, data: Dataset) -> None:
+        self._data = data
+        self._known = dict[str, dict[str, CitationIndex]]()
+
+    def find_scope(self, given: str) -> str:
+        """Give the plain name of a scope; :raises BadField: where it has no messages."""
+        scope = resolve_scope_name(given, self._data.scopes)
+        if scope not in self._data.scopes:
+            raise BadField("scope", f"{given!r}, which has no messages", "a scope of the dataset")
+        return decode_id_part(scope)
+
+    def of_scope(self, scope: str) -> dict[str, CitationIndex]:
+        """Give what may be called how in a scope, by the field of a question."""
+        if scope not in self._known:
+            self._known[scope] = self._index(scope)
+        return self._known[scope]
+
+    def _index(self, scope: str) -> dict[str, CitationIndex]:
+        own = self._data.turns.filter(scope=encode_id_part(scope))
+        turns, sessions = CitationIndex(), CitationIndex()
+        for turn, session, n in own.select("turn_id", "session_id", "n").iter_rows():
+            pair = turn, session
+            of_session = _names_of(session)
+            for name in of_session:
+                turns[scope, f"{name}/{n}"] = pair
+                sessions[scope, name] = pair
+            for name in _names_of(turn):
+                turns[scope, name] = pair
+        index = dict.fromkeys(("evidence", "stale", "distractors"), turns)
+        return {**index, "evidence_sessions": sessions}
+
+
+def _names_of(part: str) -> set[str]:
+    """Give the names of a turn or a session: its id, and the last part of it as the log has it."""
+    last = part.rpartition("/")[2]
+    return {part, last, decode_id_part(last)}

@@ -48,10 +48,7 @@ def test_a_question_is_written_as_the_line_that_it_was_read_from() -> None:
     written = [json.loads(json.dumps(question_line(row))) for row in data.questions.to_dicts()]
     assert written[0]["checks"] == ASKED["checks"]
     assert chatlog.dataset([*SAID, *written], "log").questions.equals(data.questions)
-    sample = memlab.sample(scopes=["owen"])
-    lines = [question_line(row) for row in sample.questions.to_dicts()]
-    assert lines[0]["query_id"] == sample.questions["query_id"][0]
-    assert "source" not in lines[0]
+    assert "source" not in written[2]
 
 
 def test_a_person_accepts_drops_and_mends(tmp_path: Path) -> None:
@@ -133,3 +130,37 @@ def test_a_proposal_that_cannot_be_told_from_others_is_an_error(
     path = saved(tmp_path / "p.jsonl", ASKED, ASKED | second)
     with pytest.raises(DataError, match=message):
         ProposalFile(path)
+
+
+def test_questions_of_a_file_come_beside_those_of_the_conversations(tmp_path: Path) -> None:
+    log = saved(tmp_path / "log.jsonl", *SAID, ASKED | {"query_id": "gold", "source": None})
+    path = saved(tmp_path / "p.jsonl", "", ASKED, {**SAID[0]}, ASKED | {"query_id": "p2"})
+    data = memlab.datasets.load(log, questions=path)
+    assert data.questions["query_id"].to_list() == ["gold", "p1", "p2"]
+    whole = chatlog.dataset([*SAID, ASKED], "log").questions
+    assert data.questions[1:2].equals(whole)
+    assert memlab.datasets.load(log, questions=path, sources="proposed").questions.height == 2
+    with pytest.raises(DataError, match=r"line 5: query_id: found 'gold' again \(first on log\)"):
+        memlab.datasets.load(log, questions=log)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"evidence": ["m9"]}, r"line 1: evidence\[0\]: found 'm9'"),
+        ({"distractors": ["m0"]}, "line 1: distractors: found 'a%20b/m0'"),
+        ({"scope": "bo"}, "line 1: scope: found 'bo', which has no messages"),
+        ({"source": "gold"}, "line 1: source: found 'gold'"),
+    ],
+)
+def test_a_question_that_cannot_be_used_is_an_error_or_is_put_aside(
+    tmp_path: Path, wrong: dict[str, Any], message: str
+) -> None:
+    log = saved(tmp_path / "log.jsonl", *SAID)
+    path = saved(tmp_path / "p.jsonl", ASKED | wrong, ASKED | {"query_id": "p2"})
+    with pytest.raises(DataError, match=message):
+        memlab.datasets.load(log, questions=path)
+    aside = {"on_error": "quarantine", "quarantine_dir": tmp_path / "aside"}
+    data = memlab.datasets.load(log, questions=path, **aside)
+    assert data.questions["query_id"].to_list() == ["p2"]
+    assert data.issues["action"].to_list() == ["quarantined"]
