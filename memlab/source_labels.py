@@ -1,23 +1,22 @@
 """Who wrote the questions that were measured, as tables, figures and reports say it beside n.
 
-Frames of means say it in ``question_sources``, a text beside ``n``, which is there only where some question
-is not written by a person or a benchmark (:data:`memlab.records.dataset.SOURCES`).
+Frames of means say it in ``question_sources``, a text beside ``n``, which is there only where some
+question is not written by a person or a benchmark (:data:`memlab.records.dataset.SOURCES`).
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from memlab.records.dataset import ACCEPTED, PROPOSED, describe_sources
-
+_PROPOSED, _ACCEPTED = "proposed", "accepted"
 COLUMN = "question_sources"
 _ONE = {
-    PROPOSED: "proposed by a model, not read by a person",
-    ACCEPTED: "proposed by a model, accepted by a person",
+    _PROPOSED: "proposed by a model, not read by a person",
+    _ACCEPTED: "proposed by a model, accepted by a person",
 }
 _ALL = {
-    PROPOSED: "The questions were proposed by a model and not read by a person.",
-    ACCEPTED: "The questions were proposed by a model and accepted by a person.",
+    _PROPOSED: "The questions were proposed by a model and not read by a person.",
+    _ACCEPTED: "The questions were proposed by a model and accepted by a person.",
 }
 _SOME = "Proposed questions were written by a model, and no person has read them."
 
@@ -25,7 +24,7 @@ _SOME = "Proposed questions were written by a model, and no person has read them
 def format_count(n: int | str, sources: str | None) -> str:
     """Write a number of questions, and who wrote them where not all are written.
 
-    :param sources: what :func:`describe_sources` gives.
+    :param sources: what :func:`memlab.records.dataset.describe_sources` gives.
 
     >>> from memlab.source_labels import format_count
     >>> format_count(1200, ""), format_count(60, "all proposed")
@@ -43,41 +42,17 @@ def format_count(n: int | str, sources: str | None) -> str:
     return f"{text}: {sources}"
 
 
-def count_questions(questions: pl.DataFrame) -> str:
-    """Write how many questions there are, and who wrote them; see :func:`format_count`.
-
-    >>> import polars as pl
-    >>> from memlab.source_labels import count_questions
-    >>> count_questions(pl.DataFrame({"source": ["proposed", "accepted", "accepted"]}))
-    '3: 1 proposed, 2 accepted'
-    """
-    return format_count(questions.height, describe_sources(questions))
-
-
-def with_sources(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
-    """Put to means who wrote the questions that they are of; nothing where all are written.
-
-    >>> import polars as pl
-    >>> from memlab.source_labels import with_sources
-    >>> with_sources(pl.DataFrame({"n": [1]}), pl.DataFrame({"source": ["proposed"]})).columns
-    ['n', 'question_sources']
-    """
-    if "source" not in questions.columns:
-        return means
-    described = describe_sources(questions)
-    return means.with_columns(pl.lit(described).alias(COLUMN))
-
-
 def explain_sources(*described: str | None) -> str:
     """Say in a sentence what one must know of questions that a model proposed; empty where none did.
 
-    :param described: what :func:`describe_sources` gives, of each group of questions.
+    :param described: what :func:`memlab.records.dataset.describe_sources` gives, of each group of
+        questions.
 
     >>> from memlab.source_labels import explain_sources
     >>> explain_sources("all accepted")
     'The questions were proposed by a model and accepted by a person.'
     >>> explain_sources("1 proposed, 2 accepted", "all proposed")
-    "Proposed questions were written by a model, and no person has read them."
+    'Proposed questions were written by a model, and no person has read them.'
     >>> explain_sources("")
     ''
     """
@@ -85,7 +60,7 @@ def explain_sources(*described: str | None) -> str:
     for source, sentence in _ALL.items():
         if given == {f"all {source}"}:
             return sentence
-    if any(PROPOSED in str(text) for text in given):
+    if any(_PROPOSED in str(text) for text in given):
         return _SOME
     return ""
 
@@ -108,7 +83,7 @@ def source_note(frame: pl.DataFrame) -> str:
     >>> import polars as pl
     >>> from memlab.source_labels import source_note
     >>> source_note(pl.DataFrame({"n": [3, 3], "question_sources": ["1 proposed, 2 accepted"] * 2}))
-    "n = 3: 1 proposed, 2 accepted. Proposed questions were written by a model, and no person has read them."
+    'n = 3: 1 proposed, 2 accepted. Proposed questions were written by a model, and no person has read them.'
     >>> source_note(pl.DataFrame({"n": [3]}))
     ''
     """

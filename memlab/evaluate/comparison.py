@@ -13,9 +13,11 @@ from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, sum_un
 from memlab.evaluate.groups import (
     ALL_QUESTIONS,
     SEVERAL_SESSIONS,
+    count_questions,
     multi_session_group,
     question_groups,
     split_by,
+    with_sources,
 )
 from memlab.evaluate.measures import Measure, MeasureLike, read_measures
 from memlab.evaluate.report import Report, are_shares
@@ -30,7 +32,7 @@ from memlab.evaluate.tables import BOUNDS, Table
 from memlab.interval_labels import bold_note
 from memlab.records import Dataset, Run
 from memlab.records.dataset import count_by_source, describe_sources
-from memlab.source_labels import COLUMN, count_questions, explain_sources, with_sources
+from memlab.source_labels import COLUMN, explain_sources
 
 
 def compare_reports(

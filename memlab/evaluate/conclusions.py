@@ -25,11 +25,12 @@ from memlab.evaluate.groups import (
     MULTI_SESSION,
     SEVERAL_SESSIONS,
     multi_session_group,
+    with_sources,
 )
 from memlab.evaluate.report import Report
 from memlab.evaluate.significance import ALPHA, fewest_units
 from memlab.interval_labels import format_level
-from memlab.source_labels import source_note, with_sources
+from memlab.source_labels import source_note
 
 _PHRASES = {
     ALL_QUESTIONS: "all {n:,} questions with evidence",
@@ -253,7 +254,7 @@ def of_sources(per_query: pl.DataFrame) -> list[str]:
     >>> import polars as pl
     >>> from memlab.evaluate.conclusions import of_sources
     >>> of_sources(pl.DataFrame({"source": ["proposed", "accepted"]}))[0]
-    "n = 2: 1 proposed, 1 accepted. Proposed questions were written by a model, and no person has read them."
+    'n = 2: 1 proposed, 1 accepted. Proposed questions were written by a model, and no person has read them.'
     >>> of_sources(pl.DataFrame({"source": [None]}))
     []
     """

@@ -13,6 +13,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Dataset, Level, qrels
 from memlab.records.dataset import describe_sources, source_expr
+from memlab.source_labels import COLUMN, format_count
 from memlab.text.questions import FORMS, asks_for_aggregation, question_form
 
 MULTI_SESSION = "≥ 2"
@@ -124,3 +125,28 @@ def question_groups(per_query: pl.DataFrame) -> dict[str, pl.Expr]:
     if per_query.filter(HAS_SEVERAL_SESSIONS).height:
         groups[SEVERAL_SESSIONS] = HAS_SEVERAL_SESSIONS
     return groups
+
+
+def count_questions(questions: pl.DataFrame) -> str:
+    """Write how many questions there are, and who wrote them; see :func:`memlab.source_labels.format_count`.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.groups import count_questions
+    >>> count_questions(pl.DataFrame({"source": ["proposed", "accepted", "accepted"]}))
+    '3: 1 proposed, 2 accepted'
+    """
+    return format_count(questions.height, describe_sources(questions))
+
+
+def with_sources(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
+    """Put to means who wrote the questions that they are of; nothing where all are written.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.groups import with_sources
+    >>> with_sources(pl.DataFrame({"n": [1]}), pl.DataFrame({"source": ["proposed"]})).columns
+    ['n', 'question_sources']
+    """
+    if "source" not in questions.columns:
+        return means
+    described = describe_sources(questions)
+    return means.with_columns(pl.lit(described).alias(COLUMN))

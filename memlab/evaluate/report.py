@@ -25,7 +25,7 @@ from memlab.evaluate.confidence_intervals import (
     mean_intervals,
     only_zeros_and_ones,
 )
-from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by
+from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by, with_sources
 from memlab.evaluate.measures import (
     DEFAULT_MEASURES,
     JudgedRun,
@@ -41,7 +41,6 @@ from memlab.evaluate.tables import BOUNDS, to_notebook_html
 from memlab.records import Dataset, Level, Run, qrels
 from memlab.records.dataset import describe_sources
 from memlab.registry import measures as registered
-from memlab.source_labels import with_sources
 
 YES_NO = ("recall_any", "recall_all")
 """Measures that are 1 or 0 for a question, so that their means are shares of questions."""

@@ -12,14 +12,14 @@ from typing import Any
 import polars as pl
 
 from memlab.evaluate.comparison import best_note, compare_reports, groups_table, results_table
-from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS, MULTI_SESSION
+from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS, MULTI_SESSION, count_questions
 from memlab.evaluate.measures import Measure
 from memlab.evaluate.report import Report
 from memlab.evaluate.tables import Table, tables_to_markdown, to_latex
 from memlab.files import open_atomically
 from memlab.records import LEVELS, Level
 from memlab.records.dataset import count_by_source, describe_sources
-from memlab.source_labels import count_questions, format_count
+from memlab.source_labels import format_count
 from memlab.terminal import escape_markdown
 
 _NOTE = (

@@ -16,6 +16,7 @@ from memlab.evaluate import Table, conclusions, misses, stale_table
 from memlab.evaluate.comparison import STALE_COLUMNS
 from memlab.evaluate.conclusions import Conclusions
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
+from memlab.evaluate.groups import with_sources
 from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.misses import CAUSES
 from memlab.evaluate.report_files import latex_tables, write_files
@@ -32,7 +33,7 @@ from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOpt
 from memlab.explanation import Explanation, explain_nothing
 from memlab.memories import ReturnedTexts
 from memlab.records import Dataset, qrels
-from memlab.source_labels import COLUMN, explain_question, with_sources
+from memlab.source_labels import COLUMN, explain_question
 from memlab.terminal import escape_markdown, shorten_line
 from memlab.text.analysis import tokenize
 

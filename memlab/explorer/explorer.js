@@ -680,9 +680,9 @@ function render({ model, el }) {
 
   /* The questions that a model proposed: each with its words and answer to mend, and its buttons. */
   function listProposals() {
-    const { told: counted = "", rows = [] } = model.get("_proposals") ?? {};
+    const { counts = "", rows = [] } = model.get("_proposals") ?? {};
     review.hidden = !rows.length;
-    reviewed.textContent = counted;
+    reviewed.textContent = counts;
     proposals.replaceChildren(...rows.map(proposalLine));
   }
   function proposalLine(row) {
@@ -712,7 +712,7 @@ function render({ model, el }) {
     accept.disabled = row.source === "accepted";
     const missing = row.evidence.filter(([i]) => i === null).length;
     const why = row.evidence.map(([, reason]) => reason).filter(Boolean).join(" · ");
-    const counts = `${row.evidence.length} evidence${missing ? ` (${missing} not there)` : ""}, ${row.distractors.length} distractors`;
+    const counts = `evidence: ${row.evidence.length}${missing ? ` (${missing} not there)` : ""}, distractors: ${row.distractors.length}`;
     const line = make("tr", { className: row.source },
       make("td", {}, row.source, make("small", { textContent: row.type })),
       make("td", {}, question, answer, make("small", { textContent: why, title: why }), make("small", { textContent: counts })),

@@ -65,7 +65,7 @@ def _list_reasons(record: dict[str, Any], count: int) -> list[str]:
 def proposal_payload(file: ProposalFile, scene: Scene) -> dict[str, Any]:
     """Give what the browser lists of the proposals of a scene, fit for JSON.
 
-    :returns: ``told``, how many there are, and ``rows``: ``id``, ``source``, ``type``,
+    :returns: ``counts``, how many there are, and ``rows``: ``id``, ``source``, ``type``,
         ``question``, ``answer``, ``evidence`` (rows of the scene, ``None`` for a turn that is not
         there, each with its reason) and ``distractors`` (rows of the scene).
     """
@@ -90,5 +90,5 @@ def proposal_payload(file: ProposalFile, scene: Scene) -> dict[str, Any]:
             }
         )
     counts = [f"{n:,} {source}" for source, n in count_by_source(listed).items()]
-    told = f"{', '.join(counts)} of {decode_id_part(scene.scope)}, in {file.path.name}"
-    return {"told": told, "rows": rows}
+    counted = f"{', '.join(counts)} of {decode_id_part(scene.scope)}, in {file.path.name}"
+    return {"counts": counted, "rows": rows}

@@ -19,7 +19,6 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures._text_measuring import FAMILY, escape, printable_line, text_px, wrap
-from memlab.source_labels import source_note
 from memlab.system_names import short_names
 
 _Arguments = ParamSpec("_Arguments")
@@ -61,6 +60,8 @@ TEXT, SMALL = 10, 9
 NOTHING_TO_DRAW = "No picture: the table behind it has no rows."
 LEGEND_ROW_PX, _LEGEND_SYMBOL_PX, _NAME_PX = 19, 46, 240
 _WIDTHS_KEY = "memlab_widths"
+_OF_SOURCES = "question_sources"
+"""The column that says who wrote the questions, :data:`memlab.source_labels.COLUMN`."""
 
 
 @cache
@@ -202,7 +203,10 @@ def said_where_empty(chart: Callable[_Arguments, go.Figure]) -> Callable[_Argume
         except NothingToDrawError:
             return sentence_figure(NOTHING_TO_DRAW)
         frame = next(iter((*given, *options.values())), None)
-        if isinstance(frame, pl.DataFrame):
+        if isinstance(frame, pl.DataFrame) and _OF_SOURCES in frame.columns:
+            # Imported where it is needed: an import of the figures stays small.
+            from memlab.source_labels import source_note
+
             _write_below(fig, source_note(frame))
         return fig
 

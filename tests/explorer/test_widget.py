@@ -154,7 +154,7 @@ def test_proposals_are_accepted_mended_and_dropped(tmp_path: Path) -> None:
         content = {"kind": "proposal", "action": action, "query_id": query_id, "request": 1}
         explorer._asked(None, content | more, [])
 
-    assert explorer._proposals["told"] == f"2 proposed of {SCOPE}, in proposed.jsonl"
+    assert explorer._proposals["counts"] == f"2 proposed of {SCOPE}, in proposed.jsonl"
     assert [row["id"] for row in explorer._proposals["rows"]] == ["p1", "p2"]
     press("show", "p1")
     assert sorted(explorer.selection["turn_id"]) == sorted(ASKED["evidence"])
@@ -167,7 +167,7 @@ def test_proposals_are_accepted_mended_and_dropped(tmp_path: Path) -> None:
     explorer.select(others)
     press("evidence", "p2")
     assert explorer.proposals.filter(query_id="p2")["evidence"].to_list() == [others]
-    assert explorer._proposals["told"] == f"2 accepted of {SCOPE}, in proposed.jsonl"
+    assert explorer._proposals["counts"] == f"2 accepted of {SCOPE}, in proposed.jsonl"
     press("drop", "p2")
     assert explorer.proposals.select("question", "answer").rows() == [
         ("Which lamp was it?", "green")
