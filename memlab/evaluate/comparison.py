@@ -324,7 +324,11 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
     for run in runs:
         found = stale_outcomes(run, data).select(pl.col(STALE_COLUMNS).mean()).row(0, named=True)
         rows.append({"system": run.name, "n": asked.height} | found)
-    return pl.DataFrame(rows)
+    described = describe_sources(asked)
+    table = pl.DataFrame(rows)
+    if described:
+        table = table.with_columns(pl.lit(described).alias(COLUMN))
+    return table
 
 
 def stale_outcomes(run: Run, data: Dataset) -> pl.DataFrame:

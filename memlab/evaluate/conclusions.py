@@ -259,10 +259,7 @@ def of_sources(per_query: pl.DataFrame) -> list[str]:
     []
     """
     counted = pl.DataFrame({"n": [per_query.height]})
-    said = source_note(with_sources(counted, per_query))
-    if not said:
-        return []
-    return [said]
+    return _note_of_sources(with_sources(counted, per_query))
 
 
 def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> list[str]:
@@ -409,7 +406,16 @@ def steps(judged: pl.DataFrame, whole: pl.DataFrame, *, measure: str) -> Conclus
                 f"From {_code(first['system'])} to {_code(row['system'])}, {_found(measure)} goes from "
                 f"{share_text(first)} to {share_text(row)} of {_asked(row['group'], row['n'])}: {gain}."
             )
-    return Conclusions([*said, *without_several_sessions(judged["group"])])
+    said += without_several_sessions(judged["group"])
+    return Conclusions([*said, *_note_of_sources(judged)])
+
+
+def _note_of_sources(judged: pl.DataFrame) -> list[str]:
+    """Say who wrote the questions of a table, where not all are by a person or a benchmark."""
+    note = source_note(judged)
+    if not note:
+        return []
+    return [note]
 
 
 def _significant_steps(judged: pl.DataFrame, tests: int) -> str:
@@ -479,7 +485,8 @@ def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
         first = rows.row(0, named=True)
         if not _enough(first, tests):
             said.append(too_few(first, tests, "whether it completes more", group=group))
-    return Conclusions([*said, *without_several_sessions(judged["group"])])
+    said += without_several_sessions(judged["group"])
+    return Conclusions([*said, *_note_of_sources(judged)])
 
 
 def _choice_answer(tested: pl.DataFrame, tests: int) -> str:
