@@ -384,9 +384,35 @@ def test_notebooks_are_given_the_memories_that_were_named_or_drawn(
         raise DataError("enough")
 
     monkeypatch.setattr("memlab.notebooks.run_notebooks", refuse)
-    for options in ([], ["--scope", "a", "--scope", "b"], ["--sample", "3", "--pool", "5"]):
+    for options in (
+        [],
+        ["--scope", "a", "--scope", "b"],
+        ["--sample", "3", "--pool", "5"],
+        ["--questions", "p.jsonl", "--source", "own/notebooks"],
+    ):
         refusal(memlab_cli("notebooks", "x.jsonl", *options, cwd=tmp_path))
-    assert given == [{}, {"scopes": ["a", "b"]}, {"pool": 5, "scopes": 3}]
+    assert given[:3] == [{}, {"scopes": ["a", "b"]}, {"pool": 5, "scopes": 3}]
+    assert given[3] == {"questions": "../../p.jsonl"}
+
+
+def test_proposals_are_measured_apart(memlab_cli: Any, folder: Path, tmp_path: Path) -> None:
+    asked = {"scope": "owen", "question": "What did the bookcase cost?", "source": "proposed"}
+    first = datasets.load(folder / "talk.jsonl", scopes=["owen"]).turns["turn_id"][0]
+    lines = [asked | {"query_id": f"owen/p{n}", "evidence": [first]} for n in range(2)]
+    lines[1]["source"] = "accepted"
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    given = (folder / "talk.jsonl", "--scope", "owen", "--questions", "p.jsonl", *HASHING)
+    stored = ("--store", tmp_path / "store", "--out", tmp_path / "out", "--pipeline", "bm25")
+    done = memlab_cli("evaluate", *given, *stored, cwd=tmp_path)
+    assert re.search(
+        r"all questions with evidence \(n = .* written, 1 proposed, 1 accepted", done.out
+    )
+    info = memlab_cli("info", "--store", tmp_path / "store", cwd=tmp_path)
+    assert re.search("talk: questions: .* written, 1 proposed, 1 accepted", info.out)
+    why = memlab_cli("why", "owen/p0", *given[:3], *given[3:], "--pipeline", "bm25", cwd=tmp_path)
+    assert "(proposed by a model, not read by a person)" in why.out
+    message = refusal(memlab_cli("evaluate", *given[:3], "--source", "accepted", cwd=tmp_path))
+    assert "no question of 'talk' is accepted" in message
 
 
 def every_option() -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
 from memlab.errors import MemlabError
+from memlab.records.dataset import describe_sources
 from memlab.terminal import (
     count_noun,
     escape_line,
@@ -215,6 +216,9 @@ def info(
         return
     echo(f"\n{opt.format_table(memory.datasets())}\n{memory.versions()}")
     for name in memory.datasets()["name"]:
+        sources = describe_sources(memory.questions(name, columns=["source"]))
+        if sources:
+            echo(f"{escape_line(name)}: questions: {sources}")
         note = memlab.indexing.earlier_facts_note(memory, name)
         if note:
             echo(f"{escape_line(name)}: {note}")

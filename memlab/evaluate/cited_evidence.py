@@ -9,6 +9,8 @@ import polars as pl
 
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
 from memlab.records import Dataset, qrels
+from memlab.records.dataset import describe_sources
+from memlab.source_labels import COLUMN
 
 
 def cited_shares(nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto") -> pl.DataFrame:
@@ -51,7 +53,11 @@ def _share_of_questions(cited: pl.Series, dataset: Dataset, unit: Unit) -> dict[
     values = asked["hit"].cast(pl.Float64).to_numpy().reshape(-1, 1)
     scopes = clustering_scopes(asked["scope"], unit)
     span = mean_intervals(values, scopes=scopes, shares=np.array([True])).drop("method")
-    return {"n": asked.height, "mean": asked["hit"].mean(), **span.row(0, named=True)}
+    found = {"n": asked.height, "mean": asked["hit"].mean(), **span.row(0, named=True)}
+    described = describe_sources(asked)
+    if described:
+        found[COLUMN] = described
+    return found
 
 
 def summary_sizes(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:

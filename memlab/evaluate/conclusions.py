@@ -25,10 +25,12 @@ from memlab.evaluate.groups import (
     MULTI_SESSION,
     SEVERAL_SESSIONS,
     multi_session_group,
+    with_sources,
 )
 from memlab.evaluate.report import Report
 from memlab.evaluate.significance import ALPHA, fewest_units
 from memlab.interval_labels import format_level
+from memlab.source_labels import source_note
 
 _PHRASES = {
     ALL_QUESTIONS: "all {n:,} questions with evidence",
@@ -246,6 +248,20 @@ def of_one_memory(n_scopes: int) -> list[str]:
     return ["All questions are about one memory: what holds for others cannot be said."]
 
 
+def of_sources(per_query: pl.DataFrame) -> list[str]:
+    """Say who wrote the questions, where not all are by a person or a benchmark.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.conclusions import of_sources
+    >>> of_sources(pl.DataFrame({"source": ["proposed", "accepted"]}))[0]
+    'n = 2: 1 proposed, 1 accepted. Proposed questions were written by a model, and no person has read them.'
+    >>> of_sources(pl.DataFrame({"source": [None]}))
+    []
+    """
+    counted = pl.DataFrame({"n": [per_query.height]})
+    return _note_of_sources(with_sources(counted, per_query))
+
+
 def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> list[str]:
     """Say that the questions are those of other data, where the data that were wanted have none.
 
@@ -390,7 +406,16 @@ def steps(judged: pl.DataFrame, whole: pl.DataFrame, *, measure: str) -> Conclus
                 f"From {_code(first['system'])} to {_code(row['system'])}, {_found(measure)} goes from "
                 f"{share_text(first)} to {share_text(row)} of {_asked(row['group'], row['n'])}: {gain}."
             )
-    return Conclusions([*said, *without_several_sessions(judged["group"])])
+    said += without_several_sessions(judged["group"])
+    return Conclusions([*said, *_note_of_sources(judged)])
+
+
+def _note_of_sources(judged: pl.DataFrame) -> list[str]:
+    """Say who wrote the questions of a table, where not all are by a person or a benchmark."""
+    note = source_note(judged)
+    if not note:
+        return []
+    return [note]
 
 
 def _significant_steps(judged: pl.DataFrame, tests: int) -> str:
@@ -460,7 +485,8 @@ def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
         first = rows.row(0, named=True)
         if not _enough(first, tests):
             said.append(too_few(first, tests, "whether it completes more", group=group))
-    return Conclusions([*said, *without_several_sessions(judged["group"])])
+    said += without_several_sessions(judged["group"])
+    return Conclusions([*said, *_note_of_sources(judged)])
 
 
 def _choice_answer(tested: pl.DataFrame, tests: int) -> str:

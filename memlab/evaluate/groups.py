@@ -12,6 +12,8 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Dataset, Level, qrels
+from memlab.records.dataset import describe_sources, source_expr
+from memlab.source_labels import COLUMN, format_count
 from memlab.text.questions import FORMS, asks_for_aggregation, question_form
 
 MULTI_SESSION = "≥ 2"
@@ -29,7 +31,8 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
     :returns: a row a question that has evidence at this level: ``query_id``, ``scope``,
         ``question_type``, ``form``, ``aggregation``, ``n_evidence_sessions``, ``evidence_sessions``
         (``1``, ``2``, ``3``, ``4+``), ``n_relevant``, ``n_docs``, the number of turns or sessions
-        in the question's scope, and, where any is above 1, ``grades``, those of its evidence.
+        in the question's scope; where any is above 1, ``grades``, those of its evidence; and, where
+        some are not written by a person or a benchmark, ``source``.
     :raises DataError: when a question is about a scope without documents.
     """
     # Ten runs are measured on one dataset, and its forms are read once.
@@ -71,7 +74,10 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
     columns = ["n_relevant", "n_docs"]
     if (judged["relevance"] > 1).any():
         columns.append("grades")
-    return described.select("query_id", "scope", *kinds, *columns)
+    by_source = []
+    if describe_sources(dataset.questions):
+        by_source.append(source_expr())
+    return described.select("query_id", "scope", *kinds, *columns, *by_source)
 
 
 def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
@@ -119,3 +125,28 @@ def question_groups(per_query: pl.DataFrame) -> dict[str, pl.Expr]:
     if per_query.filter(HAS_SEVERAL_SESSIONS).height:
         groups[SEVERAL_SESSIONS] = HAS_SEVERAL_SESSIONS
     return groups
+
+
+def count_questions(questions: pl.DataFrame) -> str:
+    """Write how many questions there are, and who wrote them; see :func:`memlab.source_labels.format_count`.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.groups import count_questions
+    >>> count_questions(pl.DataFrame({"source": ["proposed", "accepted", "accepted"]}))
+    '3: 1 proposed, 2 accepted'
+    """
+    return format_count(questions.height, describe_sources(questions))
+
+
+def with_sources(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
+    """Put to means who wrote the questions that they are of; nothing where all are written.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.groups import with_sources
+    >>> with_sources(pl.DataFrame({"n": [1]}), pl.DataFrame({"source": ["proposed"]})).columns
+    ['n', 'question_sources']
+    """
+    if "source" not in questions.columns:
+        return means
+    described = describe_sources(questions)
+    return means.with_columns(pl.lit(described).alias(COLUMN))
