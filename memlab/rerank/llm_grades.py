@@ -77,7 +77,7 @@ def rerank_llm(
     require_turn_run(run, "rerank_llm")
     check_at_least(1, candidates=candidates, window=window)
     check_between(0, 3, least=least)
-    grades = _grade_turns(
+    grades = grade_turns(
         run.frame.filter(pl.col("rank") <= candidates), bench, service, window, seed
     )
     graded = run.frame.join(grades, on=["query_id", "doc_id"], how="left", maintain_order="left")
@@ -101,7 +101,7 @@ def rerank_llm(
     )
 
 
-def _grade_turns(
+def grade_turns(
     first: pl.DataFrame, bench: Bench, service: str, window: int, seed: int
 ) -> pl.DataFrame:
     """Grade turns: ``query_id``, ``doc_id``, ``grade``, which is null where the model gave none."""
