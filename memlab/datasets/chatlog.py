@@ -42,6 +42,11 @@ A **question** line, for evaluation; anywhere in the file::
 ``abstention``         true where the conversations do not hold the answer
 ``rubric``             what a good answer says, point by point: a list of strings
 ``stale``              messages that must not come back, named as evidence is: superseded, corrected, ended
+``source``             who wrote it: ``proposed`` by a language model, ``accepted`` by a person after that; a
+                       person or a benchmark where it is left out (or ``written``)
+``reasons``            why each message of evidence is needed: a text for each, in the order of ``evidence``
+``distractors``        messages that seem to answer it and do not, named as evidence is
+``checks``             what was checked before it was proposed: any JSON, kept as it is
 =====================  ==============================================================================================
 
 The **first line** may be a header: ``{"memlab": {"format": "chatlog", "grouped": true, …}}``.

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from memlab.records import Issue, frame
+from memlab.records.dataset import SOURCES, WRITTEN
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -235,6 +236,26 @@ def check_rubric(value: Any, where: str) -> list[str] | None:
         value = [value]
     points = [check_text(point, f"{where}[{place}]") for place, point in enumerate(value)]
     return points or None
+
+
+def check_source(value: Any, where: str) -> str | None:
+    """Check who wrote a question: ``proposed`` or ``accepted``; ``written`` and an empty text are null.
+
+    >>> from memlab.datasets.fields import check_source
+    >>> check_source("proposed", "source"), check_source("written", "source")
+    ('proposed', None)
+    """
+    source = check_text(value, where)
+    if source in ("", WRITTEN):
+        return None
+    if source not in SOURCES:
+        raise BadField(where, describe_value(value), f"one of {', '.join(SOURCES)}")
+    return source
+
+
+def check_json(value: Any, where: str) -> str:
+    """Give any value as JSON, as a frame keeps what has no columns of its own."""
+    return escape_surrogates(json.dumps(value, ensure_ascii=False, default=float))
 
 
 def parse_time(value: Any, where: str, order: str | None = None) -> datetime:

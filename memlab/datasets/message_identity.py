@@ -233,7 +233,7 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
 
 CitationIndex = dict[tuple[str, str], tuple[str, str]]
 """(scope, what a question may call a turn or a session) to the turn's id and its session's."""
-_CITED = ("evidence", "stale", "evidence_sessions")
+_CITED = ("evidence", "stale", "distractors", "evidence_sessions")
 
 
 class TakenQuestionIds:
@@ -294,7 +294,8 @@ def build_citation_index(
         (first, ("part",)),
         (first, ("session",)),
     ]
-    looked_up = {"evidence": of_turns, "stale": of_turns, "evidence_sessions": of_sessions}
+    looked_up = dict.fromkeys(("evidence", "stale", "distractors"), of_turns)
+    looked_up["evidence_sessions"] = of_sessions
     now = whole.select("turn_id", "session_id")
     for field, names in wanted.items():
         if not names:
@@ -345,9 +346,11 @@ def read_question(
     sessions = _resolve_citations(record, "evidence_sessions", scope, names)
     cited = {turn: session for turn, (session, grade) in judged.items() if grade > 0}
     grades = _list_grades(judged)
-    both = stale.keys() & cited.keys()
-    if both:
-        raise BadField("stale", describe_value(min(both)), "no turn that is evidence too")
+    distractors = _resolve_citations(record, "distractors", scope, names)
+    for field, others in (("stale", stale), ("distractors", distractors)):
+        both = others.keys() & cited.keys()
+        if both:
+            raise BadField(field, describe_value(min(both)), "no turn that is evidence too")
     return Question(
         query_id=record.take("query_id", fields.check_name, ""),
         scope=encode_id_part(scope),
@@ -362,7 +365,20 @@ def read_question(
         stale=[*stale] or None,
         judged=[*grades] or None,
         grades=[*grades.values()] or None,
+        source=record.take("source", fields.check_source, None),
+        reasons=_read_reasons(record, cited),
+        distractors=[*distractors] or None,
+        checks=record.take("checks", fields.check_json, None),
     )
+
+
+def _read_reasons(record: Record, cited: dict[str, str]) -> list[str] | None:
+    """Read why each turn of evidence is needed: as many texts as there are turns of evidence."""
+    reasons = record.take("reasons", fields.check_rubric, None)
+    if reasons and len(reasons) != len(cited):
+        found = f"{len(reasons)} for {len(cited)} messages of evidence"
+        raise BadField("reasons", found, "a text for each message of evidence")
+    return reasons or None
 
 
 def _resolve_judgements(

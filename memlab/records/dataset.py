@@ -21,6 +21,9 @@ from memlab.text.languages import check_language
 from memlab.text.quotations import find_quotations
 
 TIMESTAMP = pl.Datetime("us", "UTC")
+WRITTEN, PROPOSED, ACCEPTED = "written", "proposed", "accepted"
+SOURCES = (WRITTEN, PROPOSED, ACCEPTED)
+"""Who wrote a question: a person or a benchmark, a language model, or a model whose proposal a person has read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,11 @@ class Question:
     :param judged: ids of the turns that were graded, the evidence first, then those found not to be
         relevant; null where all that is known is which turns are evidence.
     :param grades: the grade of each of ``judged``: from 1 for evidence, 0 or less for what is not.
+    :param source: who wrote it: null for a person or a benchmark, ``proposed`` for a language
+        model, ``accepted`` where a person has read what a model proposed.
+    :param reasons: why each of ``evidence`` is needed, a text for each.
+    :param distractors: ids of turns that seem to answer it and do not.
+    :param checks: what was checked before it was proposed, as JSON.
     """
 
     query_id: str
@@ -105,6 +113,10 @@ class Question:
     stale: list[str] | None = None
     judged: list[str] | None = None
     grades: list[int] | None = None
+    source: str | None = None
+    reasons: list[str] | None = None
+    distractors: list[str] | None = None
+    checks: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +269,10 @@ def _required_columns(row_type: type) -> list[str]:
     return [each.name for each in fields(row_type) if each.default is MISSING]
 
 
-_LATER_COLUMNS = ("rubric", "stale", "judged", "grades")
+_LATER_COLUMNS = ("rubric", "stale", "judged", "grades", "source", "distractors")
 """Columns of questions that came later: where nothing is in them, a fingerprint is as it was."""
+_ABOUT_PROPOSALS = ("reasons", "checks")
+"""Columns of questions that say how they came about: no result depends on them."""
 
 _LINES = 10_000
 """Rows that are written together for a fingerprint, so that it takes little memory."""
@@ -335,6 +349,7 @@ class Dataset:
                 self, table, read_frame(given, table, _required_columns(row_type), types=types)
             )
         check_language(self.language)
+        _check_sources(self.questions)
 
     @property
     def scopes(self) -> list[str]:
@@ -345,7 +360,8 @@ class Dataset:
         """Give a hash of everything that a result can depend on: 16 hex digits, the same for the same content."""
         digest = hashlib.sha256()
         said = _without_empty_columns(self.turns.drop("quoted", strict=False), "forwarded_from")
-        asked = _without_empty_columns(self.questions, *_LATER_COLUMNS)
+        asked = self.questions.drop(_ABOUT_PROPOSALS, strict=False)
+        asked = _without_empty_columns(asked, *_LATER_COLUMNS)
         for table in (said, self.sessions.drop("status"), asked, self.annotations):
             digest.update(",".join(table.columns).encode())
             for part in table.iter_slices(_LINES):
@@ -383,6 +399,9 @@ class Dataset:
             f"{_counted(self.sessions.height, 'session')} of {_counted(self.turns['scope'].n_unique(), 'scope')}, "
             f"{_counted(self.questions.height, 'question')}"
         )
+        sources = describe_sources(self.questions)
+        if sources:
+            text += f" ({sources})"
         if self.annotations.height:
             text += f", {self.annotations.height:,} annotations"
         if self.issues.height:
@@ -400,6 +419,95 @@ class Dataset:
         return f"<p>{html.escape(self.describe())}</p>" + (
             f"<p>Such as:</p><ul>{shown}</ul>" if shown else ""
         )
+
+
+def source_expr() -> pl.Expr:
+    """Give the source of questions by its name, also where the column is null or empty.
+
+    >>> import polars as pl
+    >>> from memlab.records.dataset import source_expr
+    >>> pl.DataFrame({"source": [None, "", "accepted"]}).select(source_expr())["source"].to_list()
+    ['written', 'written', 'accepted']
+    """
+    given = pl.col("source").cast(pl.String)
+    return pl.when(given != "").then(given).otherwise(pl.lit(WRITTEN)).alias("source")
+
+
+def count_by_source(questions: pl.DataFrame) -> dict[str, int]:
+    """Count questions by their source, in the order of :data:`SOURCES`; those that occur.
+
+    :param questions: with the column ``source``, without which all are written.
+
+    >>> import polars as pl
+    >>> from memlab.records.dataset import count_by_source
+    >>> count_by_source(pl.DataFrame({"source": ["accepted", None, "accepted"]}))
+    {'written': 1, 'accepted': 2}
+    """
+    if questions.is_empty():
+        return {}
+    if "source" not in questions.columns:
+        return {WRITTEN: questions.height}
+    counted = dict(questions.select(source_expr()).group_by("source").len().iter_rows())
+    return {source: counted[source] for source in SOURCES if source in counted}
+
+
+def describe_sources(questions: pl.DataFrame) -> str:
+    """Say how many questions are of which source; empty where all are written.
+
+    >>> import polars as pl
+    >>> from memlab.records.dataset import describe_sources
+    >>> describe_sources(pl.DataFrame({"source": ["accepted", "proposed", "accepted"]}))
+    '1 proposed, 2 accepted'
+    >>> describe_sources(pl.DataFrame({"source": ["proposed"] * 2}))
+    'all proposed'
+    >>> describe_sources(pl.DataFrame({"source": [None, None]}))
+    ''
+    """
+    counts = count_by_source(questions)
+    if not counts.keys() - {WRITTEN}:
+        return ""
+    if len(counts) == 1:
+        return f"all {next(iter(counts))}"
+    return ", ".join(f"{n:,} {source}" for source, n in counts.items())
+
+
+def _check_sources(questions: pl.DataFrame) -> None:
+    """Refuse a source of questions that is none, since tables would count it for another."""
+    if "source" not in questions.columns:
+        return
+    named = questions.select("query_id", source_expr())
+    for query_id, source in named.filter(~pl.col("source").is_in(SOURCES)).head(1).iter_rows():
+        known = ", ".join(SOURCES)
+        raise DataError(f"question {query_id!r} has the source {source!r}; it is one of {known}")
+
+
+def take_sources(dataset: Dataset, sources: Iterable[str]) -> Dataset:
+    """Give a dataset with the questions of some sources alone.
+
+    :param sources: of :data:`SOURCES`.
+    :raises DataError: for another source, and where no question is of these.
+
+    >>> import memlab
+    >>> from memlab.records.dataset import take_sources
+    >>> take_sources(memlab.sample(turns=200), ["accepted"])
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: no question of 'sample' is accepted; there are ... written
+    """
+    wanted = list(sources)
+    for unknown in [source for source in wanted if source not in SOURCES][:1]:
+        raise DataError(f"no source is called {unknown!r}; choose of {', '.join(SOURCES)}")
+    asked = dataset.questions
+    if "source" not in asked.columns:
+        asked = asked.with_columns(source=pl.lit(None, pl.String))
+    kept = asked.filter(asked.select(source_expr())["source"].is_in(wanted))
+    if kept.is_empty():
+        counts = count_by_source(dataset.questions).items()
+        there = ", ".join(f"{n:,} {source}" for source, n in counts)
+        raise DataError(
+            f"no question of {dataset.name!r} is {' or '.join(wanted)}; there are {there or 'none'}"
+        )
+    return replace(dataset, questions=kept)
 
 
 _ROW_TYPES: dict[str, type] = {

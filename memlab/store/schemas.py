@@ -120,7 +120,11 @@ TABLES: dict[str, Table] = {
         repeats={"content": "text"},
     ),
     "sessions": _data_table(records.Session, "session_id"),
-    "questions": _data_table(records.Question, "query_id", ("judged", "grades")),
+    "questions": _data_table(
+        records.Question,
+        "query_id",
+        ("judged", "grades", "source", "reasons", "distractors", "checks"),
+    ),
     "annotations": _data_table(records.Annotation, "annotation_id"),
     "issues": _data_table(records.Issue),
     "datasets": Table(

@@ -145,6 +145,20 @@ BAD_LINES = {
     ),
     "abstention is 1": (ASKED | {"abstention": 1}, "abstention: found 1 (a number)"),
     "stale evidence": (ASKED | {"evidence": ["m"], "stale": ["m"]}, "stale: found 'ann/m'"),
+    "unknown source": (
+        ASKED | {"source": "gold"},
+        "source: found 'gold' (a string), expected one of",
+    ),
+    "source is a list": (ASKED | {"source": ["proposed"]}, "source: found a list"),
+    "unknown distractor": (ASKED | {"distractors": ["m9"]}, "distractors[0]: found 'm9'"),
+    "distractor is evidence": (
+        ASKED | {"evidence": ["m"], "distractors": ["m"]},
+        "distractors: found 'ann/m' (a string), expected no turn that is evidence too",
+    ),
+    "reasons of other evidence": (
+        ASKED | {"evidence": ["m"], "reasons": ["one", "two"]},
+        "reasons: found 2 for 1 messages of evidence",
+    ),
     "deep": ("[" * 100_000, "found JSON that cannot be read: nested"),
     "not UTF-8": (
         '{"scope": "ann", "text": "\udcff"}',

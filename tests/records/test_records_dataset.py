@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import polars as pl
 import pytest
@@ -24,7 +25,7 @@ from memlab.records import (
     frame,
     schema,
 )
-from memlab.records.dataset import digest_turns
+from memlab.records.dataset import SOURCES, digest_turns, take_sources
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 TABLES = {"turns": Turn, "sessions": Session, "questions": Question, "annotations": Annotation}
@@ -34,7 +35,20 @@ OTHER = {
     pl.Boolean: True,
     pl.Datetime: datetime(2025, 5, 5, tzinfo=UTC),
 }
+NOT_COUNTED = {
+    ("sessions", "status"),
+    ("turns", "quoted"),
+    ("questions", "reasons"),
+    ("questions", "checks"),
+}
+"""Columns that no result depends on."""
 GRADED = {"judged": ["u/s/1", "u/s/2"], "grades": [1, 2]}
+PROPOSED: dict[str, Any] = {
+    "source": "proposed",
+    "reasons": ["It says who.", "It says when."],
+    "distractors": ["u/s/4"],
+    "checks": '{"needed": true}',
+}
 ASKED = Question(
     "q",
     "u",
@@ -47,6 +61,7 @@ ASKED = Question(
     rubric=["Mel"],
     stale=["u/s/3"],
     **GRADED,
+    **PROPOSED,
 )
 SMALL = Dataset(
     "d",
@@ -73,13 +88,12 @@ def with_value(data: Dataset, table: str, column: str, value: object) -> Dataset
 def test_the_fingerprint_is_of_the_content_alone() -> None:
     same = SMALL.fingerprint()
     for table, column in (
-        (t, c)
-        for t, row in TABLES.items()
-        for c in schema(row)
-        if (t, c) not in (("sessions", "status"), ("turns", "quoted"))
+        (t, c) for t, row in TABLES.items() for c in schema(row) if (t, c) not in NOT_COUNTED
     ):
         dtype = getattr(SMALL, table).schema[column]
         values: list[object] = [None, OTHER.get(dtype.base_type())]
+        if column == "source":
+            values = [None, "accepted"]
         if dtype == pl.List(pl.String):
             values = [None, [], [""], ["u/s/1\x1fu/s/2"]]
         if dtype == pl.List(pl.Int32):
@@ -91,6 +105,8 @@ def test_the_fingerprint_is_of_the_content_alone() -> None:
         == same
     )
     assert with_value(SMALL, "sessions", "status", "summarized").fingerprint() == same
+    for column in ("reasons", "checks"):
+        assert with_value(SMALL, "questions", column, None).fingerprint() == same
     assert replace(SMALL, turns=SMALL.turns.reverse()).fingerprint() != same
 
 
@@ -141,9 +157,33 @@ def test_a_digest_of_turns_sees_whose_words_a_text_holds() -> None:
 
 def test_a_dataset_without_grades_has_the_fingerprint_that_it_had_before_there_were_any() -> None:
     assert memlab.sample().fingerprint() == "65e0ed2664986eb4"
-    bare = with_value(with_value(SMALL, "questions", "judged", None), "questions", "grades", None)
-    before = replace(bare, questions=bare.questions.drop("judged", "grades"))
+    bare, later = SMALL, [*GRADED, *PROPOSED]
+    for column in later:
+        bare = with_value(bare, "questions", column, None)
+    before = replace(bare, questions=bare.questions.drop(later))
     assert bare.fingerprint() == before.fingerprint()
+    assert bare.fingerprint() != SMALL.fingerprint()
+
+
+def test_questions_of_one_source_are_taken_and_counted() -> None:
+    asked = [replace(ASKED, query_id=f"q{i}", source=source) for i, source in enumerate(SOURCES)]
+    data = replace(SMALL, questions=frame(Question, asked))
+    assert data.describe().endswith(
+        "3 questions (1 written, 1 proposed, 1 accepted), 1 annotations"
+    )
+    assert take_sources(data, ["written", "accepted"]).questions["query_id"].to_list() == [
+        "q0",
+        "q2",
+    ]
+    old = replace(data, questions=data.questions.drop(PROPOSED.keys()))
+    assert "(" not in take_sources(old, ["written"]).describe().partition("questions")[2]
+    assert take_sources(old, ["written"]).questions.height == 3
+    with pytest.raises(DataError, match="no question of 'd' is proposed; there are 3 written"):
+        take_sources(old, ["proposed"])
+    with pytest.raises(DataError, match="no source is called 'gold'; choose of written, proposed"):
+        take_sources(data, ["gold"])
+    with pytest.raises(DataError, match="question 'q1' has the source 'gold'; it is one of"):
+        replace(data, questions=data.questions.with_columns(source=pl.Series([None, "gold", ""])))
 
 
 def test_parts_hold_their_scopes_and_join_to_the_whole() -> None:

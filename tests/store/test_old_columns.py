@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from store_data import NOW
 from tiny_store import DATA, SESSIONS, read_session
@@ -40,6 +41,30 @@ def test_turns_without_the_later_columns_are_read_and_written(tmp_path: Path) ->
     # A session whose words are somebody else's now is read again, and no other.
     changed = old.knowledge.digests("log")["digest"] != digests
     assert changed.to_list() == [False, True, True]
+
+
+def test_questions_without_their_source_are_read_and_written(tmp_path: Path) -> None:
+    said = [{"scope": "s", "sender": "Ann", "id": str(n), "text": f"text {n}"} for n in range(3)]
+    asked: dict[str, Any] = {"scope": "s", "question": "What?", "evidence": ["0", "1"]}
+    before = chatlog.dataset([*said, asked], "log")
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest([before])
+    store.database.table("questions").drop_columns(list(TABLES["questions"].later))
+
+    old = MemoryStore.open(tmp_path / "store")
+    assert old.dataset("log").questions.equals(before.questions)
+    assert old.dataset("log").fingerprint() == before.fingerprint()
+    asked |= {"source": "proposed", "reasons": ["a", "b"], "distractors": ["2"], "checks": {"é": 1}}
+    after = chatlog.dataset([*said, asked], "log")
+    old.ingest([after])
+    read = MemoryStore.open(tmp_path / "store").dataset("log").questions
+    assert read.equals(after.questions)
+    assert read.select("source", "reasons", "distractors", "checks").row(0) == (
+        "proposed",
+        ["a", "b"],
+        ["s/2"],
+        '{"é": 1}',
+    )
 
 
 def test_entities_without_their_relations_are_read_and_written(tmp_path: Path) -> None:

@@ -1,0 +1,100 @@
+"""Who wrote the questions that were measured, as tables, figures and reports say it beside n.
+
+Frames of means say it in ``sources``, a text beside ``n``, which is there only where some question
+is not written by a person or a benchmark (:data:`memlab.records.dataset.SOURCES`).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from memlab.records.dataset import ACCEPTED, PROPOSED, describe_sources
+
+_ALL = {
+    PROPOSED: "The questions were proposed by a model and not read by a person.",
+    ACCEPTED: "The questions were proposed by a model and accepted by a person.",
+}
+_SOME = "Proposed questions are a model's, and no person has read them."
+
+
+def format_count(n: int | str, sources: str | None) -> str:
+    """Write a number of questions, and who wrote them where not all are written.
+
+    :param sources: what :func:`describe_sources` gives.
+
+    >>> from memlab.source_labels import format_count
+    >>> format_count(1200, ""), format_count(60, "all proposed")
+    ('1,200', '60, all proposed')
+    >>> format_count(60, "40 proposed, 20 accepted")
+    '60: 40 proposed, 20 accepted'
+    """
+    text = n
+    if isinstance(n, int):
+        text = f"{n:,}"
+    if not sources:
+        return str(text)
+    if sources.startswith("all "):
+        return f"{text}, {sources}"
+    return f"{text}: {sources}"
+
+
+def count_questions(questions: pl.DataFrame) -> str:
+    """Write how many questions there are, and who wrote them; see :func:`format_count`.
+
+    >>> import polars as pl
+    >>> from memlab.source_labels import count_questions
+    >>> count_questions(pl.DataFrame({"source": ["proposed", "accepted", "accepted"]}))
+    '3: 1 proposed, 2 accepted'
+    """
+    return format_count(questions.height, describe_sources(questions))
+
+
+def explain_sources(*described: str | None) -> str:
+    """Say in a sentence what one must know of questions that a model proposed; empty where none did.
+
+    :param described: what :func:`describe_sources` gives, of each group of questions.
+
+    >>> from memlab.source_labels import explain_sources
+    >>> explain_sources("all accepted")
+    'The questions were proposed by a model and accepted by a person.'
+    >>> explain_sources("1 proposed, 2 accepted", "all proposed")
+    "Proposed questions are a model's, and no person has read them."
+    >>> explain_sources("")
+    ''
+    """
+    given = set(described) - {None, ""}
+    for source, sentence in _ALL.items():
+        if given == {f"all {source}"}:
+            return sentence
+    if any(PROPOSED in str(text) for text in given):
+        return _SOME
+    return ""
+
+
+def source_note(frame: pl.DataFrame) -> str:
+    """Say of a frame of means who wrote its questions: what stands below a table or a figure.
+
+    :param frame: with ``sources`` and ``n``; without them the note is empty.
+
+    >>> import polars as pl
+    >>> from memlab.source_labels import source_note
+    >>> source_note(pl.DataFrame({"n": [3, 3], "sources": ["1 proposed, 2 accepted"] * 2}))
+    "n = 3: 1 proposed, 2 accepted. Proposed questions are a model's, and no person has read them."
+    >>> source_note(pl.DataFrame({"n": [3]}))
+    ''
+    """
+    if "sources" not in frame.columns:
+        return ""
+    described = frame["sources"].unique(maintain_order=True).to_list()
+    explained = explain_sources(*described)
+    if len(described) == 1 and str(described[0]).startswith("all "):
+        return explained
+    counted = []
+    if "n" in frame.columns:
+        pairs = frame.select("n", "sources").unique(maintain_order=True)
+        counted = [f"n = {format_count(n, sources)}" for n, sources in pairs.iter_rows() if sources]
+    parts = ["; ".join(counted), explained.removesuffix(".")]
+    said = ". ".join(filter(None, parts))
+    if not said:
+        return ""
+    return f"{said}."
