@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,13 +21,16 @@ from memlab.cluster import merge_tree
 from memlab.knowledge.known_facts import fact_meaning
 from memlab.questions.question_kinds import KINDS, PURPOSES, share_out
 
-MOST_MESSAGES, FEWEST = 18, 4
+MOST_MESSAGES, FEWEST = 20, 4
 """Messages of a prompt, and of a theme at least."""
 SPARE = 1.5
 """So many times the wanted questions are asked for: models give fewer, and checks drop some."""
 PER_BUNDLE: Mapping[str, int] = {"theme": 4, "change": 4, "session": 3, "absent": 4}
 """Questions that a prompt asks for at most."""
 UPDATING = frozenset({"replaces", "ends", "came_about", "cancelled", "was_wrong"})
+MOST_STATEMENTS = 5_000
+"""Facts or messages of a tree; of a longer memory as many are taken at even distances."""
+T = TypeVar("T")
 Encode = Callable[[list[str]], np.ndarray]
 
 
@@ -126,45 +129,73 @@ def _stated_in(
         if cited:
             stated.append(_Statement(fact["about"].casefold(), text, cited))
     if stated:
-        return stated
+        return _at_even_distances(stated, MOST_STATEMENTS)
     said = turns.filter(pl.col("role") != "assistant", pl.col("text").str.len_chars() > 0)
     for turn, speaker, text in said.select("turn_id", "speaker", "text").iter_rows():
-        stated.append(_Statement("", f"{speaker}: {text}", (turn,)))
-    return stated
+        stated.append(_Statement(speaker.casefold(), f"{speaker}: {text}", (turn,)))
+    return _at_even_distances(stated, MOST_STATEMENTS)
 
 
 def _themes(
     stated: Sequence[_Statement], encode: Encode, place: Mapping[str, int]
 ) -> list[tuple[str, ...]]:
-    """Give the largest branches of the tree that fit a prompt, and what is stated of one subject."""
+    """Give branches of the tree, each filled up with what is the nearest to it, and what is stated of one subject."""
     if len(stated) < 2:
         return []
     found = list[tuple[str, ...]]()
-    tree = merge_tree(encode([each.text for each in stated]))
+    vectors = _without_subjects(encode([each.text for each in stated]), stated)
+    for members in _branches(vectors, stated):
+        turns = {turn for row in members for turn in stated[row].turns}
+        near = np.argsort(-vectors @ vectors[members].mean(axis=0), kind="stable")
+        for row in near.tolist():
+            both = turns.union(stated[row].turns)
+            if len(both) > MOST_MESSAGES:
+                break
+            turns = both
+        found.append(tuple(sorted(turns, key=place.__getitem__)))
+    subjects = dict[str, list[_Statement]]()
+    for each in stated:
+        if each.about:
+            subjects.setdefault(each.about, []).append(each)
+    for listed in subjects.values():
+        turns_of = _turns_of(listed, place)
+        if len(turns_of) <= 2 * MOST_MESSAGES:
+            found.append(_thinned(turns_of))
+    enough = [turns for turns in found if len(turns) >= FEWEST]
+    return [*dict.fromkeys(enough)]
+
+
+def _without_subjects(vectors: np.ndarray, stated: Sequence[_Statement]) -> np.ndarray:
+    """Subtract from each statement the mean of those of its subject, so that the matter is compared: unit rows."""
+    centred = np.array(vectors, dtype=np.float64)
+    rows_of = dict[str, list[int]]()
+    for row, each in enumerate(stated):
+        rows_of.setdefault(each.about, []).append(row)
+    for rows in rows_of.values():
+        if len(rows) >= FEWEST:
+            centred[rows] -= centred[rows].mean(axis=0)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    return centred / np.maximum(lengths, 1e-9)
+
+
+def _branches(vectors: np.ndarray, stated: Sequence[_Statement]) -> list[list[int]]:
+    """Give the rows of the largest branches of the tree whose messages fill half of a prompt at most."""
+    tree = merge_tree(vectors)
     leaves = tree.n_leaves
     members: list[list[int]] = [[] for _ in range(leaves)]
     for row, leaf in enumerate(tree.leaf_of.tolist()):
         members[leaf].append(row)
     for left, right in tree.children.tolist():
         members.append(members[left] + members[right])
-    waiting = [len(members) - 1]
+    found, waiting = list[list[int]](), [len(members) - 1]
     while waiting:
         node = waiting.pop()
-        turns = _turns_of([stated[row] for row in members[node]], place)
-        if len(turns) <= MOST_MESSAGES:
-            found.append(turns)
+        turns = {turn for row in members[node] for turn in stated[row].turns}
+        if len(turns) <= MOST_MESSAGES // 2:
+            found.append(members[node])
         elif node >= leaves:
             waiting += tree.children[node - leaves].tolist()
-    subjects = dict[str, list[_Statement]]()
-    for each in stated:
-        if each.about:
-            subjects.setdefault(each.about, []).append(each)
-    for listed in subjects.values():
-        turns = _turns_of(listed, place)
-        if len(turns) <= 2 * MOST_MESSAGES:
-            found.append(_thinned(turns))
-    enough = [turns for turns in found if len(turns) >= FEWEST]
-    return [*dict.fromkeys(enough)]
+    return [rows for rows in found if len(rows) > 1]
 
 
 def _changes(facts: pl.DataFrame, place: Mapping[str, int]) -> list[tuple[str, ...]]:
@@ -192,9 +223,7 @@ def _changes(facts: pl.DataFrame, place: Mapping[str, int]) -> list[tuple[str, .
     return [turns for turns in found if 1 < len(turns) <= MOST_MESSAGES]
 
 
-def _packed(
-    groups: Sequence[tuple[str, ...]], place: Mapping[str, int]
-) -> list[tuple[str, ...]]:
+def _packed(groups: Sequence[tuple[str, ...]], place: Mapping[str, int]) -> list[tuple[str, ...]]:
     """Put small groups together, as many as fit a prompt, in their order."""
     packed = list[set[str]]()
     for turns in groups:
@@ -221,10 +250,14 @@ def _turns_of(stated: Sequence[_Statement], place: Mapping[str, int]) -> tuple[s
 
 def _thinned(turns: tuple[str, ...]) -> tuple[str, ...]:
     """Keep as many messages as fit a prompt, at even distances."""
-    if len(turns) <= MOST_MESSAGES:
-        return turns
-    kept = np.linspace(0, len(turns) - 1, MOST_MESSAGES).round().astype(int)
-    return tuple(turns[at] for at in kept.tolist())
+    return tuple(_at_even_distances(turns, MOST_MESSAGES))
+
+
+def _at_even_distances(items: Sequence[T], most: int) -> list[T]:
+    if len(items) <= most:
+        return [*items]
+    kept = np.linspace(0, len(items) - 1, most).round().astype(int)
+    return [items[at] for at in kept.tolist()]
 
 
 def _spread(

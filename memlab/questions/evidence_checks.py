@@ -20,6 +20,7 @@ from memlab.conversation import answer, judge
 from memlab.conversation.context_lines import turn_lines
 from memlab.pipelines import pipeline
 from memlab.questions.proposal_prompts import Holds, holds_request
+from memlab.questions.question_kinds import KINDS
 from memlab.questions.screening import Dropped, Proposal
 from memlab.records import Question, frame
 from memlab.rerank.llm_grades import grade_turns
@@ -64,7 +65,7 @@ class Asking:
 
     def note_failures(self, errors: Sequence[str]) -> None:
         """Note why requests had no answer, but for answers of another shape."""
-        self.failures += [error for error in errors if llm.MISFIT not in error]
+        self.failures.extend(error for error in errors if error and llm.MISFIT not in error)
 
     def notes(self, turns: Sequence[str]) -> str:
         """Write messages as notes, each under its day, in their order."""
@@ -214,7 +215,7 @@ def _further_turns(proposals: Sequence[Proposal], graded: pl.DataFrame) -> dict[
         named = {*each.evidence, *each.stale}
         of_query = grades.get(each.query_id, {})
         high = [turn for turn, grade in of_query.items() if grade >= least and turn not in named]
-        further[each.query_id] = sorted(high, key=lambda turn: -of_query[turn])  # noqa: B023
+        further[each.query_id] = sorted(high, key=lambda turn: -of_query[turn])
     return further
 
 
@@ -243,7 +244,9 @@ def find_candidates(proposals: Sequence[Proposal], bench: Bench, number: int) ->
     for name, rows in searched.items():
         if not rows:
             continue
-        queries = pl.DataFrame(rows, schema_overrides={"timestamp": bench.queries["timestamp"].dtype})
+        queries = pl.DataFrame(
+            rows, schema_overrides={"timestamp": bench.queries["timestamp"].dtype}
+        )
         run = pipeline(name).run(bench.with_queries(queries)).top(number + 50).frame
         for (query,), part in run.group_by("query_id", maintain_order=True):
             rankings.setdefault(str(query).split("#")[0], []).append(part["doc_id"].to_list())
@@ -312,9 +315,7 @@ def check_needed(
 def _read_left_out(
     each: Proposal, seen: Mapping[str, Holds | None], session_of: Mapping[str, str]
 ) -> tuple[str, Proposal]:
-    """Say what is wrong with a proposal by what was left out of its evidence, and give it without what is not needed."""
-    from memlab.questions.question_kinds import KINDS
-
+    """Say what is wrong with a proposal whose items were left out, and give it without what is not needed."""
     if None in seen.values():
         return UNCHECKED, each
     idle = [turn for turn, value in seen.items() if value is not None and value.holds]
@@ -335,7 +336,10 @@ def _likeliest_repeats(
     evidence: Sequence[str], texts: Mapping[str, str], language: str
 ) -> list[str]:
     """Give the items of evidence, those first that share the most content words with another one."""
-    words = [frozenset(listed) for listed in tokenize([texts[turn] for turn in evidence], language=language)]
+    words = [
+        frozenset(listed)
+        for listed in tokenize([texts[turn] for turn in evidence], language=language)
+    ]
     shared = dict[str, float]()
     for at, turn in enumerate(evidence):
         others = [words[at] & other for place, other in enumerate(words) if place != at]

@@ -85,7 +85,9 @@ class ProposedSet:
         """Say in a few lines what came of it."""
         counts = self.questions["question_type"].value_counts(sort=True).iter_rows()
         kinds = ", ".join(f"{n} {kind}" for kind, n in counts)
-        lines = [f"{self.questions.height:,} of {self.about['wanted']:,} questions: {kinds or 'none'}"]
+        lines = [
+            f"{self.questions.height:,} of {self.about['wanted']:,} questions: {kinds or 'none'}"
+        ]
         lines += self.notes
         for reason, n, _ in self.dropped.iter_rows():
             lines.append(f"dropped: {n:,}, since {reason}")
@@ -169,8 +171,8 @@ def propose_questions(
             f"{dataset.name!r} has no memory of two messages or more; there is nothing to ask about"
         )
     notes = _notes_on_scopes(dataset, sizes)
-    data = replace(dataset, questions=frame(Question)).take(long["scope"].to_list())
-    bench = Bench.of(data, encoder=encoder, store=store, ingest=False, progress=False)
+    data = dataset.take(long["scope"].to_list())
+    bench = Bench.of(data, encoder=encoder, store=store, progress=False)
     failures = list[str]()
     asking = Asking(service, bench, failures)
     known, fact_note = _known_facts(data, facts, asking)
@@ -358,7 +360,9 @@ def _nothing_left(
         )
     reasons = ", ".join(f"{n:,} since {reason}" for reason, n in dropped.counts.items())
     name = service if isinstance(service, str) else service.name
-    return f"no question of {name!r} is left: dropped were {reasons or 'none, as none was proposed'}"
+    return (
+        f"no question of {name!r} is left: dropped were {reasons or 'none, as none was proposed'}"
+    )
 
 
 def _estimate_checks(n: int, candidates: int, left_out: int) -> None:
