@@ -23,7 +23,7 @@ from memlab.questions.proposal_prompts import Holds, holds_request
 from memlab.questions.question_kinds import KINDS
 from memlab.questions.screening import Dropped, Proposal
 from memlab.records import Question, frame
-from memlab.rerank.llm_grades import grade_turns
+from memlab.rerank.llm_grades import ask_grades
 from memlab.retrieve import Bench
 from memlab.text.analysis import tokenize
 
@@ -178,7 +178,9 @@ def check_further(
         warnings.simplefilter("ignore", UserWarning)
         found = find_candidates(proposals, asking.bench, candidates)
         bench = asking.bench.with_queries(question_frame(proposals))
-        graded = grade_turns(found, bench, asking.service, WINDOW, seed)
+        graded, error = ask_grades(found, bench, asking.service, window=WINDOW, seed=seed)
+    if graded["grade"].null_count():
+        asking.note_failures([error])
     further = _further_turns(proposals, graded)
     unread = graded.filter(pl.col("grade").is_null()).group_by("query_id").len()
     ungraded = dict(unread.iter_rows())
