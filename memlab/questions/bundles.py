@@ -79,13 +79,15 @@ def gather_bundles(
     session_of = dict(turns.select("turn_id", "session_id").iter_rows())
     stated = _stated_in(turns, facts, place)
     draw = random.Random(f"{seed}:{scope}")
-    themes = _spread(_themes(stated, encode, place), session_of)
-    changes = _spread(_changes(facts, place), session_of)
+    themes = _spread(_themes(stated, encode, place), session_of, draw)
+    changes = _spread(_changes(facts, place), session_of, draw)
+    sessions = _sessions(turns)
+    draw.shuffle(sessions)
     groups = {
         "theme": themes,
         "change": _packed(changes, place),
-        "session": _sessions(turns),
-        "absent": themes or _sessions(turns),
+        "session": sessions,
+        "absent": [*reversed(themes)] or sessions,
     }
     # A kind that several sorts ask for counts for the first that there are bundles of.
     bundles = list[Bundle]()
@@ -95,7 +97,7 @@ def gather_bundles(
         if not asked or not found or not number:
             continue
         prompts = min(len(found), ceil(number / PER_BUNDLE[purpose]))
-        for members in _choose(found, prompts, draw):
+        for members in _choose(found, prompts):
             bundles.append(Bundle(purpose, scope, members, asked, PER_BUNDLE[purpose]))
         if purpose != "change":
             wanted |= dict.fromkeys(asked, 0)
@@ -261,24 +263,24 @@ def _at_even_distances(items: Sequence[T], most: int) -> list[T]:
 
 
 def _spread(
-    groups: Sequence[tuple[str, ...]], session_of: Mapping[str, str]
+    groups: Sequence[tuple[str, ...]], session_of: Mapping[str, str], draw: random.Random
 ) -> list[tuple[str, ...]]:
-    """Keep the groups of two sessions or more, those of the most sessions first."""
+    """Keep the groups of two sessions or more, in an order that is drawn; those of three or more first.
+
+    Not those of the most first: what lies in the most sessions has the least in common.
+    """
     counted = [(len({session_of[turn] for turn in turns}), turns) for turns in groups]
     several = [pair for pair in counted if pair[0] > 1]
-    several.sort(key=lambda pair: -pair[0])
+    draw.shuffle(several)
+    several.sort(key=lambda pair: -min(pair[0], 3))
     return [turns for _, turns in several]
 
 
-def _choose(
-    groups: Sequence[tuple[str, ...]], number: int, draw: random.Random
-) -> list[tuple[str, ...]]:
-    """Draw groups that share few messages, the first half of the list preferred."""
-    better = [*groups[: max(2 * number, 1)]]
-    draw.shuffle(better)
+def _choose(groups: Sequence[tuple[str, ...]], number: int) -> list[tuple[str, ...]]:
+    """Choose groups that share few messages, the first ones of the list preferred."""
     chosen, seen = list[tuple[str, ...]](), set[str]()
     for most_shared in (0.34, 0.67, 1.0):
-        for turns in [*better, *groups[len(better) :]]:
+        for turns in groups:
             if len(chosen) == number:
                 return chosen
             shared = len(seen.intersection(turns)) / len(turns)
