@@ -14,6 +14,7 @@ from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.retrieve.dense import dense_scores
+from memlab.source_labels import explain_question
 from memlab.terminal import escape_markdown, shorten_line
 from memlab.text.analysis import snippets, tokenize
 
@@ -57,7 +58,11 @@ class Explanation:
         question, answer = (
             escape_markdown(str(self.question[name])) for name in ("text", "answer")
         )
-        return f"{question} → {answer}\n\n{tables}"
+        head = f"{question} → {answer}"
+        said = explain_question(self.question.get("source"))
+        if said:
+            head += f" ({said})"
+        return f"{head}\n\n{tables}"
 
     def _repr_markdown_(self) -> str:
         return str(self)

@@ -1,6 +1,6 @@
 """Who wrote the questions that were measured, as tables, figures and reports say it beside n.
 
-Frames of means say it in ``sources``, a text beside ``n``, which is there only where some question
+Frames of means say it in ``question_sources``, a text beside ``n``, which is there only where some question
 is not written by a person or a benchmark (:data:`memlab.records.dataset.SOURCES`).
 """
 
@@ -10,11 +10,16 @@ import polars as pl
 
 from memlab.records.dataset import ACCEPTED, PROPOSED, describe_sources
 
+COLUMN = "question_sources"
+_ONE = {
+    PROPOSED: "proposed by a model, not read by a person",
+    ACCEPTED: "proposed by a model, accepted by a person",
+}
 _ALL = {
     PROPOSED: "The questions were proposed by a model and not read by a person.",
     ACCEPTED: "The questions were proposed by a model and accepted by a person.",
 }
-_SOME = "Proposed questions are a model's, and no person has read them."
+_SOME = "Proposed questions were written by a model, and no person has read them."
 
 
 def format_count(n: int | str, sources: str | None) -> str:
@@ -49,6 +54,20 @@ def count_questions(questions: pl.DataFrame) -> str:
     return format_count(questions.height, describe_sources(questions))
 
 
+def with_sources(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
+    """Put to means who wrote the questions that they are of; nothing where all are written.
+
+    >>> import polars as pl
+    >>> from memlab.source_labels import with_sources
+    >>> with_sources(pl.DataFrame({"n": [1]}), pl.DataFrame({"source": ["proposed"]})).columns
+    ['n', 'question_sources']
+    """
+    if "source" not in questions.columns:
+        return means
+    described = describe_sources(questions)
+    return means.with_columns(pl.lit(described).alias(COLUMN))
+
+
 def explain_sources(*described: str | None) -> str:
     """Say in a sentence what one must know of questions that a model proposed; empty where none did.
 
@@ -58,7 +77,7 @@ def explain_sources(*described: str | None) -> str:
     >>> explain_sources("all accepted")
     'The questions were proposed by a model and accepted by a person.'
     >>> explain_sources("1 proposed, 2 accepted", "all proposed")
-    "Proposed questions are a model's, and no person has read them."
+    "Proposed questions were written by a model, and no person has read them."
     >>> explain_sources("")
     ''
     """
@@ -71,27 +90,37 @@ def explain_sources(*described: str | None) -> str:
     return ""
 
 
+def explain_question(source: object) -> str:
+    """Say of one question who wrote it; empty where a person or a benchmark did.
+
+    >>> from memlab.source_labels import explain_question
+    >>> explain_question("proposed"), explain_question(None)
+    ('proposed by a model, not read by a person', '')
+    """
+    return _ONE.get(str(source), "")
+
+
 def source_note(frame: pl.DataFrame) -> str:
     """Say of a frame of means who wrote its questions: what stands below a table or a figure.
 
-    :param frame: with ``sources`` and ``n``; without them the note is empty.
+    :param frame: with ``question_sources`` and ``n``; without them the note is empty.
 
     >>> import polars as pl
     >>> from memlab.source_labels import source_note
-    >>> source_note(pl.DataFrame({"n": [3, 3], "sources": ["1 proposed, 2 accepted"] * 2}))
-    "n = 3: 1 proposed, 2 accepted. Proposed questions are a model's, and no person has read them."
+    >>> source_note(pl.DataFrame({"n": [3, 3], "question_sources": ["1 proposed, 2 accepted"] * 2}))
+    "n = 3: 1 proposed, 2 accepted. Proposed questions were written by a model, and no person has read them."
     >>> source_note(pl.DataFrame({"n": [3]}))
     ''
     """
-    if "sources" not in frame.columns:
+    if COLUMN not in frame.columns:
         return ""
-    described = frame["sources"].unique(maintain_order=True).to_list()
+    described = frame[COLUMN].unique(maintain_order=True).to_list()
     explained = explain_sources(*described)
     if len(described) == 1 and str(described[0]).startswith("all "):
         return explained
     counted = []
     if "n" in frame.columns:
-        pairs = frame.select("n", "sources").unique(maintain_order=True)
+        pairs = frame.select("n", COLUMN).unique(maintain_order=True)
         counted = [f"n = {format_count(n, sources)}" for n, sources in pairs.iter_rows() if sources]
     parts = ["; ".join(counted), explained.removesuffix(".")]
     said = ". ".join(filter(None, parts))

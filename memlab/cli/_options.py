@@ -127,6 +127,22 @@ Scope = Annotated[str | None, typer.Option(help="Whose memory; the only one by d
 Scopes = Annotated[
     list[str] | None, typer.Option("--scope", help="Only this memory; may be repeated.")
 ]
+QuestionSources = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source",
+        help="Only questions that are written, proposed or accepted; may be repeated.",
+        show_default=False,
+    ),
+]
+QuestionFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--questions",
+        help="A file of questions about these conversations, such as proposed.jsonl.",
+        show_default=False,
+    ),
+]
 Sample = Annotated[
     int | None, typer.Option(help="Only so many memories, drawn by the seed.", min=1)
 ]
@@ -251,8 +267,14 @@ def load_files(
     format: str | None,
     pool: int | None,
     scope: list[str] | None = None,
+    source: list[str] | None = None,
+    questions: Path | None = None,
 ) -> Iterator[Dataset]:
-    """Load files, or some scopes of them, one after the other; of several the pool is for those that can be pooled."""
+    """Load files, or some scopes of them, one after the other; of several the pool is for those that can be pooled.
+
+    :param source: of the questions that are kept; ``questions``: a file of more of them, see
+        :func:`memlab.datasets.load`.
+    """
     for path in files:
         fits = (
             len(files) == 1 or format is not None or memlab.datasets.detect(path) == "longmemeval"
@@ -262,6 +284,8 @@ def load_files(
             format=format,
             pool=pool if fits else None,
             scopes=scope or None,
+            sources=source or None,
+            questions=questions,
             **reading_options(chosen),
         )
 

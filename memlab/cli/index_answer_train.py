@@ -128,6 +128,7 @@ def answer(
         bool, typer.Option("--show-prompts", help="Show what would be asked, and ask nothing.")
     ] = False,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
+    questions: opt.QuestionFile = None, source: opt.QuestionSources = None,
     timeout: opt.Timeout = 600.0, unit: opt.Unit = "auto", store: opt.Store = None,
     encoder: opt.EncoderName = None, on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
@@ -144,7 +145,9 @@ def answer(
         store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
     )
     opt.enable_system_imports(system or [])
-    (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    (data,) = opt.load_files(
+        [dataset], chosen, format=format, pool=pool, scope=scope, source=source, questions=questions
+    )
     echo(data.describe())
     directory = out or Path(chosen.results) / data.name / "answers"
     systems = system or ([] if run else ["best"])

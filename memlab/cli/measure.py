@@ -32,7 +32,7 @@ def evaluate(
         typer.Option(help="For example 'hybrid | mmr', or @FILE with one a line; may be repeated."),
     ] = None,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None,
-    scope: opt.Scopes = None,
+    scope: opt.Scopes = None, questions: opt.QuestionFile = None, source: opt.QuestionSources = None,
     name: Annotated[str | None, typer.Option(help="Name of the comparison in the store.", show_default=False)] = None,
     corrections: Annotated[
         Path | None,
@@ -65,7 +65,9 @@ def evaluate(
     if dry_run and not stages:
         raise DataError("--dry-run estimates what pipelines would ask: name them with --pipeline")
     data: list[Dataset] = []
-    for part in opt.load_files(dataset, chosen, format=format, pool=pool, scope=scope):
+    for part in opt.load_files(
+        dataset, chosen, format=format, pool=pool, scope=scope, source=source, questions=questions
+    ):
         data.append(part)
         for line in (part.describe(), *issue_lines(part)):
             echo(line)
@@ -126,6 +128,7 @@ def compare(
     system: opt.Systems = None,
     run: opt.Rankings = None,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
+    questions: opt.QuestionFile = None, source: opt.QuestionSources = None,
     baseline: Annotated[
         str | None, typer.Option(help="The system, or the file of the run, that the others are compared with.")
     ] = None,
@@ -161,7 +164,9 @@ def compare(
         store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
     )
     opt.enable_system_imports(system or [])
-    (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    (data,) = opt.load_files(
+        [dataset], chosen, format=format, pool=pool, scope=scope, source=source, questions=questions
+    )
     if "turn" not in measurable_levels(data):
         raise DataError(
             f"no question of {data.name!r} cites turns; systems are compared by the turns that they find"
@@ -246,7 +251,8 @@ def why(
     system: Annotated[
         str | None, typer.Option(help="A memory instead: module:name or http://HOST:PORT.", show_default=False)
     ] = None,
-    k: opt.K = 10, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None, store: opt.Store = None,
+    k: opt.K = 10, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
+    questions: opt.QuestionFile = None, store: opt.Store = None,
     encoder: opt.EncoderName = None, on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Follow the evidence of one question through a pipeline: its rank after each stage, and what stands above it.
@@ -259,7 +265,9 @@ def why(
     chosen = opt.settings_in_force(
         store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
     )
-    (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    (data,) = opt.load_files(
+        [dataset], chosen, format=format, pool=pool, scope=scope, questions=questions
+    )
     about: dict[str, Any] = {"encoder": opt.load_encoder(chosen), "store": chosen.store}
     asked = data.questions.filter(query_id=query_id)
     own = data.take(asked["scope"]) if asked.height else data

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,6 +31,7 @@ def notebooks(
         bool, typer.Option("--again", help="Run also those whose cells, data, settings and code have not changed.")
     ] = False,
     pool: opt.Pool = None, scope: opt.Scopes = None, sample: opt.Sample = None,
+    questions: opt.QuestionFile = None,
     store: opt.Store = None, encoder: opt.EncoderName = None, language: opt.Language = None,
     seed: opt.Seed = None,
 ) -> None:  # fmt: skip
@@ -39,7 +41,10 @@ def notebooks(
 
     if scope and sample:
         raise DataError("--scope names the memories and --sample draws some; give one of them")
-    part = {"pool": pool, "scopes": scope or sample}
+    part: dict[str, Any] = {"pool": pool, "scopes": scope or sample}
+    if questions is not None:
+        # A notebook runs in its own folder, and its record shows no folder of this machine.
+        part["questions"] = os.path.relpath(questions.resolve(), source.resolve())
     chosen = opt.settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
     parameters = {
         "dataset": str(locate_file(dataset).resolve()),

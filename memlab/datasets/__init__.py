@@ -24,7 +24,7 @@ import logging
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -39,6 +39,7 @@ from memlab.datasets.detection import choose_export_files, detect, list_formats
 from memlab.datasets.source import QUARANTINE, Source
 from memlab.errors import DataError, check_at_least, explain_arguments
 from memlab.records import Dataset, concat, decode_id_part, encode_id_part, resolve_scope_name
+from memlab.records.dataset import take_sources
 from memlab.registry import formats
 from memlab.sessions import GAP
 from memlab.text.languages import check_language
@@ -85,6 +86,8 @@ def load(
     *,
     name: str | None = None,
     scopes: int | Sequence[str] | None = None,
+    sources: str | Sequence[str] | None = None,
+    questions: str | Path | None = None,
     **options: Any,
 ) -> Dataset:
     """Load conversations and their questions from a file, an export or a benchmark; the format is detected.
@@ -95,9 +98,13 @@ def load(
     :param name: the dataset's name; by default the file's, with ``-pool<n>-seed<seed>`` when
         pooled.
     :param scopes: take only these memories, or so many that ``seed`` draws; all by default.
+    :param sources: keep only the questions that are ``written``, ``proposed`` or ``accepted``, see
+        :class:`memlab.records.Question`; all by default.
+    :param questions: a file of questions about these conversations, such as a model's proposals;
+        they come beside those that ``path`` has.
     :param options: as for :func:`stream`.
     :raises DataError: naming file, record and field, when something cannot be used; for a scope
-        that is not there, or more of them than there are.
+        that is not there, or more of them than there are; and where no question is of ``sources``.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -109,10 +116,26 @@ def load(
     'log (chatlog): 1 turn in 1 session of 1 scope, 0 questions'
     """
     data = concat(stream(path, name=name, **options))
+    if questions is not None:
+        data = _read_questions(Path(questions), data, options)
     if scopes is not None:
         data = data.take(_choose_scopes(data, scopes, seed=options.get("seed", 0)))
+    if sources is not None:
+        wanted = [sources] if isinstance(sources, str) else sources
+        data = take_sources(data, wanted)
     _log.info("%s", data.describe())
     return data
+
+
+def _read_questions(path: Path, data: Dataset, options: Mapping[str, Any]) -> Dataset:
+    """Read a file of questions with the options of the load."""
+    from memlab.datasets.question_files import read_questions
+    from memlab.files import fix_place
+
+    aside = fix_place(options.get("quarantine_dir", QUARANTINE))
+    source = Source(path, options.get("on_error", "raise"), aside)
+    source.tz = _find_time_zone(options.get("tz"))
+    return read_questions(source, data)
 
 
 def _choose_scopes(data: Dataset, wanted: int | Sequence[str], *, seed: int) -> list[str]:

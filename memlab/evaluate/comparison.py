@@ -29,6 +29,8 @@ from memlab.evaluate.significance import (
 from memlab.evaluate.tables import BOUNDS, Table
 from memlab.interval_labels import bold_note
 from memlab.records import Dataset, Run
+from memlab.records.dataset import count_by_source, describe_sources
+from memlab.source_labels import COLUMN, count_questions, explain_sources, with_sources
 
 
 def compare_reports(
@@ -54,7 +56,7 @@ def compare_reports(
         by default.
     :returns: a row a system: ``system`` and the columns of
         :func:`~memlab.evaluate.significance.compare_paired`; what compares a baseline with itself
-        is null.
+        is null. Where some questions were proposed by a model, ``question_sources`` says how many.
     :raises DataError: when reports share a name, differ in level or questions, or nothing is left
         to compare.
 
@@ -79,7 +81,8 @@ def compare_reports(
     # Of one measure all columns are shares, or none is.
     shares = are_shares(reports[0].pick(measure), values.reshape(-1, 1)).repeat(len(names))
     compared = compare_paired(values, reference, scopes=scopes, shares=shares, seed=seed)
-    return Table(pl.DataFrame({"system": names}).hstack(compared))
+    table = pl.DataFrame({"system": names}).hstack(compared)
+    return Table(with_sources(table, asked))
 
 
 def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **options: Any) -> Table:
@@ -187,7 +190,7 @@ def results_table(
     if group not in groups:
         raise DataError(f"no group {group!r} by {by!r}; there are {', '.join(groups)}")
     columns = {str(measure): (measure, group) for measure in reports[0].pick(measures)}
-    return _wide_table(reports, by, f"system (n = {groups[group].height:,})", columns)
+    return _wide_table(reports, by, f"system (n = {count_questions(groups[group])})", columns)
 
 
 def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) -> Table:
@@ -198,7 +201,13 @@ def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) ->
     _check_comparable(reports)
     (wanted,) = reports[0].pick(measure)
     groups = split_by(reports[0].per_query, by)
-    columns = {f"{group} (n = {part.height:,})": (wanted, group) for group, part in groups.items()}
+    columns = {}
+    is_mixed = len(count_by_source(reports[0].per_query)) > 1
+    for group, part in groups.items():
+        n = f"{part.height:,}"
+        if is_mixed:
+            n = count_questions(part)
+        columns[f"{group} (n = {n})"] = (wanted, group)
     return _wide_table(reports, by, "system", columns)
 
 
@@ -219,7 +228,7 @@ def cutoff_curve(
     :param name: the measure's, without a cut-off.
     :param by: how questions are grouped, and which ``group`` is wanted.
     :returns: ``system``, ``k``, ``mean``, ``low``, ``high``, ``level``, ``unit``, ``units``,
-        ``ceiling``, ``chance``, ``n``.
+        ``ceiling``, ``chance``, ``n``, and ``question_sources`` as :meth:`Report.summary` has it.
     :raises DataError: when the measure was not taken at any k, or the group is empty.
     """
     parts = []
@@ -236,7 +245,11 @@ def cutoff_curve(
         cutoff = pl.col("measure").str.extract(r"@(\d+)$").cast(pl.Int64)
         parts.append(rows.with_columns(system=pl.lit(report.name), k=cutoff))
     interval = ("mean", "low", "high", "level", "unit", "units")
-    return pl.concat(parts).select("system", "k", *interval, "ceiling", "chance", "n")
+    curve = pl.concat(parts)
+    columns = ["system", "k", *interval, "ceiling", "chance", "n"]
+    if COLUMN in curve.columns:
+        columns.append(COLUMN)
+    return curve.select(columns)
 
 
 def _wide_table(
@@ -258,7 +271,8 @@ def _wide_table(
         winner = _find_significant_best(sum_units(values, scopes)[0], reports[0].seed)
         if winner is not None:
             best[name] = reports[winner].name
-    return Table(cells, best=best, strict=False)
+    note = explain_sources(*(describe_sources(part) for part in parts[0].values()))
+    return Table(cells, best=best, note=note, strict=False)
 
 
 def _find_significant_best(values: np.ndarray, seed: int) -> int | None:

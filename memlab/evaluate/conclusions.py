@@ -29,6 +29,7 @@ from memlab.evaluate.groups import (
 from memlab.evaluate.report import Report
 from memlab.evaluate.significance import ALPHA, fewest_units
 from memlab.interval_labels import format_level
+from memlab.source_labels import source_note, with_sources
 
 _PHRASES = {
     ALL_QUESTIONS: "all {n:,} questions with evidence",
@@ -244,6 +245,23 @@ def of_one_memory(n_scopes: int) -> list[str]:
     if n_scopes != 1:
         return []
     return ["All questions are about one memory: what holds for others cannot be said."]
+
+
+def of_sources(per_query: pl.DataFrame) -> list[str]:
+    """Say who wrote the questions, where not all are by a person or a benchmark.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.conclusions import of_sources
+    >>> of_sources(pl.DataFrame({"source": ["proposed", "accepted"]}))[0]
+    "n = 2: 1 proposed, 1 accepted. Proposed questions were written by a model, and no person has read them."
+    >>> of_sources(pl.DataFrame({"source": [None]}))
+    []
+    """
+    counted = pl.DataFrame({"n": [per_query.height]})
+    said = source_note(with_sources(counted, per_query))
+    if not said:
+        return []
+    return [said]
 
 
 def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> list[str]:

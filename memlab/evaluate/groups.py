@@ -12,6 +12,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Dataset, Level, qrels
+from memlab.records.dataset import describe_sources, source_expr
 from memlab.text.questions import FORMS, asks_for_aggregation, question_form
 
 MULTI_SESSION = "≥ 2"
@@ -29,7 +30,8 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
     :returns: a row a question that has evidence at this level: ``query_id``, ``scope``,
         ``question_type``, ``form``, ``aggregation``, ``n_evidence_sessions``, ``evidence_sessions``
         (``1``, ``2``, ``3``, ``4+``), ``n_relevant``, ``n_docs``, the number of turns or sessions
-        in the question's scope, and, where any is above 1, ``grades``, those of its evidence.
+        in the question's scope; where any is above 1, ``grades``, those of its evidence; and, where
+        some are not written by a person or a benchmark, ``source``.
     :raises DataError: when a question is about a scope without documents.
     """
     # Ten runs are measured on one dataset, and its forms are read once.
@@ -71,7 +73,10 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
     columns = ["n_relevant", "n_docs"]
     if (judged["relevance"] > 1).any():
         columns.append("grades")
-    return described.select("query_id", "scope", *kinds, *columns)
+    by_source = []
+    if describe_sources(dataset.questions):
+        by_source.append(source_expr())
+    return described.select("query_id", "scope", *kinds, *columns, *by_source)
 
 
 def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:

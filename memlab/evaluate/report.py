@@ -39,7 +39,9 @@ from memlab.evaluate.measures import (
 )
 from memlab.evaluate.tables import BOUNDS, to_notebook_html
 from memlab.records import Dataset, Level, Run, qrels
+from memlab.records.dataset import describe_sources
 from memlab.registry import measures as registered
+from memlab.source_labels import with_sources
 
 YES_NO = ("recall_any", "recall_all")
 """Measures that are 1 or 0 for a question, so that their means are shares of questions."""
@@ -221,7 +223,8 @@ class Report:
         :param unit: the report's by default, decided for each group by its own questions.
         :returns: ``group``, ``measure``, ``n``, ``mean``, ``low``, ``high``, ``level``, ``unit``,
             ``units``, ``method`` (see :mod:`memlab.evaluate.confidence_intervals`), ``ceiling``,
-            ``chance``; null where an interval or a chance level does not exist.
+            ``chance``; null where an interval or a chance level does not exist. Where some
+            questions were proposed by a model, ``question_sources`` says how many.
         :raises DataError: when there is no such column or measure.
         """
         wanted = [str(m) for m in self.pick(measures)]
@@ -255,7 +258,7 @@ class Report:
         }
         columns = {"group": [group] * len(names), "measure": names, "n": [part.height] * len(names)}
         means = {**columns, "mean": column_means(values), **spans.to_dict(), **bounds}
-        return pl.DataFrame(means)
+        return with_sources(pl.DataFrame(means), part)
 
     @cached_property
     def _bounds(self) -> dict[str, list[np.ndarray]]:
@@ -277,7 +280,11 @@ class Report:
                 several.with_columns(group=pl.lit(f"{MULTI_SESSION} evidence sessions")),
             ]
         )
-        title = f"{self.name}: {self.per_query.height:,} questions, {self.level}s ranked"
+        asked = f"{self.per_query.height:,} questions"
+        sources = describe_sources(self.per_query)
+        if sources:
+            asked += f" ({sources})"
+        title = f"{self.name}: {asked}, {self.level}s ranked"
         dataset = html.escape(str(self.provenance.get("dataset", "")))
         return f"<p><b>{html.escape(title)}</b><br>{dataset}</p>" + to_notebook_html(table)
 

@@ -18,6 +18,8 @@ from memlab.evaluate.report import Report
 from memlab.evaluate.tables import Table, tables_to_markdown, to_latex
 from memlab.files import open_atomically
 from memlab.records import LEVELS, Level
+from memlab.records.dataset import count_by_source, describe_sources
+from memlab.source_labels import count_questions, format_count
 from memlab.terminal import escape_markdown
 
 _NOTE = (
@@ -107,13 +109,22 @@ def _compared_subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
     )
 
 
+def _groupings(report: Report) -> dict[str, str]:
+    """Give what questions are grouped by; by their source where more than one measured it."""
+    if len(count_by_source(report.per_query)) < 2:
+        return _GROUPED
+    return {**_GROUPED, "source": "source of the question"}
+
+
 def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
     """Give the tables of means over all questions, and over those of several sessions where there are any."""
-    documents, n = f"{reports[0].level}s", reports[0].per_query.height
-    tables = {f"{documents}, all questions with evidence (n = {n:,})": results_table(reports)}
-    if several := reports[0].per_query.filter(HAS_SEVERAL_SESSIONS).height:
+    documents, asked = f"{reports[0].level}s", reports[0].per_query
+    n, several = count_questions(asked), asked.filter(HAS_SEVERAL_SESSIONS)
+    tables = {f"{documents}, all questions with evidence (n = {n})": results_table(reports)}
+    if several.height:
         table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-        tables[f"{documents}, evidence in two or more sessions (n = {several:,})"] = table
+        n = count_questions(several)
+        tables[f"{documents}, evidence in two or more sessions (n = {n})"] = table
     return tables
 
 
@@ -121,7 +132,7 @@ def report_tables(reports: Sequence[Report]) -> dict[str, Table]:
     """Give all tables of one level by their captions."""
     main, documents = _main_measure(reports[0].measures), f"{reports[0].level}s"
     tables = main_tables(reports)
-    for by, words in _GROUPED.items():
+    for by, words in _groupings(reports[0]).items():
         tables[f"{documents}, {main} by {words}"] = groups_table(reports, main, by=by)
     for questions, where in _compared_subsets(reports).items() if len(reports) > 1 else ():
         caption = f"{documents}, {questions}: compared with {reports[0].name} on {main}"
@@ -169,7 +180,7 @@ def _report_json(
             "measures": [str(m) for m in report.measures],
             "seed": report.seed,
             "provenance": dict(report.provenance),
-            "summary": {by: report.summary(by).to_dicts() for by in ("all", *_GROUPED)},
+            "summary": {by: report.summary(by).to_dicts() for by in ("all", *_groupings(report))},
         }
         for report in reports
     ]
@@ -190,9 +201,10 @@ def _report_markdown(
 
     parts = ["# Evaluation"]
     for level, systems in levels.items():
-        parts.append(
-            f"## {level.title()}s as documents (n = {systems[0].per_query.height:,} questions with evidence)"
-        )
+        asked = systems[0].per_query
+        counted = f"{asked.height:,} questions with evidence"
+        n = format_count(counted, describe_sources(asked))
+        parts.append(f"## {level.title()}s as documents (n = {n})")
         parts += [" ".join([_NOTE, best_note(systems)]).rstrip(), tables_to_markdown(tables[level])]
     parts.append("## Where this comes from")
     reports = [r for systems in levels.values() for r in systems]

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from memlab.interval_labels import interval_columns, interval_labels, scope_note
+from memlab.source_labels import COLUMN, source_note
 from memlab.system_names import short_names
 from memlab.terminal import escape_markdown
 
@@ -30,6 +31,7 @@ class Table(pl.DataFrame):
 
     :param best: the row, by the first column's text, that is significantly the best of a column;
         printed, it is bold. A frame derived from this one prints without bold.
+    :param note: stands below the table.
 
     >>> from memlab.evaluate import Table
     >>> print(Table({"system": ["mine"], "difference": [0.1], "low": [0.02], "high": [0.18], "level": [0.9]}))
@@ -39,10 +41,14 @@ class Table(pl.DataFrame):
     """
 
     best: Mapping[str, str] = _NO_BEST
+    note: str = ""
 
-    def __init__(self, data: Any, *, best: Mapping[str, str] = _NO_BEST, **options: Any) -> None:
+    def __init__(
+        self, data: Any, *, best: Mapping[str, str] = _NO_BEST, note: str = "", **options: Any
+    ) -> None:
         super().__init__(data, **options)
         self.best = best
+        self.note = note
 
     def __str__(self) -> str:
         return to_markdown(self._short())
@@ -61,7 +67,8 @@ class Table(pl.DataFrame):
             return self
         short = short_names(self["system"].to_list())
         best = {column: short.get(name, name) for column, name in self.best.items()}
-        return Table(self.with_columns(pl.col("system").replace(short)), best=best)
+        shown = self.with_columns(pl.col("system").replace(short))
+        return Table(shown, best=best, note=self.note)
 
 
 def to_markdown(frame: pl.DataFrame) -> str:
@@ -80,9 +87,15 @@ def to_markdown(frame: pl.DataFrame) -> str:
     names, numeric, rows = _format_cells(frame, "**{}**", escape_markdown)
     head, *lines = ["| " + " | ".join(row) + " |" for row in [names, *rows]]
     rule = "|" + "|".join("---:" if right else ":---" for right in numeric) + "|"
-    note = scope_note(frame)
+    note = _notes_below(frame)
     below = ["", escape_markdown(note)] if note else []
     return "\n".join([head, rule, *lines, *below])
+
+
+def _notes_below(frame: pl.DataFrame) -> str:
+    """Give what stands below a table: how small a p can be, and who wrote the questions."""
+    notes = (scope_note(frame), source_note(frame), getattr(frame, "note", ""))
+    return " ".join(filter(None, notes))
 
 
 def tables_to_markdown(tables: Mapping[str, pl.DataFrame]) -> str:
@@ -99,7 +112,7 @@ def to_html(frame: pl.DataFrame) -> str:
     body = "".join(f"<tr>{tags.format(*row)}</tr>" for row in rows)
     head = "".join(f"<th>{name}</th>" for name in names)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    note = scope_note(frame)
+    note = _notes_below(frame)
     return f"{table}<p>{html.escape(note)}</p>" if note else table
 
 
@@ -113,7 +126,7 @@ def to_notebook_html(frame: pl.DataFrame) -> str:
     rest = (
         f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>" if frame.height > MOST_ROWS else ""
     )
-    if note := scope_note(frame):
+    if note := _notes_below(frame):
         rest += f"<p>{html.escape(note)}</p>"
     return to_html(shown) + rest
 
@@ -139,7 +152,7 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
       \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
     """
     names, numeric, cells = _format_cells(frame, r"\textbf{{{}}}", latex_escape)
-    caption = f"{caption} {scope_note(frame)}".rstrip()
+    caption = f"{caption} {_notes_below(frame)}".rstrip()
     # An empty group, lest what begins with [ or * be read as the argument of the command of the
     # line before.
     head, *rows = [re.sub(r"^(?=[\[*])", "{}", " & ".join(row)) for row in [names, *cells]]
@@ -189,13 +202,17 @@ def _fold_intervals(frame: pl.DataFrame) -> pl.DataFrame:
     beside an interval or a corrected one is called what it is.
     """
     folded, skipped = list[pl.Expr | pl.Series](), set[str]()
+    if "n" in frame.columns:
+        skipped.add(COLUMN)  # It stands below the table.
     for name in frame.columns:
         if found := interval_columns(frame, name):
             skipped |= {found.low, found.high, *found.about.values()}
             folded.append(_fold_column(frame, name, found.low, found.high))
         elif name not in skipped:
             folded.append(pl.col(name))
-    uncorrected = frame.schema.get("p") == pl.Float64 and (skipped or "p_holm" in frame.columns)
+    uncorrected = frame.schema.get("p") == pl.Float64 and (
+        skipped - {COLUMN} or "p_holm" in frame.columns
+    )
     shown = frame.select(folded).drop(skipped, strict=False)
     return shown.rename({"p": "p, uncorrected"} if uncorrected else {})
 

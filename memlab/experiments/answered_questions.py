@@ -24,6 +24,8 @@ from memlab.experiments.costs import token_cost
 from memlab.experiments.run_pipelines import distinct_datasets
 from memlab.llm import Service
 from memlab.records import Dataset
+from memlab.records.dataset import describe_sources, source_expr
+from memlab.source_labels import COLUMN
 
 SCHEMA_VERSION = 3
 
@@ -126,10 +128,14 @@ def answer_questions(
         llm.check_service(each)  # what it lacks is said before contexts are made
     (asked,) = distinct_datasets(data)
     made = system_contexts(systems, asked, **options)
-    kinds = made.questions.select("query_id", "scope", rubrics(made.questions).alias("kind"))
+    by_source = []
+    if describe_sources(made.questions):
+        by_source.append(source_expr())
+    kind = rubrics(made.questions).alias("kind")
+    kinds = made.questions.select("query_id", "scope", kind, *by_source)
     parts = []
     for name, texts in made.texts.items():
-        own = kinds.select(pl.lit(name).alias("system"), "query_id", "scope", "kind")
+        own = kinds.select(pl.lit(name).alias("system"), pl.all())
         own = own.join(
             texts.select("query_id", context_tokens="n_tokens"),
             on="query_id",
@@ -219,6 +225,8 @@ def _accuracy_table(rows: pl.DataFrame, *by: str, unit: Unit) -> pl.DataFrame:
         n = judged.height if share == "holds" else own.height
         row = dict(zip(("system", *by), key, strict=True)) | {"n": n}
         row |= _share_with_interval(judged, share, unit)
+        if "source" in own.columns:
+            row[COLUMN] = describe_sources(judged if share == "holds" else own)
         if not by and "kendall_tau" in rows.columns and not rows["kendall_tau"].is_null().all():
             row["kendall_tau"] = own["kendall_tau"].mean()
         if not by:

@@ -32,6 +32,7 @@ from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOpt
 from memlab.explanation import Explanation, explain_nothing
 from memlab.memories import ReturnedTexts
 from memlab.records import Dataset, qrels
+from memlab.source_labels import COLUMN, explain_question, with_sources
 from memlab.terminal import escape_markdown, shorten_line
 from memlab.text.analysis import tokenize
 
@@ -72,8 +73,11 @@ class Comparison(Experiment):
         """Give what is printed, by heading: what was found, in how many tokens, what it cost, and the tests."""
         budgets = {f"recall_all@{budget} tokens": f"{budget} tokens" for budget in BUDGETS}
         costs = self.systems.select(pl.col("system").alias("cost of"), *_COST_COLUMNS)
+        by_source = [name for name in (COLUMN,) if name in self.systems.columns]
         tables = {
-            "Found": self.systems.select("system", "n", *_FOUND_MEASURES).rename(self._counted()),
+            "Found": self.systems.select("system", "n", *_FOUND_MEASURES, *by_source).rename(
+                self._counted()
+            ),
             "All evidence in so many tokens": self.systems.select("system", *budgets).rename(
                 budgets
             ),
@@ -116,6 +120,7 @@ class Comparison(Experiment):
         if system is not None:
             said += conclusions.budgets(self.per_query, system=system, unit=self.reports[0].unit)
             said += conclusions.missed_by(self.misses(system=system), system=system)
+        said += conclusions.of_sources(self.reports[0].per_query)
         said += [f"Not installed, and left out: {name}." for name in sorted(left_out)]
         return Conclusions(said)
 
@@ -265,9 +270,11 @@ class Comparison(Experiment):
         shown = tables_to_markdown(
             {title: table for title, table in tables.items() if table.height}
         )
-        return Markdown(
-            f"{escape_markdown(str(asked['text']))} → {escape_markdown(str(asked['answer']))}\n\n{shown}"
-        )
+        head = f"{escape_markdown(str(asked['text']))} → {escape_markdown(str(asked['answer']))}"
+        said = explain_question(asked.get("source"))
+        if said:
+            head += f" ({said})"
+        return Markdown(f"{head}\n\n{shown}")
 
     def export(self, directory: str | Path) -> Path:
         """Write ``systems.json`` (its schema is in ``docs/memories.md``), ``systems.md`` and ``systems.tex``.
@@ -390,15 +397,16 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, s
     nothing = compare_paired(np.zeros((0, 1)), np.array([0])).clear().drop(left_out)
     named, parts = {"measure": pl.String(), "system": pl.String()}, list[pl.DataFrame]()
     for measure in TESTED_MEASURES:
-        wide = per_query.pivot(
-            "system", index=["query_id", "scope"], values=measure, maintain_order=True
-        ).drop_nulls()
-        names = wide.columns[2:]
+        keys = [name for name in ("query_id", "scope", "source") if name in per_query.columns]
+        wide = per_query.pivot("system", index=keys, values=measure, maintain_order=True)
+        wide = wide.drop_nulls()
+        names = wide.columns[len(keys) :]
         if wide.height and len(names) > 1:
             reference = np.full(len(names), names.index(baseline))
             scopes = clustering_scopes(wide["scope"], unit)
-            values = wide.drop("query_id", "scope").to_numpy()
+            values = wide.drop(keys).to_numpy()
             tested = compare_paired(values, reference, scopes=scopes, seed=seed)
             rows = pl.DataFrame({"measure": measure, "system": names}).hstack(tested)
+            rows = with_sources(rows, wide)
             parts.append(rows.drop(left_out).filter(pl.col("system") != baseline))
     return Table(pl.concat(parts) if parts else pl.DataFrame(schema=named).hstack(nothing))

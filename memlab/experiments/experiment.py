@@ -117,7 +117,8 @@ class Experiment:
         for data in self.datasets:
             table = compare_reports(self[data.name].at(level), measure=measure, **options)
             parts.append(table.select(pl.lit(data.name).alias("dataset"), pl.all()))
-        return Table(pl.concat(parts))
+        # Where questions of one dataset were proposed, its rows say so.
+        return Table(pl.concat(parts, how="diagonal"))
 
     def conclusions(self, measure: MeasureLike = "recall_all@10") -> Conclusions:
         """Say in sentences what the comparison with the first system found, or what cannot be said.
@@ -140,6 +141,7 @@ class Experiment:
             found += conclusions.some_and_all(reports[-1], measure=name)
             found += conclusions.sessions_apart(reports[-1], measure=name)
             found += conclusions.of_one_memory(reports[0].per_query["scope"].n_unique())
+            found += conclusions.of_sources(reports[0].per_query)
             several = len(self.datasets) > 1
             said += [f"{data.name}: {sentence}" for sentence in found] if several else found
         return Conclusions(said)
@@ -155,7 +157,8 @@ class Experiment:
 
         :param system: its name; the last by default, since the first is the baseline.
         :param measure: any, also one that the experiment did not take.
-        :returns: ``query_id``, ``question``, ``answer``, the measure, and ``n_evidence``.
+        :returns: ``query_id``, ``question``, ``answer``, the measure, and ``n_evidence``; and
+            ``source`` where some questions were proposed by a model.
         """
         check_at_least(0, n=n)
         report = evaluate(self.runs[self._index(system)], self.data, measures=measure)
@@ -165,7 +168,10 @@ class Experiment:
         rows = rows.sort(wanted, "n_relevant", descending=[False, True], maintain_order=True).head(
             n
         )
-        return Table(rows.select("query_id", "question", "answer", wanted, n_evidence="n_relevant"))
+        columns = ["query_id", "question", "answer", wanted]
+        by_source = [name for name in ("source",) if name in rows.columns]
+        shown = rows.select(*columns, pl.col("n_relevant").alias("n_evidence"), *by_source)
+        return Table(shown)
 
     def why(
         self, query_id: str | None = None, *, system: str | None = None, k: int = 10

@@ -24,7 +24,9 @@ from memlab.memories import Memory, ReturnedTexts
 from memlab.memories.collecting import problem_row
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset, Run, qrels
+from memlab.records.dataset import describe_sources
 from memlab.retrieve import Bench
+from memlab.source_labels import COLUMN
 from memlab.store import MemoryStore
 from memlab.system_names import check_system_names
 
@@ -226,6 +228,9 @@ def measure_system(
         "failed scopes": len(found.failed),
         "problems": found.problems.height,
     }
+    described = describe_sources(values)
+    if described:
+        row[COLUMN] = described
     system = pl.lit(found.name).alias("system")
     texts = rows.select(system, "query_id", "rank", "text", "n_tokens", "how", "turn_ids")
     return SystemOutcome(values, row, texts, ranking, report)
@@ -254,6 +259,7 @@ def _measure_questions(rows: pl.DataFrame, data: Dataset, report: Report) -> pl.
         for of in ("all", "any")
     )
     texts = {report.name: memories.fit_to_budget(rows, asked, ANSWER_BUDGET)}
+    by_source = [name for name in ("source",) if name in values.columns]
     return values.select(
         pl.lit(report.name).alias("system"),
         *(
@@ -267,4 +273,5 @@ def _measure_questions(rows: pl.DataFrame, data: Dataset, report: Report) -> pl.
         answer_presence(texts, questions)["holds"]
         .cast(pl.Float64)
         .alias(f"answer@{ANSWER_BUDGET} tokens"),
+        *by_source,
     )

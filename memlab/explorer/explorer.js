@@ -87,18 +87,20 @@ function render({ model, el }) {
   const goldenAnswer = make("input", { type: "text", placeholder: "its answer", size: 12 });
   const save = make("button", { textContent: "save as evidence", disabled: true });
   const picked = make("div", { className: "row picked" }, lasso, count, again, search, golden, goldenAnswer, save, told);
+  const reviewed = make("summary"), proposals = make("table");
+  const review = make("details", { className: "review", open: true, hidden: true }, reviewed, proposals);
   root.append(
     make("div", { className: "row" }, scopes, known, ask),
     make("div", { className: "row" }, make("label", {}, "ranked by", systems[0], systems[1]), make("label", {}, "first", k),
       make("label", {}, "colour", colour), make("label", {}, sized, "size by score"), make("label", {}, labelled, "names"), fit, back, whole),
     make("div", { className: "row" }, find, make("label", {}, "speaker", speaker), make("label", {}, "cluster", cluster),
       make("label", {}, own, "only the question's turns"), make("label", {}, "from", since, sinceDay), make("label", {}, "until", time, day), amount),
-    problem, make("div", { className: "stage" }, map, side), key, picked);
+    problem, make("div", { className: "stage" }, map, side), key, picked, review);
   // A shared page has no kernel: its questions were answered when it was written.
   const still = Boolean(model.get("_still"));
   root.classList.toggle("still", still);
   if (still) {
-    for (const node of [ask, scopes, again, search, golden, goldenAnswer, save]) node.remove();
+    for (const node of [ask, scopes, again, search, golden, goldenAnswer, save, review]) node.remove();
     for (const node of [...systems, k]) node.disabled = true;
   }
   el.append(root);
@@ -676,6 +678,50 @@ function render({ model, el }) {
   search.addEventListener("click", () => { order({ kind: "search" }); answering = request; show(); });
   save.addEventListener("click", () => model.send({ kind: "save", question: golden.value, answer: goldenAnswer.value }));
 
+  /* The questions that a model proposed: each with its words and answer to mend, and its buttons. */
+  function listProposals() {
+    const { told: counted = "", rows = [] } = model.get("_proposals") ?? {};
+    review.hidden = !rows.length;
+    reviewed.textContent = counted;
+    proposals.replaceChildren(...rows.map(proposalLine));
+  }
+  function proposalLine(row) {
+    const send = (action, more = {}) => order({ kind: "proposal", action, query_id: row.id, ...more });
+    const field = (value, title, size) => {
+      const input = make("input", { type: "text", value, title, size });
+      input.addEventListener("keydown", e => e.stopPropagation());
+      return input;
+    };
+    const question = field(row.question, "the question", 52), answer = field(row.answer, "its answer", 18);
+    const button = (text, title, act) => {
+      const made = make("button", { textContent: text, title });
+      made.dataset.action = text;
+      made.addEventListener("click", () => act(made));
+      return made;
+    };
+    const show = button("show", "ask it, and pick its evidence", () => send("show"));
+    const accept = button("accept", "it is right as it is", () => send("accept"));
+    const mend = button("mend", "accept it in these words", () => send("mend", { question: question.value, answer: answer.value }));
+    const evidence = button("evidence", "accept it with the picked turns as its evidence", () => send("evidence"));
+    // A line that is dropped is gone: the second click does it.
+    const drop = button("drop", "remove it from the file", made => {
+      if (made.dataset.sure) return send("drop");
+      made.dataset.sure = "1";
+      made.textContent = "drop it?";
+    });
+    accept.disabled = row.source === "accepted";
+    const missing = row.evidence.filter(([i]) => i === null).length;
+    const why = row.evidence.map(([, reason]) => reason).filter(Boolean).join(" · ");
+    const counts = `${row.evidence.length} evidence${missing ? ` (${missing} not there)` : ""}, ${row.distractors.length} distractors`;
+    const line = make("tr", { className: row.source },
+      make("td", {}, row.source, make("small", { textContent: row.type })),
+      make("td", {}, question, answer, make("small", { textContent: why, title: why }), make("small", { textContent: counts })),
+      make("td", { className: "buttons" }, show, accept, mend, evidence, drop));
+    line.dataset.id = row.id;
+    for (const control of line.querySelectorAll("input, button")) control.dataset.lmSuppressShortcuts = "";
+    return line;
+  }
+
   const heard = content => {
     if (content.kind === "text" && content.i === over_i) {
       tip.replaceChildren(make("b", { textContent: content.head }), content.text);
@@ -694,6 +740,7 @@ function render({ model, el }) {
     "change:_scene": newScene, "change:_view": show,
     "change:question": show,
     "change:_answered": show,
+    "change:_proposals": listProposals,
     "change:colour": () => { settle(); paint(); },
     "change:until": () => { if (scene) { settle(); sift(); } },
     "change:_picked": () => { const rows = pickedRows(); chosen(rows); plot.select(rows, { preventEvent: true }); },
@@ -715,6 +762,7 @@ function render({ model, el }) {
     lay(); });
   watcher.observe(map);
   newScene();
+  listProposals();
   chosen(pickedRows());
   root.plot = plot;  // for a test that measures frames
   return () => { watcher.disconnect(); window.removeEventListener("mousemove", drag, true); window.removeEventListener("mouseup", drop, true);

@@ -20,8 +20,10 @@ import polars as pl
 
 from memlab import llm
 from memlab.cluster import cluster_labels
+from memlab.datasets.question_files import ProposalFile
 from memlab.errors import DataError, MemlabError, require_extra
 from memlab.explorer.drawing import COLOURS, draw_view, scene_payload
+from memlab.explorer.proposal_list import proposal_payload, proposals_of_scope
 from memlab.explorer.scene import (
     Scene,
     answer_payload,
@@ -74,12 +76,17 @@ def explore(
     - ``answer``: what :func:`memlab.explorer.answer_payload` gives for the question;
     - ``cluster_again()``: new clusters within the selection; the others keep theirs;
     - ``save(question, answer)``: appends a question with the selection as its evidence to
-      ``golden``.
+      ``golden``;
+    - ``proposals``: the questions of ``golden`` that a model proposed for the scope, as a frame;
+      ``show(query_id)`` asks one and picks its evidence, ``accept(query_id)``, ``drop(query_id)``
+      and ``mend(query_id, question=, answer=, evidence=)`` change its line, see
+      :class:`memlab.datasets.question_files.ProposalFile`.
 
     :param run: one or two pipelines or runs to look at.
     :param scope: which conversation first; the one with most questions where not given.
     :param places: a map made before, see :func:`memlab.explorer.build_scene`.
-    :param golden: a chat log's questions, one JSON object a line, see ``docs/conversations.md``.
+    :param golden: a chat log's questions, one JSON object a line, see ``docs/conversations.md``;
+        those that a model proposed are listed below the map.
     :param clustering: a name of :data:`memlab.clusterers`.
     :param service: who names clusters: a language model of the settings; ``recorded`` reads what
         one answered, ``None`` asks nobody. A cluster that none names is named by its terms.
@@ -131,6 +138,7 @@ def _widget_class() -> Any:
         )
         _scene = traitlets.Dict().tag(sync=True)
         _view = traitlets.Dict().tag(sync=True)
+        _proposals = traitlets.Dict().tag(sync=True)
         _picked: Any = traitlets.List().tag(sync=True)
         # What the browser asked last, and what was answered last: between them it shows that work goes on.
         _request = traitlets.Int(0).tag(sync=True)
@@ -146,6 +154,7 @@ def _widget_class() -> Any:
             golden: Path,
         ) -> None:
             self._bench, self._lay_out, self._golden = bench, lay, golden
+            self._proposal_file = ProposalFile(golden)
             self._runs = {run.name: run for run in systems if isinstance(run, Run)}
             self._scenes = {scene.scope: scene}
             gold = bench.evidence("turn")
@@ -236,7 +245,62 @@ def _widget_class() -> Any:
             with self._golden.open("a", encoding="utf-8") as file:
                 whole = "\n" if before and not before.endswith("\n") else ""
                 file.write(whole + json.dumps(record, ensure_ascii=False) + "\n")
+            self._proposal_file.read()
             return record
+
+        @property
+        def proposals(self) -> pl.DataFrame:
+            """The questions of the scope that a model proposed, those that nobody has read first."""
+            return proposals_of_scope(self._proposal_file, self.scope)
+
+        def show(self, query_id: str) -> None:
+            """Ask a proposed question, and pick the turns that it names as evidence."""
+            asked = self.proposals.filter(query_id=query_id)
+            if asked.is_empty():
+                raise DataError(f"no proposal of {self.scope!r} is called {query_id!r}")
+            self.question = str(asked["question"][0])
+            self.select(asked["evidence"][0])
+
+        def accept(self, *query_ids: str) -> None:
+            """Note in the file that a person has read these proposals and finds them right."""
+            self._change_proposals(self._proposal_file.accept, query_ids)
+
+        def drop(self, *query_ids: str) -> None:
+            """Remove the lines of these proposals from the file."""
+            self._change_proposals(self._proposal_file.drop, query_ids)
+
+        def mend(self, query_id: str, **changes: Any) -> None:
+            """Change ``question``, ``answer`` or ``evidence`` of a proposal, which accepts it."""
+            self._change_proposals(self._proposal_file.mend, query_id, **changes)
+
+        def _change_proposals(self, change: Any, *given: Any, **changes: Any) -> None:
+            """Change the file, and list what it holds then, also where somebody else changed it."""
+            try:
+                change(*given, **changes)
+            except DataError:
+                self._proposal_file.read()
+                raise
+            finally:
+                self._list_proposals()
+
+        def _list_proposals(self) -> None:
+            self._proposals = proposal_payload(self._proposal_file, self.scene)
+
+        def _review(self, content: Mapping[str, Any]) -> None:
+            """Do with a proposal what its buttons say."""
+            self.problem = ""
+            query_id, action = str(content["query_id"]), content["action"]
+            if action == "show":
+                self.show(query_id)
+            elif action == "accept":
+                self.accept(query_id)
+            elif action == "drop":
+                self.drop(query_id)
+            elif action == "mend":
+                changes = {name: str(content[name]) for name in ("question", "answer")}
+                self.mend(query_id, **changes)
+            elif action == "evidence":
+                self.mend(query_id, evidence=self.selection["turn_id"].to_list())
 
         def _went(self, change: Mapping[str, Any]) -> None:
             if (
@@ -257,6 +321,7 @@ def _widget_class() -> Any:
             """Show the scope, and its question with most evidence."""
             self._picked, self.until = [], None
             self._show_scene()
+            self._list_proposals()
             asked = self._bench.queries.filter(scope=self.scope)
             self.question = max(
                 asked["query_id"], key=lambda query: len(self._evidence.get(query, ())), default=""
@@ -276,6 +341,9 @@ def _widget_class() -> Any:
                 for name in self.systems
             ]
             evidence = self._evidence.get(query_id, ())
+            if not query_id:
+                proposed = self.proposals.filter(question=text)["evidence"]
+                evidence = next(iter(proposed.to_list()), ())
             try:
                 if not 1 <= len(systems) <= 2:
                     raise DataError(f"the map tells one or two systems apart, not {len(systems)}")
@@ -338,6 +406,8 @@ def _widget_class() -> Any:
                 elif kind == "find":
                     words = str(content["words"])
                     self.send({"kind": "found", "words": words, "rows": self.find(words).to_list()})
+                elif kind == "proposal":
+                    self._review(content)
                 elif kind == "save":
                     record = self.save(
                         str(content.get("question", "")), str(content.get("answer", ""))

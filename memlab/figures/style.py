@@ -19,6 +19,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures._text_measuring import FAMILY, escape, printable_line, text_px, wrap
+from memlab.source_labels import source_note
 from memlab.system_names import short_names
 
 _Arguments = ParamSpec("_Arguments")
@@ -191,17 +192,44 @@ def said_where_empty(chart: Callable[_Arguments, go.Figure]) -> Callable[_Argume
     """Let a chart function give a sentence in place of its picture where it has nothing to draw.
 
     Data with few questions leave some of the figures of a notebook without rows, and the others are
-    still wanted.
+    still wanted. Where the questions of the frame were proposed by a model, a line below says so.
     """
 
     @wraps(chart)
     def drawn(*given: _Arguments.args, **options: _Arguments.kwargs) -> go.Figure:
         try:
-            return chart(*given, **options)
+            fig = chart(*given, **options)
         except NothingToDrawError:
             return sentence_figure(NOTHING_TO_DRAW)
+        frame = next(iter((*given, *options.values())), None)
+        if isinstance(frame, pl.DataFrame):
+            _write_below(fig, source_note(frame))
+        return fig
 
     return drawn
+
+
+def _write_below(fig: go.Figure, note: str) -> None:
+    """Write a note below everything else of a figure that :func:`make_figure` made, at each width."""
+    if not note:
+        return
+    layouts = {}
+    for width, px in WIDTHS.items():
+        laid_out = dict(fig.layout.meta[_WIDTHS_KEY][width])
+        lines = wrap(note, px - 20, SMALL, lines=4)
+        margin = dict(laid_out["margin"])
+        margin["b"] += 12 * len(lines) + 4
+        text = text_note(
+            join_lines(lines), 0, 0, "left bottom", align="left", xshift=8 - margin["l"],
+            yshift=4 - margin["b"], font={"size": SMALL, "color": GREY},
+        )  # fmt: skip
+        laid_out["height"] += 12 * len(lines) + 4
+        laid_out["margin"] = margin
+        laid_out["annotations"] = [*laid_out["annotations"], text]
+        layouts[width] = laid_out
+    fig.layout.meta = {_WIDTHS_KEY: layouts}
+    fig.layout.annotations = ()
+    fig.update_layout(layouts["full"])
 
 
 def sentence_figure(sentence: str) -> go.Figure:

@@ -174,6 +174,9 @@ def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
     ]
     root = Path(memlab.__file__).parent
     files += sorted(Path(str(values.get("dataset") or root / "none")).rglob("*"))
+    questions = (values.get("part") or {}).get("questions")
+    if questions:
+        files.append(path.parent / questions)
     files += sorted(p for p in root.rglob("*") if "__pycache__" not in p.parts)
     chosen = settings(directory=path.parent)[0].model_dump()
     contents = [(file.name, sha256(file)) for file in files if file.is_file()]

@@ -193,7 +193,10 @@ def _data_and_part(metadata: Mapping[str, Any]) -> str:
     """Give the name of what a notebook was given to read, with the memories where it was some of them."""
     name = _dataset_name(metadata)
     given = metadata.get("papermill", {}).get("parameters", {})
-    scopes = (given.get("part") or {}).get("scopes")
+    part = given.get("part") or {}
+    if part.get("questions"):
+        name += f" with {Path(part['questions']).name}"
+    scopes = part.get("scopes")
     if isinstance(scopes, int):
         return f"{name}, {scopes:,} memories drawn"
     if scopes:

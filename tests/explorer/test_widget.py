@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -134,6 +135,54 @@ def test_a_question_of_ones_own_is_evidence_that_loads(explorer: Any, tmp_path: 
     assert asked["text"].to_list() == ["What did I buy?", "And then?"]
     assert asked["answer"].to_list() == ["a lamp", None]
     assert sorted(asked["evidence"][0]) == sorted(ASKED["evidence"])
+
+
+def proposed(path: Path) -> Path:
+    asked = {"scope": SCOPE, "question": "Which lamp?", "answer": "red", "source": "proposed"}
+    asked |= {"evidence": ASKED["evidence"], "reasons": ["why"] * len(ASKED["evidence"])}
+    others = [{"query_id": "p3", "scope": "elsewhere"}, {"query_id": "p4", "source": None}]
+    lines = [asked | other for other in ({"query_id": "p1"}, {"query_id": "p2"}, *others)]
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    return path
+
+
+def test_proposals_are_accepted_mended_and_dropped(tmp_path: Path) -> None:
+    golden = proposed(tmp_path / "proposed.jsonl")
+    explorer = memlab.explore(BENCH, "bm25", scope=SCOPE, places=PLACES, golden=golden)
+
+    def press(action: str, query_id: str, **more: Any) -> None:
+        content = {"kind": "proposal", "action": action, "query_id": query_id, "request": 1}
+        explorer._asked(None, content | more, [])
+
+    assert explorer._proposals["told"] == f"2 proposed of {SCOPE}, in proposed.jsonl"
+    assert [row["id"] for row in explorer._proposals["rows"]] == ["p1", "p2"]
+    press("show", "p1")
+    assert sorted(explorer.selection["turn_id"]) == sorted(ASKED["evidence"])
+    assert explorer.answer["text"] == "Which lamp?"
+    assert len(explorer.answer["evidence"]) == len(ASKED["evidence"])
+    press("mend", "p1", question="Which lamp was it?", answer="green")
+    assert explorer.proposals["query_id"].to_list() == ["p2", "p1"], "what is unread comes first"
+    press("accept", "p2")
+    others = explorer.scene.turns["turn_id"].head(2).to_list()
+    explorer.select(others)
+    press("evidence", "p2")
+    assert explorer.proposals.filter(query_id="p2")["evidence"].to_list() == [others]
+    assert explorer._proposals["told"] == f"2 accepted of {SCOPE}, in proposed.jsonl"
+    press("drop", "p2")
+    assert explorer.proposals.select("question", "answer").rows() == [
+        ("Which lamp was it?", "green")
+    ]
+    kept = [json.loads(line)["query_id"] for line in golden.read_text().splitlines()]
+    assert kept == ["p1", "p3", "p4"]
+    golden.write_text(golden.read_text() + "\n")
+    press("drop", "p1")
+    assert "proposed.jsonl was changed after it was read" in explorer.problem
+    assert explorer._proposals["rows"], "nothing was written"
+    press("drop", "p1")
+    assert explorer.problem == ""
+    assert explorer._proposals == {}
+    with pytest.raises(DataError, match=r"no proposal of .* is called 'p9'"):
+        explorer.show("p9")
 
 
 @pytest.mark.slow

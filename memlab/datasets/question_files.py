@@ -1,0 +1,327 @@
+"""Questions as lines of a chat log: how they are written, and how a person goes through proposals.
+
+A model's proposals are lines of JSON with ``"source": "proposed"``. To accept one, a person writes
+``"accepted"`` there; to drop it, they delete the line. :class:`ProposalFile` does the same for
+tools. All other lines of the file stay as they are, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from memlab.datasets.fields import BadField, Record, check_name, check_source, place_in_zone
+from memlab.datasets.message_identity import CitationIndex, TakenQuestionIds, read_question
+from memlab.datasets.source import Source
+from memlab.errors import DataError
+from memlab.files import fix_place, open_atomically
+from memlab.records import (
+    Dataset,
+    Question,
+    decode_id_part,
+    encode_id_part,
+    frame,
+    resolve_scope_name,
+)
+from memlab.records.dataset import ACCEPTED, PROPOSED
+
+_PLAIN = ("rubric", "stale", "source", "reasons", "distractors")
+_OF_EVIDENCE = ("evidence", "evidence_sessions", "reasons")
+"""What is about other evidence, once a person names the evidence anew."""
+
+
+def question_line(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a question as a line of a chat log, which reads as the same question.
+
+    :param question: a row of :attr:`memlab.records.Dataset.questions`.
+    :returns: the fields that hold something, fit for JSON; messages are named by turn ids.
+
+    >>> import memlab
+    >>> from memlab.datasets.question_files import question_line
+    >>> row = memlab.sample().questions.row(0, named=True)
+    >>> list(question_line(row))[:4]
+    ['question', 'scope', 'query_id', 'answer']
+    """
+    line = {
+        "question": question["text"],
+        "scope": decode_id_part(question["scope"]),
+        "query_id": "/".join(map(decode_id_part, question["query_id"].split("/"))),
+        "answer": question["answer"],
+        "type": question["question_type"],
+        "timestamp": None,
+        "evidence": question["evidence"],
+        "evidence_sessions": question["evidence_sessions"],
+    }
+    if question["timestamp"] is not None:
+        line["timestamp"] = question["timestamp"].isoformat()
+    if question.get("judged"):
+        graded = zip(question["judged"], question["grades"], strict=True)
+        line["evidence"] = [{"id": turn, "grade": grade} for turn, grade in graded]
+    if question.get("abstention"):
+        line["abstention"] = True
+    line |= {name: question.get(name) for name in _PLAIN}
+    if question.get("checks"):
+        line["checks"] = json.loads(question["checks"])
+    return {name: value for name, value in line.items() if value not in (None, [])}
+
+
+class ProposalFile:
+    """The questions of a file that a model proposed, for a person to accept, mend or drop.
+
+    :param path: of JSON lines, perhaps with messages and other questions between them. A file that
+        does not exist has no proposals.
+    :raises DataError: where a proposal has no id of its own, or a source that is none.
+
+    >>> import tempfile
+    >>> from memlab.datasets.question_files import ProposalFile
+    >>> line = '{"scope": "ann", "question": "Where?", "query_id": "p1", "source": "proposed"}'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "proposed.jsonl")
+    ...     _ = path.write_text(line)
+    ...     ProposalFile(path).accept(["p1"])
+    ...     path.read_text()
+    '{"scope": "ann", "question": "Where?", "query_id": "p1", "source": "accepted"}'
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = fix_place(path)
+        self.read()
+
+    def read(self) -> None:
+        """Read the file anew, as after somebody else changed it."""
+        content = _read_bytes(self.path)
+        self._digest = hashlib.sha256(content).hexdigest()
+        self._lines = content.splitlines(keepends=True)
+        self._places = dict[str, int]()
+        self._records = dict[str, dict[str, Any]]()
+        for place, line in enumerate(self._lines):
+            record = _read_proposal(line, f"{self.path.name}: line {place + 1}")
+            if record is None:
+                continue
+            query_id = str(record["query_id"])
+            if query_id in self._places:
+                first = self._places[query_id] + 1
+                raise DataError(
+                    f"{self.path.name}: line {place + 1}: query_id: found {query_id!r} again (first "
+                    f"on line {first}); give each proposal an id of its own"
+                )
+            self._places[query_id] = place
+            self._records[query_id] = record
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The questions that are proposed or accepted, as their lines have them."""
+        return list(self._records.values())
+
+    def accept(self, query_ids: Iterable[str]) -> None:
+        """Note that a person has read these and finds them right, evidence and answer included.
+
+        :raises DataError: for an unknown id, and where the file was changed after it was read.
+        """
+        changed = {}
+        for query_id in query_ids:
+            changed[query_id] = self._find(query_id) | {"source": ACCEPTED}
+        self._write(changed)
+
+    def drop(self, query_ids: Iterable[str]) -> None:
+        """Remove the lines of these questions; :raises DataError: as :meth:`accept`."""
+        changed = dict[str, dict[str, Any] | None]()
+        for query_id in query_ids:
+            self._find(query_id)
+            changed[query_id] = None
+        self._write(changed)
+
+    def mend(
+        self,
+        query_id: str,
+        *,
+        question: str | None = None,
+        answer: str | None = None,
+        evidence: Sequence[str] | None = None,
+    ) -> None:
+        """Change a proposal, which accepts it; what the model had proposed is kept in its ``checks``.
+
+        :param question: other words; ``None`` leaves what is there, as with the others.
+        :param evidence: ids of the turns that the answer needs; reasons for other ones are dropped.
+        :raises DataError: as :meth:`accept`; for a question without words or without evidence.
+        """
+        before = self._find(query_id)
+        given = {"question": question, "answer": answer, "evidence": evidence}
+        new = {name: value for name, value in given.items() if value is not None}
+        if "evidence" in new:
+            new["evidence"] = list(new["evidence"])
+        changes = {name: value for name, value in new.items() if value != before.get(name)}
+        if not str(new.get("question", before["question"])).strip():
+            raise DataError(f"proposal {query_id!r} would have no words; drop it instead")
+        record = before | changes | {"source": ACCEPTED}
+        replaced = set(changes)
+        if "evidence" in changes:
+            _check_evidence(query_id, record)
+            replaced |= before.keys() & {*_OF_EVIDENCE}
+            for name in replaced - {"evidence"} & {*_OF_EVIDENCE}:
+                record.pop(name, None)
+        if changes:
+            former = {name: before[name] for name in before if name in replaced}
+            record["checks"] = {"before_mending": former, "checks": before.get("checks")}
+        self._write({query_id: record})
+
+    def _find(self, query_id: str) -> dict[str, Any]:
+        if query_id not in self._records:
+            known = ", ".join(list(self._records)[:3]) or "none"
+            raise DataError(
+                f"{self.path.name} has no proposal {query_id!r}; its proposals are called {known}"
+            )
+        return self._records[query_id]
+
+    def _write(self, changed: Mapping[str, dict[str, Any] | None]) -> None:
+        """Write the file with some lines changed or, for ``None``, removed; whole or not at all."""
+        content = _read_bytes(self.path)
+        if hashlib.sha256(content).hexdigest() != self._digest:
+            raise DataError(
+                f"{self.path.name} was changed after it was read, and nothing was written; it is "
+                "read again by ProposalFile.read(), and by the explorer where it says this"
+            )
+        lines = list(self._lines)
+        for query_id, record in changed.items():
+            place = self._places[query_id]
+            ending = lines[place][len(lines[place].rstrip(b"\r\n")) :]
+            lines[place] = b""
+            if record is not None:
+                lines[place] = json.dumps(record, ensure_ascii=False).encode() + ending
+        with open_atomically(self.path) as stream:
+            stream.write(b"".join(lines))
+        self.read()
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise DataError(f"{path.name} cannot be read: {error.strerror or error}") from error
+
+
+def _read_proposal(line: bytes, where: str) -> dict[str, Any] | None:
+    """Read a line that is a proposal; what is wrong with others the reader of chat logs says."""
+    try:
+        raw = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(raw, dict) or "question" not in raw:
+        return None
+    record = Record(raw)
+    try:
+        if record.take("source", check_source, None) not in (PROPOSED, ACCEPTED):
+            return None
+        record.take("query_id", check_name)
+        record.take("question", check_name)
+        record.take("scope", check_name)
+    except BadField as error:
+        raise DataError(f"{where}: {error}") from None
+    return raw
+
+
+def _check_evidence(query_id: str, record: dict[str, Any]) -> None:
+    """Check evidence that a person named; a distractor that is evidence now is a distractor no more."""
+    evidence = record["evidence"]
+    if not evidence and not record.get("abstention"):
+        raise DataError(f"proposal {query_id!r} would have no evidence; name some, or drop it")
+    for turn in evidence:
+        if turn in record.get("stale", []):
+            raise DataError(
+                f"proposal {query_id!r} names {turn!r} as stale; it cannot be evidence too"
+            )
+    if "distractors" in record:
+        record["distractors"] = [turn for turn in record["distractors"] if turn not in evidence]
+
+
+def read_questions(source: Source, data: Dataset) -> Dataset:
+    """Read questions of a file about conversations that are there, beside those that they have.
+
+    They cite messages by turn id, by the message's own id, or by ``<session>/<n>``. Lines without a
+    question are passed over.
+
+    :param source: a file of JSON lines, with the options of the load.
+    :raises DataError: for a question that cannot be used, where these are not put aside: one of a
+        scope or with evidence that is not there, an id that stands twice …
+
+    >>> import tempfile
+    >>> import memlab
+    >>> from memlab.datasets.question_files import read_questions
+    >>> from memlab.datasets.source import Source
+    >>> line = '{"scope": "owen", "question": "Where?", "query_id": "p1", "source": "proposed"}'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "proposed.jsonl")
+    ...     _ = path.write_text(line)
+    ...     read_questions(Source(path), memlab.sample(scopes=["owen"])).questions["source"][-1]
+    'proposed'
+    """
+    read = list[Question]()
+    there = dict.fromkeys(data.questions["query_id"], data.name)
+    taken = TakenQuestionIds(data, there, as_they_are=False)
+    cited = _Citations(data)
+    for number, raw in source.stream_json_lines():
+        where = f"line {number}"
+        with source.record(where, raw):
+            record = Record(raw)
+            if "question" not in record:
+                continue
+            scope = cited.find_scope(record.take("scope", check_name))
+            names = cited.of_scope(scope)
+            time = record.take("timestamp", source.parse_time, None)
+            if time is not None:
+                time = place_in_zone(time, source.tz or UTC, None)
+            question = read_question(record, scope, names, time)
+            read.append(taken.named(question, len(read), where))
+    questions = pl.concat([data.questions, frame(Question, read)], how="diagonal")
+    issues = pl.concat([data.issues, source.report.take_issues()])
+    return replace(data, questions=questions, issues=issues)
+
+
+class _Citations:
+    """What questions may call the turns and sessions of a dataset, scope by scope."""
+
+    def __init__(self, data: Dataset) -> None:
+        self._data = data
+        self._known = dict[str, dict[str, CitationIndex]]()
+
+    def find_scope(self, given: str) -> str:
+        """Give the plain name of a scope; :raises BadField: where it has no messages."""
+        scope = resolve_scope_name(given, self._data.scopes)
+        if scope not in self._data.scopes:
+            raise BadField("scope", f"{given!r}, which has no messages", "a scope of the dataset")
+        return decode_id_part(scope)
+
+    def of_scope(self, scope: str) -> dict[str, CitationIndex]:
+        """Give what may be called how in a scope, by the field of a question."""
+        if scope not in self._known:
+            self._known[scope] = self._index(scope)
+        return self._known[scope]
+
+    def _index(self, scope: str) -> dict[str, CitationIndex]:
+        own = self._data.turns.filter(scope=encode_id_part(scope))
+        turns, sessions = CitationIndex(), CitationIndex()
+        for turn, session, n in own.select("turn_id", "session_id", "n").iter_rows():
+            pair = turn, session
+            of_session = _names_of(session)
+            for name in of_session:
+                turns[scope, f"{name}/{n}"] = pair
+                sessions[scope, name] = pair
+            for name in _names_of(turn):
+                turns[scope, name] = pair
+        index = dict.fromkeys(("evidence", "stale", "distractors"), turns)
+        return {**index, "evidence_sessions": sessions}
+
+
+def _names_of(part: str) -> set[str]:
+    """Give the names of a turn or a session: its id, and the last part of it as the log has it."""
+    last = part.rpartition("/")[2]
+    return {part, last, decode_id_part(last)}
