@@ -7,6 +7,8 @@ strategies.txt ranks for both sets over the scopes that have proposals, turns, c
   sets, drawn within each scope; for all questions and for those with evidence in two or more sessions;
 - how many pairs of strategies change sign, and how many of those differ significantly on either set (paired bootstrap);
 - the shift of the level: mean over strategies of proposed minus gold;
+- with --search, of the gold questions with several items of evidence: how often the search of the checks finds an
+  item that is hidden from it, among 30, 60 and 100 candidates;
 - with --verdicts FILE, the share of proposals that a reader calls right with complete evidence, and its Wilson
   interval: JSON lines of query_id, right and complete, from a reader who saw the conversation and no check.
 """
@@ -15,8 +17,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -26,6 +28,8 @@ from scipy.stats import kendalltau
 
 import memlab
 from memlab.evaluate import Table
+from memlab.questions.evidence_checks import find_candidates
+from memlab.questions.screening import Proposal
 from memlab.records import Dataset
 
 ROOT = Path(__file__).parents[1]
@@ -38,34 +42,6 @@ def read_strategies(path: Path) -> list[str]:
     """Give the pipelines of a file, one a line."""
     lines = map(str.strip, path.read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
-
-
-def with_proposals(proposals: Path, gold: Dataset) -> Dataset:
-    """Give the conversations with the proposed questions in place of the gold ones."""
-    from memlab.records import Question, frame
-
-    rows = list[Question]()
-    names = Question.__dataclass_fields__
-    session_of = dict(gold.turns.select("turn_id", "session_id").iter_rows())
-    last = dict(gold.turns.group_by("scope").agg(pl.col("timestamp").max()).iter_rows())
-    for line in proposals.read_text(encoding="utf-8").splitlines():
-        stated = json.loads(line)
-        evidence = stated.get("evidence") or []
-        given = {
-            "query_id": stated["query_id"],
-            "scope": stated["scope"],
-            "text": stated["question"],
-            "answer": stated["answer"],
-            "question_type": stated["type"],
-            "timestamp": last[stated["scope"]],
-            "evidence": evidence,
-            "evidence_sessions": [*dict.fromkeys(session_of[turn] for turn in evidence)],
-            "abstention": stated.get("abstention", False),
-            "stale": stated.get("stale"),
-            "source": stated["source"],
-        }
-        rows.append(Question(**{name: value for name, value in given.items() if name in names}))
-    return replace(gold, questions=frame(Question, rows))
 
 
 def complete_recall(data: Dataset, strategies: Iterable[str], encoder: str) -> pl.DataFrame:
@@ -95,11 +71,11 @@ def tau(first: np.ndarray, second: np.ndarray) -> float:
 
 def drawn_means(scores: np.ndarray, scopes: np.ndarray, draws: int, seed: int) -> np.ndarray:
     """Give the means of strategies over questions that are drawn again within each scope: (draws, strategies)."""
-    random = np.random.default_rng(seed)
+    draw = np.random.default_rng(seed)
     weights = np.zeros((draws, len(scores)))
     for scope in np.unique(scopes):
         rows = np.flatnonzero(scopes == scope)
-        weights[:, rows] = random.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), draws)
+        weights[:, rows] = draw.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), draws)
     return weights @ scores / len(scores)
 
 
@@ -131,7 +107,6 @@ def compare_sets(gold: pl.DataFrame, proposed: pl.DataFrame, names: list[str]) -
                 break
     pairs = len(names) * (len(names) - 1) // 2
     shifts = drawn[1].mean(axis=1) - drawn[0].mean(axis=1)
-    # What one can hope for: two halves of the gold questions against each other.
     return {
         "gold": f"{gold.height:,}",
         "proposed": f"{proposed.height:,}",
@@ -145,13 +120,46 @@ def compare_sets(gold: pl.DataFrame, proposed: pl.DataFrame, names: list[str]) -
 def halves(gold: pl.DataFrame, names: list[str], draws: int = 200) -> str:
     """Give tau between random halves of the gold questions: what two sets of this size agree by at best."""
     scores = gold.select(names).to_numpy()
-    random = np.random.default_rng(0)
+    draw = np.random.default_rng(0)
     found = list[float]()
     for _ in range(draws):
-        order = random.permutation(len(scores))
+        order = draw.permutation(len(scores))
         middle = len(scores) // 2
         found.append(tau(scores[order[:middle]].mean(axis=0), scores[order[middle:]].mean(axis=0)))
     return f"{np.nanmean(found):.3f} {interval(np.array(found))}"
+
+
+def hidden_items(gold: Dataset, encoder: str) -> str:
+    """Say how often the search for further messages finds an item of the evidence that it is not given."""
+    bench = memlab.Bench.of(gold, encoder=encoder, progress=False)
+    proposals, hidden = list[Proposal](), dict[str, str]()
+    for row in gold.questions.iter_rows(named=True):
+        if len(row["evidence"]) < 2:
+            continue
+        missing = random.Random(row["query_id"]).choice(row["evidence"])
+        hidden[row["query_id"]] = missing
+        known = tuple(turn for turn in row["evidence"] if turn != missing)
+        reasons = tuple("" for _ in known)
+        about = (
+            row["query_id"],
+            row["scope"],
+            row["question_type"],
+            row["text"],
+            row["answer"] or "",
+        )
+        stale = tuple(row["stale"] or ())
+        proposals.append(Proposal(*about, known, reasons, stale, (), row["timestamp"]))
+    found = find_candidates(proposals, bench, 100)
+    place = dict[str, int]()
+    for (query,), part in found.group_by("query_id", maintain_order=True):
+        listed = part["doc_id"].to_list()
+        if hidden[query] in listed:
+            place[query] = listed.index(hidden[query]) + 1
+    shares = []
+    for most in (30, 60, 100):
+        hits = sum(at <= most for at in place.values())
+        shares.append(f"{most}: {wilson(hits, len(hidden))}")
+    return "; ".join(shares)
 
 
 def wilson(right: int, n: int) -> str:
@@ -166,19 +174,23 @@ def wilson(right: int, n: int) -> str:
 def main() -> None:
     """Print the comparison."""
     read = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    read.add_argument("proposals", type=Path)
+    read.add_argument("proposals", type=Path, help="or none, with --search alone")
     read.add_argument("data", type=Path)
     read.add_argument("--encoder", default="minilm")
     read.add_argument("--verdicts", type=Path)
+    read.add_argument("--search", action="store_true")
     given = read.parse_args()
     data = memlab.load(given.data)
+    if given.search:
+        print(f"hidden items of evidence found among {hidden_items(data, given.encoder)}\n")
+    if str(given.proposals) == "none":
+        return
     scopes = {json.loads(line)["scope"] for line in given.proposals.open(encoding="utf-8")}
     gold = data.take([scope for scope in data.scopes if scope in scopes])
     names = read_strategies(ROOT / "strategies.txt")
-    scored = [
-        complete_recall(each, names, given.encoder)
-        for each in (gold, with_proposals(given.proposals, gold))
-    ]
+    both = memlab.load(given.data, questions=given.proposals, sources=["proposed", "accepted"])
+    proposed = both.take(gold.scopes)
+    scored = [complete_recall(each, names, given.encoder) for each in (gold, proposed)]
     rows = list[dict[str, str]]()
     for group in ("all", SEVERAL):
         parts = [each if group == "all" else each.filter("several") for each in scored]

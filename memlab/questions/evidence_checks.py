@@ -39,7 +39,7 @@ LIKELY, CERTAIN = 2, 3
 """Grades: a message that is probably a part of an answer, and one that states a part."""
 MOST_SHOWN = 8
 """Further messages that a prompt shows."""
-WINDOW = 50
+WINDOW = 60
 """Messages of a prompt that grades."""
 _PLAIN_ANSWERS = frozenset({"counting", "totals", "temporal"})
 """Kinds whose answers are compared up to the first bracket."""

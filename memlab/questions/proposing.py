@@ -21,6 +21,7 @@ from memlab.llm.spending import add_to_spending, is_estimating
 from memlab.questions.bundles import Bundle, gather_bundles, message_entries
 from memlab.questions.evidence_checks import (
     UNCHECKED,
+    WINDOW,
     Asking,
     check_answers,
     check_further,
@@ -46,7 +47,7 @@ from memlab.terminal import count_noun
 CANDIDATES, LEFT_OUT = 60, 2
 CHECKED = 1.25
 """So many times the wanted questions are checked."""
-_CHECKS = {"answer": (300, 25), "judge": (330, 45), "grades": (2600, 60), "holds": (420, 25)}
+_CHECKS = {"answer": (300, 25), "judge": (330, 45), "grades": (3000, 60), "holds": (420, 25)}
 """Of an estimate: tokens that a prompt of each check reads and writes."""
 
 
@@ -368,7 +369,7 @@ def _nothing_left(
 def _estimate_checks(n: int, candidates: int, left_out: int) -> None:
     """Count about what the checks would ask; it depends on what is proposed."""
     checked = ceil(n * CHECKED)
-    windows = ceil(candidates / 50)
+    windows = ceil(candidates / WINDOW)
     number = {
         "answer": checked,
         "judge": ceil(0.7 * checked),
