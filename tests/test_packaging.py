@@ -17,7 +17,7 @@ from talk import excerpt, write
 ROOT = Path(__file__).parents[1]
 
 _PIN = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[\w+\])?\s*>=\s*([\w.]+)$")
-EXTRAS = ("clusters", "figures", "languages", "knowledge", "lab")
+EXTRAS = ("clusters", "figures", "languages", "lab")
 """What the notebooks need."""
 ON_DEMAND = ("multilingual", "ray", "lint", "slow", "nightly", "docs")
 """What make lint, slow, nightly and docs install, and one's own choice."""
@@ -83,7 +83,7 @@ def test_what_is_required_is_enough_to_search_and_to_measure(
 ) -> None:
     """The lightest import first, then a search without the packages of the extras, in one process of its own."""
     assert len(REQUIRED) <= 24
-    wanted = _pins(sum((OPTIONAL[name] for name in EXTRAS[:4]), ["papermill>=0"])).keys()
+    wanted = _pins(sum((OPTIONAL[name] for name in EXTRAS[:3]), ["papermill>=0"])).keys()
     modules = {module for module, names in packages_of.items() if names & wanted}
     code = f"""
 import sys
@@ -115,7 +115,6 @@ for line in (["evaluate", data, "--pipeline", "bm25", "--out", {str(tmp_path / "
         assert not end.code, line
 for wrong in (lambda: memlab.figures.style.copy_for_width(memlab.figures.bars.go.Figure(), "full"),
               lambda: memlab.cluster.project(np.eye(40)), lambda: stop_words("de"),
-              lambda: memlab.knowledge.fact_graph.fact_relevance(None, "the bookcase"),
               run_notebooks):
     try:
         wrong()

@@ -51,8 +51,6 @@ def evaluate(
     Each run is kept in the store when it is there. The same command, also after an interruption,
     reads those back and runs the rest.
     """
-    from memlab.datasets.benchmarks.corrections import CORRECTED, apply_corrections
-    from memlab.experiments.costs import estimate_costs
     from memlab.experiments.run_pipelines import distinct_pipelines, measurable_levels
 
     chosen = opt.settings_in_force(
@@ -74,6 +72,8 @@ def evaluate(
         if "turn" not in measurable_levels(part):
             echo("no question cites turns: sessions alone are measured")
     if corrections:  # what cannot be read is said before anything is ranked
+        from memlab.datasets.benchmarks.corrections import CORRECTED, apply_corrections
+
         for part in data:
             n = apply_corrections(part, corrections).issues.filter(action=CORRECTED).height
             echo(
@@ -82,6 +82,8 @@ def evaluate(
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
     model = opt.load_encoder(chosen, engine)
     if dry_run:
+        from memlab.experiments.costs import estimate_costs
+
         for part in data:
             bench = memlab.Bench.of(part, encoder=model, store=chosen.store)
             echo(estimate_costs(stages or [], bench))

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from math import log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -33,6 +34,7 @@ _NOT_ABOUT = STOP_WORDS.union(
 )
 # After these an English word is a verb: "we show emotions".
 _BEFORE_VERBS = wordset("i you he she we they") | MODALS | CONTRACTIONS
+_POSSESSIVE = re.compile(r"['’]s$")
 _log = logging.getLogger("memlab")
 
 
@@ -81,13 +83,10 @@ def cluster_terms(
         word for name in set(speakers or ()) for word in re.findall(r"[^\W\d_]+", name.lower())
     }
     names |= {word[:n] for word in names for n in range(_SHORTEST_NICKNAME, len(word))}
-    about, split = content_word_filter(language), [tokens(text) for text in texts]
-    keys = list({word.key for words in split for word in words})
-    stems = dict(zip(keys, stem(keys, language), strict=True))
-    lower = {word.text for words in split for word in words if word.text.islower()}
-
-    def fits(word: Token) -> bool:
-        return about(word) and not (word.text[0].isupper() and word.key in names)
+    split = [tokens(text) for text in texts]
+    forms = _read_forms({word.text for words in split for word in words}, names, language)
+    lower = {text for text in forms if text.islower()}
+    before_verbs = _BEFORE_VERBS if language == "en" else frozenset()
 
     sizes = Counter(number for number in numbers if number != NOISE)
     clusters = {number: _Cluster() for number in sorted(sizes)}
@@ -98,27 +97,34 @@ def cluster_terms(
         if number == NOISE:
             continue
         cluster = clusters[number]
-        for word in filter(fits, words):
-            cluster.words[stems[word.key]] += 1
-            cluster.speakers[stems[word.key]].add(speaker)
-        for phrase in _phrases(text, language):
+        for word in words:
+            form = forms[word.text]
+            if form.can_name:
+                cluster.words[form.stem] += 1
+                cluster.speakers[form.stem].add(speaker)
+        for phrase in _phrases(text, words, forms, before_verbs):
+            own = [forms[word.text] for word in phrase]
+            if not all(form.can_name for form in own):
+                continue
             start = phrase[0].start
-            form = re.sub(r"['’]s$", "", text[start : phrase[-1].end])
+            # It would begin in the middle of a word with a hyphen.
+            if start and text[start - 1] == "-":
+                continue
+            written = _POSSESSIVE.sub("", text[start : phrase[-1].end])
             if (
                 not start and phrase[0].text.lower() in lower
             ):  # a capital that begins a text is no name
-                form = form[:1].lower() + form[1:]
-            ends_a_word = start and text[start - 1] == "-"
-            if not ends_a_word and len(form) <= _MOST_CHARS and all(map(fits, phrase)):
-                cluster.forms[tuple(stems[word.key] for word in phrase)][form] += 1
+                written = written[:1].lower() + written[1:]
+            if len(written) <= _MOST_CHARS:
+                cluster.forms[tuple(form.stem for form in own)][written] += 1
     frequency = Counter(word for cluster in clusters.values() for word in cluster.words)
     rarity = {
         word: log((len(clusters) + 1) / (df + 0.5)) + _COMMON for word, df in frequency.items()
     }
     occurrences = Counter[tuple[str, ...]]()
     for cluster in clusters.values():
-        for stemmed, forms in cluster.forms.items():
-            occurrences[stemmed] += forms.total()
+        for stemmed, written_forms in cluster.forms.items():
+            occurrences[stemmed] += written_forms.total()
     repeated = {stemmed for stemmed, count in occurrences.items() if count > 1}
     named = [
         (number, sizes[number], cluster.terms(rarity, n_terms, repeated))
@@ -145,13 +151,15 @@ class _Cluster:
         :param repeated: phrases that the clusters have more than once between them.
         """
 
+        by_word = {}
+        for word, often in self.words.items():
+            shared = _SHARED if len(self.speakers[word]) > 1 else 1.0
+            by_word[word] = (often - 0.5) * rarity[word] * shared
+
         def weight(phrase: tuple[str, ...]) -> float:
-            shared = [_SHARED if len(self.speakers[word]) > 1 else 1.0 for word in phrase]
-            of_words = [
-                (self.words[w] - 0.5) * rarity[w] * s for w, s in zip(phrase, shared, strict=True)
-            ]
+            of_words = sum(by_word[word] for word in phrase)
             often = sqrt(count[phrase]) if len(phrase) > 1 else 1.0
-            return sum(of_words) / len(phrase) * (1 + _PER_WORD * (len(phrase) - 1)) * often
+            return of_words / len(phrase) * (1 + _PER_WORD * (len(phrase) - 1)) * often
 
         count = {
             phrase: forms.total()
@@ -208,22 +216,52 @@ def _is_content_word(word: Token) -> bool:
     return len(word.key) > 1 and word.key not in _NOT_ABOUT and any(map(str.isalpha, bare))
 
 
-def _phrases(text: str, language: str) -> Iterator[tuple[Token, ...]]:
+class _Form(NamedTuple):
+    """What is known of a word in the form in which it is written.
+
+    :param is_content: whether a text could be about it.
+    :param can_name: whether it can stand in a name too: nobody is called so.
+    """
+
+    key: str
+    stem: str
+    is_content: bool
+    can_name: bool
+
+
+def _read_forms(written: Set[str], names: Set[str], language: str) -> dict[str, _Form]:
+    """Look each different form of a word up once; a text has it again and again.
+
+    :param names: what people are called, in lower case.
+    """
+    is_content_word = content_word_filter(language)
+    words = [Token(text, 0, len(text)) for text in written]
+    keys = [word.key for word in words]
+    forms = {}
+    for word, key, stemmed in zip(words, keys, stem(keys, language), strict=True):
+        is_content = is_content_word(word)
+        is_name = word.text[0].isupper() and key in names
+        forms[word.text] = _Form(key, stemmed, is_content, is_content and not is_name)
+    return forms
+
+
+def _phrases(
+    text: str, words: Sequence[Token], forms: Mapping[str, _Form], before_verbs: Set[str]
+) -> Iterator[tuple[Token, ...]]:
     """Give the runs of up to four content words, and the ends of each run.
 
     Between the words of a run is nothing but a space or a hyphen.
     """
-    is_content_word = content_word_filter(language)
-    before_verbs = _BEFORE_VERBS if language == "en" else frozenset()
     run = list[Token]()
     before = ""
-    for word in tokens(text):
-        if not is_content_word(word) or before in before_verbs:
+    for word in words:
+        form = forms[word.text]
+        if not form.is_content or before in before_verbs:
             run = []
         elif run and text[run[-1].end : word.start] in (" ", "-"):
             run = [*run[1 - _MOST_WORDS :], word]
         else:
             run = [word]
-        before = word.key
+        before = form.key
         for start in range(len(run)):
             yield tuple(run[start:])

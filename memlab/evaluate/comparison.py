@@ -148,11 +148,23 @@ def _find_report(reports: Sequence[Report], system: str) -> int:
 
 def _align_values(key: pl.Series, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
     """Give what each table says of the questions: (questions, tables)."""
-    rows = (
-        key.to_frame().join(each, on="query_id", how="left", maintain_order="left")
-        for each in tables
-    )
-    return np.stack([each[column].to_numpy() for each in rows], axis=1)
+    rows = [_align_questions(key, each)[column].to_numpy() for each in tables]
+    return np.stack(rows, axis=1)
+
+
+def _align_questions(key: pl.Series, table: pl.DataFrame) -> pl.DataFrame:
+    """Give the rows of a table in the order of the questions."""
+    if key.equals(table["query_id"]):
+        return table
+    return key.to_frame().join(table, on="query_id", how="left", maintain_order="left")
+
+
+def _rows_by_group(summary: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """Give the rows of :meth:`Report.summary` by group and measure."""
+    found = {}
+    for row in summary.iter_rows(named=True):
+        found[row["group"], row["measure"]] = row
+    return found
 
 
 def _check_comparable(reports: Sequence[Report]) -> list[str]:
@@ -258,18 +270,19 @@ def _wide_table(
     reports: Sequence[Report], by: str, label: str, columns: Mapping[str, tuple[Measure, str]]
 ) -> Table:
     """Give a column a measure and group of questions, and note which system is significantly the best in it."""
-    parts = [split_by(report.per_query, by) for report in reports]
+    groups = split_by(reports[0].per_query.with_row_index("_row"), by)
+    asked = reports[0].per_query["query_id"]
+    tables = [_align_questions(asked, report.per_query) for report in reports]
+    summaries = [_rows_by_group(report.summary(by)) for report in reports]
     best: dict[str, str] = {}
     cells: dict[str, list[Any]] = {label: [*(report.name for report in reports), *BOUNDS]}
     for name, (measure, group) in columns.items():
-        rows = [
-            r.summary(by, measures=measure).row(by_predicate=pl.col("group") == group, named=True)
-            for r in reports
-        ]
+        rows = [summary[group, str(measure)] for summary in summaries]
         cells[name] = [*(row["mean"] for row in rows), *(rows[0][bound] for bound in BOUNDS)]
-        of_group = [part[group] for part in parts]
-        values = _align_values(of_group[0]["query_id"], of_group, str(measure))
-        scopes = clustering_scopes(of_group[0]["scope"], reports[0].unit)
+        of_group = groups[group]
+        places = of_group["_row"].to_numpy()
+        values = np.stack([table[str(measure)].to_numpy()[places] for table in tables], axis=1)
+        scopes = clustering_scopes(of_group["scope"], reports[0].unit)
         winner = _find_significant_best(sum_units(values, scopes)[0], reports[0].seed)
         if winner is not None:
             best[name] = reports[winner].name

@@ -151,12 +151,13 @@ def _describe(
     if scopes is not None:
         unit, units = "scope", len(np.unique(scopes))
         named = np.where(shares, CLUSTERED_WILSON, CLUSTERED)
+    # Series of lists: `pl.repeat` runs a query for each.
     columns = {
         "low": pl.Series(low, dtype=pl.Float64, nan_to_null=True),
         "high": pl.Series(high, dtype=pl.Float64, nan_to_null=True),
-        "level": pl.repeat(level, len(low), dtype=pl.Float64, eager=True),
-        "unit": pl.repeat(unit, len(low), dtype=pl.String, eager=True),
-        "units": pl.repeat(units, len(low), dtype=pl.Int64, eager=True),
+        "level": pl.Series([level] * len(low), dtype=pl.Float64),
+        "unit": pl.Series([unit] * len(low), dtype=pl.String),
+        "units": pl.Series([units] * len(low), dtype=pl.Int64),
         "method": pl.Series(named.tolist(), dtype=pl.String),
     }
     return pl.DataFrame(columns)

@@ -13,6 +13,7 @@ Schuirmann 1987 (two one-sided tests); Bonett & Price 2012 (variance of paired p
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -90,16 +91,35 @@ def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
     n = len(nonzero)
     if n == 0:
         return 1.0
+    return _flip_signs(np.ascontiguousarray(nonzero, np.float64).tobytes(), seed)
+
+
+@lru_cache(maxsize=4_096)
+def _flip_signs(differences: bytes, seed: int) -> float:
+    """Give the p of differences that are not 0, as bytes of float64.
+
+    Tables, files and conclusions of one experiment test the same differences again and again.
+    """
+    nonzero = np.frombuffer(differences)
+    n = len(nonzero)
     # Sums of the same numbers in another order differ in the last bits: a tie with the observed sum
     # must count.
     observed = abs(nonzero.sum()) - 1e-10 * np.abs(nonzero).sum()
     if n <= EXACT_UP_TO:
         signs = (np.arange(2**n)[:, None] >> np.arange(n) & 1) * 2.0 - 1.0
         return float((np.abs(signs @ nonzero) >= observed).mean())
+    # The sum of each choice of eight differences, by the byte that says which: (256, n / 8).
+    width = -(-n // 8)
+    filled = np.zeros(8 * width)
+    filled[:n] = nonzero
+    choices = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+    sums = choices.astype(np.float64) @ filled.reshape(width, 8).T
     rng, extreme = np.random.default_rng(seed), 0
     for rows in split_draws(PERMUTATIONS, n):
-        drawn = rng.integers(0, 256, size=(rows, -(-n // 8)), dtype=np.uint8)
-        positive = np.unpackbits(drawn, axis=1, count=n).astype(np.float64) @ nonzero
+        drawn = rng.integers(0, 256, size=(rows, width), dtype=np.uint8)
+        positive = np.zeros(rows)
+        for column in range(width):
+            positive += sums[drawn[:, column], column]
         extreme += int((np.abs(2.0 * positive - nonzero.sum()) >= observed).sum())
     return (extreme + 1) / (PERMUTATIONS + 1)
 

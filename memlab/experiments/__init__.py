@@ -10,19 +10,46 @@ one parameter and time pipelines; ``follow_ups`` compares forms of follow-up que
 exported here is imported from its module.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from memlab.errors import explain_arguments
-from memlab.experiments.answered_questions import answer_questions
-from memlab.experiments.compare_systems import compare
 from memlab.experiments.costs import costs
 from memlab.experiments.experiment import Experiment
-from memlab.experiments.follow_ups import compare_follow_up_forms, follow_up_forms_table
 from memlab.experiments.replaying import replay
 from memlab.experiments.run_pipelines import reopen, run
-from memlab.experiments.sweeps import latency, sweep
+
+if TYPE_CHECKING:
+    from memlab.experiments.answered_questions import answer_questions
+    from memlab.experiments.compare_systems import compare
+    from memlab.experiments.follow_ups import compare_follow_up_forms, follow_up_forms_table
+    from memlab.experiments.sweeps import latency, sweep
 
 __all__ = [
     "Experiment", "answer_questions", "compare", "compare_follow_up_forms", "costs",
     "follow_up_forms_table", "latency", "reopen", "replay", "run", "sweep",
 ]  # fmt: skip
+# They bring in conversations and memories from outside, which no run of pipelines needs.
+_LAZY = {
+    "answer_questions": "answered_questions",
+    "compare": "compare_systems",
+    "compare_follow_up_forms": "follow_ups",
+    "follow_up_forms_table": "follow_ups",
+    "latency": "sweeps",
+    "sweep": "sweeps",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what seldom is used when it is first asked for."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    names = globals()
+    names[name] = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+    explain_arguments(names)
+    return names[name]
+
 
 explain_arguments(globals())

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
+import numpy as np
 import polars as pl
 
-from memlab.errors import require_extra
 from memlab.text.tokens import normalize_characters, stem, words
 from memlab.text.words import ARTICLES, STOP_WORDS
 
-if TYPE_CHECKING:
-    import networkx
-
 ALPHA = 0.85
 """The probability of following an edge rather than beginning anew."""
+_TOLERANCE, _MOST_STEPS = 1e-9, 300
+"""Of PageRank: the change of a node's share at which it ends, on average, and after how many steps at the latest."""
 _MAX_NAME_WORDS = 4
 """Words of the longest value that is a name; a longer one is a clause."""
 _MAX_KEY_WORDS = 6
@@ -27,7 +27,56 @@ Key = tuple[str, ...]
 """A name or a word as a node: its stems."""
 
 
-def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> networkx.Graph:
+class NameFinder:
+    """Finds the names of a graph in texts; a name of stop words alone is none.
+
+    :param names: as tuples of stems.
+    """
+
+    def __init__(self, names: Iterable[Key]) -> None:
+        self.names: set[Key] = set()
+        # How many stems the longest name has that begins with a stem.
+        self.longest: dict[str, int] = {}
+        for key in names:
+            if len(key) > _MAX_KEY_WORDS or _stop_stems().issuperset(key):
+                continue
+            self.names.add(key)
+            self.longest[key[0]] = max(len(key), self.longest.get(key[0], 0))
+
+    def longest_at(self, stems: Key, start: int) -> Key:
+        """Give the longest name that begins at a place of a text, or an empty one."""
+        for n in range(self.longest.get(stems[start], 0), 0, -1):
+            key = stems[start : start + n]
+            if key in self.names:
+                return key
+        return ()
+
+
+@dataclass(frozen=True)
+class FactGraph:
+    """Facts, names and words, and which of them are joined.
+
+    :param places: the row of each node: the id of a fact, or the stems of a name or a word.
+    :param names: the names among the nodes as they are written, by their stems.
+    :param finder: finds them in a text.
+    :param steps: (n, n) ``scipy.sparse.csr_array`` float64: the probability of going from one node
+        to another, even over those that it is joined to; a row of zeros for a node that is alone.
+    """
+
+    places: Mapping[str | Key, int]
+    names: Mapping[Key, str]
+    finder: NameFinder
+    steps: Any
+
+    def neighbours(self, node: str | Key) -> list[str | Key]:
+        """Give the nodes that a node is joined to, in the order in which they were added."""
+        begin, end = self.steps.indptr[self.places[node] :][:2].tolist()
+        joined = np.sort(self.steps.indices[begin:end]).tolist()
+        nodes = list(self.places)
+        return [nodes[place] for place in joined]
+
+
+def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> FactGraph:
     """Build the graph that joins the facts of one scope through names and words that they share.
 
     Nodes are the ids of facts, and names and words as tuples of stems. What facts are about, short
@@ -49,24 +98,42 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> ne
     ...     Fact("f1", "u", "Ann", "employer", "Acme", "stated", [], when),
     ...     Fact("f2", "u", "Acme", "seat", "Oslo", "stated", [], when),
     ... ]))
-    >>> sorted(known[("oslo",)])
+    >>> known.neighbours(("oslo",))
     ['f2']
     """
-    with require_extra("knowledge", "the graph of facts"):
-        import networkx
-
     known = _named_keys(facts, entities)
-    graph = networkx.Graph()
-    for key, name in known.items():
-        graph.add_node(key, name=name)
-    graph.add_edges_from(_fact_edges(facts, known))
-    graph.add_edges_from(_part_edges(known))
+    finder = NameFinder(known)
+    places: dict[str | Key, int] = {}
+    for key in known:
+        places[key] = len(places)
+    pairs: list[int] = []
+    edges: list[Iterable[tuple[str | Key, Key]]] = [_fact_edges(facts, finder), _part_edges(known)]
     if entities is not None:
-        graph.add_edges_from(_relation_edges(entities))
-    return graph
+        edges.append(_relation_edges(entities))
+    for some in edges:
+        for one, other in some:
+            pairs.append(places.setdefault(one, len(places)))
+            pairs.append(places.setdefault(other, len(places)))
+    steps = _even_steps(np.array(pairs, np.int64), len(places))
+    return FactGraph(places, known, finder, steps)
 
 
-def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, float], list[str]]:
+def _even_steps(pairs: np.ndarray, n: int) -> Any:
+    """Give the probabilities of going from each of n nodes to those that it is joined to.
+
+    :param pairs: the two nodes of each edge, one after the other; an edge may come twice, either
+        way.
+    """
+    from scipy.sparse import csr_array
+
+    one, other = pairs[0::2], pairs[1::2]
+    both_ways = np.concatenate([one * n + other, other * n + one])
+    row, column = np.divmod(np.unique(both_ways), max(n, 1))
+    degree = np.bincount(row, minlength=n)
+    return csr_array((1.0 / degree[row], (row, column)), shape=(n, n))
+
+
+def fact_relevance(graph: FactGraph, question: str) -> tuple[dict[str, float], list[str]]:
     """Score each fact by personalised PageRank from the names and words of a question.
 
     :returns: fact id → relevance, the greatest 1, empty for a question that names nothing known;
@@ -75,25 +142,36 @@ def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, floa
     Source: Haveliwala, Topic-Sensitive PageRank (WWW 2002); over such a graph: Gutiérrez et al.,
     HippoRAG (2024).
     """
-    with require_extra("knowledge", "the graph of facts"):
-        import networkx
-
     stems = _text_stems(question)
     if not stems:
         return {}, []
-    named = {key: name for key, name in graph.nodes(data="name") if name}
-    found = _find_names(stems, named)
+    found = _find_names(stems, graph.finder)
     rest = sorted(set(stems).difference(*found))
-    alone = [(word,) for word in rest if (word,) in graph]
-    begin = dict.fromkeys([*found, *alone], 1.0)
+    alone = [(word,) for word in rest if (word,) in graph.places]
+    begin = [graph.places[key] for key in (*found, *alone)]
     if not begin:
         return {}, []
-    # networkx 3.6 starts evenly on all nodes and stops at a tolerance, so that what cannot be
-    # reached would keep some of it; started at the seeds, it has exactly none.
-    visited = networkx.pagerank(
-        graph, alpha=ALPHA, personalization=begin, nstart=begin, tol=1e-9, max_iter=300
-    )
-    return _relative_to_greatest(visited), [named[key] for key in found]
+    visited = dict(zip(graph.places, _visit(graph.steps, begin).tolist(), strict=True))
+    return _relative_to_greatest(visited), [graph.names[key] for key in found]
+
+
+def _visit(steps: Any, begin: list[int]) -> np.ndarray:
+    """Give how often a walk that begins anew at some nodes is at each: (n,), of sum 1.
+
+    It starts there too: a node that cannot be reached has exactly 0.
+    """
+    anew = np.zeros(steps.shape[0])
+    anew[begin] = 1.0
+    anew /= anew.sum()
+    ends = np.flatnonzero(np.diff(steps.indptr) == 0)
+    shares = anew
+    for _ in range(_MOST_STEPS):
+        before = shares
+        stuck = float(np.cumsum(before[ends])[-1]) if len(ends) else 0.0
+        shares = ALPHA * (before @ steps + stuck * anew) + (1 - ALPHA) * anew
+        if np.abs(shares - before).sum() < len(shares) * _TOLERANCE:
+            break
+    return shares
 
 
 def _relative_to_greatest(visited: Mapping[str | Key, float]) -> dict[str, float]:
@@ -131,14 +209,15 @@ def _names_in_facts(facts: pl.DataFrame) -> list[str]:
     return names
 
 
-def _fact_edges(facts: pl.DataFrame, known: Collection[Key]) -> Iterator[tuple[str, Key]]:
+def _fact_edges(facts: pl.DataFrame, finder: NameFinder) -> Iterator[tuple[str, Key]]:
     """Join each fact to the names that stand in it, and to its words that are no stop words."""
+    stop = _stop_stems()
     for fact, about, slot, value in facts.select("fact_id", "about", "slot", "value").iter_rows():
         stems = _text_stems(f"{about} {slot} {value}")
-        for key in _find_names(stems, known):
+        for key in _find_names(stems, finder):
             yield fact, key
         for word in stems:
-            if word not in _stop_stems():
+            if word not in stop:
                 yield fact, (word,)
 
 
@@ -177,22 +256,13 @@ def _stop_stems() -> frozenset[str]:
     return frozenset(stem(STOP_WORDS)) | STOP_WORDS
 
 
-def _find_names(stems: Key, names: Collection[Key]) -> list[Key]:
+def _find_names(stems: Key, names: NameFinder) -> list[Key]:
     """Find names in a text from left to right; of several that begin at one word, the longest."""
     found: dict[Key, None] = {}
     start = 0
     while start < len(stems):
-        key = _longest_name(stems[start : start + _MAX_KEY_WORDS], names)
+        key = names.longest_at(stems, start)
         if key:
             found[key] = None
         start += max(len(key), 1)
     return list(found)
-
-
-def _longest_name(stems: Key, names: Collection[Key]) -> Key:
-    """Give the longest name that a text begins with, or an empty one; stop words alone are none."""
-    for n in range(len(stems), 0, -1):
-        key = stems[:n]
-        if key in names and not _stop_stems().issuperset(key):
-            return key
-    return ()

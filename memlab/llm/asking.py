@@ -14,18 +14,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 from tqdm import tqdm
 
 from memlab.errors import ModelError
 from memlab.llm import recording
-from memlab.llm.client import ATTEMPTS, Client
 from memlab.llm.completions import NO_COMPLETION, Reply, read_completion, token_counts
-from memlab.llm.habits import LONGEST, SCHEMA, SYSTEM
+from memlab.llm.habits import ATTEMPTS, LONGEST, SCHEMA, SYSTEM
 from memlab.llm.service import Service, resolve_service
 from memlab.llm.spending import CHARS, WRITTEN, add_to_spending, is_estimating
+
+if TYPE_CHECKING:
+    from memlab.llm.client import Client
 
 MISFIT = "the answer does not fit"
 PATIENCE = 8
@@ -165,6 +167,8 @@ def check_service(service: str | Service | None) -> None:
     :raises ModelError: for no such name, no address or no key.
     """
     if (model := resolve_service(service)) is not None:
+        from memlab.llm.client import Client
+
         Client(model, limit=MAX_BYTES)
 
 
@@ -185,6 +189,9 @@ def _ask_service(
     done: Callable[[Request, Answer], object] | None,
 ) -> dict[str, Answer]:
     """Ask a service for what is not recorded, and keep each answer as it comes."""
+    # It takes httpx, which nobody needs to whom recorded answers suffice.
+    from memlab.llm.client import Client
+
     client, waiting = Client(service, limit=MAX_BYTES), iter(new.items())
     answers: dict[str, Answer] = {}
     failures: list[str] = []  # the last ones in a row

@@ -32,6 +32,7 @@ from memlab.llm.faults import (
     read_fault,
 )
 from memlab.llm.habits import (
+    ATTEMPTS,
     SCHEMA,
     adapt_body,
     describe_replacements,
@@ -41,8 +42,6 @@ from memlab.llm.habits import (
 from memlab.llm.pauses import requested_pause
 from memlab.llm.service import Service
 
-ATTEMPTS = 2
-"""At an answer that fits."""
 _LONGEST_PAUSE = 8.0
 """Seconds, where the server does not say how long to wait."""
 

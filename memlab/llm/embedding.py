@@ -7,14 +7,16 @@ import base64
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, FailFast, Field, FiniteFloat, ValidationError
 
-from memlab.llm.client import Client
 from memlab.llm.faults import Fault, RefusedError, describe_first_fault
 from memlab.llm.service import Service
+
+if TYPE_CHECKING:
+    from memlab.llm.client import Client
 
 MAX_BYTES, MAX_NUMBERS, MAX_TEXTS = 400_000, 16_384, 2_048
 """Of the answer for one text, of its vector, and of the texts of one request."""
@@ -77,6 +79,8 @@ def embed_texts(
     :raises ModelError: when the service cannot be asked, fails after its retries, or answers with
         missing rows, rows of different width or numbers that are not finite.
     """
+    from memlab.llm.client import Client
+
     client = Client(service, limit=MAX_BYTES * min(service.batch, max(1, len(texts))))
     waiting = _Waiting(len(texts))
     parts = dict[int, np.ndarray]()

@@ -21,6 +21,8 @@ _SYSTEM_REFUSED = re.compile(
 )
 _SHORTEST_ECHO = 20
 """Characters of a question that are known again; fewer may be a word of the server's own."""
+ATTEMPTS = 2
+"""At an answer that fits."""
 SCHEMA, LONGEST, LONGEST_NOW = "response_format", "max_tokens", "max_completion_tokens"
 
 

@@ -11,7 +11,7 @@ import pytest
 from memlab.config import RecallSettings
 from memlab.embed import load
 from memlab.errors import DataError
-from memlab.knowledge import ConfidenceSettings, fact_search, score
+from memlab.knowledge import ConfidenceSettings, fact_graph, fact_search, score
 from memlab.knowledge.decay_curves import Exponential, PlateauLinear
 from memlab.knowledge.fact_graph import build_graph, fact_relevance
 from memlab.knowledge.supersession import Resolved
@@ -148,6 +148,27 @@ def test_the_graph_reaches_what_shares_no_word() -> None:
     assert near.get("u2", 0.0) == 0.0
     assert fact_relevance(known, "Who is Ann Lee?")[1] == ["Ann Lee"]
     assert fact_relevance(known, "Anything else?") == ({}, [])
+
+
+def test_relevance_is_the_pagerank_of_networkx_to_the_last_bit() -> None:
+    networkx = pytest.importorskip("networkx")  # comes with torch
+    alone = frame(Entity, [Entity("e", "u", "u/s", "Nobody", "person", "", [])])
+    known = build_graph(_resolved().filter(scope="u"), alone)
+    graph = networkx.Graph()
+    graph.add_nodes_from(known.places)
+    for node in known.places:
+        graph.add_edges_from((node, other) for other in known.neighbours(node))
+    for question, seeds in (
+        ("Where is Ann Lee?", [("ann", "lee")]),
+        ("Does Nobody know Ann Lee?", [("nobodi",), ("ann", "lee")]),
+    ):
+        begin = dict.fromkeys(seeds, 1.0)
+        given = {"personalization": begin, "nstart": begin, "tol": 1e-9, "max_iter": 300}
+        shares = networkx.pagerank(graph, alpha=fact_graph.ALPHA, **given)
+        of_facts = {node: share for node, share in shares.items() if isinstance(node, str)}
+        most = max(of_facts.values())
+        expected = {fact: share / most for fact, share in of_facts.items()}
+        assert fact_relevance(known, question)[0] == expected
 
 
 def test_relations_of_entities_join_what_no_fact_joins() -> None:
