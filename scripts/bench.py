@@ -304,6 +304,7 @@ from memlab.embed.transformer import TransformerEncoder
 
 TOKENS = 27
 read, read_tokens = TransformerEncoder.encode, TransformerEncoder.encode_tokens
+TransformerEncoder.for_storing = lambda self: self  # which would read by torch
 
 def encode(self, texts, *, kind="document", progress=True):
     if kind == "query":

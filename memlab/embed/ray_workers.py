@@ -10,6 +10,7 @@ from memlab import distributed
 from memlab.config import EmbedSettings
 from memlab.embed.encoder import Encoder, EncoderIdentity, Kind
 from memlab.embed.names import load_named_model
+from memlab.embed.wrapper import for_storing
 from memlab.errors import ModelError
 
 TEXTS = 128
@@ -58,7 +59,8 @@ def encode_on_workers(
 def _encode_part(part: list[list[str]], encoder: NamedEncoder, method: str, kind: Kind) -> Any:
     texts, *rest = part
     before = {"before": rest[0]} if rest else {}
-    encode = getattr(load_worker_model(encoder), method)
+    # As one machine reads all parts, the last of which may be a few texts.
+    encode = getattr(for_storing(load_worker_model(encoder)), method)
     return encode(texts, kind=kind, progress=False, **before)
 
 

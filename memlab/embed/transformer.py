@@ -13,6 +13,7 @@ import numpy as np
 from memlab.embed import bert, model_files
 from memlab.embed.encoder import (
     HALF,
+    Encoder,
     EncoderIdentity,
     IdentifiedEncoder,
     Kind,
@@ -57,7 +58,8 @@ class TransformerEncoder(IdentifiedEncoder):
     Texts are sorted by their number of tokens and cut into batches of a bounded number of tokens,
     so that little of the work is padding. In float32, on a processor of the x86 family, a text has
     the same vector, to the last bit, in every batch; a single one, and the first few of a process,
-    are read without torch and differ by some 1e-7. Made by :func:`memlab.embed.load`.
+    are read without torch and differ by some 1e-7, but for those that are stored: see
+    :meth:`for_storing`. Made by :func:`memlab.embed.load`.
 
     :param path: directory of the model; its weights are loaded for the first text, and never where
         a store holds every vector.
@@ -105,15 +107,19 @@ class TransformerEncoder(IdentifiedEncoder):
         True
         """
         checked = check_texts(texts, kind)
-        out = np.empty((len(checked), self.dim), np.float32)
-        if not checked:
-            return out
         few = self._few(checked)
         if few is None:
-            self._encode_into(out, checked, self.prompt(kind), progress)
-        else:
-            for row, text in enumerate(checked):
-                out[row] = few.read(text)[1].mean(axis=0)
+            return self.encode_by_torch(checked, kind=kind, progress=progress)
+        out = np.empty((len(checked), self.dim), np.float32)
+        for row, text in enumerate(checked):
+            out[row] = few.read(text)[1].mean(axis=0)
+        return unit_rows(out, of=f"encoder {self.identity.model}")
+
+    def encode_by_torch(self, texts: list[str], *, kind: Kind, progress: bool) -> np.ndarray:
+        """Encode texts that were checked, however few they are, by torch."""
+        out = np.empty((len(texts), self.dim), np.float32)
+        if texts:
+            self._encode_into(out, texts, self.prompt(kind), progress)
         return unit_rows(out, of=f"encoder {self.identity.model}")
 
     def _encode_into(self, out: np.ndarray, texts: list[str], prompt: str, progress: bool) -> None:
@@ -167,24 +173,30 @@ class TransformerEncoder(IdentifiedEncoder):
                 token_ids, hidden = few.read(text)
                 alone.append(self._worded(token_ids[1:-1], hidden[1:-1]))
             return concat_tokens(alone, few.width)
-        if not checked:
+        return self.encode_tokens_by_torch(checked, context, kind=kind, progress=progress)
+
+    def encode_tokens_by_torch(
+        self, texts: list[str], before: list[str], *, kind: Kind, progress: bool
+    ) -> TokenVectors:
+        """Embed the tokens of texts that were checked, however few they are, by torch."""
+        if not texts:
             return concat_tokens([], self.dim)
         sequences: dict[int, tuple[list[int], int, int]] = {}
 
         def ids(window: slice) -> list[list[int]]:
-            of = self._in_context(checked[window], context[window], self.prompt(kind))
+            of = self._in_context(texts[window], before[window], self.prompt(kind))
             sequences.update(enumerate(of, window.start))
             return [sequence for sequence, _, _ in of]
 
         found: dict[int, TokenVectors] = {}
-        for rows, hidden in self._read(ids, len(checked), _token_rows, progress=progress):
+        for rows, hidden in self._read(ids, len(texts), _token_rows, progress=progress):
             for row, i in enumerate(rows.tolist()):
                 sequence, start, end = sequences.pop(i)
                 found[i] = self._worded(
                     np.array(sequence[start:end], np.int64), hidden[row, start:end]
                 )
         tokens = concat_tokens(
-            [found[i] for i in range(len(checked))], self._model[0].get_embedding_dimension()
+            [found[i] for i in range(len(texts))], self._model[0].get_embedding_dimension()
         )
         if not self.identity.token_mean:
             return tokens
@@ -334,6 +346,15 @@ class TransformerEncoder(IdentifiedEncoder):
             found.append(hidden[:, len(lead)])
         return mean_direction(np.concatenate(found))
 
+    def for_storing(self) -> Encoder:
+        """Give the encoder as what is stored is made by: torch reads all texts, however few there are.
+
+        Else the last few texts of a command that was killed and run again would have other vectors.
+        """
+        if not self._has_light:
+            return self
+        return _ByTorch(self)
+
     def forget_texts(self) -> None:
         """Forget the last texts that were read, so that reading one of them takes its time again."""
         light: bert.Bert | None = vars(self).get("_light")
@@ -355,6 +376,33 @@ class TransformerEncoder(IdentifiedEncoder):
     @cached_property
     def _light(self) -> bert.Bert:
         return bert.Bert(self.path, self.identity.max_length or 0)
+
+
+class _ByTorch(IdentifiedEncoder):
+    """An encoder whose model, which is loaded once for both, reads a single text too."""
+
+    def __init__(self, encoder: TransformerEncoder) -> None:
+        self.identity = encoder.identity
+        self._encoder = encoder
+
+    def encode(
+        self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
+    ) -> np.ndarray:
+        return self._encoder.encode_by_torch(check_texts(texts, kind), kind=kind, progress=progress)
+
+    def encode_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        before: Sequence[str] | None = None,
+        kind: Kind = "document",
+        progress: bool = True,
+    ) -> TokenVectors:
+        checked = check_texts(texts, kind)
+        context = [""] * len(checked)
+        if before is not None:
+            context = check_texts(before, kind)
+        return self._encoder.encode_tokens_by_torch(checked, context, kind=kind, progress=progress)
 
 
 def unit_tokens(ids: np.ndarray, hidden: np.ndarray) -> TokenVectors:

@@ -94,8 +94,8 @@ class WrappedEncoder(IdentifiedEncoder):
     ) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`.
 
-        Each different text is read once: in another batch a model gives it, by the padding, a
-        vector that differs in its last digits.
+        Each different text is read once. What the cache keeps is made by one reader, see
+        :func:`for_storing`.
         """
         checked = check_texts(texts, kind)
         if self.cache is not None and not self._reads_sooner(checked, kind):
@@ -215,10 +215,28 @@ def cache_encoder(store: VectorCache, encoder: Encoder) -> WrappedEncoder:
 
 
 def without_cache(encoder: Any) -> Any:
-    """Give an encoder that asks its model for every text: what fills a cache."""
+    """Give an encoder that asks its model for every text."""
     if isinstance(encoder, WrappedEncoder) and encoder.cache is not None:
         return replace(encoder, cache=None)
     return encoder
+
+
+def for_storing(encoder: Any) -> Any:
+    """Give what makes the vectors that are stored: no cache, and a model that reads one text as it reads many.
+
+    A model that reads a few texts in another way, whose vectors differ in their last digits, has a
+    method ``for_storing``. Without it, what is stored would depend on how many texts were missing,
+    and so on where a command was killed before.
+    """
+    if isinstance(encoder, WrappedEncoder):
+        others: dict[str, Any] = {"model": for_storing(encoder.model), "cache": None}
+        if encoder.token_encoder is not None:
+            others["token_encoder"] = for_storing(encoder.token_encoder)
+        return replace(encoder, **others)
+    by_one_reader = getattr(encoder, "for_storing", None)
+    if by_one_reader is None:
+        return encoder
+    return by_one_reader()
 
 
 def token_encoder_of(encoder: Encoder | None) -> TokenEncoder | None:

@@ -13,7 +13,7 @@ import polars as pl
 
 from memlab.embed.encoder import Encoder, Kind, check_texts
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
-from memlab.embed.wrapper import token_encoder_of, without_cache
+from memlab.embed.wrapper import for_storing, token_encoder_of
 from memlab.store.database import Database, TableGroup, split_arrow_table
 from memlab.store.schemas import TABLES, build_row_filter, text_hashes
 
@@ -149,7 +149,7 @@ class Tokens(TableGroup):
         :returns: of questions vectors, of documents codes: see
             :func:`memlab.embed.token_vectors.compress_tokens`.
         """
-        texts, model = check_texts(texts, kind), without_cache(encoder)
+        texts, model = check_texts(texts, kind), for_storing(encoder)
         context = [""] * len(texts)
         if before is not None:
             context = check_texts(before, kind)

@@ -17,7 +17,7 @@ import polars as pl
 from memlab.embed.encoder import Encoder, check_nonzero_vectors, check_texts
 from memlab.embed.headers import header_of
 from memlab.embed.turn_texts import turn_texts
-from memlab.embed.wrapper import without_cache
+from memlab.embed.wrapper import for_storing
 from memlab.errors import StoreError
 from memlab.store.caches import LOOKUP, Cache
 from memlab.store.cleaning import clean_when_due
@@ -81,7 +81,7 @@ def encode_through_cache(
     :returns: (n, dim) float32, and how many texts the encoder was asked for.
     """
     checked, what = check_texts(texts, kind), f"encoder {encoder.identity.key}"
-    model = without_cache(encoder)
+    model = for_storing(encoder)
 
     def make(places: list[int]) -> pl.DataFrame:
         asked = [checked[place] for place in places]

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_bert import Harm, change_weights, save_bert
 
-from memlab import ModelError
+from memlab import DataError, ModelError
 from memlab.embed import load, model_files, transformer
 from memlab.embed.model_files import weights_digest
 from memlab.embed.token_vectors import (
@@ -345,6 +345,19 @@ def test_a_few_texts_are_read_in_numpy_with_the_same_numbers(minilm: Any) -> Non
     assert np.array_equal(some.ids, every.ids)
     assert np.array_equal(some.start, every.start)
     assert np.abs(some.vectors.astype(np.float32) - every.vectors).max() < 1e-3
+
+
+def test_what_is_stored_is_read_in_one_way_however_few_texts_there_are(minilm: Any) -> None:
+    """Else a command that was killed when one text was left would end in other bytes."""
+    stored = minilm.for_storing()
+    alone = [stored.encode([text]) for text in SAID]
+    assert (np.concatenate(alone) == minilm.encode(SAID)).all()
+    tokens = minilm.encode_tokens(SAID)
+    for row, text in enumerate(SAID):
+        assert (stored.encode_tokens([text]).vectors == tokens.take([row]).vectors).all()
+    assert (stored.encode([]).shape, stored.encode_tokens([]).vectors.shape) == ((0, 384),) * 2
+    with pytest.raises(DataError, match="kind is 'answer'"):
+        stored.encode(["a"], kind="answer")
 
 
 @given(st.integers(1, 40), st.integers(0, 30), st.integers(0, 2**32 - 1))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import polars as pl
 import pytest
+from stand_in import StandIn
 from store_data import FakeEncoder, Words, build, edited
 
-from memlab.embed import load
+from memlab.embed import cache_encoder, load
 from memlab.embed.token_vectors import TokenVectors, compress_tokens
 from memlab.embed.turn_texts import turn_texts
 from memlab.errors import StoreError
@@ -26,6 +28,42 @@ def test_the_cache_gives_what_the_encoder_gave(store: MemoryStore) -> None:
     np.testing.assert_array_equal(again, first[::-1])
     assert len(encoder.asked) == 5
     assert (again.dtype, again.flags.c_contiguous) == (np.float32, True)
+
+
+class QuickForFew(StandIn):
+    """An encoder that reads what is not stored in a quicker way, whose vectors are others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored = StandIn()
+        self.encode = self.encode_tokens = Mock(side_effect=AssertionError("read the quick way"))
+
+    def for_storing(self) -> StandIn:
+        return self.stored
+
+
+@pytest.mark.parametrize("n_before", [0, 23])
+def test_what_is_stored_does_not_depend_on_how_much_of_it_was_missing(
+    store: MemoryStore, n_before: int
+) -> None:
+    """As after a kill: of 24 turns and 5 questions some have their vectors already."""
+    data, model = build(), QuickForFew()
+    texts = turn_texts(data.turns)
+    questions, said = [f"which note {n}?" for n in range(5)], texts[: n_before + 1]
+    store.ingest(data)
+    cached = cache_encoder(store, load(model))
+    store.encode(cached, texts[:n_before])
+    cached.encode(questions[: max(2, n_before // 5)], kind="query")
+    cached.encode_tokens(said[:n_before], kind="document")
+    store.vectors.backfill(cached, "small", progress=False)
+    every = store.vectors.read(cached, "small")
+    assert (every == model.stored.encode(texts)).all()
+    asked = cached.encode(questions, kind="query")
+    assert (asked == model.stored.encode(questions, kind="query")).all()
+    codes = compress_tokens(model.stored.encode_tokens(said)).vectors
+    assert (cached.encode_tokens(said, kind="document").vectors == codes).all()
+    with pytest.raises(AssertionError, match="the quick way"):
+        cached.encode(questions[:1], kind="query")
 
 
 def test_an_interrupted_encoding_goes_on_where_it_stopped(
