@@ -4,8 +4,8 @@
   standalone questions.
 - ``session_memory``: the sessions in play, a bias towards them, and a rolling buffer of messages.
 - ``context_lines``, ``contexts``: the context of a question within a budget of MiniLM tokens.
-- ``containment``: whether a context contains the answer. ``answers_and_judge``: answers and verdicts of a
-  model.
+- ``containment``: whether a context contains the answer. ``answers_and_judge``: answers and
+  verdicts of a model.
 """
 
 from memlab.conversation.answers_and_judge import answer, judge
@@ -24,9 +24,25 @@ from memlab.conversation.session_memory import (
 from memlab.errors import explain_arguments
 
 __all__ = [
-    "Budget", "Contexts", "Message", "RollingBuffer", "SessionMemory", "answer", "answer_presence", "assemble_contexts",
-    "bias", "contains_answer", "extend_buffer", "gather_lines", "judge", "minilm_tokens", "parse_messages",
-    "read_follow_ups", "read_history", "remember", "rewrite",
-]  # fmt: skip
+    "Budget",
+    "Contexts",
+    "Message",
+    "RollingBuffer",
+    "SessionMemory",
+    "answer",
+    "answer_presence",
+    "assemble_contexts",
+    "bias",
+    "contains_answer",
+    "extend_buffer",
+    "gather_lines",
+    "judge",
+    "minilm_tokens",
+    "parse_messages",
+    "read_follow_ups",
+    "read_history",
+    "remember",
+    "rewrite",
+]
 
 explain_arguments(globals())

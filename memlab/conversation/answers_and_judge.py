@@ -1,4 +1,4 @@
-"""Answers of a language model from contexts, and a judge of the answers (six rubrics) and of orders of events."""
+"""Answers of a language model from contexts, and their judge: six rubrics, and orders of events."""
 
 from __future__ import annotations
 
@@ -14,28 +14,34 @@ from memlab.errors import DataError, warn_user
 from memlab.text.questions import asks_for_aggregation
 
 SYSTEM = (
-    "You answer questions about earlier conversations from the notes that you are given. Use only the notes. Answer in "
-    "as few words as you can; give dates as dates, working out words like 'last week' from the day in brackets above "
-    "the message. If the notes do not say it, set known to false and answer: I don't know."
+    "You answer questions about earlier conversations from the notes that you are given. Use only "
+    "the notes. Answer in as few words as you can; give dates as dates, working out words like "
+    "'last week' from the day in brackets above the message. If the notes do not say it, set known "
+    "to false and answer: I don't know."
 )
 JUDGE = (
-    "You compare an answer with the right answer to a question. It is correct if whoever asks is told what the right "
-    "answer says, in whatever words, numbers and dates in whatever form. More detail is no fault. Wrong are: a part of "
-    "what was asked for left out, an item too many, another value beside or in place of the right one, leaving open "
-    "which of two values holds, and saying that it is not known. A guess or a hedge that names the right value alone "
-    "is correct. A rule, where one is given, goes before these. Say why in one short sentence, then decide."
+    "You compare an answer with the right answer to a question. It is correct if whoever asks is "
+    "told what the right answer says, in whatever words, numbers and dates in whatever form. More "
+    "detail is no fault. Wrong are: a part of what was asked for left out, an item too many, "
+    "another value beside or in place of the right one, leaving open which of two values holds, "
+    "and saying that it is not known. A guess or a hedge that names the right value alone is "
+    "correct. A rule, where one is given, goes before these. Say why in one short sentence, then "
+    "decide."
 )
 RUBRICS = {
-    "temporal": "Dates written differently are the same. Do not punish being off by one in a number of days, weeks or "
-    "months. An order of events is correct only if it is the same throughout.",
-    "knowledge-update": "If the answer names an old value too, it is correct as long as the required value is given as "
-    "the one that was asked for.",
-    "preference": "The right answer describes what a good answer would take into account. The answer is correct if it "
-    "uses what is known of the person rightly; it need not cover every point.",
-    "several": "The answer needs every part, each with what belongs to it, in any order. A total or a number of things "
-    "must be exact; its working may be shown.",
-    "abstention": "The question cannot be answered from the conversations. The answer is correct only if it says that "
-    "it is not known; it may say what else is. Naming anything as the answer, also as a guess, is wrong.",
+    "temporal": "Dates written differently are the same. Do not punish being off by one in a "
+    "number of days, weeks or months. An order of events is correct only if it is the same "
+    "throughout.",
+    "knowledge-update": "If the answer names an old value too, it is correct as long as the "
+    "required value is given as the one that was asked for.",
+    "preference": "The right answer describes what a good answer would take into account. The "
+    "answer is correct if it uses what is known of the person rightly; it need not cover every "
+    "point.",
+    "several": "The answer needs every part, each with what belongs to it, in any order. A total "
+    "or a number of things must be exact; its working may be shown.",
+    "abstention": "The question cannot be answered from the conversations. The answer is correct "
+    "only if it says that it is not known; it may say what else is. Naming anything as the answer, "
+    "also as a guess, is wrong.",
     "single": "",
 }
 """The rule that goes with the general one, by kind of question.
@@ -43,9 +49,10 @@ RUBRICS = {
 After the judge prompts of LongMemEval (``src/evaluation/evaluate_qa.py`` of its repository).
 """
 ORDER = (
-    "You compare the order of events in an answer with the right order. First list the events of the right answer in "
-    "the order in which they happened, each in a few words. Then give the numbers of those that the answer names (1 is "
-    "the first of your list) in the order in which the answer says that they happened; none if it names none."
+    "You compare the order of events in an answer with the right order. First list the events of "
+    "the right answer in the order in which they happened, each in a few words. Then give the "
+    "numbers of those that the answer names (1 is the first of your list) in the order in which "
+    "the answer says that they happened; none if it names none."
 )
 VERSION = 3
 PROMPTS = {
@@ -87,6 +94,15 @@ class Order(BaseModel, extra="forbid"):
 
 
 _ANSWERS = {Reply: "answers", Verdict: "verdicts", Order: "orders of events"}
+# More than these are worth a line of progress.
+_FEW_REQUESTS = 32
+_COST_SCHEMA = {
+    "error": pl.String(),
+    "seconds": pl.Float64(),
+    "tokens_read": pl.Int64(),
+    "tokens_written": pl.Int64(),
+    "tokens_estimated": pl.Boolean(),
+}
 
 
 def answer(
@@ -108,18 +124,17 @@ def answer(
 
 def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
     """Write the requests of :func:`answer`; their answers are :class:`Reply`."""
-    rows = questions.select("timestamp", question="text", query_id="query_id").join(
-        contexts.select("query_id", notes="text"), on="query_id", how="left", maintain_order="left"
+    asked_on = pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null("")
+    notes = contexts.select("query_id", notes="text")
+    rows = questions.select("query_id", asked_on=asked_on, question="text").join(
+        notes, on="query_id", how="left", maintain_order="left"
     )
-    if rows["notes"].null_count():
-        missing = rows.filter(pl.col("notes").is_null())["query_id"][0]
-        raise DataError(f"question {missing!r} has no context; assemble one first")
-    asked_on = rows["timestamp"].dt.strftime("%-d %B %Y").fill_null("")
-    each = zip(rows["notes"], asked_on, rows["question"], strict=True)
-    return [
-        _request("answer", Reply, SYSTEM, notes=notes, asked_on=day, question=text)
-        for notes, day, text in each
-    ]
+    without = rows.filter(pl.col("notes").is_null())
+    if without.height:
+        raise DataError(f"question {without['query_id'][0]!r} has no context; assemble one first")
+    # The order of the columns is that of the prompt.
+    prompts = rows.select("notes", "asked_on", "question").iter_rows(named=True)
+    return [_request("answer", Reply, SYSTEM, **fields) for fields in prompts]
 
 
 def judge(
@@ -143,12 +158,8 @@ def judge(
     judged = rows.filter(
         pl.col("answer").is_not_null() & (pl.col("gold").is_not_null() | pl.col("abstention"))
     )
-    verdicts = _request_answers(
-        judged["query_id"],
-        [_judge_request(row) for row in judged.iter_rows(named=True)],
-        service,
-        Verdict,
-    )
+    requests = [_judge_request(row) for row in judged.iter_rows(named=True)]
+    verdicts = _request_answers(judged["query_id"], requests, service, Verdict)
     return rows.select("query_id", "rubric").join(
         verdicts, on="query_id", how="left", maintain_order="left"
     )
@@ -182,62 +193,64 @@ def read_orders(
 
 
 def rubrics(questions: pl.DataFrame) -> pl.Series:
-    """Give the rubric of each question, a key of :data:`RUBRICS`, by its type, else by its words.
+    """Choose the rubric of each question, a key of :data:`RUBRICS`, by its type, else by its words.
 
     >>> import polars as pl
     >>> from memlab.conversation.answers_and_judge import rubrics
-    >>> asked = {"question_type": ["temporal-reasoning", "temporal", "multi-hop", "single-hop"], "text": "Where is it?"}
-    >>> rubrics(pl.DataFrame(asked).with_columns(abstention=pl.Series([False, True, False, False]))).to_list()
+    >>> types = ["temporal-reasoning", "temporal", "multi-hop", "single-hop"]
+    >>> questions = pl.DataFrame({"question_type": types, "text": "Where is it?"})
+    >>> abstention = pl.Series([False, True, False, False])
+    >>> rubrics(questions.with_columns(abstention=abstention)).to_list()
     ['temporal', 'abstention', 'several', 'single']
     """
-    kind = pl.col("question_type").fill_null("").str.replace_all("_", "-")
-    named: Any = pl.when("abstention").then(pl.lit("abstention"))
+    question_type = pl.col("question_type").fill_null("").str.replace_all("_", "-")
+    rubric: Any = pl.when("abstention").then(pl.lit("abstention"))
     for name, parts in _QUESTION_TYPES.items():
-        fits = pl.any_horizontal(kind.str.contains(part, literal=True) for part in parts)
-        named = named.when(fits).then(pl.lit(name))
-    named = named.when(asks_for_aggregation()).then(pl.lit("several"))
-    return questions.select(named.otherwise(pl.lit("single")).alias("rubric"))["rubric"]
+        fits = pl.any_horizontal(question_type.str.contains(part, literal=True) for part in parts)
+        rubric = rubric.when(fits).then(pl.lit(name))
+    rubric = rubric.when(asks_for_aggregation()).then(pl.lit("several"))
+    return questions.select(rubric.otherwise(pl.lit("single")).alias("rubric"))["rubric"]
 
 
 def _judge_request(row: dict[str, Any]) -> llm.Request:
-    right = "that it is not known" if row["rubric"] == "abstention" else row["gold"]
-    about = {"question": row["question"], "right_answer": right, "answer": row["answer"]}
-    return _request("judge", Verdict, JUDGE, **about, rule=RUBRICS[row["rubric"]])
+    rubric = row["rubric"]
+    right_answer = row["gold"]
+    if rubric == "abstention":
+        right_answer = "that it is not known"
+    return _request(
+        "judge",
+        Verdict,
+        JUDGE,
+        question=row["question"],
+        right_answer=right_answer,
+        answer=row["answer"],
+        rule=RUBRICS[rubric],
+    )
 
 
 def _request(task: str, shape: type[BaseModel], system: str, **fields: str) -> llm.Request:
-    prompt = json.dumps(
-        {name.replace("_", " "): text for name, text in fields.items() if text}, ensure_ascii=False
-    )
-    return llm.Request(task, VERSION, tuple(fields.values()), prompt, shape, system)
+    prompt = {name.replace("_", " "): text for name, text in fields.items() if text}
+    about = tuple(fields.values())
+    return llm.Request(task, VERSION, about, json.dumps(prompt, ensure_ascii=False), shape, system)
 
 
 def _request_answers(
     ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: Any = Reply
 ) -> pl.DataFrame:
     """Ask a model, and give the fields of each answer with its error, seconds and tokens."""
-    answers = llm.ask(requests, service, progress=requests[0].task if len(requests) > 32 else "")
-    if line := llm.describe_unanswered(answers, _ANSWERS[shape]):
-        warn_user(line)
-    fields: Any = {
-        name: pl.DataType.from_python(field.annotation)
-        for name, field in shape.model_fields.items()
-    }
-    costs = {
-        "error": pl.String(),
-        "seconds": pl.Float64(),
-        "tokens_read": pl.Int64(),
-        "tokens_written": pl.Int64(),
-        "tokens_estimated": pl.Boolean(),
-    }
-    rows = [
-        (
-            *(getattr(each.value, name, None) for name in fields),
-            each.error,
-            each.seconds,
-            *each.tokens,
-            each.is_estimated,
-        )
-        for each in answers
-    ]
-    return pl.DataFrame(rows, fields | costs, orient="row").select(ids.alias("query_id"), pl.all())
+    progress = ""
+    if len(requests) > _FEW_REQUESTS:
+        progress = requests[0].task
+    answers = llm.ask(requests, service, progress=progress)
+    unanswered = llm.describe_unanswered(answers, _ANSWERS[shape])
+    if unanswered:
+        warn_user(unanswered)
+    schema: dict[str, Any] = {}
+    for name, field in shape.model_fields.items():
+        schema[name] = pl.DataType.from_python(field.annotation)
+    rows = []
+    for answer in answers:
+        values = [getattr(answer.value, name, None) for name in schema]
+        rows.append((*values, answer.error, answer.seconds, *answer.tokens, answer.is_estimated))
+    table = pl.DataFrame(rows, schema | _COST_SCHEMA, orient="row")
+    return table.select(ids.alias("query_id"), pl.all())

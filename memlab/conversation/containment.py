@@ -1,9 +1,13 @@
-"""Whether a context contains an answer: numbers and dates are compared as values, the rest as stemmed words."""
+"""Whether a context contains an answer.
+
+Numbers and dates are compared as values, the rest as stemmed words.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,7 +21,7 @@ from memlab.text.tokens import blank_out, normalize_characters, stem, words
 from memlab.text.words import NUMBERS, STOP_WORDS
 
 MAX_ITEM_WORDS = 5
-"""Content words of an item; an answer with a longer one is in words of its own, which no text is bound to."""
+"""Content words of an item; a longer one is in words of its own, which no text is bound to."""
 
 _YES_NO = re.compile(
     r"\W*(?:(?:most )?likely |probably |presumably )*(?:yes|no)\b(?! one|thing)", re.I
@@ -28,13 +32,16 @@ _MISSING_SPACE = re.compile(r"(?<=\d)(?=[A-Z][a-z]{2})")  # "14September"
 _RELATIVE_TO = re.compile(r"\b(before|after|of)(?= [^,;]*\d)", re.I)
 _ASIDE = re.compile(r"\([^)]*\)")
 _CLAUSE = re.compile(r"[,;\n]")
+_WORD_CHARACTER = re.compile(r"\w")
+# "21 August, 2022" and "$1,250" are one value each.
+_COMMA_WITHIN_VALUE = re.compile(r"(?<=\w),(?= ?\d{4}\b)|(?<=\d),(?=\d{3}\b)")
 _BREAK = re.compile(r"\s*(?:[,;&\n]|\band\b|\bas well as\b)\s*", re.I)
 _TITLES = frozenset(TITLES.values())
 _UNITS = frozenset(("dollar", "usd", "buck", "percent", "time"))
 
 
 class Content(NamedTuple):
-    """The content of a line or of an item of an answer: values in normal form and stems of content words."""
+    """What a line or an item of an answer states: values in normal form, stems of content words."""
 
     numbers: frozenset[str]
     dates: frozenset[str]
@@ -44,32 +51,50 @@ class Content(NamedTuple):
     @property
     def empty(self) -> bool:
         """Whether there is neither a value nor a content word."""
-        return not (self.words or self.numbers or self.dates)
+        return not any((self.words, self.numbers, self.dates))
 
     def has(self, item: Content) -> bool:
         """Say whether it contains all values and words of an item."""
         if item.empty:
-            return bool(re.search(rf"(?<!\w){re.escape(item.text.strip(' .'))}(?!\w)", self.text))
+            wording = re.escape(item.text.strip(" ."))
+            return re.search(rf"(?<!\w){wording}(?!\w)", self.text) is not None
+        if not item.words <= self.words:
+            return False
         # A year alone is stated by every date of it, and by the bare number.
-        known = self.numbers.union(value[:4] for value in self.dates)
-        stated = (any(_date_implies(value, asked) for value in self.dates) for asked in item.dates)
-        return item.words <= self.words and item.numbers <= known and all(stated)
+        known_numbers = self.numbers.union(stated[:4] for stated in self.dates)
+        if not item.numbers <= known_numbers:
+            return False
+        return all(self._states_date(wanted) for wanted in item.dates)
+
+    def _states_date(self, wanted: str) -> bool:
+        return any(_date_implies(stated, wanted) for stated in self.dates)
 
 
-def _date_implies(value: str, other: str) -> bool:
-    """Say whether a date implies another: it may be more precise, and may leave out the year of a day."""
-    inner, outer = date_range(value), date_range(other)
-    if inner and outer:
-        return outer[0] <= inner[0] and inner[1] <= outer[1]
-    if outer:
-        return outer[0] == outer[1] and value == f"{outer[0]:%m-%d}"
-    if inner and len(other) == len("05"):
-        return other == f"{inner[0]:%m}" == f"{inner[1]:%m}"
-    return (
-        inner[0] == inner[1] and other == f"{inner[0]:%m-%d}"
-        if inner
-        else f"{value}-".startswith(f"{other}-")
-    )
+def _date_implies(stated: str, wanted: str) -> bool:
+    """Say whether a date implies another.
+
+    It may be more precise, and may leave out the year of a day.
+    """
+    stated_range = date_range(stated)
+    wanted_range = date_range(wanted)
+    if stated_range is None:
+        if wanted_range is None:
+            return f"{stated}-".startswith(f"{wanted}-")
+        return stated == _day_without_year(wanted_range)
+    first, last = stated_range
+    if wanted_range is not None:
+        return wanted_range[0] <= first and last <= wanted_range[1]
+    if len(wanted) == len("05"):
+        return wanted == f"{first:%m}" == f"{last:%m}"
+    return wanted == _day_without_year(stated_range)
+
+
+def _day_without_year(days: tuple[date, date]) -> str:
+    """Write a single day as "05-07"; a longer time is no day, and gives an empty text."""
+    first, last = days
+    if first != last:
+        return ""
+    return f"{first:%m-%d}"
 
 
 @lru_cache(maxsize=200_000)
@@ -79,20 +104,25 @@ def parse_content(text: str) -> Content:
     >>> sorted(parse_content("Two of them cost $1,250 on May 7, 2023.").numbers)
     ['1250', '2']
     """
-    text = _MISSING_SPACE.sub(" ", normalize_characters(text))
-    day_values = dates(text)
-    amounts = numbers(blank_out(text, day_values), ordinals=True)
-    years = {day.value for day in day_values if len(day.value) == len("2023")}
-    rest = words(blank_out(blank_out(text, day_values), amounts))
-    content = (word for word in rest if word not in STOP_WORDS and word not in NUMBERS)
-    stems = frozenset(stem(word for word in content if len(word) > 1 or word.isdigit()))
-    values = years.union(f"{number.value:.12g}" for number in amounts)
-    return Content(
-        frozenset(values),
-        frozenset(day.value for day in day_values) - years,
-        stems - _UNITS,
-        text.casefold(),
-    )
+    normalized = _MISSING_SPACE.sub(" ", normalize_characters(text))
+    found_dates = dates(normalized)
+    without_dates = blank_out(normalized, found_dates)
+    found_numbers = numbers(without_dates, ordinals=True)
+    without_values = blank_out(without_dates, found_numbers)
+
+    date_values = frozenset(found.value for found in found_dates)
+    years = frozenset(value for value in date_values if len(value) == len("2023"))
+    number_values = years.union(f"{number.value:.12g}" for number in found_numbers)
+    stems = frozenset(stem(filter(_is_content_word, words(without_values))))
+    return Content(number_values, date_values - years, stems - _UNITS, normalized.casefold())
+
+
+def _is_content_word(word: str) -> bool:
+    if word in STOP_WORDS:
+        return False
+    if word in NUMBERS:
+        return False
+    return len(word) > 1 or word.isdigit()
 
 
 @lru_cache(maxsize=50_000)
@@ -102,29 +132,57 @@ def parse_gold(answer: str | None) -> tuple[tuple[Content, ...], ...]:
     There is none where an answer cannot be looked for in a text: yes or no, one that gives reasons,
     or one with a clause of more than :data:`MAX_ITEM_WORDS` content words.
 
-    >>> [len(parse_gold(text)) for text in ("clarinet and violin", "Likely no", "5 days. 6 days is also acceptable.")]
-    [1, 0, 2]
+    >>> len(parse_gold("clarinet and violin")), len(parse_gold("Likely no"))
+    (1, 0)
+    >>> len(parse_gold("5 days. 6 days is also acceptable."))
+    2
     """
     text = normalize_characters(answer or "").strip()
     if not text or _YES_NO.match(text) or _REASONS.search(text):
         return ()
-    accepted = _ACCEPTABLE.match(text)
-    sides = [accepted[1], accepted[2]] if accepted else [text]
+    alternatives = _alternatives(text)
+    if any(_has_long_clause(alternative) for alternative in alternatives):
+        return ()
+    return tuple(_split_list(alternative) for alternative in alternatives)
+
+
+def _alternatives(text: str) -> list[str]:
+    """List the texts of which any one answers: those accepted, then each by its anchor alone."""
+    alternatives = [text]
+    if accepted := _ACCEPTABLE.match(text):
+        alternatives = [accepted[1], accepted[2]]
     # "The week before 9 June" is stated by its days, and by "last week" under the 9th of June.
-    sides += [counted for side in sides if (counted := _RELATIVE_TO.sub(r"\1:", side)) != side]
-    clauses = (clause for side in sides for clause in _CLAUSE.split(_ASIDE.sub(" ", side)))
-    long = any(len(parse_content(clause).words) > MAX_ITEM_WORDS for clause in clauses)
-    return () if long else tuple(_split_list(side) for side in sides)
+    for alternative in alternatives.copy():
+        by_anchor = _RELATIVE_TO.sub(r"\1:", alternative)
+        if by_anchor != alternative:
+            alternatives.append(by_anchor)
+    return alternatives
+
+
+def _has_long_clause(text: str) -> bool:
+    clauses = _CLAUSE.split(_ASIDE.sub(" ", text))
+    return any(len(parse_content(clause).words) > MAX_ITEM_WORDS for clause in clauses)
 
 
 def _split_list(text: str) -> tuple[Content, ...]:
-    """Split a list into its items, not within a date or an amount; an aside in brackets is not asked for."""
+    """Split a list into its items, not within a date or an amount.
+
+    An aside in brackets is not asked for, unless there is nothing else.
+    """
     outside = _ASIDE.sub(" ", text)
-    text = outside if re.search(r"\w", outside) else text
-    # "21 August, 2022" and "$1,250" are one value each.
-    text = re.sub(r"(?<=\w),(?= ?\d{4}\b)|(?<=\d),(?=\d{3}\b)", "", _MISSING_SPACE.sub(" ", text))
-    parts = (parse_content(part) for part in _BREAK.split(text) if re.search(r"\w", part))
-    return tuple(item for item in parts if not item.empty) or (parse_content(text),)
+    if _WORD_CHARACTER.search(outside):
+        text = outside
+    text = _COMMA_WITHIN_VALUE.sub("", _MISSING_SPACE.sub(" ", text))
+    items = []
+    for part in _BREAK.split(text):
+        if not _WORD_CHARACTER.search(part):
+            continue
+        item = parse_content(part)
+        if not item.empty:
+            items.append(item)
+    if not items:
+        return (parse_content(text),)
+    return tuple(items)
 
 
 def contains_answer(context: str, answer: str | None) -> bool:
@@ -137,27 +195,36 @@ def contains_answer(context: str, answer: str | None) -> bool:
 
     >>> from memlab.conversation import contains_answer
     >>> text = "[8 May 2023]\\nMel: The two lamps were $1,250.\\nMel: I bought them last week."
-    >>> [contains_answer(text, answer) for answer in ("1250 dollars", "2 lamps", "May 8, 2023", "1 May 2023")]
-    [True, True, True, False]
+    >>> contains_answer(text, "1250 dollars"), contains_answer(text, "2 lamps")
+    (True, True)
+    >>> contains_answer(text, "May 8, 2023"), contains_answer(text, "1 May 2023")
+    (True, False)
     """
     return _lines_contain(_context_lines(context), parse_gold(answer))
 
 
 def _lines_contain(lines: Sequence[Content], alternatives: Sequence[Sequence[Content]]) -> bool:
-    return any(
-        all(any(line.has(item) for line in lines) for item in items) for items in alternatives
-    )
+    """Say whether all items of one of the alternatives stand in lines."""
+
+    def stands_in_a_line(item: Content) -> bool:
+        return any(line.has(item) for line in lines)
+
+    return any(all(map(stands_in_a_line, items)) for items in alternatives)
 
 
 def _context_lines(text: str) -> list[Content]:
-    lines, head = [], ""
+    """Read the lines of a context, each with the heading in brackets that it stands under."""
+    lines = []
+    heading = ""
     for line in text.split("\n"):
         if line in _TITLES:
-            head = ""
+            heading = ""
         elif line.startswith("[") and line.endswith("]"):
-            head = line
+            heading = line
+        elif heading:
+            lines.append(parse_content(f"{line} {heading}"))
         else:
-            lines.append(parse_content(f"{line} {head}" if head else line))
+            lines.append(parse_content(line))
     return lines
 
 
@@ -170,23 +237,36 @@ def answer_presence(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFram
         or there is none).
     :raises DataError: for a question that a way of making contexts has none for.
     """
-    asked = questions.select("query_id", answer=pl.when(~pl.col("abstention")).then("answer"))
-    parts = []
+    answers = questions.select("query_id", answer=pl.when(~pl.col("abstention")).then("answer"))
+    tables = []
     for name, context in contexts.items():
-        if missing := [column for column in ("query_id", "text") if column not in context.columns]:
+        rows = _join_context(answers, context, name)
+        present = []
+        for text, answer in rows.select("text", "answer").iter_rows():
+            present.append(_presence(text, answer))
+        holds = pl.Series(present, dtype=pl.Boolean)
+        tables.append(rows.select(pl.lit(name).alias("context"), "query_id", holds=holds))
+    return pl.concat(tables)
+
+
+def _join_context(answers: pl.DataFrame, context: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Put the text of a kind of context beside the answer of each question."""
+    for column in ("query_id", "text"):
+        if column not in context.columns:
             raise DataError(
-                f"context {name!r} has no column {missing[0]!r}; it needs query_id and text"
+                f"context {name!r} has no column {column!r}; it needs query_id and text"
             )
-        rows = asked.join(
-            context.select("query_id", "text"), on="query_id", how="left", maintain_order="left"
-        )
-        if rows["text"].null_count():
-            raise DataError(
-                f"context {name!r} has none for question {rows.filter(pl.col('text').is_null())[0, 0]!r}"
-            )
-        golds = [parse_gold(answer) for answer in rows["answer"]]
-        present = [_lines_contain(_context_lines(text), wanted) if wanted else None
-                for text, wanted in zip(rows["text"], golds, strict=True)]  # fmt: skip
-        there = pl.Series(present, dtype=pl.Boolean)
-        parts.append(rows.select(pl.lit(name).alias("context"), "query_id", holds=there))
-    return pl.concat(parts)
+    texts = context.select("query_id", "text")
+    rows = answers.join(texts, on="query_id", how="left", maintain_order="left")
+    without = rows.filter(pl.col("text").is_null())
+    if without.height:
+        raise DataError(f"context {name!r} has none for question {without['query_id'][0]!r}")
+    return rows
+
+
+def _presence(text: str, answer: str | None) -> bool | None:
+    """Say whether a context contains an answer; null where it cannot be looked for."""
+    alternatives = parse_gold(answer)
+    if not alternatives:
+        return None
+    return _lines_contain(_context_lines(text), alternatives)

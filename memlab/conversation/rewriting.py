@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -21,13 +22,15 @@ HISTORY_MESSAGES = 6
 """Messages before a question that a model reads."""
 
 SYSTEM = (
-    "The user asks one question after another. Rewrite the last question so that it is understood without the others: "
-    "put what he, it, that, there, the second one or the other one stand for in their place, and add what is left out, "
-    "such as whose, of what or when. Keep names and dates as they were written. Keep a question that stands alone, or "
-    "that opens another topic, word for word. Add nothing else. Never answer it."
+    "The user asks one question after another. Rewrite the last question so that it is understood "
+    "without the others: put what he, it, that, there, the second one or the other one stand for "
+    "in their place, and add what is left out, such as whose, of what or when. Keep names and "
+    "dates as they were written. Keep a question that stands alone, or that opens another topic, "
+    "word for word. Add nothing else. Never answer it."
 )
 # A rewrite may be this many times as long as its question, and this many words longer.
-_MAX_RATIO, _MAX_EXTRA_WORDS = 2, 30
+_MAX_RATIO = 2
+_MAX_EXTRA_WORDS = 30
 # A question without a name is short with at most so many content words.
 _SHORT_QUESTION_WORDS = 2
 # Content words of an answer that are appended; long answers would drown the question.
@@ -46,7 +49,8 @@ _DEMONSTRATIVES = {"this", "that", "these", "those", "there", "then"}
 _EXISTENTIAL = re.compile(
     r"\bthere (?:is|are|was|were|been|be)\b|\b(?:is|are|was|were) there\b", re.I
 )
-_INTERROGATIVES = QUESTION_WORDS | {"many", "much", "long", "far", "old"}
+_NO_CONTENT = STOP_WORDS | QUESTION_WORDS | {"many", "much", "long", "far", "old"}
+_THIRD_PERSON_BEHIND_NAME = THIRD_PERSON - HE - SHE
 
 
 class Rewritten(BaseModel, extra="forbid"):
@@ -83,51 +87,66 @@ def rewrite(
     >>> rewrite("And what did it cost?", history=history, service=None)
     'And what did it cost? (Ann skin doctor 3 March)'
     """
-    single = isinstance(questions, str)
     if isinstance(questions, str):
-        questions, history = [questions], [history]
+        return _rewrite_all([questions], [history], service)["rewritten"][0]
     if len(questions) != len(history):
         raise DataError(
-            f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each"
+            f"rewrite was given {len(questions)} questions and {len(history)} histories; "
+            "give one for each"
         )
-    before = [parse_messages(each) for each in history]
-    results = [
-        (text, "as asked" if earlier else "first")
-        for text, earlier in zip(questions, before, strict=True)
-    ]
-    follow_ups = [
-        i for i, question in enumerate(questions) if before[i] and needs_history(question)
-    ]
-    answers = llm.ask([rewrite_request(questions[i], before[i]) for i in follow_ups], service)
-    for i, answer in zip(follow_ups, answers, strict=True):
-        results[i] = _apply_answer(answer, questions[i], before[i])
-    if service is not None and (line := llm.describe_unanswered(answers, "rewrites")):
-        warn_user(f"{line}; the words of the questions before are appended")
-    if refused := sum(how == "refused" for _, how in results):
+    return _rewrite_all(questions, history, service)
+
+
+def _rewrite_all(
+    questions: Sequence[str], histories: Sequence[Any], service: str | llm.Service | None
+) -> pl.DataFrame:
+    earlier = [parse_messages(history) for history in histories]
+    outcomes = []
+    follow_ups = []
+    for place, question in enumerate(questions):
+        outcomes.append((question, "as asked" if earlier[place] else "first"))
+        if earlier[place] and needs_history(question):
+            follow_ups.append(place)
+
+    requests = [rewrite_request(questions[place], earlier[place]) for place in follow_ups]
+    answers = llm.ask(requests, service)
+    for place, answer in zip(follow_ups, answers, strict=True):
+        outcomes[place] = _apply_answer(answer, questions[place], earlier[place])
+
+    if service is not None:
+        unanswered = llm.describe_unanswered(answers, "rewrites")
+        if unanswered:
+            warn_user(f"{unanswered}; the words of the questions before are appended")
+    rewritten, methods = zip(*outcomes, strict=True) if outcomes else ((), ())
+    refused = methods.count("refused")
+    if refused:
         warn_user(f"{refused} of {len(answers)} rewrites were refused, no form of their questions")
-    rows = [(question, *how) for question, how in zip(questions, results, strict=True)]
-    table = pl.DataFrame(
-        rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row"
-    )
-    return table["rewritten"][0] if single else table
+    columns = {"question": questions, "rewritten": rewritten, "method": methods}
+    return pl.DataFrame(columns, dict.fromkeys(columns, pl.String()))
 
 
 def rewrite_request(question: str, before: Sequence[Message]) -> llm.Request:
-    """Write the request that asks a model to rewrite a question; its answer is a :class:`Rewritten`."""
-    read = before[-HISTORY_MESSAGES:]
-    prompt = {"conversation": [message._asdict() for message in read], "last question": question}
-    about = (*(text for message in read for text in message), question)
-    return llm.Request(
-        "rewrite", VERSION, about, json.dumps(prompt, ensure_ascii=False), Rewritten, SYSTEM
+    """Write the request that asks a model to rewrite a question.
+
+    Its answer is a :class:`Rewritten`.
+    """
+    recent = before[-HISTORY_MESSAGES:]
+    conversation = [message._asdict() for message in recent]
+    prompt = json.dumps(
+        {"conversation": conversation, "last question": question}, ensure_ascii=False
     )
+    about = (*chain.from_iterable(recent), question)
+    return llm.Request("rewrite", VERSION, about, prompt, Rewritten, SYSTEM)
 
 
 def _apply_answer(answer: llm.Answer, question: str, before: Sequence[Message]) -> tuple[str, str]:
-    """Give the rewritten question and the method, from the answer of a model."""
+    """Take the rewritten question from the answer of a model, and say by which method."""
     if answer.value is None:
         return append_context(question, before), "appended"
-    text = answer.value.question.strip()
-    return (text, "model") if is_valid_rewrite(text, question) else (question, "refused")
+    rewritten = answer.value.question.strip()
+    if not is_valid_rewrite(rewritten, question):
+        return question, "refused"
+    return rewritten, "model"
 
 
 def needs_history(question: str) -> bool:
@@ -139,54 +158,88 @@ def needs_history(question: str) -> bool:
     that Ann got").
 
     >>> from memlab.conversation.rewriting import needs_history
-    >>> needs_history("And when did she buy that?"), needs_history("When did Ann buy the lamp from her sister?")
-    (True, False)
+    >>> needs_history("And when did she buy that?")
+    True
+    >>> needs_history("When did Ann buy the lamp from her sister?")
+    False
     """
     if _REFERENCE.search(question) or _ELLIPSIS.match(question):
         return True
     words = tokens(question)
     keys = [word.key for word in words]
-    named = next(
-        (i for i, word in enumerate(words) if is_name(word.text, opens=i == 0)), len(words)
-    )
-    ends = (0, len(keys) - 1)
-    pointing = [
-        i
-        for i, key in enumerate(keys)
-        if key in _DEMONSTRATIVES and (i in ends or keys[i - 1] in STOP_WORDS)
-    ]
-    is_pointing = len(pointing) > (1 if _EXISTENTIAL.search(question) else 0)
-    n_content = sum(key not in STOP_WORDS | _INTERROGATIVES for key in keys)
-    is_short = named == len(words) and n_content <= _SHORT_QUESTION_WORDS
-    refers = any(
-        key in (THIRD_PERSON if i < named else THIRD_PERSON - HE - SHE)
-        for i, key in enumerate(keys)
-    )
-    return refers or is_pointing or is_short
+    first_name = _first_name(words)
+    if not THIRD_PERSON.isdisjoint(keys[:first_name]):
+        return True
+    if not _THIRD_PERSON_BEHIND_NAME.isdisjoint(keys[first_name:]):
+        return True
+    if _points_back(question, keys):
+        return True
+    if first_name < len(words):
+        return False
+    content = [key for key in keys if key not in _NO_CONTENT]
+    return len(content) <= _SHORT_QUESTION_WORDS
+
+
+def _first_name(words: Sequence[Token]) -> int:
+    """Give the place of the first name; where there is none, the number of words."""
+    for place, word in enumerate(words):
+        if is_name(word.text, opens=place == 0):
+            return place
+    return len(words)
+
+
+def _points_back(question: str, keys: Sequence[str]) -> bool:
+    """Say whether a demonstrative points to what was said; one of "there is" does not."""
+    last = len(keys) - 1
+    count = 0
+    for place, key in enumerate(keys):
+        if key not in _DEMONSTRATIVES:
+            continue
+        # Behind a content word it opens a clause, unless it ends the question.
+        if place in (0, last) or keys[place - 1] in STOP_WORDS:
+            count += 1
+    if _EXISTENTIAL.search(question):
+        return count > 1
+    return count > 0
 
 
 def append_context(question: str, history: Sequence[Message]) -> str:
-    """Append the content words of the last question that stood alone, and of the last question and its answer.
+    """Append content words of what was said before to a question.
+
+    They are those of the last question that stood alone, and of the last question and its answer.
 
     >>> from memlab.conversation import parse_messages
     >>> from memlab.conversation.rewriting import append_context
-    >>> append_context("And when was that?", parse_messages(["How much did the oak desk cost?", "$210."]))
+    >>> history = parse_messages(["How much did the oak desk cost?", "$210."])
+    >>> append_context("And when was that?", history)
     'And when was that? (oak desk cost 210)'
     """
-    asked = [message.content for message in history if message.role == "user"]
-    alone = next(
-        (text for text in reversed(asked) if not needs_history(text)), asked[0] if asked else ""
-    )
-    words = [*content_words(alone), *content_words(asked[-1] if asked else "")]
+    earlier_questions = [message.content for message in history if message.role == "user"]
+    words = []
+    if earlier_questions:
+        words += content_words(_last_standalone(earlier_questions))
+        words += content_words(earlier_questions[-1])
     if history and history[-1].role == "assistant":
         words += content_words(history[-1].content)[:_MAX_ANSWER_WORDS]
-    has = _bare_word_set(tokens(question))
-    new = {
-        bare_word(word.text): word.text
-        for word in reversed(words)
-        if bare_word(word.text) not in has
-    }
-    return f"{question} ({' '.join(reversed(new.values()))})" if new else question
+
+    own_words = _bare_word_set(tokens(question))
+    added: dict[str, str] = {}
+    # Of words that are said twice the last place counts, and the first spelling.
+    for word in reversed(words):
+        bare = bare_word(word.text)
+        if bare not in own_words:
+            added[bare] = word.text
+    if not added:
+        return question
+    return f"{question} ({' '.join(reversed(added.values()))})"
+
+
+def _last_standalone(questions: Sequence[str]) -> str:
+    """Find the last question that needs no history; the first, where all do."""
+    for question in reversed(questions):
+        if not needs_history(question):
+            return question
+    return questions[0]
 
 
 def is_valid_rewrite(text: str, question: str) -> bool:
@@ -200,36 +253,47 @@ def is_valid_rewrite(text: str, question: str) -> bool:
     >>> [is_valid_rewrite(text, asked) for text in ("When was Ada born?", "Ada was born in 1815.")]
     [True, False]
     """
-    words, asked = tokens(text), tokens(question)
-    names = _bare_word_set(word for i, word in enumerate(asked) if is_name(word.text, opens=i == 0))
-    had = _bare_word_set(content_words(_REFERENCE.sub(" ", question)))
-    return (
-        "\n" not in text
-        and 0 < len(words) <= _MAX_RATIO * len(asked) + _MAX_EXTRA_WORDS
-        and (_is_question(text) or not _is_question(question))
-        and names <= _bare_word_set(words)
-        and 2 * len(_bare_word_set(content_words(text)) & had) >= len(had)
-    )
+    words = tokens(text)
+    question_words = tokens(question)
+    if "\n" in text:
+        return False
+    if not 0 < len(words) <= _MAX_RATIO * len(question_words) + _MAX_EXTRA_WORDS:
+        return False
+    if _is_question(question) and not _is_question(text):
+        return False
+    names = []
+    for place, word in enumerate(question_words):
+        if is_name(word.text, opens=place == 0):
+            names.append(word)
+    if not _bare_word_set(names) <= _bare_word_set(words):
+        return False
+    wanted = _bare_word_set(content_words(_REFERENCE.sub(" ", question)))
+    kept = wanted & _bare_word_set(content_words(text))
+    return 2 * len(kept) >= len(wanted)
 
 
 def content_words(text: str) -> list[Token]:
-    """Give the content words of a text, without stop words."""
-    return [
-        word
-        for word in tokens(text)
-        if bare_word(word.text) not in STOP_WORDS and word.key not in STOP_WORDS
-    ]
+    """List the words of a text that are no stop words."""
+    return [word for word in tokens(text) if not _is_stop_word(word)]
+
+
+def _is_stop_word(word: Token) -> bool:
+    return word.key in STOP_WORDS or bare_word(word.text) in STOP_WORDS
 
 
 def is_name(word: str, *, opens: bool) -> bool:
     """Say whether a word of a question is a name: a capital, not of the first word, nor of *I*."""
-    return word[0].isupper() and not opens and word.split("'")[0] != "I"
+    if opens or not word[0].isupper():
+        return False
+    return word.split("'")[0] != "I"
 
 
-def _bare_word_set(words: Any) -> set[str]:
+def _bare_word_set(words: Iterable[Token]) -> set[str]:
     return {bare_word(word.text) for word in words}
 
 
 def _is_question(text: str) -> bool:
-    first = [bare_word(word.text) for word in tokens(text)[:1]]
-    return text.rstrip().endswith("?") or bool({*first} & (QUESTION_WORDS | FINITE_AUXILIARIES))
+    if text.rstrip().endswith("?"):
+        return True
+    first_word = _bare_word_set(tokens(text)[:1])
+    return not first_word.isdisjoint(QUESTION_WORDS | FINITE_AUXILIARIES)

@@ -1,4 +1,7 @@
-"""State of a running conversation: the sessions in play, a bias towards them, and a rolling buffer of messages."""
+"""State of a running conversation.
+
+The sessions in play, a bias towards them, and a rolling buffer of messages.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Annotated
 
 import polars as pl
@@ -28,12 +32,15 @@ MAX_IN_PLAY = 64
 TTL = timedelta(minutes=30)
 
 VERBATIM_MESSAGES = 4
-MAX_WORDS, MAX_SENTENCES = 200, 12  # words and sentences of a summary
+# Of a summary.
+MAX_WORDS = 200
+MAX_SENTENCES = 12
 VERSION = 1
 SYSTEM = (
-    "You keep the running summary of a conversation. Write the summary so far anew so that it covers the next messages "
-    "too, in at most 180 words, as short sentences that say who said what. Keep every date, amount and name that "
-    "matters; add nothing, guess nothing; leave out greetings and thanks."
+    "You keep the running summary of a conversation. Write the summary so far anew so that it "
+    "covers the next messages too, in at most 180 words, as short sentences that say who said "
+    "what. Keep every date, amount and name that matters; add nothing, guess nothing; leave out "
+    "greetings and thanks."
 )
 
 
@@ -53,7 +60,9 @@ class SessionMemory:
 def remember(
     memory: SessionMemory, *, now: datetime, in_play: Iterable[str] = (), ttl: timedelta = TTL
 ) -> SessionMemory:
-    """Add one turn to the memory of a conversation; after a pause longer than ``ttl`` it begins anew.
+    """Add one turn to the memory of a conversation.
+
+    After a pause longer than ``ttl`` it begins anew.
 
     :param in_play: ids of what was retrieved or used for it, the most useful first.
     :returns: the memory after the turn, with at most :data:`MAX_IN_PLAY` ids; what was out of use
@@ -68,13 +77,14 @@ def remember(
     >>> memory.in_play, remember(memory, now=noon.replace(hour=13)).in_play
     (('u/s1',), ())
     """
-    last = memory.last_access or now
-    if (now.tzinfo is None) != (last.tzinfo is None) or now < last:
+    last_access = memory.last_access or now
+    both_or_no_zone = (now.tzinfo is None) == (last_access.tzinfo is None)
+    if not both_or_no_zone or now < last_access:
         raise DataError(
-            f"now is {now.isoformat()}, and conversation {memory.session_id!r} was last used at {last.isoformat()}; "
-            "give turns in order of time, all with a time zone or none"
+            f"now is {now.isoformat()}, and conversation {memory.session_id!r} was last used at "
+            f"{last_access.isoformat()}; give turns in order of time, all with a time zone or none"
         )
-    if now - last > ttl:
+    if now - last_access > ttl:
         memory = SessionMemory(memory.session_id)
     newest = dict.fromkeys([*in_play, *memory.in_play])
     return replace(memory, last_access=now, in_play=tuple(newest)[:MAX_IN_PLAY])
@@ -106,8 +116,9 @@ def bias(
         in_play = run.frame.select(pl.col("query_id").unique()).join(ids, how="cross")
     session_ids = run.frame["doc_id"]
     if run.level == "turn":
-        turns, sessions = bench.documents("turn"), bench.documents("session")
-        session_ids = pl.Series(sessions.ids[turns.session[turns.at(session_ids)]], dtype=pl.String)
+        turns = bench.documents("turn")
+        session_places = turns.session[turns.at(session_ids)]
+        session_ids = pl.Series(bench.documents("session").ids[session_places], dtype=pl.String)
     used = in_play.select("query_id", "id", used=pl.lit(True)).unique()
     rows = run.frame.with_columns(id=session_ids).join(
         used, on=["query_id", "id"], how="left", maintain_order="left"
@@ -129,7 +140,9 @@ class Running(BaseModel, extra="forbid"):
 
 @dataclass(frozen=True)
 class RollingBuffer:
-    """The last messages of a conversation, and a summary of the earlier ones; immutable, see :func:`extend_buffer`.
+    """The last messages of a conversation, and a summary of the earlier ones.
+
+    Immutable: :func:`extend_buffer` gives a new one.
 
     :param messages: the last :data:`VERBATIM_MESSAGES` messages, oldest first.
     :param summary: sentences over all messages before them, together at most :data:`MAX_WORDS`
@@ -144,59 +157,72 @@ class RollingBuffer:
     @property
     def text(self) -> str:
         """The summary, then the messages."""
-        said = [f"{message.role}: {message.content}" for message in self.messages]
-        return "\n".join([" ".join(self.summary), *said] if self.summary else said)
+        lines = [f"{message.role}: {message.content}" for message in self.messages]
+        if self.summary:
+            lines.insert(0, " ".join(self.summary))
+        return "\n".join(lines)
 
 
 def extend_buffer(
     buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.Service | None = None
 ) -> RollingBuffer:
-    """Add messages to a buffer; those that are no longer among the last four go into the summary.
+    """Add messages to a buffer.
+
+    Those that are no longer among the last four go into the summary.
 
     :param service: a model that writes the summary, see :func:`memlab.llm.ask`. Without its answer,
         or where that is too long, sentences are taken as they are
         (:func:`memlab.summaries.extractive.extract_sentences`).
 
     >>> from memlab.conversation import Message, RollingBuffer, extend_buffer
-    >>> said = [Message("user", f"My locker at the pool has the number {n}.") for n in range(1, 7)]
-    >>> buffer = extend_buffer(RollingBuffer(), said)
+    >>> texts = [f"My locker at the pool has the number {n}." for n in range(1, 7)]
+    >>> buffer = extend_buffer(RollingBuffer(), [Message("user", text) for text in texts])
     >>> len(buffer.messages), buffer.n_summarised, buffer.summary[0]
     (4, 2, 'user: My locker at the pool has the number 1.')
     """
     messages = (*buffer.messages, *new)
-    older, last = messages[:-VERBATIM_MESSAGES], messages[-VERBATIM_MESSAGES:]
+    older = messages[:-VERBATIM_MESSAGES]
+    newest = messages[-VERBATIM_MESSAGES:]
     if not older:
         return RollingBuffer(messages, buffer.summary, buffer.n_summarised)
-    prompt = {
-        "summary so far": buffer.summary,
-        "next messages": [message._asdict() for message in older],
-    }
-    about = (*buffer.summary, *(text for message in older for text in message))
-    request = llm.Request(
-        "buffer", VERSION, about, json.dumps(prompt, ensure_ascii=False), Running, SYSTEM
-    )
+    summary = _written_summary(buffer.summary, older, service)
+    if not summary:
+        summary = _extractive_summary(buffer.summary, older)
+    return RollingBuffer(newest, summary, buffer.n_summarised + len(older))
+
+
+def _written_summary(
+    summary: tuple[str, ...], older: Sequence[Message], service: str | llm.Service | None
+) -> tuple[str, ...]:
+    """Ask a model for the summary; nothing without its answer, or where that is too long."""
+    messages = [message._asdict() for message in older]
+    prompt = json.dumps({"summary so far": summary, "next messages": messages}, ensure_ascii=False)
+    about = (*summary, *chain.from_iterable(older))
+    request = llm.Request("buffer", VERSION, about, prompt, Running, SYSTEM)
     (answer,) = llm.ask([request], service)
-    written = (
-        ()
-        if answer.value is None
-        else tuple(" ".join(text.split()) for text in answer.value.sentences)
-    )
-    if not written or sum(len(text.split()) for text in written) > MAX_WORDS:
-        written = _extractive_summary(buffer.summary, older)
-    return RollingBuffer(last, written, buffer.n_summarised + len(older))
+    if answer.value is None:
+        return ()
+    written = tuple(" ".join(text.split()) for text in answer.value.sentences)
+    if sum(_count_words(text) for text in written) > MAX_WORDS:
+        return ()
+    return written
 
 
-def _extractive_summary(summary: Sequence[str], new: Sequence[Message]) -> tuple[str, ...]:
+def _extractive_summary(summary: Sequence[str], older: Sequence[Message]) -> tuple[str, ...]:
     """Pick representative sentences of the summary and of messages, up to the length, in order."""
-    texts = [
-        *summary,
-        *(f"{each.role}: {sentence}" for each in new for sentence in sentences(each.content)),
-    ]
-    picked, room = list[str](), MAX_WORDS
-    for text, _ in extract_sentences(
-        [Item("", sentence, []) for sentence in texts], most=MAX_SENTENCES
-    ):
-        if len(text.split()) <= room:
+    texts = [*summary]
+    for message in older:
+        texts += [f"{message.role}: {sentence}" for sentence in sentences(message.content)]
+    items = [Item("", text, []) for text in texts]
+    picked = []
+    words_left = MAX_WORDS
+    for text, _ in extract_sentences(items, most=MAX_SENTENCES):
+        length = _count_words(text)
+        if length <= words_left:
             picked.append(text)
-            room -= len(text.split())
+            words_left -= length
     return tuple(picked)
+
+
+def _count_words(text: str) -> int:
+    return len(text.split())
