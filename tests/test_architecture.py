@@ -47,6 +47,7 @@ HANGING = (
     "memlab.llm.proxy",
     "memlab.llm.fixers",
     "memlab.conversation",
+    "memlab.questions",
     "memlab.memories",
     "memlab.experiments",
     "memlab.explorer",

@@ -1,4 +1,4 @@
-"""Verbs that ask models: the index of sessions, answers to questions, and the learned reranker."""
+"""Verbs that ask models: the index of sessions, answers, proposed questions, and the learned reranker."""
 
 from __future__ import annotations
 
@@ -172,6 +172,58 @@ def answer(
     for problem in done.about["problems"][:20]:
         echo(problem["problem"], err=True)
     echo(f"tables, prompts and a row for each answer: {directory}")
+
+
+@register_command(GROUP, "questions export.zip --service NAME --n 60 --dry-run")
+def questions(
+    dataset: opt.Path_,
+    service: Annotated[
+        str, typer.Option(help="The service that proposes and is asked again: one of [llm.services], or recorded.")
+    ],
+    n: Annotated[int, typer.Option("--n", help="How many questions.", min=1)] = 60,
+    candidates: Annotated[
+        int, typer.Option(help="Messages beside the evidence that are graded for each; 0 for none.", min=0)
+    ] = 60,
+    dry_run: opt.DryRun = False, out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None,
+    scope: opt.Scopes = None, store: opt.Store = None, encoder: opt.EncoderName = None, on_error: opt.OnError = None,
+    language: opt.Language = None, seed: opt.Seed = None,
+) -> None:  # fmt: skip
+    """Let a language model propose questions with evidence, and ask again about each; a person is to accept them.
+
+    They go to `proposed.jsonl`. What the service answers is kept, in its own `record` or beside that file: the same
+    command goes on where it was stopped.
+    """
+    from memlab.evaluate import Table
+    from memlab.experiments.costs import estimated_row
+
+    chosen = opt.settings_in_force(
+        store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
+    )
+    (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    echo(data.describe())
+    directory = out or Path(chosen.results) / data.name / "questions"
+    asked: str | memlab.llm.Service = service
+    if service != memlab.llm.RECORDED:
+        asked = memlab.llm.configured_service(service)
+        asked = replace(asked, record=asked.record or str(directory / "answers.jsonl"))
+    options: dict[str, Any] = {
+        "service": asked,
+        "n": n,
+        "candidates": candidates,
+        "encoder": opt.load_encoder(chosen),
+        "seed": chosen.seed,
+    }
+    if dry_run:
+        with memlab.llm.track_spending(estimate=True) as spent:
+            memlab.datasets.propose_questions(data, **options)
+        tasks = spent.describe()["tasks"]
+        rows = [{"task": task} | estimated_row({task: of}) for task, of in tasks.items()]
+        echo(Table([*rows, {"task": "all"} | estimated_row(tasks)]))
+        return
+    made = memlab.datasets.propose_questions(data, **options)
+    made.write(directory / "proposed.jsonl")
+    echo(made.describe())
+    echo(f"proposals, for a person to read: {directory / 'proposed.jsonl'}")
 
 
 @register_command(GROUP, "train my-chats.jsonl --out results/model.safetensors")

@@ -53,6 +53,7 @@ __all__ = [
     "fetch",
     "importers",
     "load",
+    "propose_questions",
     "stream",
 ]
 
@@ -62,7 +63,10 @@ _GENERIC_NAME = re.compile(
 )
 """As every export is called."""
 _ON_ERROR, _ORDERS = ("raise", "quarantine"), (None, "dmy", "mdy", "ymd")
-_LAZY = {"apply_corrections": "memlab.datasets.benchmarks.corrections"}
+_LAZY = {
+    "apply_corrections": "memlab.datasets.benchmarks.corrections",
+    "propose_questions": "memlab.questions",
+}
 _LAZY_MODULES = ("benchmarks", "importers")
 
 

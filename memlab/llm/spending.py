@@ -11,7 +11,15 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 CHARS, WRITTEN = (
     4,
-    {"facts": 1400, "summary": 500, "rollup": 550, "cluster": 350, "cluster_name": 45, "map": 0},
+    {
+        "facts": 1400,
+        "summary": 500,
+        "rollup": 550,
+        "cluster": 350,
+        "cluster_name": 45,
+        "map": 0,
+        "propose": 700,
+    },
 )
 """Of an estimate: characters a token, and tokens of an answer by task, as in the recordings; 100 for other tasks."""
 

@@ -77,7 +77,7 @@ def rerank_llm(
     require_turn_run(run, "rerank_llm")
     check_at_least(1, candidates=candidates, window=window)
     check_between(0, 3, least=least)
-    grades = _grade_turns(
+    grades = grade_turns(
         run.frame.filter(pl.col("rank") <= candidates), bench, service, window, seed
     )
     graded = run.frame.join(grades, on=["query_id", "doc_id"], how="left", maintain_order="left")
@@ -101,10 +101,28 @@ def rerank_llm(
     )
 
 
-def _grade_turns(
+def grade_turns(
     first: pl.DataFrame, bench: Bench, service: str, window: int, seed: int
 ) -> pl.DataFrame:
-    """Grade turns: ``query_id``, ``doc_id``, ``grade``, which is null where the model gave none."""
+    """Grade turns, with a warning that counts those without a grade; see :func:`ask_grades`."""
+    grades, error = ask_grades(first, bench, service, window=window, seed=seed)
+    if missing := grades["grade"].null_count():
+        counted = (
+            f"{missing:,} of {grades.height:,} turns have no grade ({error}) and keep their places"
+        )
+        warn_user(counted)
+    return grades
+
+
+def ask_grades(
+    first: pl.DataFrame, bench: Bench, service: str | llm.Service, *, window: int, seed: int
+) -> tuple[pl.DataFrame, str]:
+    """Let a language model grade turns.
+
+    :param first: ``query_id`` and ``doc_id`` of what is graded.
+    :returns: ``query_id``, ``doc_id``, ``grade``, which is null where the model gave none; and why
+        the first of those has none.
+    """
     documents, on = (
         bench.documents("turn"),
         pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null(""),
@@ -140,10 +158,6 @@ def _grade_turns(
         return [given.get(number, 0) for number in range(1, n + 1)]
 
     found, error = collect_judgements(items, lists, read, service)
-    if missing := sum(grade is None for grade in found):
-        counted = (
-            f"{missing:,} of {len(found):,} turns have no grade ({error}) and keep their places"
-        )
-        warn_user(counted)
     sensible = [grade if type(grade) is int and 0 <= grade <= 3 else None for grade in found]
-    return asked.select("query_id", "doc_id", grade=pl.Series(sensible, dtype=pl.Int8))
+    graded = asked.select("query_id", "doc_id", grade=pl.Series(sensible, dtype=pl.Int8))
+    return graded, error

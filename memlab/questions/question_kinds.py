@@ -1,0 +1,97 @@
+"""The kinds of questions that are proposed: what each asks for, and how many of each a set has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of question.
+
+    :param asks: what a prompt says of it.
+    :param share: of a set, before it is scaled to 1: how often the sample has it, of 100.
+    :param is_spread: whether its evidence stands in two sessions or more.
+    :param needs_times: whether it can be asked only of messages with times.
+    """
+
+    asks: str
+    share: int
+    is_spread: bool = False
+    needs_times: bool = False
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "counting": Kind(
+            "how many times something happened, or how many different ones there were; the answer "
+            "is the number, then in brackets what is counted",
+            15,
+            is_spread=True,
+        ),
+        "listing": Kind("which ones there were, all of them", 12, is_spread=True),
+        "totals": Kind(
+            "a sum of amounts that different messages state; the answer is the sum, then in "
+            "brackets its parts",
+            9,
+            is_spread=True,
+        ),
+        "changes": Kind(
+            "how something went on: what was planned or so at first, and what came of it",
+            8,
+            is_spread=True,
+        ),
+        "comparing": Kind(
+            "which of two or more is more, cheaper, earlier or longer, where each value stands in "
+            "a message of its own",
+            6,
+            is_spread=True,
+        ),
+        "ordering": Kind("in which order three or more things happened", 5, is_spread=True),
+        "knowledge-update": Kind(
+            "what holds now, of something for which an earlier message states another value; "
+            "evidence: what states the present value; stale: every message that states an older one",
+            14,
+        ),
+        "temporal": Kind(
+            "on which date, how long, or how long between two things", 12, needs_times=True
+        ),
+        "single-session": Kind(
+            "a detail that one message states, or a few messages of one day", 12
+        ),
+        "abstention": Kind(
+            "something that the messages come close to and do not say, and that is asked as if "
+            "they did; the answer says what is not known; evidence: none; distractors: the "
+            "messages that come the closest",
+            8,
+        ),
+    }
+)
+
+PURPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "theme": ("counting", "listing", "totals", "changes", "comparing", "ordering", "temporal"),
+        "change": ("knowledge-update", "changes"),
+        "session": ("single-session", "temporal"),
+        "absent": ("abstention",),
+    }
+)
+"""The kinds that each sort of bundle is asked for, see :mod:`memlab.questions.bundles`."""
+
+
+def share_out(n: int, kinds: Sequence[str]) -> dict[str, int]:
+    """Share a number of questions out to kinds by largest remainders.
+
+    >>> from memlab.questions.question_kinds import share_out
+    >>> share_out(10, ["counting", "abstention"])
+    {'counting': 7, 'abstention': 3}
+    """
+    total = sum(KINDS[kind].share for kind in kinds)
+    exact = {kind: n * KINDS[kind].share / total for kind in kinds}
+    counts = {kind: int(share) for kind, share in exact.items()}
+    by_rest = sorted(kinds, key=lambda kind: counts[kind] - exact[kind])
+    for kind in by_rest[: n - sum(counts.values())]:
+        counts[kind] += 1
+    return counts
