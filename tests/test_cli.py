@@ -395,24 +395,36 @@ def test_notebooks_are_given_the_memories_that_were_named_or_drawn(
     assert given[3] == {"questions": "../../p.jsonl"}
 
 
-def test_proposals_are_measured_apart(memlab_cli: Any, folder: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def proposals(folder: Path, tmp_path: Path) -> list[Any]:
+    """Give a command's data: conversations, and a file with one proposed and one accepted question."""
     asked = {"scope": "owen", "question": "What did the bookcase cost?", "source": "proposed"}
     first = datasets.load(folder / "talk.jsonl", scopes=["owen"]).turns["turn_id"][0]
     lines = [asked | {"query_id": f"owen/p{n}", "evidence": [first]} for n in range(2)]
     lines[1]["source"] = "accepted"
-    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    given = (folder / "talk.jsonl", "--scope", "owen", "--questions", "p.jsonl", *HASHING)
-    stored = ("--store", tmp_path / "store", "--out", tmp_path / "out", "--pipeline", "bm25")
-    done = memlab_cli("evaluate", *given, *stored, cwd=tmp_path)
-    assert re.search(
-        r"all questions with evidence \(n = .* written, 1 proposed, 1 accepted", done.out
-    )
-    info = memlab_cli("info", "--store", tmp_path / "store", cwd=tmp_path)
-    assert re.search("talk: questions: .* written, 1 proposed, 1 accepted", info.out)
-    why = memlab_cli("why", "owen/p0", *given[:3], *given[3:], "--pipeline", "bm25", cwd=tmp_path)
+    path = tmp_path / "p.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return [folder / "talk.jsonl", "--scope", "owen", "--questions", path, *HASHING]
+
+
+def test_one_source_is_asked_for(memlab_cli: Any, proposals: list[Any], tmp_path: Path) -> None:
+    why = memlab_cli("why", "owen/p0", *proposals, "--pipeline", "bm25", cwd=tmp_path)
     assert "(proposed by a model, not read by a person)" in why.out
-    message = refusal(memlab_cli("evaluate", *given[:3], "--source", "accepted", cwd=tmp_path))
+    talk = proposals[:3]
+    message = refusal(memlab_cli("evaluate", *talk, "--source", "accepted", cwd=tmp_path))
     assert "no question of 'talk' is accepted" in message
+
+
+@pytest.mark.nightly
+def test_proposals_are_measured_apart(
+    memlab_cli: Any, proposals: list[Any], tmp_path: Path
+) -> None:
+    stored = ("--store", tmp_path / "store", "--out", tmp_path / "out", "--pipeline", "bm25")
+    done = memlab_cli("evaluate", *proposals, *stored, cwd=tmp_path)
+    counted = ".* written, 1 proposed, 1 accepted"
+    assert re.search(rf"all questions with evidence \(n = {counted}", done.out)
+    info = memlab_cli("info", "--store", tmp_path / "store", cwd=tmp_path)
+    assert re.search(f"talk: questions: {counted}", info.out)
 
 
 def every_option() -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The explorer: a bench comes in, a map that answers questions goes out, in JupyterLab, Notebook, VS Code and marimo.
+"""The explorer: a bench comes in, a map that answers questions goes out, in any Jupyter or marimo.
 
 ``scene`` lays the turns of a scope out and gives what a question draws on them; ``frame_filling``
 makes a layout fill its frame; ``drawing`` gives the browser what it draws, and draws the same as a

@@ -52,16 +52,21 @@ def scene_payload(scene: Scene, bench: Bench) -> dict[str, Any]:
         for kind, (codes, names) in groups.items()
     }
     return {
-        "scope": scene.scope, "n": turns.height, "x": turns["x"].to_numpy().tobytes(),
-        "y": turns["y"].to_numpy().tobytes(), "times": _times(turns), "dated": _is_dated(turns),
-        "colours": colours, "labels": labels,
+        "scope": scene.scope,
+        "n": turns.height,
+        "x": turns["x"].to_numpy().tobytes(),
+        "y": turns["y"].to_numpy().tobytes(),
+        "times": _times(turns),
+        "dated": _is_dated(turns),
+        "colours": colours,
+        "labels": labels,
         "questions": [list(row) for row in asked.select("query_id", "text").iter_rows()],
         "scopes": list(bench.documents("turn").spans),
-    }  # fmt: skip
+    }
 
 
 def _times(turns: pl.DataFrame) -> bytes | None:
-    """Give milliseconds since 1970 as float64, NaN where a turn has no date; nothing where none has."""
+    """Give milliseconds since 1970 as float64, NaN for a turn without a date, or nothing."""
     if turns["timestamp"].null_count() == turns.height:
         return None
     ms = turns["timestamp"].dt.epoch("ms").cast(pl.Float64).fill_null(float("nan"))
@@ -95,7 +100,7 @@ def _colour_groups(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
 def _group_tints(
     scene: Scene, groups: Mapping[str, tuple[pl.Series, list[str]]]
 ) -> dict[str, list[str]]:
-    """Give the colours of clusters, by where they lie, of sessions, from the first to the last, and of speakers."""
+    """Give the colours of clusters (by where they lie), sessions (first to last) and speakers."""
     from memlab.figures.style import GREY, SPEAKER_TINTS, position_colours, scale_colours
 
     turns = scene.turns
@@ -129,9 +134,15 @@ def _evidence_counts(view: Mapping[str, Any]) -> str:
 
 
 def draw_view(
-    scene: Scene, view: Mapping[str, Any], *, k: int, colour: str, until: datetime | None, picked: Sequence[int],
+    scene: Scene,
+    view: Mapping[str, Any],
+    *,
+    k: int,
+    colour: str,
+    until: datetime | None,
+    picked: Sequence[int],
     problem: str = "",
-) -> Any:  # fmt: skip
+) -> Any:
     """Draw what the browser shows, as a figure.
 
     :param view: what :func:`memlab.explorer.answer_payload` gave, or nothing.
@@ -150,29 +161,44 @@ def draw_view(
     i = pl.col("i")
     ranked = ", then ".join(f"first {k} of {one['name']}" for one in systems)
     turns = scene.turns.with_row_index("i").with_columns(
-        evidence=i.is_in(view.get("evidence", [])), second=i.is_in(list(second)), selected=i.is_in(list(picked)),
+        evidence=i.is_in(view.get("evidence", [])),
+        second=i.is_in(list(second)),
+        selected=i.is_in(list(picked)),
         rank=i.replace_strict(first, default=None, return_dtype=pl.Int32),
-    )  # fmt: skip
+    )
     note = ": ".join(filter(None, (decode_id_part(scene.scope), ranked or problem)))
     note += _evidence_counts(view)
     if scene.named_by and colour == "cluster":
         note += f"; names by a language model ({scene.named_by})"
     groups, dated = _colour_groups(scene), _is_dated(turns)
-    colour = "cluster" if colour == "time" and not dated else colour
+    if colour == "time" and not dated:
+        colour = "cluster"
     codes, names = groups.get(colour, groups["cluster"])
     turns = turns.with_columns(label=codes)
     if colour not in groups:
-        scores = dict(systems[0]["scores"]) if systems else {}
-        scored = i.replace_strict(scores, default=None, return_dtype=pl.Float64)
-        value = pl.col("timestamp").dt.epoch("ms").cast(pl.Float64) if colour == "time" else scored
+        scores = {}
+        if systems:
+            scores = dict(systems[0]["scores"])
+        value = i.replace_strict(scores, default=None, return_dtype=pl.Float64)
+        if colour == "time":
+            value = pl.col("timestamp").dt.epoch("ms").cast(pl.Float64)
         spread = value.max() - value.min()
         share = pl.when(spread > 0).then((value - value.min()) / spread).otherwise(1.0)
         turns = turns.with_columns(shade=pl.when(value.is_not_null()).then(share))
     if dated and until:
         turns = turns.filter(pl.col("timestamp").dt.epoch("ms") <= until.timestamp() * 1000)
         note += f"; as of {until:%-d %b %Y}"
+    question, second_name = None, ""
+    if view:
+        question = view["x"], view["y"]
+    if len(systems) > 1:
+        second_name = systems[1]["name"]
     return maps.embedding_map(
-        turns.drop("i"), terms=pl.DataFrame({"label": range(len(names)), "terms": names}), kind=colour,
-        question=(view["x"], view["y"]) if view else None, title=view.get("text", ""), note=note,
-        second=systems[1]["name"] if len(systems) > 1 else "",
-    )  # fmt: skip
+        turns.drop("i"),
+        terms=pl.DataFrame({"label": range(len(names)), "terms": names}),
+        kind=colour,
+        question=question,
+        title=view.get("text", ""),
+        note=note,
+        second=second_name,
+    )

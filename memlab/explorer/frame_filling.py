@@ -11,7 +11,7 @@ _STEP_DEGREES = 3
 
 
 def fill_frame(places: np.ndarray, *, aspect: float = ASPECT) -> np.ndarray:
-    """Turn and stretch a layout until it fills a frame, as neither direction nor distance means anything in it.
+    """Turn and stretch a layout until it fills a frame; its directions and distances mean nothing.
 
     The layout is turned so that it fits the frame largest, and each axis is stretched to its side.
     Then each coordinate moves half of the way to its rank, which narrows gaps and loosens crowds:
@@ -44,7 +44,7 @@ def fill_frame(places: np.ndarray, *, aspect: float = ASPECT) -> np.ndarray:
 
 
 def _turn_to_fit(places: np.ndarray, aspect: float) -> np.ndarray:
-    """Turn a layout about its mean so that it can be drawn largest in a frame; the first of equal angles."""
+    """Turn a layout about its mean so that it fits a frame largest; the first of equal angles."""
     centred = places - places.mean(axis=0)
     angles = np.deg2rad(np.arange(0, 180, _STEP_DEGREES))
     turns = np.array([[[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]] for a in angles])

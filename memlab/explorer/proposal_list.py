@@ -8,7 +8,7 @@ import polars as pl
 
 from memlab.datasets.question_files import ProposalFile
 from memlab.explorer.scene import Scene
-from memlab.records import decode_id_part, encode_id_part
+from memlab.records import decode_id_part, encode_id_part, resolve_scope_name
 from memlab.records.dataset import PROPOSED, count_by_source
 
 _COLUMNS = {
@@ -25,7 +25,7 @@ def proposals_of_scope(file: ProposalFile, scope: str) -> pl.DataFrame:
     """
     rows = []
     for record in file.records:
-        if encode_id_part(str(record["scope"])) != scope:
+        if resolve_scope_name(str(record["scope"]), [scope]) != scope:
             continue
         answer = record.get("answer")
         cited = {}

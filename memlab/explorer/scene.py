@@ -1,4 +1,4 @@
-"""A scope on a map, and what a question draws there: evidence, hits, misses, and what was returned instead.
+"""A scope on a map, and what a question draws there: evidence, hits, misses, what came instead.
 
 Turns lie and cluster by what they are compared with each other by, their speaker-centred vectors. A
 question has no speaker: the mean of the scope is subtracted from its vector before it is placed.
@@ -35,7 +35,7 @@ from memlab.summaries.stored_trees import preferred_tree
 from memlab.text.analysis import snippets, tokenize
 
 _MAP, _MAP_VERSION = "map", 1
-"""The task of requests whose answer is the labels of a map: they are computed, no model is asked."""
+"""The task of requests whose answer is the labels of a map, which are computed by no model."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def build_scene(
         )
     if documents.embeddings is None:
         raise DataError(
-            "this bench has no vectors to lay out; make it with an encoder, such as encoder='minilm'"
+            "this bench has no vectors to lay out; make it with an encoder, such as "
+            "encoder='minilm'"
         )
     first, last = documents.spans[scope]
     vectors = compared = documents.vectors()[first:last]
@@ -215,7 +216,7 @@ def name_scene(
 
 
 def summaries_above(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.DataFrame:
-    """Give the summaries in the store of a bench that stand on some turns, those of the fewest turns first.
+    """Give the stored summaries that stand on some turns, those of the fewest turns first.
 
     :returns: ``kind``, ``start``, ``text``, ``topics``, ``turns`` (ids) and ``picked``, how many of
         the turns are below; no rows without a store, or where no rollup was written.
@@ -243,7 +244,7 @@ def both_maps(
     k: int = 10,
     seed: int = 0,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Lay a scope out twice, as its turns are encoded and speaker-centred, with one question on both.
+    """Lay a scope out twice, as it is encoded and speaker-centred, with one question on both.
 
     :param query_id: of a question that the bench holds; without it there are turns alone.
     :param system: a pipeline, whose first ``k`` turns are marked.
@@ -293,9 +294,16 @@ def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
 
 
 def answer_payload(
-    scene: Scene, bench: Bench, text: str, systems: Sequence[str | Run], *, k: int = 10, query_id: str = "",
-    evidence: Collection[str] = (), among: np.ndarray | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    scene: Scene,
+    bench: Bench,
+    text: str,
+    systems: Sequence[str | Run],
+    *,
+    k: int = 10,
+    query_id: str = "",
+    evidence: Collection[str] = (),
+    among: np.ndarray | None = None,
+) -> dict[str, Any]:
     """Rank the turns of a scene for a question, and say of each that matters what it is.
 
     :param systems: a pipeline each, or a run that answers the question already.
@@ -318,10 +326,15 @@ def answer_payload(
     stems = zip(spoken, tokenize(spoken, language=bench.language), strict=True)
     spelt = {stem: word for word, own in stems for stem in own}
     wanted = [rows[turn] for turn in evidence if turn in rows]
-    counted = set(range(len(rows)) if among is None else among.tolist())
+    counted = set(range(len(rows)))
+    if among is not None:
+        counted = set(among.tolist())
     drawn = []
     for system in systems:
-        run = system if isinstance(system, Run) else pipeline(system).run(asked)
+        if isinstance(system, Run):
+            run, name = system, system.name
+        else:
+            run, name = pipeline(system).run(asked), system
         ranked = run.frame.filter(pl.col("query_id") == asked.queries["query_id"][0]).sort("rank")
         kept = [
             (rows[doc], score)
@@ -336,26 +349,43 @@ def answer_payload(
             sorted(spelt.keys() & set(own)) for own in tokenize(texts, language=bench.language)
         ]
         hits = [
-            {"i": i, "rank": rank, "score": round(score, 4), "hit": i in wanted, "cosine": float(cosine[i]),
-             "words": [spelt[word].strip(".,?!") for word in shared[rank - 1][:6]],
-             "text": told[rank - 1]}
+            {
+                "i": i,
+                "rank": rank,
+                "score": round(score, 4),
+                "hit": i in wanted,
+                "cosine": float(cosine[i]),
+                "words": [spelt[word].strip(".,?!") for word in shared[rank - 1][:6]],
+                "text": told[rank - 1],
+            }
             for rank, (i, score) in enumerate(kept[:k], start=1)
-        ]  # fmt: skip
+        ]
         missed = [
             {"i": i, "rank": place.get(i), "cosine": float(cosine[i]), "text": words}
             for i, words in zip(lost, told[len(hits) :], strict=True)
         ]
         scores = [[i, round(score, 4)] for i, score in kept[:1000]]
-        drawn.append({"name": system.name if isinstance(system, Run) else system, "rows": hits, "missed": missed,
-                      "scores": scores})  # fmt: skip
+        drawn.append(
+            {
+                "name": name,
+                "rows": hits,
+                "missed": missed,
+                "scores": scores,
+            }
+        )
     return {"text": text, "x": x, "y": y, "evidence": wanted, "systems": drawn}
 
 
 def single_question_bench(bench: Bench, scope: str, text: str, query_id: str) -> Bench:
-    """Give the bench with one question, which remembers how it was ranked: as it is where it has no other already."""
+    """Give the bench with one question, which remembers how it was ranked.
+
+    A bench that has this one alone is given as it is.
+    """
     if not query_id:
         return bench.with_queries(pl.DataFrame({"scope": [scope], "text": [text]}))
     row = bench.queries["query_id"].index_of(query_id)
     if row is None:
         raise DataError(f"no question {query_id!r} on this bench")
-    return bench if bench.queries.height == 1 else bench.with_rows(np.array([row]))
+    if bench.queries.height == 1:
+        return bench
+    return bench.with_rows(np.array([row]))

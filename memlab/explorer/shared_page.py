@@ -31,10 +31,11 @@ h1{{font-size:15px;margin:0 0 6px}}p{{color:#555;margin:6px 0 0}}{style}</style>
 <script type="text/plain" id="memlab-texts">{texts}</script>
 <script type="module">{script}</script></body></html>
 """
-# Nothing is fetched, whatever a text holds. The library writes its drawing code as it runs, and builds
-# the search index of many points in a worker.
+# Nothing is fetched, whatever a text holds. The library writes its drawing code as it runs, and
+# builds the search index of many points in a worker.
 _POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; style-src 'unsafe-inline'; "
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; "
+    "style-src 'unsafe-inline'; "
     "img-src data: blob:; worker-src blob:"
 )
 
@@ -123,14 +124,25 @@ def page_bytes(
     shown = question if question in views else next(iter(views), "")
     view = views[shown] | {"asked": shown} if shown else {}
     state = {
-        "_scene": payload, "_view": view, "views": views, "question": shown, "colour": colour,
-        "systems": list(systems), "k": k, "scope": scene.scope,
-    }  # fmt: skip
+        "_scene": payload,
+        "_view": view,
+        "views": views,
+        "question": shown,
+        "colour": colour,
+        "systems": list(systems),
+        "k": k,
+        "scope": scene.scope,
+    }
     script = "\n".join([front_script(), (_HERE / "shared_page.js").read_text("utf-8")])
     page = _PAGE.format(
-        title=html.escape(title), note=html.escape(note), policy=html.escape(_POLICY), style=front_style(),
-        state=_packed(state), texts=_packed(scene.turns["text"].to_list()), script=script,
-    )  # fmt: skip
+        title=html.escape(title),
+        note=html.escape(note),
+        policy=html.escape(_POLICY),
+        style=front_style(),
+        state=_packed(state),
+        texts=_packed(scene.turns["text"].to_list()),
+        script=script,
+    )
     return page.encode("utf-8", errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""The explorer in a notebook: what a person picks there comes back as a question, a run and a frame."""
+"""The explorer in a notebook: what a person picks comes back as a question, a run and a frame."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def explore(
     seed: int = 0,
     service: str | llm.Service | None = llm.RECORDED,
 ) -> Any:
-    """Show the turns of a scope on an interactive map: ask questions, see retrieved and missed evidence, select turns.
+    """Show the turns of a scope on a map: ask questions, see what was retrieved and missed, select.
 
     In JupyterLab, Notebook, VS Code and marimo (extra ``lab``); elsewhere, and in a notebook that
     is run without a screen, a picture. The widget's own:
@@ -72,7 +72,8 @@ def explore(
       ``speaker``, ``timestamp``, ``text``, ``x``, ``y``, ``label``), empty where nothing is picked;
       ``select(turn_ids)`` sets it;
     - ``summaries``: the weeks, months, clusters and named clusters of maps of the store that stand
-      on the selection, as a frame (``kind``, ``start``, ``text``, ``topics``, ``picked``: how many of the turns);
+      on the selection, as a frame (``kind``, ``start``, ``text``, ``topics``, and ``picked``: how
+      many of the turns);
     - ``answer``: what :func:`memlab.explorer.answer_payload` gives for the question;
     - ``cluster_again()``: new clusters within the selection; the others keep theirs;
     - ``save(question, answer)``: appends a question with the selection as its evidence to
@@ -100,18 +101,30 @@ def explore(
     lay = partial(
         build_scene, bench, places=places, clustering=clustering, seed=seed, service=service
     )
-    asked = bench.queries["scope"] if bench.queries.height else bench.turns["scope"]
-    busiest = asked.value_counts(sort=True, name="n").sort("n", "scope", descending=[True, False])[
-        "scope"
-    ][0]
-    first = lay(
-        resolve_scope_name(scope, list(bench.documents("turn").spans)) if scope else str(busiest)
-    )
+    first = _busiest_scope(bench)
+    if scope:
+        first = resolve_scope_name(scope, list(bench.documents("turn").spans))
     systems = [run] if isinstance(run, Run | str) else list(run)
-    explorer = _widget_class()(bench, systems, first, lay, k, fix_place(golden))
+    explorer = _widget_class()(bench, systems, lay(first), lay, k, fix_place(golden))
     if explorer.problem:
         raise DataError(explorer.problem)
     return explorer
+
+
+def _busiest_scope(bench: Bench) -> str:
+    """Give the scope with most questions or, where there are none, with most turns."""
+    asked = bench.queries["scope"]
+    if asked.is_empty():
+        asked = bench.turns["scope"]
+    counted = asked.value_counts(sort=True, name="n").sort("n", "scope", descending=[True, False])
+    return str(counted["scope"][0])
+
+
+def _name_of(system: Run | str) -> str:
+    """Give the name of a run, or the text of a pipeline."""
+    if isinstance(system, Run):
+        return system.name
+    return system
 
 
 @cache
@@ -140,7 +153,8 @@ def _widget_class() -> Any:
         _view = traitlets.Dict().tag(sync=True)
         _proposals = traitlets.Dict().tag(sync=True)
         _picked: Any = traitlets.List().tag(sync=True)
-        # What the browser asked last, and what was answered last: between them it shows that work goes on.
+        # What the browser asked last, and what was answered last: between them it shows that work
+        # goes on.
         _request = traitlets.Int(0).tag(sync=True)
         _answered = traitlets.Int(0).tag(sync=True)
 
@@ -158,15 +172,13 @@ def _widget_class() -> Any:
             self._runs = {run.name: run for run in systems if isinstance(run, Run)}
             self._scenes = {scene.scope: scene}
             gold = bench.evidence("turn")
-            self._evidence = (
-                {}
-                if gold is None
-                else dict(gold.frame.group_by("query_id").agg("doc_id").iter_rows())
-            )
-            self._bench_of_question = lru_cache(1)(
-                partial(single_question_bench, bench)
-            )  # remembers what it ranked
-            names = [system.name if isinstance(system, Run) else system for system in systems]
+            self._evidence = dict[str, list[str]]()
+            if gold is not None:
+                by_question = gold.frame.group_by("query_id").agg("doc_id")
+                self._evidence = dict(by_question.iter_rows())
+            # It remembers what it ranked.
+            self._bench_of_question = lru_cache(1)(partial(single_question_bench, bench))
+            names = list(map(_name_of, systems))
             super().__init__(scope=scene.scope, systems=names, k=k)
             self.on_msg(self._asked)
             self.observe(self._moved, ["question", "systems", "k"])
@@ -209,13 +221,15 @@ def _widget_class() -> Any:
             self._picked = rows.to_list()
 
         def cluster_again(self) -> pl.DataFrame:
-            """Cluster the picked turns alone (everything where nothing is picked); the others keep cluster and name."""
+            """Cluster the picked turns alone, or all where none is; others keep theirs."""
             scene = self.scene
-            rows = self._rows if self._picked else np.arange(scene.turns.height)
             labels = scene.turns["label"].to_numpy().copy()
+            rows, free = np.arange(scene.turns.height), 0
+            if self._picked:
+                rows = self._rows
+                free = int(labels.max(initial=-1)) + 1
             how = self._lay_out.keywords
             new = cluster_labels(scene.compared[rows], how["clustering"], seed=how["seed"])
-            free = int(labels.max(initial=-1)) + 1 if self._picked else 0
             labels[rows] = np.where(new < 0, new, new + free)
             turns = scene.turns.with_columns(label=pl.Series(labels))
             kept = {label: name for label, name in scene.names.items() if label < free}
@@ -226,7 +240,9 @@ def _widget_class() -> Any:
             return self.selection
 
         def save(self, question: str, answer: str = "") -> dict[str, Any]:
-            """Append a question whose evidence is the selection to the golden set; gives the record.
+            """Append a question whose evidence is the selection to the golden set.
+
+            :returns: the record.
 
             :raises DataError: when nothing is picked or asked.
             """
@@ -235,22 +251,29 @@ def _widget_class() -> Any:
                     "a question needs words, and its evidence: pick the turns that answer it"
                 )
             turns = self.selection.sort("timestamp", nulls_last=True)
-            before = self._golden.read_text(encoding="utf-8") if self._golden.exists() else ""
+            before = ""
+            if self._golden.exists():
+                before = self._golden.read_text(encoding="utf-8")
             numbers = [int(number) for number in re.findall(r'"query_id": "golden-(\d+)"', before)]
-            record = {
-                "question": question.strip(), "scope": decode_id_part(self.scope),
+            record: dict[str, Any] = {
+                "question": question.strip(),
+                "scope": decode_id_part(self.scope),
                 "query_id": f"golden-{max(numbers, default=0) + 1}",
-                **({"answer": answer.strip()} if answer.strip() else {}), "evidence": turns["turn_id"].to_list(),
-            }  # fmt: skip
+            }
+            if answer.strip():
+                record["answer"] = answer.strip()
+            record["evidence"] = turns["turn_id"].to_list()
+            line = json.dumps(record, ensure_ascii=False) + "\n"
+            if not f"\n{before}".endswith("\n"):
+                line = f"\n{line}"  # an editor may leave the last line without its end
             with self._golden.open("a", encoding="utf-8") as file:
-                whole = "\n" if before and not before.endswith("\n") else ""
-                file.write(whole + json.dumps(record, ensure_ascii=False) + "\n")
+                file.write(line)
             self._proposal_file.read()
             return record
 
         @property
         def proposals(self) -> pl.DataFrame:
-            """The questions of the scope that a model proposed, those that nobody has read first."""
+            """The questions of the scope that a model proposed, the unread ones first."""
             return proposals_of_scope(self._proposal_file, self.scope)
 
         def show(self, query_id: str) -> None:
@@ -329,17 +352,17 @@ def _widget_class() -> Any:
 
         def _moved(self, _: Any = None, among: np.ndarray | None = None) -> None:
             known = self._bench.queries.filter(query_id=self.question, scope=self.scope)
-            query_id = self.question if known.height else ""
-            text = str(known["text"][0]) if known.height else self.question
+            query_id, text = "", self.question
+            if known.height:
+                query_id, text = self.question, str(known["text"][0])
             if not text.strip():
                 self.problem, self._view = "", {}
                 return
             # A run answers its own questions; a new one takes the pipeline that the run is named
             # after.
-            systems = [
-                self._runs[name] if query_id and name in self._runs else name
-                for name in self.systems
-            ]
+            systems: list[Run | str] = list(self.systems)
+            if query_id:
+                systems = [self._runs.get(name, name) for name in self.systems]
             evidence = self._evidence.get(query_id, ())
             if not query_id:
                 proposed = self.proposals.filter(question=text)["evidence"]
@@ -351,7 +374,8 @@ def _widget_class() -> Any:
                     tuple(f"{one}/" for one in self._bench.queries["scope"])
                 ):
                     raise DataError(
-                        f"{self.scope!r} has no question {self.question!r}; go to its scope, or ask another"
+                        f"{self.scope!r} has no question {self.question!r}; go to its scope, or "
+                        "ask another"
                     )
                 one = self._bench_of_question(self.scope, text, query_id)
                 query_id = one.queries["query_id"][0]
@@ -381,12 +405,11 @@ def _widget_class() -> Any:
             try:
                 if kind == "text":
                     turn = self.scene.turns.row(int(content["i"]), named=True)
-                    when = (
-                        turn["timestamp"].strftime("%-d %b %Y, %H:%M") if turn["timestamp"] else ""
-                    )
-                    head = " · ".join(
-                        part for part in (turn["speaker"], when, turn["session_id"]) if part
-                    )
+                    when = ""
+                    if turn["timestamp"]:
+                        when = turn["timestamp"].strftime("%-d %b %Y, %H:%M")
+                    parts = (turn["speaker"], when, turn["session_id"])
+                    head = " · ".join(filter(None, parts))
                     words = snippet(
                         turn["text"], self._view.get("text", ""), language=self._bench.language
                     )
@@ -412,7 +435,8 @@ def _widget_class() -> Any:
                     record = self.save(
                         str(content.get("question", "")), str(content.get("answer", ""))
                     )
-                    told = f"{record['query_id']}: {len(record['evidence'])} turns, in {self._golden.name}"
+                    counted = f"{len(record['evidence'])} turns, in {self._golden.name}"
+                    told = f"{record['query_id']}: {counted}"
                     self.send({"kind": "saved", "told": told})
             except MemlabError as error:
                 self.problem = str(error)
@@ -443,7 +467,8 @@ def _widget_class() -> Any:
             target = Path(path)
             if target.is_dir() or not target.parent.is_dir():
                 raise DataError(
-                    f"no page can be written to {str(target)!r}: name a file in a folder that exists"
+                    f"no page can be written to {str(target)!r}: name a file in a folder that "
+                    "exists"
                 )
             systems = [self._runs.get(name, name) for name in self.systems]
             bench, scene = self._bench, self.scene
@@ -456,9 +481,16 @@ def _widget_class() -> Any:
                 views = {self.question: {**self._view}} | views
                 note += ", and the one that was typed"
             page = page_bytes(
-                scene, bench, views, systems=self.systems, k=self.k, question=self.question,
-                colour=self.colour, title=title or decode_id_part(self.scope), note=f"{note}.",
-            )  # fmt: skip
+                scene,
+                bench,
+                views,
+                systems=self.systems,
+                k=self.k,
+                question=self.question,
+                colour=self.colour,
+                title=title or decode_id_part(self.scope),
+                note=f"{note}.",
+            )
             try:
                 with open_atomically(target) as file:
                     file.write(page)
@@ -475,9 +507,14 @@ def _widget_class() -> Any:
             selection.
             """
             return draw_view(
-                self.scene, self._view, k=self.k, colour=self.colour, until=self.until, picked=self._picked,
+                self.scene,
+                self._view,
+                k=self.k,
+                colour=self.colour,
+                until=self.until,
+                picked=self._picked,
                 problem=self.problem,
-            )  # fmt: skip
+            )
 
         def _repr_mimebundle_(self, **options: Any) -> Any:
             from memlab.figures.export import pictures
@@ -487,22 +524,24 @@ def _widget_class() -> Any:
                 still = pictures(self.picture(), ["svg"], "full", "explorer")["svg"].decode()
             except MemlabError:
                 still = ""
-            shown = {"text/plain": repr(self)} | ({"image/svg+xml": still} if still else {})
-            if (
-                NOTEBOOK_VARIABLE in os.environ
-            ):  # no screen: a widget would leave nothing in the saved notebook
+            shown = {"text/plain": repr(self)}
+            if still:
+                shown["image/svg+xml"] = still
+            # Without a screen a widget would leave nothing in the saved notebook.
+            if NOTEBOOK_VARIABLE in os.environ:
                 return shown
             data, about = super()._repr_mimebundle_(**options) or ({}, {})
             return shown | data, about
 
         def __repr__(self) -> str:
-            return f"Explorer({self.scope!r}: {self.scene.turns.height:,} turns, {', '.join(self.systems)})"
+            turns = f"{self.scene.turns.height:,} turns"
+            return f"Explorer({self.scope!r}: {turns}, {', '.join(self.systems)})"
 
     return Explorer
 
 
 def _warm_encoder(bench: Bench) -> None:
-    """Load what embeds a typed question; a service that embeds has nothing to load, and is not called."""
+    """Load what embeds a typed question; a service has nothing to load, and is not called."""
     local = ("transformer", "multi-vector")
     if bench.encoder is not None and bench.encoder.identity.kind in local:
         with suppress(MemlabError):  # whoever asks is told

@@ -21,7 +21,7 @@ from memlab.conversation.context_lines import turn_lines
 from memlab.pipelines import pipeline
 from memlab.questions.proposal_prompts import Holds, holds_request
 from memlab.questions.question_kinds import KINDS
-from memlab.questions.screening import Dropped, Proposal
+from memlab.questions.screening import Dropped, Proposal, short_answer
 from memlab.records import Question, frame
 from memlab.rerank.llm_grades import ask_grades
 from memlab.retrieve import Bench
@@ -126,12 +126,16 @@ def check_answers(
     return kept
 
 
+_GROUPED = re.compile(r"(?<=\d),(?=\d{3}\b)")
+"""The comma of 3,800."""
+
+
 def _is_equal(each: Proposal, given: str) -> bool:
     """Say whether two answers are word for word the same; of numbers and dates, what stands before a bracket."""
     both = [each.answer, given]
     if each.kind in _PLAIN_ANSWERS:
-        both = [re.split(r"[(:;]", text, maxsplit=1)[0] for text in both]
-    plain = [" ".join(re.findall(r"\w+", text.casefold())) for text in both]
+        both = [short_answer(text) for text in both]
+    plain = [" ".join(re.findall(r"\w+", _GROUPED.sub("", text.casefold()))) for text in both]
     return bool(plain[0]) and plain[0] == plain[1]
 
 

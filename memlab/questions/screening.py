@@ -137,7 +137,7 @@ def screen(
     kept = list[Proposal]()
     words_of = dict[str, frozenset[str]]()
     for each in proposals:
-        asked, answered = tokenize([each.text, _short_answer(each.answer)], language=language)
+        asked, answered = tokenize([each.text, short_answer(each.answer)], language=language)
         words_of[each.query_id] = frozenset(asked)
         fault = _find_fault(each, frozenset(asked), frozenset(answered), session_of)
         if not fault and any(_is_same(each, other, words_of) for other in kept):
@@ -173,9 +173,14 @@ def _find_fault(
     return ""
 
 
-def _short_answer(answer: str) -> str:
-    """Give an answer without what stands in brackets or behind a colon."""
-    return re.split(r"[(:;]", answer, maxsplit=1)[0]
+def short_answer(answer: str) -> str:
+    """Give an answer without what stands in brackets or behind a colon.
+
+    >>> from memlab.questions.screening import short_answer
+    >>> short_answer("8 May at 16:20 (a Friday)")
+    '8 May at 16:20'
+    """
+    return re.split(r"\s*[(]|[:;]\s", answer, maxsplit=1)[0]
 
 
 def _is_same(each: Proposal, other: Proposal, words_of: Mapping[str, frozenset[str]]) -> bool:

@@ -73,6 +73,6 @@ __all__ = [
     "schema",
     "session_id_expr",
     "top_columns",
-]  # fmt: skip
+]
 
 explain_arguments(globals())

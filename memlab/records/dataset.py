@@ -23,7 +23,7 @@ from memlab.text.quotations import find_quotations
 TIMESTAMP = pl.Datetime("us", "UTC")
 WRITTEN, PROPOSED, ACCEPTED = "written", "proposed", "accepted"
 SOURCES = (WRITTEN, PROPOSED, ACCEPTED)
-"""Who wrote a question: a person or a benchmark, a language model, or a model whose proposal a person has read."""
+"""Who wrote a question: a person or a benchmark, a model, or a model and a person has read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,7 @@ _UNSAFE = re.compile(r"[\s/%\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def encode_id_part(raw: str) -> str:
-    """Make one part of an id: what would break ``<scope>/<session>/<n>`` or a TREC file is percent-encoded.
+    """Make one part of an id: what would break an id or a TREC file is percent-encoded.
 
     Injective, so two different names never meet; :func:`decode_id_part` undoes it.
 
@@ -298,7 +298,7 @@ def encode_id_part(raw: str) -> str:
 
 
 def resolve_scope_name(given: str, scopes: Sequence[str]) -> str:
-    """Give the scope of a name: as conversations have it, or else as memlab prints it, with slashes encoded.
+    """Give the scope of a name: as conversations have it, or else as memlab prints it (encoded).
 
     >>> from memlab.records import resolve_scope_name
     >>> resolve_scope_name("a%2Fb", ["a%2Fb", "a%252Fb"]), resolve_scope_name("a/b", ["a%2Fb"])
@@ -357,7 +357,7 @@ class Dataset:
         return self.turns["scope"].unique(maintain_order=True).to_list()
 
     def fingerprint(self) -> str:
-        """Give a hash of everything that a result can depend on: 16 hex digits, the same for the same content."""
+        """Give a hash of all that a result can depend on, in 16 hex digits."""
         digest = hashlib.sha256()
         said = _without_empty_columns(self.turns.drop("quoted", strict=False), "forwarded_from")
         asked = self.questions.drop(_ABOUT_PROPOSALS, strict=False)
@@ -382,7 +382,8 @@ class Dataset:
         unknown = set(wanted) - set(self.scopes)
         if unknown:
             raise DataError(
-                f"no scope {sorted(unknown)[0]!r} in dataset {self.name!r}; it has {self.scopes[:5]} …"
+                f"no scope {sorted(unknown)[0]!r} in dataset {self.name!r}; "
+                f"it has {self.scopes[:5]} …"
             )
         parts = {t: getattr(self, t).filter(pl.col("scope").is_in(wanted)) for t in _SCOPED}
         return replace(self, **parts)
@@ -394,9 +395,11 @@ class Dataset:
         >>> memlab.sample(turns=200).describe()
         'sample (chatlog): ... turns in ... sessions of 4 scopes, ... questions...'
         """
+        turns, sessions = self.turns.height, self.sessions.height
+        scopes = self.turns["scope"].n_unique()
         text = (
-            f"{self.name} ({self.format}): {_counted(self.turns.height, 'turn')} in "
-            f"{_counted(self.sessions.height, 'session')} of {_counted(self.turns['scope'].n_unique(), 'scope')}, "
+            f"{self.name} ({self.format}): {_counted(turns, 'turn')} in "
+            f"{_counted(sessions, 'session')} of {_counted(scopes, 'scope')}, "
             f"{_counted(self.questions.height, 'question')}"
         )
         sources = describe_sources(self.questions)
@@ -595,10 +598,12 @@ def _shows(text: str, parts: list[str], speaker: str, people: set[str], language
 
 
 def _without_empty_columns(rows: pl.DataFrame, *optional: str) -> pl.DataFrame:
-    """Leave out those of some columns that hold nothing: what came later changes no older fingerprint."""
+    """Leave out those of some columns that hold nothing: an older fingerprint stays as it was."""
     empty = [name for name in optional if name in rows.columns and not rows[name].count()]
     return rows.drop(empty)
 
 
 def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'s' * (n != 1)}"
+    if n == 1:
+        return f"1 {noun}"
+    return f"{n:,} {noun}s"

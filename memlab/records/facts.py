@@ -1,4 +1,7 @@
-"""What is known from finished sessions: what an index writes. Ids are unique and opaque; ``evidence`` names turns."""
+"""What is known from finished sessions: what an index writes.
+
+Ids are unique and opaque; ``evidence`` names turns.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,14 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One statement about the world, as it was made; what it did to other facts is computed, never stored here.
+    """One statement about the world, as it was made.
 
-    :param about: whom or what it is about: ``Caroline``, ``Caroline's sister``, ``staging database``.
-    :param slot: a short name of what is stated of it, the same each time: ``employer``, ``door code``.
+    What it did to other facts is computed, never stored here.
+
+    :param about: whom or what it is about: ``Caroline``, ``Caroline's sister``, ``staging
+        database``.
+    :param slot: a short name of what is stated of it, the same each time: ``employer``, ``door
+        code``.
     :param value: the value, as it was written: ``Acme``, ``12u34``.
     :param source: how it was established: ``stated``, ``observed``, ``inferred``, ``system``, or
         ``reported`` for what stands on words of others, forwarded or quoted.
@@ -22,16 +29,17 @@ class Fact:
     :param said_by: who said it.
     :param sentence: the statement as a sentence that stands alone; ``None`` where nobody wrote one.
     :param session_id: in which it was said; ``None`` where its source knows no sessions.
-    :param kind: ``state`` (is so for a time), ``event`` (happened; never ends), ``plan`` (is meant to
-        come about) or ``rule`` (is to be obeyed; deeds refute none).
+    :param kind: ``state`` (is so for a time), ``event`` (happened; never ends), ``plan`` (is meant
+        to come about) or ``rule`` (is to be obeyed; deeds refute none).
     :param holds: false for what is said not to be so: a denial.
     :param values: ``one`` where the slot has one value at a time, so that another one replaces it;
         ``many`` where values stand side by side.
-    :param since: from when it holds, or when it happened or is planned, as precisely as it was said:
-        ``2026``, ``2026-03`` or ``2026-03-14``. ``None``: nobody said.
+    :param since: from when it holds, or when it happened or is planned, as precisely as it was
+        said: ``2026``, ``2026-03`` or ``2026-03-14``. ``None``: nobody said.
     :param until: the last day, month or year in which it holds, likewise.
     :param effects: what it does to earlier facts, each one of :data:`EFFECTS`; ``affected`` names
-        beside each the earlier fact: its ``fact_id``, or the id of what it states (:func:`meaning_id`).
+        beside each the earlier fact: its ``fact_id``, or the id of what it states
+        (:func:`meaning_id`).
     """
 
     fact_id: str
@@ -108,7 +116,9 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a session was about. Each list of texts has beside it the ids of the turns that each text stands on.
+    """What a session was about.
+
+    Each list of texts has beside it the ids of the turns that each text stands on.
 
     :param summary: the sentences, joined.
     :param sentences: 2 to 6 short sentences: what was done, decided and left open.

@@ -43,7 +43,7 @@ _QRELS_COLUMNS = ("query_id", "doc_id", "relevance", "subtopic")
 
 
 def session_id_expr(turn: str, turns: pl.DataFrame | None) -> pl.Expr:
-    """Give the session of a column of turn ids; without the turns, as the benchmarks' ids name it."""
+    """Give the session of a column of turn ids; without the turns, as benchmarks' ids name it."""
     if turns is None:
         return pl.col(turn).str.replace(r"/[^/]*$", "")
     sessions = turns.select("turn_id", "session_id").unique("turn_id")
@@ -57,7 +57,7 @@ def qrels(
     *,
     rejected: bool = False,
 ) -> Qrels:
-    """Make relevance judgements from questions: one row per evidence item; abstention questions have none.
+    """Make relevance judgements from questions: a row an evidence item, none for abstention.
 
     Relevance is the grade of the turn, 1 where none was given. That of a session is the highest of
     its turns.
@@ -70,7 +70,9 @@ def qrels(
     >>> import polars as pl
     >>> from memlab.records import Question, frame, qrels
     >>> graded = {"judged": ["u/s/1", "u/s/2", "u/t/1"], "grades": [1, 2, 0]}
-    >>> asked = frame(Question, [Question("q", "u", "?", None, "t", None, ["u/s/1", "u/s/2"], ["u/s"], **graded)])
+    >>> evidence = ["u/s/1", "u/s/2"]
+    >>> asked = Question("q", "u", "?", None, "t", None, evidence, ["u/s"], **graded)
+    >>> asked = frame(Question, [asked])
     >>> qrels(asked, "turn", rejected=True).frame["relevance"].to_list()
     [1, 2, 0]
     >>> qrels(asked, "session").frame.row(0)
@@ -97,7 +99,7 @@ _PAIR = ("query_id", "doc_id")
 
 
 def _grades(asked: pl.DataFrame, level: Level, turns: pl.DataFrame | None) -> pl.DataFrame:
-    """Give the grade of each document that was judged, in the order of the questions; none where there are no grades.
+    """Give the grade of each document that was judged, in the order of the questions.
 
     :returns: ``query_id``, ``doc_id``, ``grade``.
     """
@@ -189,23 +191,26 @@ def run_from_scores(
     level: Level,
     k: int | None = None,
 ) -> Run:
-    """Rank scored (query, document) pairs: best score first, ties as they are given, ``k`` or all kept for each query.
+    """Rank scored (query, document) pairs: best score first, ties as they are given.
 
     Ties are never broken by id: in some benchmarks an id gives the label away. Equal scores are
     lowered by the smallest float32 step, so that tools that break ties by id read the same order.
 
     :param query_ids: (n,) ids, as ``doc_ids`` and ``scores``; the order of first appearance stays.
+    :param k: how many are kept for each query; all by default.
     :raises DataError: when the lengths differ, a score is not finite, or ``k`` is not positive.
 
     >>> import numpy as np
     >>> from memlab.records import run_from_scores
-    >>> run = run_from_scores(np.array(["q", "q"]), np.array(["b", "a"]), np.array([1.0, 1.0]), level="turn", k=5)
+    >>> query, document, score = np.array(["q", "q"]), np.array(["b", "a"]), np.array([1.0, 1.0])
+    >>> run = run_from_scores(query, document, score, level="turn", k=5)
     >>> run.frame["doc_id"].to_list(), run.frame["score"].is_sorted(descending=True)
     (['b', 'a'], True)
     """
     if not len(query_ids) == len(doc_ids) == len(scores):
         raise DataError(
-            f"lengths differ: {len(query_ids)} queries, {len(doc_ids)} documents, {len(scores)} scores"
+            f"lengths differ: {len(query_ids)} queries, {len(doc_ids)} documents, "
+            f"{len(scores)} scores"
         )
     try:
         scores = np.asarray(scores, dtype=np.float64)
