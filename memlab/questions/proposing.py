@@ -15,6 +15,8 @@ import numpy as np
 import polars as pl
 
 from memlab import knowledge, llm
+from memlab.datasets import load
+from memlab.datasets.question_files import question_line
 from memlab.embed import Encoder
 from memlab.errors import DataError, ModelError, check_at_least, warn_user
 from memlab.files import open_atomically
@@ -22,7 +24,6 @@ from memlab.knowledge.extraction import service_name
 from memlab.llm.spending import add_to_spending, is_estimating
 from memlab.questions.bundles import Bundle, gather_bundles, message_entries
 from memlab.questions.evidence_checks import (
-    UNCHECKED,
     WINDOW,
     Asking,
     check_answers,
@@ -42,7 +43,7 @@ from memlab.questions.screening import (
     share_no_word,
 )
 from memlab.records import Dataset, Question, frame
-from memlab.records.dataset import PROPOSED
+from memlab.records.dataset import PROPOSED, refuse_frame
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 from memlab.terminal import count_noun
@@ -78,8 +79,10 @@ class ProposedSet:
     def write(self, path: str | Path) -> None:
         """Write the questions as lines of a chat log; a file appears when it is complete.
 
+        :raises DataError: when the file is there, since a person may have accepted some of it.
         :raises ExportError: when it cannot be written.
         """
+        refuse_to_replace(path)
         with open_atomically(Path(path)) as out:
             for row in self.questions.iter_rows(named=True):
                 line = json.dumps(question_line(row), ensure_ascii=False)
@@ -101,31 +104,23 @@ class ProposedSet:
         return self.describe()
 
 
-def question_line(row: dict[str, Any]) -> dict[str, Any]:
-    """Give a question of the frame as a line of a chat log, without what it has not."""
-    line = {
-        "scope": row["scope"],
-        "query_id": row["query_id"],
-        "question": row["text"],
-        "answer": row["answer"],
-        "type": row["question_type"],
-        "timestamp": row["timestamp"] and row["timestamp"].isoformat().replace("+00:00", "Z"),
-        "evidence": row["evidence"],
-        "source": row["source"],
-    }
-    for name in ("stale", "reasons", "distractors"):
-        if row[name]:
-            line[name] = row[name]
-    if row["checks"]:
-        line["checks"] = json.loads(row["checks"])
-    if row["abstention"]:
-        line["abstention"] = True
-        del line["evidence"]
-    return line
+def refuse_to_replace(path: str | Path) -> None:
+    """Refuse a file of proposals that is there: a person may have accepted some of it.
+
+    :raises DataError: when it is there.
+
+    >>> from memlab.questions.proposing import refuse_to_replace
+    >>> refuse_to_replace("no-such-folder/proposed.jsonl")
+    """
+    if Path(path).exists():
+        raise DataError(
+            f"{path} is there, and a person may have accepted some of its questions; "
+            "write to another folder, or remove it"
+        )
 
 
 def propose_questions(
-    dataset: Dataset,
+    dataset: Dataset | str | Path,
     *,
     service: str | llm.Service,
     n: int = 60,
@@ -145,6 +140,7 @@ def propose_questions(
     and counted. Within ``memlab.llm.track_spending(estimate=True)`` nothing is asked and nothing is
     proposed, and what would be asked is counted.
 
+    :param dataset: a dataset, or the path of a file that :func:`memlab.datasets.load` reads.
     :param service: see :func:`memlab.llm.ask`; with a ``record`` an interrupted call goes on where
         it was stopped.
     :param n: how many questions are wanted over all scopes, which share them by their messages.
@@ -165,6 +161,9 @@ def propose_questions(
     >>> spent.describe()["tasks"]["propose"][0] > 0
     True
     """
+    refuse_frame(dataset, "propose_questions: dataset")
+    if not isinstance(dataset, Dataset):
+        dataset = load(dataset)
     check_at_least(1, n=n)
     check_at_least(0, candidates=candidates, left_out=left_out)
     llm.check_service(service)
@@ -420,6 +419,3 @@ def _question(session_of: dict[str, str], each: Proposal) -> Question:
         distractors=[*each.distractors] or None,
         checks=json.dumps(dict(each.checks), ensure_ascii=False),
     )
-
-
-__all__ = ["UNCHECKED", "ProposedSet", "propose_questions", "question_line"]
