@@ -195,6 +195,7 @@ def questions(
     """
     from memlab.evaluate import Table
     from memlab.experiments.costs import estimated_row
+    from memlab.questions.proposing import refuse_to_replace
 
     chosen = opt.settings_in_force(
         store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
@@ -210,16 +211,18 @@ def questions(
         "service": asked,
         "n": n,
         "candidates": candidates,
-        "encoder": opt.load_encoder(chosen),
         "seed": chosen.seed,
     }
     if dry_run:
+        # An encoder at an endpoint would be asked, and what is counted hardly depends on it.
         with memlab.llm.track_spending(estimate=True) as spent:
-            memlab.datasets.propose_questions(data, **options)
+            memlab.datasets.propose_questions(data, encoder="hashing", **options)
         tasks = spent.describe()["tasks"]
         rows = [{"task": task} | estimated_row({task: of}) for task, of in tasks.items()]
         echo(Table([*rows, {"task": "all"} | estimated_row(tasks)]))
         return
+    refuse_to_replace(directory / "proposed.jsonl")
+    options["encoder"] = opt.load_encoder(chosen)
     made = memlab.datasets.propose_questions(data, **options)
     made.write(directory / "proposed.jsonl")
     echo(made.describe())

@@ -9,7 +9,7 @@ what nobody said. Where no model read facts, the tree is one of messages, and th
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ import polars as pl
 
 from memlab.cluster import merge_tree
 from memlab.knowledge.known_facts import fact_meaning
-from memlab.questions.question_kinds import KINDS, PURPOSES, share_out
+from memlab.questions.question_kinds import KINDS, PURPOSES, SPREAD_KINDS, TIMED_KINDS, share_out
 
 MOST_MESSAGES, FEWEST = 20, 4
 """Messages of a prompt, and of a theme at least."""
@@ -92,9 +92,9 @@ def gather_bundles(
     # A kind that several sorts ask for counts for the first that there are bundles of.
     bundles = list[Bundle]()
     for purpose, found in groups.items():
-        asked = tuple(kind for kind in PURPOSES[purpose] if kind in wanted)
-        number = sum(wanted[kind] for kind in asked)
-        if not asked or not found or not number:
+        asked = tuple(filter(wanted.__contains__, PURPOSES[purpose]))
+        number = sum(map(wanted.__getitem__, asked))
+        if not found:
             continue
         prompts = min(len(found), ceil(number / PER_BUNDLE[purpose]))
         for members in _choose(found, prompts):
@@ -106,18 +106,12 @@ def gather_bundles(
 
 def _possible_kinds(turns: pl.DataFrame) -> list[str]:
     """Give the kinds that can be asked of a memory, by its sessions and times."""
-    several = turns["session_id"].n_unique() > 1
-    dated = turns["timestamp"].count() > 0
-    kinds = list[str]()
-    for name, kind in KINDS.items():
-        if kind.is_spread and not several:
-            continue
-        if kind.needs_times and not dated:
-            continue
-        if name == "knowledge-update" and not several:
-            continue
-        kinds.append(name)
-    return kinds
+    left_out = set[str]()
+    if turns["session_id"].n_unique() < 2:
+        left_out |= {"knowledge-update", *SPREAD_KINDS}
+    if not turns["timestamp"].count():
+        left_out |= TIMED_KINDS
+    return [kind for kind in KINDS if kind not in left_out]
 
 
 def _stated_in(
@@ -126,7 +120,7 @@ def _stated_in(
     """Give the facts, or the messages of persons where there are none."""
     stated = list[_Statement]()
     for fact in facts.iter_rows(named=True):
-        cited = tuple(turn for turn in fact["evidence"] if turn in place)
+        cited = tuple(filter(place.__contains__, fact["evidence"]))
         text = fact["sentence"] or f"{fact['about']}: {fact['slot']}: {fact['value']}"
         if cited:
             stated.append(_Statement(fact["about"].casefold(), text, cited))
@@ -147,14 +141,14 @@ def _themes(
     found = list[tuple[str, ...]]()
     vectors = _without_subjects(encode([each.text for each in stated]), stated)
     for members in _branches(vectors, stated):
-        turns = {turn for row in members for turn in stated[row].turns}
+        turns = _cited_by(members, stated)
         near = np.argsort(-vectors @ vectors[members].mean(axis=0), kind="stable")
         for row in near.tolist():
             both = turns.union(stated[row].turns)
             if len(both) > MOST_MESSAGES:
                 break
             turns = both
-        found.append(tuple(sorted(turns, key=place.__getitem__)))
+        found.append(_in_order(turns, place))
     subjects = dict[str, list[_Statement]]()
     for each in stated:
         if each.about:
@@ -192,7 +186,7 @@ def _branches(vectors: np.ndarray, stated: Sequence[_Statement]) -> list[list[in
     found, waiting = list[list[int]](), [len(members) - 1]
     while waiting:
         node = waiting.pop()
-        turns = {turn for row in members[node] for turn in stated[row].turns}
+        turns = _cited_by(members[node], stated)
         if len(turns) <= MOST_MESSAGES // 2:
             found.append(members[node])
         elif node >= leaves:
@@ -219,10 +213,14 @@ def _changes(facts: pl.DataFrame, place: Mapping[str, int]) -> list[tuple[str, .
         last_with[fact["fact_id"]] = at
     chains = dict[int, list[_Statement]]()
     for at, fact in enumerate(rows):
-        cited = tuple(turn for turn in fact["evidence"] if turn in place)
+        cited = tuple(filter(place.__contains__, fact["evidence"]))
         chains.setdefault(chain_of(at), []).append(_Statement("", "", cited))
-    found = [_turns_of(chain, place) for chain in chains.values() if len(chain) > 1]
-    return [turns for turns in found if 1 < len(turns) <= MOST_MESSAGES]
+    found = list[tuple[str, ...]]()
+    for chain in chains.values():
+        turns = _turns_of(chain, place)
+        if len(chain) > 1 and 1 < len(turns) <= MOST_MESSAGES:
+            found.append(turns)
+    return found
 
 
 def _packed(groups: Sequence[tuple[str, ...]], place: Mapping[str, int]) -> list[tuple[str, ...]]:
@@ -233,7 +231,7 @@ def _packed(groups: Sequence[tuple[str, ...]], place: Mapping[str, int]) -> list
             packed[-1] |= {*turns}
         else:
             packed.append({*turns})
-    return [tuple(sorted(turns, key=place.__getitem__)) for turns in packed]
+    return [_in_order(turns, place) for turns in packed]
 
 
 def _sessions(turns: pl.DataFrame) -> list[tuple[str, ...]]:
@@ -241,13 +239,23 @@ def _sessions(turns: pl.DataFrame) -> list[tuple[str, ...]]:
     found = list[tuple[str, ...]]()
     for _, part in turns.group_by("session_id", maintain_order=True):
         found.append(tuple(part["turn_id"].head(MOST_MESSAGES)))
-    long = [members for members in found if len(members) >= FEWEST]
-    return long or found
+    most = max(map(len, found))
+    return [members for members in found if len(members) >= min(FEWEST, most)]
 
 
 def _turns_of(stated: Sequence[_Statement], place: Mapping[str, int]) -> tuple[str, ...]:
-    cited = {turn for each in stated for turn in each.turns}
-    return tuple(sorted(cited, key=place.__getitem__))
+    return _in_order(_cited_by(range(len(stated)), stated), place)
+
+
+def _cited_by(rows: Iterable[int], stated: Sequence[_Statement]) -> set[str]:
+    cited = set[str]()
+    for row in rows:
+        cited.update(stated[row].turns)
+    return cited
+
+
+def _in_order(turns: Iterable[str], place: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(sorted(turns, key=place.__getitem__))
 
 
 def _thinned(turns: tuple[str, ...]) -> tuple[str, ...]:
@@ -269,11 +277,16 @@ def _spread(
 
     Not those of the most first: what lies in the most sessions has the least in common.
     """
-    counted = [(len({session_of[turn] for turn in turns}), turns) for turns in groups]
-    several = [pair for pair in counted if pair[0] > 1]
-    draw.shuffle(several)
-    several.sort(key=lambda pair: -min(pair[0], 3))
-    return [turns for _, turns in several]
+    drawn = [*groups]
+    draw.shuffle(drawn)
+    of_two, of_more = list[tuple[str, ...]](), list[tuple[str, ...]]()
+    for turns in drawn:
+        sessions = len({*map(session_of.__getitem__, turns)})
+        if sessions == 2:
+            of_two.append(turns)
+        elif sessions > 2:
+            of_more.append(turns)
+    return of_more + of_two
 
 
 def _choose(groups: Sequence[tuple[str, ...]], number: int) -> list[tuple[str, ...]]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, permutations, zip_longest
+from operator import attrgetter
 from typing import Any
 
 import polars as pl
@@ -58,14 +60,17 @@ class Asking:
 
     def ask(self, requests: Sequence[llm.Request], progress: str) -> list[Any]:
         """Ask, and give the values; ``None`` where there is none."""
-        shown = progress if len(requests) > 32 else ""
-        answers = llm.ask(requests, self.service, progress=shown)
-        self.note_failures([each.error for each in answers if each.value is None])
-        return [each.value for each in answers]
+        if len(requests) <= 32:
+            progress = ""
+        answers = llm.ask(requests, self.service, progress=progress)
+        self.note_failures(map(attrgetter("error"), answers))
+        return list(map(attrgetter("value"), answers))
 
-    def note_failures(self, errors: Sequence[str]) -> None:
-        """Note why requests had no answer, but for answers of another shape."""
-        self.failures.extend(error for error in errors if error and llm.MISFIT not in error)
+    def note_failures(self, errors: Iterable[str]) -> None:
+        """Note why requests had no answer, but for answers of another shape; an empty text is no failure."""
+        for error in filter(None, errors):
+            if llm.MISFIT not in error:
+                self.failures.append(error)
 
     def notes(self, turns: Sequence[str]) -> str:
         """Write messages as notes, each under its day, in their order."""
@@ -98,11 +103,10 @@ def check_answers(
         warnings.simplefilter("ignore", UserWarning)  # counted by reason instead
         answered = answer(contexts, questions, asking.service)
         given = dict(answered.select("query_id", "answer").iter_rows())
-        open_ids = [
-            each.query_id
-            for each in asked
-            if given[each.query_id] is not None and not _is_equal(each, given[each.query_id])
-        ]
+        open_ids = list[str]()
+        for each in asked:
+            if not _is_equal(each, given[each.query_id]):
+                open_ids.append(each.query_id)
         unclear = questions.filter(pl.col("query_id").is_in(open_ids))
         to_judge = answered.filter(pl.col("query_id").is_in(open_ids))
         judged = judge(unclear, to_judge, asking.service)
@@ -130,20 +134,28 @@ _GROUPED = re.compile(r"(?<=\d),(?=\d{3}\b)")
 """The comma of 3,800."""
 
 
-def _is_equal(each: Proposal, given: str) -> bool:
+def _is_equal(each: Proposal, given: str | None) -> bool:
     """Say whether two answers are word for word the same; of numbers and dates, what stands before a bracket."""
-    both = [each.answer, given]
+    if given is None:
+        return True  # there is nothing to compare
+    right = each.answer
     if each.kind in _PLAIN_ANSWERS:
-        both = [short_answer(text) for text in both]
-    plain = [" ".join(re.findall(r"\w+", _GROUPED.sub("", text.casefold()))) for text in both]
-    return bool(plain[0]) and plain[0] == plain[1]
+        right = short_answer(right)
+        given = short_answer(given)
+    return _plain_words(right) == _plain_words(given)
+
+
+def _plain_words(text: str) -> list[str]:
+    return re.findall(r"\w+", _GROUPED.sub("", text.casefold()))
 
 
 def question_frame(proposals: Sequence[Proposal]) -> pl.DataFrame:
     """Give proposals as rows of :class:`memlab.records.Question`, without what was checked."""
     rows = []
     for each in proposals:
-        answer_text = None if each.is_absent else each.answer
+        answer_text: str | None = each.answer
+        if each.is_absent:
+            answer_text = None
         rows.append(
             Question(
                 query_id=each.query_id,
@@ -217,11 +229,11 @@ def _further_turns(proposals: Sequence[Proposal], graded: pl.DataFrame) -> dict[
         grades.setdefault(query, {})[turn] = grade
     further = dict[str, list[str]]()
     for each in proposals:
-        least = LIKELY if each.is_absent else CERTAIN
-        named = {*each.evidence, *each.stale}
         of_query = grades.get(each.query_id, {})
-        high = [turn for turn, grade in of_query.items() if grade >= least and turn not in named]
-        further[each.query_id] = sorted(high, key=lambda turn: -of_query[turn])
+        listed = further.setdefault(each.query_id, [])
+        for wanted in (CERTAIN, LIKELY):
+            if wanted == CERTAIN or each.is_absent:
+                listed += [turn for turn, grade in of_query.items() if grade == wanted]
     return further
 
 
@@ -260,8 +272,7 @@ def find_candidates(proposals: Sequence[Proposal], bench: Bench, number: int) ->
     for each in proposals:
         skip = {*each.evidence, *each.stale}
         merged = _take_in_turn(rankings.get(each.query_id, []), skip)
-        first = [turn for _, turn in zip(range(number), merged, strict=False)]
-        rows_found += [(each.query_id, turn) for turn in first]
+        rows_found += [(each.query_id, turn) for turn in islice(merged, number)]
     return pl.DataFrame(
         rows_found, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row"
     )
@@ -269,13 +280,12 @@ def find_candidates(proposals: Sequence[Proposal], bench: Bench, number: int) ->
 
 def _take_in_turn(rankings: Sequence[Sequence[str]], skip: set[str]) -> Iterator[str]:
     """Give the first of each ranking, then the second of each, each document once."""
-    seen = set(skip)
-    longest = max(map(len, rankings), default=0)
-    for place in range(longest):
-        for ranking in rankings:
-            if place < len(ranking) and ranking[place] not in seen:
-                seen.add(ranking[place])
-                yield ranking[place]
+    seen = {None, *skip}
+    for at_one_place in zip_longest(*rankings):
+        for turn in at_one_place:
+            if turn not in seen:
+                seen.add(turn)
+                yield turn
 
 
 def check_needed(
@@ -324,7 +334,7 @@ def _read_left_out(
     """Say what is wrong with a proposal whose items were left out, and give it without what is not needed."""
     if None in seen.values():
         return UNCHECKED, each
-    idle = [turn for turn, value in seen.items() if value is not None and value.holds]
+    idle = [turn for turn, value in seen.items() if getattr(value, "holds", False)]
     if len(idle) > 1:
         return NOT_NEEDED, each
     about: dict[str, Any] = {"left out": [*seen], "of": len(each.evidence)}
@@ -332,7 +342,7 @@ def _read_left_out(
     for turn in idle:
         mended = each.without(turn)
         about["not needed, removed"] = turn
-    sessions = {session_of[turn] for turn in mended.evidence}
+    sessions = {*map(session_of.__getitem__, mended.evidence)}
     if KINDS[each.kind].is_spread and len(sessions) < 2:
         return LEFT_ONE_SESSION, each
     return "", mended.with_check("each item needed", about)
@@ -342,18 +352,18 @@ def _likeliest_repeats(
     evidence: Sequence[str], texts: Mapping[str, str], language: str
 ) -> list[str]:
     """Give the items of evidence, those first that share the most content words with another one."""
-    words = [
-        frozenset(listed)
-        for listed in tokenize([texts[turn] for turn in evidence], language=language)
-    ]
-    shared = dict[str, float]()
-    for at, turn in enumerate(evidence):
-        others = [words[at] & other for place, other in enumerate(words) if place != at]
-        shared[turn] = max(map(len, others)) / (len(words[at]) or 1)
-    return sorted(evidence, key=lambda turn: -shared[turn])
+    listed = tokenize(list(map(texts.__getitem__, evidence)), language=language)
+    words = dict(zip(evidence, map(frozenset, listed), strict=True))
+    shared = dict.fromkeys(evidence, 0.0)
+    for turn, other in permutations(evidence, 2):
+        share = len(words[turn] & words[other]) / max(len(words[turn]), 1)
+        shared[turn] = max(shared[turn], share)
+    return sorted(evidence, key=shared.__getitem__, reverse=True)
 
 
 def _holds_by(each: Proposal, asking: Asking, turns: Sequence[str]) -> llm.Request:
     """Ask whether the answer of a proposal holds by some messages."""
-    day = f"{each.asked_at:%-d %B %Y}" if each.asked_at else ""
+    day = ""
+    if each.asked_at:
+        day = f"{each.asked_at:%-d %B %Y}"
     return holds_request(each.text, day, each.answer, asking.notes(turns))

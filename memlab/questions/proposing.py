@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ import numpy as np
 import polars as pl
 
 from memlab import knowledge, llm
+from memlab.datasets import load
+from memlab.datasets.question_files import question_line
 from memlab.embed import Encoder
 from memlab.errors import DataError, ModelError, check_at_least, warn_user
 from memlab.files import open_atomically
+from memlab.knowledge.extraction import service_name
 from memlab.llm.spending import add_to_spending, is_estimating
 from memlab.questions.bundles import Bundle, gather_bundles, message_entries
 from memlab.questions.evidence_checks import (
-    UNCHECKED,
     WINDOW,
     Asking,
     check_answers,
@@ -28,18 +31,19 @@ from memlab.questions.evidence_checks import (
     check_needed,
 )
 from memlab.questions.proposal_prompts import propose_request
-from memlab.questions.question_kinds import KINDS, share_out
+from memlab.questions.question_kinds import KINDS, share_by_weight, share_out
 from memlab.questions.screening import (
     NOT_THERE,
     Dropped,
     Proposal,
     choose_by_kind,
+    of_one_scope,
     read_proposal,
     screen,
     share_no_word,
 )
 from memlab.records import Dataset, Question, frame
-from memlab.records.dataset import PROPOSED
+from memlab.records.dataset import PROPOSED, refuse_frame
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 from memlab.terminal import count_noun
@@ -75,8 +79,10 @@ class ProposedSet:
     def write(self, path: str | Path) -> None:
         """Write the questions as lines of a chat log; a file appears when it is complete.
 
+        :raises DataError: when the file is there, since a person may have accepted some of it.
         :raises ExportError: when it cannot be written.
         """
+        refuse_to_replace(path)
         with open_atomically(Path(path)) as out:
             for row in self.questions.iter_rows(named=True):
                 line = json.dumps(question_line(row), ensure_ascii=False)
@@ -98,31 +104,23 @@ class ProposedSet:
         return self.describe()
 
 
-def question_line(row: dict[str, Any]) -> dict[str, Any]:
-    """Give a question of the frame as a line of a chat log, without what it has not."""
-    line = {
-        "scope": row["scope"],
-        "query_id": row["query_id"],
-        "question": row["text"],
-        "answer": row["answer"],
-        "type": row["question_type"],
-        "timestamp": row["timestamp"] and row["timestamp"].isoformat().replace("+00:00", "Z"),
-        "evidence": row["evidence"],
-        "source": row["source"],
-    }
-    for name in ("stale", "reasons", "distractors"):
-        if row[name]:
-            line[name] = row[name]
-    if row["checks"]:
-        line["checks"] = json.loads(row["checks"])
-    if row["abstention"]:
-        line["abstention"] = True
-        del line["evidence"]
-    return line
+def refuse_to_replace(path: str | Path) -> None:
+    """Refuse a file of proposals that is there: a person may have accepted some of it.
+
+    :raises DataError: when it is there.
+
+    >>> from memlab.questions.proposing import refuse_to_replace
+    >>> refuse_to_replace("no-such-folder/proposed.jsonl")
+    """
+    if Path(path).exists():
+        raise DataError(
+            f"{path} is there, and a person may have accepted some of its questions; "
+            "write to another folder, or remove it"
+        )
 
 
 def propose_questions(
-    dataset: Dataset,
+    dataset: Dataset | str | Path,
     *,
     service: str | llm.Service,
     n: int = 60,
@@ -142,6 +140,7 @@ def propose_questions(
     and counted. Within ``memlab.llm.track_spending(estimate=True)`` nothing is asked and nothing is
     proposed, and what would be asked is counted.
 
+    :param dataset: a dataset, or the path of a file that :func:`memlab.datasets.load` reads.
     :param service: see :func:`memlab.llm.ask`; with a ``record`` an interrupted call goes on where
         it was stopped.
     :param n: how many questions are wanted over all scopes, which share them by their messages.
@@ -162,6 +161,9 @@ def propose_questions(
     >>> spent.describe()["tasks"]["propose"][0] > 0
     True
     """
+    refuse_frame(dataset, "propose_questions: dataset")
+    if not isinstance(dataset, Dataset):
+        dataset = load(dataset)
     check_at_least(1, n=n)
     check_at_least(0, candidates=candidates, left_out=left_out)
     llm.check_service(service)
@@ -181,7 +183,7 @@ def propose_questions(
         notes.append(fact_note)
     wanted = _share_by_size(n, long)
     bundles = _bundles(data, known, asking, wanted, seed)
-    requests = [_request(bundle, data.turns) for bundle in bundles]
+    requests = list(map(partial(_request, data.turns), bundles))
     values = asking.ask(requests, "proposals")
     if is_estimating():
         _estimate_checks(n, candidates, left_out)
@@ -192,7 +194,7 @@ def propose_questions(
     proposed = len(proposals) + sum(dropped.counts.values())
     kept = screen(proposals, dropped, session_of=session_of, language=data.language)
     kept, spare = _first_to_check(kept, wanted)
-    unread = sum(value is None for value in values)
+    unread = values.count(None)
     if unread:
         notes.append(f"{unread:,} of {len(values):,} prompts that propose have no answer")
     _stop_where_unanswered(asking, "proposed")
@@ -206,15 +208,14 @@ def propose_questions(
         raise ModelError(_nothing_left(service, len(values), unread, failures, dropped))
     chosen = list[Proposal]()
     for scope, number in wanted.items():
-        of_scope = [each for each in kept if each.scope == scope]
-        chosen += choose_by_kind(of_scope, share_out(number, [*KINDS]))
+        chosen += choose_by_kind(of_one_scope(kept, scope), share_out(number, [*KINDS]))
     if spare:
         notes.append(f"{count_noun(spare, 'proposals')} more than were to be checked")
     texts = dict(data.turns.select("turn_id", "text").iter_rows())
     apart = _count_reworded(chosen, texts, data.language)
     notes.append(f"{apart:,} of {len(chosen):,} share no content word with half of their evidence")
     about = {
-        "service": service if isinstance(service, str) else service.name,
+        "service": service_name(service),
         "wanted": n,
         "proposed": proposed,
         "kept": len(chosen),
@@ -230,7 +231,7 @@ def propose_questions(
             f"{len(chosen):,} of {n:,} questions: {proposed:,} were proposed, "
             f"{sum(dropped.counts.values()):,} dropped; .dropped says why"
         )
-    rows = frame(Question, [_question(each, session_of) for each in chosen])
+    rows = frame(Question, map(partial(_question, session_of), chosen))
     return ProposedSet(rows, _dropped_frame(dropped), about, tuple(notes))
 
 
@@ -263,19 +264,15 @@ def _known_facts(
     found = knowledge.extract(data.turns, service=asking.service)
     if is_estimating() or not found.note:
         return found.facts, ""
-    return found.facts, f"{found.note}; bundles are made of the messages there" if (
-        found.facts.is_empty()
-    ) else found.note
+    note = found.note
+    if found.facts.is_empty():
+        note += "; bundles are made of the messages there"
+    return found.facts, note
 
 
 def _share_by_size(n: int, sizes: pl.DataFrame) -> dict[str, int]:
-    """Share the questions out to scopes by their numbers of messages, by largest remainders."""
-    total = sizes["len"].sum()
-    exact = {scope: n * count / total for scope, count in sizes.iter_rows()}
-    counts = {scope: int(share) for scope, share in exact.items()}
-    by_rest = sorted(exact, key=lambda scope: counts[scope] - exact[scope])
-    for scope in by_rest[: n - sum(counts.values())]:
-        counts[scope] += 1
+    """Share the questions out to scopes by their numbers of messages; a scope without any is left out."""
+    counts = share_by_weight(n, dict(sizes.iter_rows()))
     return {scope: number for scope, number in counts.items() if number}
 
 
@@ -296,7 +293,7 @@ def _bundles(
     return bundles
 
 
-def _request(bundle: Bundle, turns: pl.DataFrame) -> llm.Request:
+def _request(turns: pl.DataFrame, bundle: Bundle) -> llm.Request:
     entries = message_entries(bundle, turns.filter(scope=bundle.scope))
     return propose_request(entries, bundle.kinds, bundle.most, bundle.turns)
 
@@ -311,7 +308,10 @@ def _read_proposals(
     listed = list[list[Proposal]]()
     for bundle, value in zip(bundles, values, strict=True):
         found = list[Proposal]()
-        for stated in value.questions if value is not None else ():
+        if value is None:
+            listed.append(found)
+            continue
+        for stated in value.questions:
             proposal = read_proposal(stated, bundle, last[bundle.scope])
             if proposal is None:
                 dropped.add(NOT_THERE, stated.question)
@@ -328,8 +328,8 @@ def _first_to_check(
     """Give the proposals that are checked, by kind as they are wanted, and how many are not."""
     checked = list[Proposal]()
     for scope, number in wanted.items():
-        of_scope = [each for each in proposals if each.scope == scope]
-        checked += choose_by_kind(of_scope, share_out(ceil(number * CHECKED), [*KINDS]))
+        most = share_out(ceil(number * CHECKED), [*KINDS])
+        checked += choose_by_kind(of_one_scope(proposals, scope), most)
     return checked, len(proposals) - len(checked)
 
 
@@ -354,13 +354,13 @@ def _nothing_left(
 ) -> str:
     """Say why there is no question at all."""
     if unread == prompts:
-        reason = failures[0] if failures else "no answer fits"
+        reason = [*failures, "no answer fits"][0]
         return (
             f"no question was proposed: {unread:,} of {prompts:,} prompts have no answer "
             f'({reason}); service="NAME" or --service NAME asks a model'
         )
     reasons = ", ".join(f"{n:,} since {reason}" for reason, n in dropped.counts.items())
-    name = service if isinstance(service, str) else service.name
+    name = service_name(service)
     return (
         f"no question of {name!r} is left: dropped were {reasons or 'none, as none was proposed'}"
     )
@@ -385,21 +385,24 @@ def _estimate_checks(n: int, candidates: int, left_out: int) -> None:
 
 def _count_reworded(proposals: Sequence[Proposal], texts: dict[str, str], language: str) -> int:
     """Count the proposals that share no content word with half of their evidence or more."""
-    shares = [
-        share_no_word(each.text, [texts[turn] for turn in each.evidence], language=language)
-        for each in proposals
-    ]
-    return sum(share >= 0.5 for share in shares)
+    count = 0
+    for each in proposals:
+        evidence = list(map(texts.__getitem__, each.evidence))
+        if share_no_word(each.text, evidence, language=language) >= 0.5:
+            count += 1
+    return count
 
 
 def _dropped_frame(dropped: Dropped) -> pl.DataFrame:
-    rows = [(reason, n, dropped.examples[reason][0]) for reason, n in dropped.counts.items()]
+    rows = list[tuple[str, int, str]]()
+    for reason, n in dropped.counts.items():
+        rows.append((reason, n, dropped.examples[reason][0]))
     types = {"reason": pl.String, "n": pl.Int64, "example": pl.String}
     return pl.DataFrame(rows, schema=types, orient="row")
 
 
-def _question(each: Proposal, session_of: dict[str, str]) -> Question:
-    sessions = dict.fromkeys(session_of[turn] for turn in each.evidence)
+def _question(session_of: dict[str, str], each: Proposal) -> Question:
+    sessions = dict.fromkeys(map(session_of.__getitem__, each.evidence))
     return Question(
         query_id=each.query_id,
         scope=each.scope,
@@ -416,6 +419,3 @@ def _question(each: Proposal, session_of: dict[str, str]) -> Question:
         distractors=[*each.distractors] or None,
         checks=json.dumps(dict(each.checks), ensure_ascii=False),
     )
-
-
-__all__ = ["UNCHECKED", "ProposedSet", "propose_questions", "question_line"]

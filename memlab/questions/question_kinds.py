@@ -70,6 +70,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     }
 )
 
+SPREAD_KINDS = frozenset(name for name, kind in KINDS.items() if kind.is_spread)
+TIMED_KINDS = frozenset(name for name, kind in KINDS.items() if kind.needs_times)
+
 PURPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "theme": ("counting", "listing", "totals", "changes", "comparing", "ordering", "temporal"),
@@ -88,10 +91,21 @@ def share_out(n: int, kinds: Sequence[str]) -> dict[str, int]:
     >>> share_out(10, ["counting", "abstention"])
     {'counting': 7, 'abstention': 3}
     """
-    total = sum(KINDS[kind].share for kind in kinds)
-    exact = {kind: n * KINDS[kind].share / total for kind in kinds}
-    counts = {kind: int(share) for kind, share in exact.items()}
-    by_rest = sorted(kinds, key=lambda kind: counts[kind] - exact[kind])
-    for kind in by_rest[: n - sum(counts.values())]:
-        counts[kind] += 1
+    return share_by_weight(n, {kind: KINDS[kind].share for kind in kinds})
+
+
+def share_by_weight(n: int, weights: Mapping[str, int]) -> dict[str, int]:
+    """Share a number out by weights, by largest remainders; what stands first wins a tie.
+
+    >>> from memlab.questions.question_kinds import share_by_weight
+    >>> share_by_weight(3, {"a": 5, "b": 5})
+    {'a': 2, 'b': 1}
+    """
+    total = sum(weights.values())
+    counts, rests = dict[str, int](), dict[str, int]()
+    for name, weight in weights.items():
+        counts[name], rests[name] = divmod(n * weight, total)
+    by_rest = sorted(rests, key=rests.__getitem__, reverse=True)
+    for name in by_rest[: n - sum(counts.values())]:
+        counts[name] += 1
     return counts

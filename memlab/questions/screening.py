@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -25,8 +25,8 @@ SEVERAL_SESSIONS = "its evidence lies in several sessions, and its kind needs on
 NO_STALE = "it names no message that no longer holds"
 GIVEN_AWAY = "the question gives its answer away"
 REPEATED = "another proposal asks the same"
-MOST_SIMILAR = 0.75
-"""Share of equal content words from which two questions on the same evidence are the same."""
+SAME_WORDS, SIMILAR_WORDS = 0.9, 0.75
+"""Shares of equal content words from which two questions are the same, on any and on equal evidence."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,10 @@ class Dropped:
     @property
     def counts(self) -> dict[str, int]:
         """How many were dropped for each reason, the most frequent first."""
-        found = {reason: len(asked) for reason, asked in self.examples.items()}
-        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+        found = Counter[str]()
+        for reason in sorted(self.examples):
+            found[reason] = len(self.examples[reason])
+        return dict(found.most_common())
 
 
 def read_proposal(
@@ -107,8 +109,7 @@ def read_proposal(
     evidence = sorted(reasons)
     stale = sorted({*stated.stale} - {*evidence})
     others = sorted({*near} - {*evidence} - {*stale})
-    turns = bundle.turns
-    cited_turns = tuple(turns[n - 1] for n in evidence)
+    cited_turns = _turns_at(evidence, bundle)
     named = "\x1f".join((stated.kind, stated.question, *cited_turns))
     digest = blake2b(named.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return Proposal(
@@ -118,12 +119,21 @@ def read_proposal(
         text=stated.question,
         answer=stated.answer,
         evidence=cited_turns,
-        reasons=tuple(reasons[n] for n in evidence),
-        stale=tuple(turns[n - 1] for n in stale),
-        distractors=tuple(turns[n - 1] for n in others),
+        reasons=tuple(map(reasons.__getitem__, evidence)),
+        stale=_turns_at(stale, bundle),
+        distractors=_turns_at(others, bundle),
         asked_at=asked_at,
         checks={"reworded, says the model": stated.reworded},
     )
+
+
+def _turns_at(numbers: Iterable[int], bundle: Bundle) -> tuple[str, ...]:
+    return tuple(bundle.turns[number - 1] for number in numbers)
+
+
+def of_one_scope(proposals: Iterable[Proposal], scope: str) -> list[Proposal]:
+    """Give the proposals over one memory."""
+    return [each for each in proposals if each.scope == scope]
 
 
 def screen(
@@ -157,14 +167,15 @@ def _find_fault(
 ) -> str:
     """Say what is wrong with a proposal; empty where nothing is."""
     kind = KINDS[each.kind]
-    sessions = {session_of[turn] for turn in each.evidence}
+    sessions = {*map(session_of.__getitem__, each.evidence)}
+    several = len(sessions) > 1
     if each.is_absent:
         return ""
     if not each.evidence:
         return NO_EVIDENCE
-    if kind.is_spread and len(sessions) < 2:
+    if kind.is_spread and not several:
         return ONE_SESSION
-    if each.kind == "single-session" and len(sessions) > 1:
+    if several and each.kind == "single-session":
         return SEVERAL_SESSIONS
     if each.kind == "knowledge-update" and not each.stale:
         return NO_STALE
@@ -186,11 +197,12 @@ def short_answer(answer: str) -> str:
 def _is_same(each: Proposal, other: Proposal, words_of: Mapping[str, frozenset[str]]) -> bool:
     """Say whether two proposals ask the same: in nearly the same words, or of the same messages alike."""
     mine, others = words_of[each.query_id], words_of[other.query_id]
-    together = len(mine | others) or 1
+    together = max(len(mine | others), 1)
     similar = len(mine & others) / together
-    if each.query_id == other.query_id or similar > 0.9:
-        return True
-    return {*each.evidence} == {*other.evidence} and similar >= MOST_SIMILAR
+    least = SAME_WORDS
+    if {*each.evidence} == {*other.evidence}:
+        least = SIMILAR_WORDS
+    return similar >= least
 
 
 def share_no_word(question: str, texts: Sequence[str], *, language: str = "en") -> float:
@@ -203,8 +215,8 @@ def share_no_word(question: str, texts: Sequence[str], *, language: str = "en") 
     asked, *others = tokenize([question, *texts], language=language)
     if not others:
         return 0.0
-    apart = sum(not {*asked} & {*words} for words in others)
-    return apart / len(others)
+    apart = map({*asked}.isdisjoint, others)
+    return sum(apart) / len(others)
 
 
 def choose_by_kind(proposals: Sequence[Proposal], wanted: Mapping[str, int]) -> list[Proposal]:

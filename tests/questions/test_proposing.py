@@ -15,6 +15,8 @@ from talk import dialogue
 
 from memlab import llm
 from memlab.datasets import propose_questions
+from memlab.datasets.question_files import read_questions
+from memlab.datasets.source import Source
 from memlab.errors import DataError, ModelError
 from memlab.knowledge.extraction import make_fact
 from memlab.questions.bundles import gather_bundles, message_entries
@@ -35,6 +37,7 @@ SAID = """
 """
 MACHINES, ROOMS = (0, 2, 4), (3, 5)
 NO_FACTS = frame(Fact)
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +69,7 @@ class Script:
         name = request["response_format"]["json_schema"]["name"]
         self.asked.append(name)
         prompt = json.loads(request["messages"][-1]["content"])
-        usage = {"prompt_tokens": 7, "completion_tokens": 3}
-        say(json.dumps(self.answers[name](prompt)), usage=usage)(handler, request)
+        say(json.dumps(self.answers[name](prompt)), usage=USAGE)(handler, request)
 
 
 def script(chat: Dataset, **changed: Callable[[dict[str, Any]], Any]) -> Script:
@@ -130,6 +132,10 @@ def test_what_passes_is_a_question_with_reasons_and_checks(
     lines = [json.loads(line) for line in (tmp_path / "proposed.jsonl").open()]
     assert {line["source"] for line in lines} == {"proposed"}
     assert made.about["kept"] == len(lines)
+    with pytest.raises(DataError, match="a person may have accepted"):
+        made.write(tmp_path / "proposed.jsonl")
+    read = read_questions(Source(tmp_path / "proposed.jsonl", "raise", tmp_path), chat)
+    assert read.questions.select(made.questions.columns).equals(made.questions)
 
 
 def test_each_fault_is_dropped_and_counted(chat: Dataset, server: ModelServer) -> None:
@@ -220,7 +226,7 @@ def test_what_was_answered_is_not_asked_again(
 
 
 def test_nonsense_is_counted(chat: Dataset, server: ModelServer) -> None:
-    server.modes = [say("I would rather not.")]
+    server.modes = [say("I would rather not.", usage=USAGE)]
     with pytest.raises(ModelError, match=r"have no answer \(no answer fits\)"):
         propose_questions(chat, service=server.service(), facts=NO_FACTS, encoder="hashing")
 
