@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,6 +33,16 @@ from memlab.records import Dataset
 from memlab.store import MemoryStore
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
+PATIENT = {
+    "health_check_initial_delay_ms": 600_000,
+    "health_check_timeout_ms": 600_000,
+    "health_check_failure_threshold": 100,
+    "gcs_rpc_server_reconnect_timeout_s": 600,
+    "raylet_liveness_self_check_interval_ms": 600_000,
+    "worker_register_timeout_seconds": 600,
+    "memory_monitor_refresh_ms": 0,
+}
+"""Settings of Ray by which no node and no worker is given up because a machine is busy: only a kill ends one."""
 needs_ray = pytest.mark.skipif(
     not find_spec("ray"), reason="the extra memlab[ray] is not installed"
 )
@@ -71,6 +82,18 @@ def test_a_cluster_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPa
         parallel_map("divmod", [1], 2)  # type: ignore[arg-type]
 
 
+def _wait_for_node(look: Any, *which: Any) -> Any:
+    """Give a node once it has started; Ray itself gives it 30 s, and a busy machine may need more."""
+    until = time.monotonic() + 600
+    while True:
+        try:
+            return look(*which)
+        except RuntimeError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(1)
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """Start four workers, however few cores there are."""
@@ -83,12 +106,11 @@ def cluster() -> Iterator[None]:
             "log_to_driver": False,
             "logging_level": "ERROR",
             "include_dashboard": False,
+            "_system_config": PATIENT,
         }
-        with suppress(Exception):  # Ray gives a node 30 s to start, a busy machine may need more
-            ray.init(**about)
-        if not ray.is_initialized():
-            ray.shutdown()
-            ray.init(**about)
+        services = importlib.import_module("ray._private.services")
+        patch.setattr(services, "get_node", partial(_wait_for_node, services.get_node))
+        ray.init(**about)
         yield
         ray.shutdown()
 
@@ -226,13 +248,14 @@ def _killing(most: int) -> Iterator[list[int]]:
 
     def kill() -> None:
         while len(killed) < most and not ended.wait(0.05 + 0.2 * rng.random()):
-            for process in psutil.process_iter(["cmdline"]):
-                title = " ".join(process.info["cmdline"] or ())
-                if title.startswith("ray::") and "IDLE" not in title:
-                    with suppress(psutil.NoSuchProcess):
+            # Of this cluster: others of the machine have theirs.
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    title = " ".join(process.cmdline())
+                    if title.startswith("ray::") and "IDLE" not in title:
                         process.kill()
                         killed.append(process.pid)
-                    break
+                        break
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
