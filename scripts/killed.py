@@ -34,7 +34,7 @@ SAMPLE = [
     for line in (ROOT / "data/sample/sample.jsonl").read_text("utf-8").splitlines()[1:]
 ]
 KILLED = (-signal.SIGPROF, -signal.SIGALRM, -signal.SIGKILL)
-"""Exit codes of a process that was ended by a timer, of its own or of who waits for it: nobody handles these signals."""
+"""Exit codes of a process that a timer ended, its own or that of who waits: nobody handles these."""
 HASHING = "--encoder hashing:64 --store store"
 STATED_EVERY = 20
 """Kills after which what was found so far is printed."""
