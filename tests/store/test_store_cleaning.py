@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -45,24 +44,15 @@ def version_counts(store: MemoryStore) -> dict[str, int]:
     return {name: len(store.table(name).list_versions()) for name in names}
 
 
-@pytest.fixture(scope="module")
-def made_with_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """The folder of a store with a run on each of some states, all with vectors, which tests copy."""
-    place, ids = tmp_path_factory.mktemp("runs") / "store", []
-    store = MemoryStore.open(place)
+@pytest.fixture
+def with_runs(store: MemoryStore) -> tuple[MemoryStore, list[str]]:
+    """A store with a run on each of some states, all with vectors."""
+    ids = []
     for number, state in enumerate(STATES):
         store.ingest(state)
         store.vectors.backfill(FakeEncoder(), "small", progress=False)
         ids.append(save_run(store, number))
-    return place, ids
-
-
-@pytest.fixture
-def with_runs(
-    made_with_runs: tuple[Path, list[str]], tmp_path: Path
-) -> tuple[MemoryStore, list[str]]:
-    place, ids = made_with_runs
-    return MemoryStore.open(shutil.copytree(place, tmp_path / "store")), ids
+    return store, ids
 
 
 @pytest.fixture
