@@ -33,8 +33,8 @@ SAMPLE = [
     json.loads(line)
     for line in (ROOT / "data/sample/sample.jsonl").read_text("utf-8").splitlines()[1:]
 ]
-KILLED = (-signal.SIGPROF, -signal.SIGALRM)
-"""Exit codes of a process that one of its timers ended: nobody handles these signals."""
+KILLED = (-signal.SIGPROF, -signal.SIGALRM, -signal.SIGKILL)
+"""Exit codes of a process that a timer ended, its own or that of who waits: nobody handles these."""
 HASHING = "--encoder hashing:64 --store store"
 STATED_EVERY = 20
 """Kills after which what was found so far is printed."""
@@ -94,6 +94,7 @@ def run(
     *,
     timer: int = signal.ITIMER_PROF,
     before: Callable[[], None] = _nothing,
+    longest: float | None = None,
 ) -> tuple[int, str]:
     """Run a verb in a process that has imported what is slow to import, and kill it after some seconds.
 
@@ -102,6 +103,8 @@ def run(
 
     :param timer: whether the seconds are those of the processor or of the clock.
     :param before: called in that process.
+    :param longest: seconds of the clock after which it is ended whatever it does, as a server is
+        that waits.
     """
     out = Path(f"{folder}.out")
     out.write_text("")
@@ -109,7 +112,10 @@ def run(
         target=_verb, args=(folder, shlex.split(verb), timer, seconds, before)
     )
     process.start()
-    process.join()
+    process.join(longest)
+    if process.is_alive():
+        process.kill()
+        process.join()
     if process.exitcode not in (0, *KILLED):
         print(f"memlab {verb!r}: {out.read_text()[-2000:]!r}")
     return process.exitcode or 0, out.read_text()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shlex
 import shutil
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import click
 import typer
 from killed import HASHING, KILLED, SAMPLE, run
 
@@ -19,6 +20,10 @@ from memlab.cli import app
 
 SECONDS = 20
 """Of the processor, after which a verb whose options all happened to fit is ended."""
+WAITED = 90
+"""Seconds of the clock after which a verb is ended that waits, as ``proxy`` does for who calls it."""
+ALTOGETHER = 600
+"""Seconds of the clock after which no further verb is tried: what is printed says how many were."""
 NUMBERS = (
     *("inf", "-inf", "nan", "-1", "0", "-0.0", "1e400", "1e-320", "9" * 30, "-" + "9" * 30),
     *("1.5", "", " ", "١٢", "0x10", "1_000", "1,5", "1e3", "true", "7\n"),
@@ -42,14 +47,17 @@ def options(count: int, rng: random.Random, work: Path) -> Counter[str]:
     ready.mkdir()
     (ready / "log.jsonl").write_text("\n".join(map(json.dumps, SAMPLE[:80])))
     run(ready, f"ingest log.jsonl {HASHING}")
-    verbs = typer.main.get_command(app)
-    assert isinstance(verbs, click.Group)
+    verbs: Any = typer.main.get_command(app)
     names = [name for name in sorted(verbs.commands) if name not in NOT_TRIED]
+    tried, began = Counter[str](), time.monotonic()
     for number in range(count):
+        if time.monotonic() - began > ALTOGETHER:
+            break
         name = names[number % len(names)]
         line = shlex.join([name, *_draw(verbs.commands[name], rng)])
         place = shutil.copytree(ready, work / f"run-{number}")
-        code, printed = run(place, line, SECONDS)
+        code, printed = run(place, line, SECONDS, before=_stay_here, longest=WAITED)
+        tried[name] += 1
         shutil.rmtree(place, ignore_errors=True)
         ended += code in KILLED
         stated = re.findall("^memlab: .*", printed, re.MULTILINE)
@@ -58,18 +66,25 @@ def options(count: int, rng: random.Random, work: Path) -> Counter[str]:
         faults.update(foreign=is_foreign, many=is_unclear)
         if is_foreign or is_unclear:
             print(f"option {number}: memlab {line!r} ended with {code}: {printed[-1500:]!r}")
-    print(f"{len(names)} verbs, {ended} of {count} were ended after {SECONDS} s")
+    spent = time.monotonic() - began
+    print(f"{tried.total()} of {count} in {spent:.0f} s, {len(tried)} of {len(names)} verbs")
+    print(f"{ended} were ended, after {SECONDS} s of the processor or {WAITED} s of the clock")
     return faults
 
 
-def _draw(verb: click.Command, rng: random.Random) -> list[str]:
+def _stay_here() -> None:
+    """Let no name that is drawn be looked for elsewhere."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def _draw(verb: Any, rng: random.Random) -> list[str]:
     """Draw the arguments of a verb: those that it needs, and one to three options with odd values."""
     given = list[str]()
-    listed = [
-        each for each in verb.params if isinstance(each, click.Option) and each.name != "help"
-    ]
+    # Typer has a click of its own, whose classes are not those of the package.
+    kinds = {each.name: each.param_type_name for each in verb.params if each.name != "help"}
+    listed = [each for each in verb.params if kinds.get(each.name) == "option"]
     for each in verb.params:
-        if isinstance(each, click.Argument):
+        if kinds.get(each.name) == "argument":
             odd = rng.random() < 0.3
             given.append(rng.choice(TEXTS if odd else CHOSEN))
     for each in rng.sample(listed, min(len(listed), rng.randint(1, 3))):
@@ -84,7 +99,7 @@ def _draw(verb: click.Command, rng: random.Random) -> list[str]:
 
 
 def _value(option: Any, rng: random.Random) -> str:
-    is_number = option.type.name in ("integer", "float", "integer range", "float range")
+    is_number = option.type_descriptor.annotation in (int, float)
     likely = NUMBERS if is_number else TEXTS
     if rng.random() < 0.1:
         likely = (*NUMBERS, *TEXTS, *CHOSEN)

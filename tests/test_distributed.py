@@ -32,6 +32,19 @@ from memlab.records import Dataset
 from memlab.store import MemoryStore
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
+PATIENT = {
+    "health_check_initial_delay_ms": 600_000,
+    "health_check_timeout_ms": 600_000,
+    "health_check_failure_threshold": 100,
+    "gcs_rpc_server_reconnect_timeout_s": 600,
+    "raylet_liveness_self_check_interval_ms": 600_000,
+    "agent_register_timeout_ms": 600_000,
+    "worker_register_timeout_seconds": 600,
+    "memory_monitor_refresh_ms": 0,
+}
+"""Settings of Ray by which no node and no worker is given up because a machine is busy: only a kill ends one."""
+STARTS = 5
+"""How often a cluster is started until its node is there."""
 needs_ray = pytest.mark.skipif(
     not find_spec("ray"), reason="the extra memlab[ray] is not installed"
 )
@@ -83,12 +96,17 @@ def cluster() -> Iterator[None]:
             "log_to_driver": False,
             "logging_level": "ERROR",
             "include_dashboard": False,
+            "_system_config": PATIENT,
         }
-        with suppress(Exception):  # Ray gives a node 30 s to start, a busy machine may need more
-            ray.init(**about)
-        if not ray.is_initialized():
+        # Ray gives a node 30 s to start, and the node gives its agent 15 s: a busy machine needs
+        # more.
+        for _ in range(STARTS):
+            with suppress(Exception):
+                ray.init(**about)
+            if ray.is_initialized():
+                break
             ray.shutdown()
-            ray.init(**about)
+        assert ray.is_initialized(), "Ray's own node did not start"
         yield
         ray.shutdown()
 
@@ -226,13 +244,14 @@ def _killing(most: int) -> Iterator[list[int]]:
 
     def kill() -> None:
         while len(killed) < most and not ended.wait(0.05 + 0.2 * rng.random()):
-            for process in psutil.process_iter(["cmdline"]):
-                title = " ".join(process.info["cmdline"] or ())
-                if title.startswith("ray::") and "IDLE" not in title:
-                    with suppress(psutil.NoSuchProcess):
+            # Of this cluster: others of the machine have theirs.
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    title = " ".join(process.cmdline())
+                    if title.startswith("ray::") and "IDLE" not in title:
                         process.kill()
                         killed.append(process.pid)
-                    break
+                        break
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()

@@ -1,4 +1,5 @@
-"""Trees of summaries that the store has whole, brought up to date after the index: only what is new is asked for."""
+"""Trees of summaries that the store has whole, brought up to date after the index: only what is new
+is asked for."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def refresh_trees(
 
 
 def _whole_trees(store: MemoryStore, dataset: str, service: str | Service | None) -> pl.DataFrame:
-    """List the trees of a service that were written whole, by scope: ``scope`` and what makes them up."""
+    """List the trees of a service that were written whole, by scope: ``scope`` and what makes them
+    up.
+    """
     rows = store.nodes.rows(dataset, emptied=True)
     # Names of the clusters of a map stand in the same table, and are written by the map.
     own = rows.filter(

@@ -1,6 +1,6 @@
-"""The store: datasets and encoders come in; turns, vectors, rankings and what is known of sessions come out again, from
-LanceDB tables on a local disk or an object store. :class:`MemoryStore` composes the small stores of
-the other modules.
+"""The store: datasets and encoders come in; turns, vectors, rankings and what is known of sessions
+come out again, from LanceDB tables on a local disk or an object store. :class:`MemoryStore`
+composes the small stores of the other modules.
 """
 
 from memlab.errors import explain_arguments

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +22,8 @@ LOOKUP = 20_000
 """Keys up to which the database looks for each; for more, every row of a cache is read."""
 
 KEEP_SECONDS, KEEP_TEXTS = 5.0, 16_384
-"""When what was made is written, between two chunks: every write is a version and a file. A kill can lose that."""
+"""When what was made is written, between two chunks: every write is a version and a file. A kill
+can lose that."""
 
 _SHOWN_FROM = 256  # texts of which the progress is shown
 
@@ -37,7 +39,8 @@ class Cache:
     def __init__(self, database: Database, family: str, key: str, *, width: int = 0) -> None:
         self.database, self.name = database, f"{family}_{key}"
         self.table: Any = None
-        if not database.read_only or self.name in database.names():
+        can_be_made = not database.read_only
+        if can_be_made or self.name in database.names():
             with database.remembering(family):
                 self.table = database.table(self.name, TABLES[family].arrow(width=width))
 
@@ -51,11 +54,12 @@ class Cache:
         elsewhere: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
         remember: bool = True,
     ) -> tuple[pl.DataFrame, int]:
-        """Give the rows of keys, in their order; what is not there yet is made, some rows at a time, and remembered.
+        """Give the rows of keys, in their order; what is not there yet is made, some rows at a
+        time, and remembered.
 
         :param make: makes the other columns for some of the keys, given by their places.
-        :param elsewhere: gives rows that are kept elsewhere, for ``place`` and ``key`` of those that
-            are not here; they are not remembered.
+        :param elsewhere: gives rows that are kept elsewhere, for ``place`` and ``key`` of those
+            that are not here; they are not remembered.
         :param remember: ``False`` for what the caller keeps itself.
         :returns: the rows, and how many were made.
         """
@@ -64,9 +68,12 @@ class Cache:
         asked = pl.DataFrame({"key": keys}, schema={"key": pl.String})
         unique = asked.with_row_index("place").unique("key", keep="first", maintain_order=True)
         parts = self._read(unique["key"])
-        found = pl.concat([asked.clear(), *(part.select("key") for part in parts)])
-        missing = unique.join(found, on="key", how="anti", maintain_order="left")
-        if elsewhere is not None and missing.height:
+        missing = unique
+        for part in parts:
+            missing = missing.join(part, on="key", how="anti", maintain_order="left")
+        if missing.is_empty():
+            elsewhere = None
+        if elsewhere is not None:
             parts.append(elsewhere(missing))
             missing = missing.join(parts[-1], on="key", how="anti", maintain_order="left")
         new, began = list[pl.DataFrame](), time.monotonic()
@@ -108,10 +115,12 @@ class Cache:
             return self.database.retried(read)
 
     def _remember(self, parts: list[pl.DataFrame]) -> None:
-        if parts and self.table is not None and not self.database.read_only:
+        if self.table is None or self.database.read_only:
+            return
+        if parts:
             with self.database.remembering(self.name):
                 rows = split_arrow_table(pl.concat(parts).to_arrow().cast(self.table.schema))
-                self.database.retried(lambda: self.table.add(rows))
+                self.database.retried(partial(self.table.add, rows))
 
 
 def _is_due(new: Sequence[pl.DataFrame], began: float) -> bool:
@@ -158,8 +167,8 @@ class Tokens(TableGroup):
         is_document = kind == "document"
 
         def make(places: list[int]) -> pl.DataFrame:
-            asked = [texts[place] for place in places]
-            leads = [context[place] for place in places]
+            asked = list(map(texts.__getitem__, places))
+            leads = list(map(context.__getitem__, places))
             made = model.encode_tokens(asked, before=leads, kind=kind, progress=False)
             if is_document:
                 made = compress_tokens(made)
@@ -171,13 +180,18 @@ class Tokens(TableGroup):
         if rows.is_empty():
             return concat_tokens([], encoder.dim)
         ids = np.frombuffer(b"".join(rows["ids"]), np.int32)
-        values = np.frombuffer(b"".join(rows["vectors"]), np.uint8 if is_document else np.float16)
+        number: Any = np.float16
+        if is_document:
+            number = np.uint8
+        values = np.frombuffer(b"".join(rows["vectors"]), number)
         width = len(values) // max(len(ids), 1)
         counts = rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize
         return TokenVectors(ids, values.reshape(len(ids), width), np.r_[0, np.cumsum(counts)])
 
     def arrange(self, encoder: Encoder) -> None:
-        """Join the small files of an encoder's caches and index their keys, so that a lookup opens few."""
+        """Join the small files of an encoder's caches and index their keys, so that a lookup opens
+        few.
+        """
         from lancedb.index import BTree
 
         families = {"embeddings": encoder, "tokens": token_encoder_of(encoder)}

@@ -1,4 +1,5 @@
-"""Freeing what earlier versions of tables take: what runs and interrupted ingests need of them is kept apart."""
+"""Freeing what earlier versions of tables take: what runs and interrupted ingests need of them is
+kept apart."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,12 @@ RUN_TAG = "run-"
 """How the name of a tag begins that a saved run gave to a version."""
 
 MOST_VERSIONS, VERSION_BYTES = 10, 100_000
-"""A table is cleaned by who writes to it once it has more versions than the first, and more than one
-for each of the second of bytes of its rows: its history stays lighter than its content."""
+"""A table is cleaned by who writes to it once it has more versions than the first, and more than
+one for each of the second of bytes of its rows: its history stays lighter than its content."""
 
 _MARGIN = timedelta(seconds=5)
-"""How much later than asked LanceDB may look at the age of a version: it refuses to remove one that is tagged."""
+"""How much later than asked LanceDB may look at the age of a version: it refuses to remove one that
+is tagged."""
 
 _NOTHING = timedelta(days=36_500)
 """An age that no version has."""
@@ -42,9 +45,11 @@ def version_times(table: Any) -> dict[int, datetime]:
 
 
 def interrupted_states(database: Database) -> list[Mapping[str, int]]:
-    """Give the versions of the last finished states of datasets whose ingest is under way or was interrupted.
+    """Give the versions of the last finished states of datasets whose ingest is under way or was
+    interrupted.
 
-    Also of those that were at a state of the listing that a run needs: it was made during an ingest.
+    Also of those that were at a state of the listing that a run needs: it was made during an
+    ingest.
     """
     tagged = _tagged_versions(database.table("datasets")).values()
     kept = kept_versions(database.connection, "datasets")
@@ -60,7 +65,7 @@ def _tagged_versions(table: Any) -> dict[str, int]:
 
 
 def _unfinished_states(database: Database, at: int | None = None) -> list[Mapping[str, int]]:
-    """Give the last finished states of datasets that are not whole, at a version of their listing."""
+    """Give the last finished states of datasets that are not whole, by a version of the list."""
     listed = database.read("datasets", ["complete", "finished"], at=at)
     unfinished = listed.filter(~pl.col("complete"))["finished"].drop_nulls()
     return [json.loads(state) for state in unfinished.unique()]
@@ -69,7 +74,8 @@ def _unfinished_states(database: Database, at: int | None = None) -> list[Mappin
 def clean_table(
     database: Database, name: str, interrupted: Iterable[Mapping[str, int]] = ()
 ) -> None:
-    """Join the small files of a table, bring its indexes up to date, and remove its earlier versions.
+    """Join the small files of a table, bring its indexes up to date, and remove its earlier
+    versions.
 
     Those that runs have tagged, and those of states that were interrupted, are kept apart first;
     a version with any other tag stays, and all that came after it.
@@ -93,7 +99,7 @@ def clean_table(
 
 
 def _prune_before(name: str, table: Any, kept: datetime) -> None:
-    """Join the small files of a table and remove the versions that are older than one that stays."""
+    """Join the small files of a table and remove the versions before one that stays."""
     table.optimize(cleanup_older_than=_NOTHING)
     age = datetime.now(kept.tzinfo) - kept + _MARGIN
     if age < _MARGIN:
@@ -132,7 +138,10 @@ def drop_unneeded_states(database: Database, interrupted: Iterable[Mapping[str, 
     there = database.names()
     for name in VERSIONED:
         if KEPT + name in there:
-            needed = {at[name] for at in wanted if name in at}
+            needed = set()
+            for at in wanted:
+                if name in at:
+                    needed.add(at[name])
             drop_states(database.connection, name, needed=needed)
 
 
@@ -147,7 +156,7 @@ def clean_when_due(database: Database, names: Iterable[str]) -> None:
         return
     try:
         with database.guarded("cleaning tables"):
-            due = {name for name in names if _is_due(database, name)}
+            due = set(filter(partial(_is_due, database), names))
             _clean_unless_overtaken(database, sorted(due.difference(VERSIONED)))
             _clean_unless_read(database, sorted(due.intersection(VERSIONED)))
     except StoreError as error:

@@ -37,7 +37,8 @@ class Conversations(TableGroup):
         progress: bool = False,
         now: datetime | None = None,
     ) -> pl.DataFrame:
-        """Write datasets: the scopes that come are replaced whole, rows that do not differ are left alone.
+        """Write datasets: the scopes that come are replaced whole, rows that do not differ are left
+        alone.
 
         Small parts of a stream are joined and written in whole batches. Other ingests of the
         dataset wait meanwhile: two streams of several datasets must bring them in one order.
@@ -45,8 +46,8 @@ class Conversations(TableGroup):
         that was interrupted, run again, ends in the same tables; one that comes before, with other
         scopes, takes back what it wrote. Turns, sessions and annotations that a scope no longer has
         are removed, and with removed turns what summaries say of them; scopes that do not come, and
-        questions, stay: the questions follow their evidence into other sessions. Tables whose history
-        outweighs their content are cleaned, see :mod:`memlab.store.cleaning`.
+        questions, stay: the questions follow their evidence into other sessions. Tables whose
+        history outweighs their content are cleaned, see :mod:`memlab.store.cleaning`.
 
         :param now: what is noted as the time of the ingest; the clock where none is given.
         :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``,
@@ -62,10 +63,9 @@ class Conversations(TableGroup):
             tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar,
         ):
             # Several datasets in one order, so that no two ingests wait for each other.
-            for name in (
-                sorted({part.name for part in parts}) if isinstance(parts, Sequence) else ()
-            ):
-                held.enter_context(database.alone(name))
+            if isinstance(parts, Sequence):
+                for name in sorted({part.name for part in parts}):
+                    held.enter_context(database.alone(name))
             for batch in join_small_parts(parts):
                 writing = writings.setdefault(batch.name, DatasetWriter(database, batch))
                 with database.guarded(f"ingesting {batch.name!r}", writes="ingest"):
@@ -90,7 +90,8 @@ class Conversations(TableGroup):
         )
 
     def alone(self, dataset: str) -> AbstractContextManager[Any]:
-        """Hold a dataset from reading to writing, so that what others ingest into it meanwhile is not lost: they wait.
+        """Hold a dataset from reading to writing, so that what others ingest into it meanwhile is
+        not lost: they wait.
 
         >>> import memlab, tempfile
         >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
@@ -100,7 +101,9 @@ class Conversations(TableGroup):
         return self.database.alone(dataset)
 
     def datasets(self) -> pl.DataFrame:
-        """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was interrupted."""
+        """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was
+        interrupted.
+        """
         return self.database.datasets().drop("key", "finished").sort("name")
 
     def dataset(self, name: str, *, scopes: Names = None) -> Dataset:
@@ -139,9 +142,10 @@ class Conversations(TableGroup):
             noted, there = about[table], getattr(data, table).height
             if there != noted:
                 raise StoreError(
-                    f"dataset {data.name!r} of store {self.database.uri} has {there:,} {table}, and "
-                    f"{noted:,} were ingested: where nobody is writing to it, a file of the store "
-                    "is missing or damaged: restore a copy, or remove the store and ingest again"
+                    f"dataset {data.name!r} of store {self.database.uri} has {there:,} {table}, "
+                    f"and {noted:,} were ingested: where nobody is writing to it, a file of the "
+                    "store is missing or damaged: restore a copy, or remove the store and ingest "
+                    "again"
                 )
 
     def whole(self, name: str) -> bool:

@@ -1,4 +1,5 @@
-"""The database under the stores: reading and writing tables, and what an error of the database becomes."""
+"""The database under the stores: reading and writing tables, and what an error of the database
+becomes."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,7 +48,8 @@ class _Held(threading.local):
 _held = _Held()
 
 READERS = ".memlab.readers.lock"
-"""The file that is locked, by each for itself, by those who need the versions that they have seen."""
+"""The file that is locked, by each for itself, by those who need the versions that they have
+seen."""
 MADE = "table "
 """Before the name of a table in the notes of a store, once it was made."""
 
@@ -107,7 +110,8 @@ _ADVICE = (
             "access denied",
             "forbidden",
         ),
-        "the place cannot be written: correct its permissions or credentials, or name another place",
+        "the place cannot be written: correct its permissions or credentials, or name another "
+        "place",
     ),
     (_CONFLICT, "another process wrote at the same time: run it again"),
     (
@@ -208,7 +212,7 @@ def _times_in_utc(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _holding() -> dict[tuple[int, str, str], Mapping[str, int] | None]:
-    """Give what this thread holds: by process, store and dataset, what :meth:`Database.alone` gave."""
+    """Give what this thread holds: what :meth:`Database.alone` gave, by process, store, dataset."""
     return _held.since
 
 
@@ -217,7 +221,7 @@ def _let_go(key: tuple[int, str, str]) -> None:
 
 
 def is_overtaken(error: Exception) -> bool:
-    """Say whether an error of the database comes from what another process wrote at the same time."""
+    """Say whether an error comes from what another process wrote at the same time."""
     return any(word in str(error).lower() for word in _OVERTAKEN)
 
 
@@ -284,8 +288,8 @@ class Database:
         """
         if writes and self.read_only:
             raise StoreError(
-                f"{writes}: this is a view on versions {self.pinned} of store {self.uri}, and read-only; "
-                "open the store itself to write"
+                f"{writes}: this is a view on versions {self.pinned} of store {self.uri}, and "
+                "read-only; open the store itself to write"
             )
         if writes:
             self._require_place()
@@ -302,7 +306,7 @@ class Database:
 
     @contextmanager
     def _stating_waits(self) -> Iterator[None]:
-        """Let Ctrl-C end waits; of an object store, state how long they were, all calls together."""
+        """Let Ctrl-C end waits; of an object store, state how long all of them were together."""
         hear_interrupts()
         if self.is_local or self._is_waiting:
             yield
@@ -358,7 +362,9 @@ class Database:
 
     @contextmanager
     def remembering(self, what: str) -> Iterator[None]:
-        """Let a cache not be written, as on a read-only or a full disk; the first time with a warning."""
+        """Let a cache not be written, as on a read-only or a full disk; the first time with a
+        warning.
+        """
         try:
             with self.guarded(f"remembering {what}"):
                 yield
@@ -416,7 +422,7 @@ class Database:
 
     @contextmanager
     def _lock(self, dataset: str, *, wait_for: str = "") -> Iterator[bool]:
-        """Lock a dataset; ``False`` where that cannot be, which is stated where others could write."""
+        """Lock a dataset; ``False`` where it cannot be; stated where others could write."""
         if not self.is_local:
             yield False
             return
@@ -437,7 +443,9 @@ class Database:
             yield locked
 
     def hold_versions(self) -> None:
-        """Keep the versions that are there now from being cleaned by those who write, while this handle lives."""
+        """Keep the versions that are there now from being cleaned by those who write, while this
+        handle lives.
+        """
         if self._reading is not None or not self.is_local:
             return
         self._reading = stack = ExitStack()
@@ -446,7 +454,9 @@ class Database:
             weakref.finalize(self, stack.close)
 
     def retried(self, write: Callable[[], T]) -> T:
-        """Write, again when another writer was faster; the database itself retries only for half a minute."""
+        """Write, again when another writer was faster; the database itself retries only for half a
+        minute.
+        """
         for attempt in range(_ATTEMPTS - 1):
             try:
                 return write()
@@ -462,7 +472,8 @@ class Database:
         return list(self.connection.list_tables(limit=10_000).tables)
 
     def table(self, name: str, schema: Any = None) -> Any:
-        """Give the LanceDB table of a name, at the version of this view; it is made where it is not there yet.
+        """Give the LanceDB table of a name, at the version of this view; it is made where it is not
+        there yet.
 
         :param schema: Arrow schema of one that is not among :data:`memlab.store.schemas.TABLES`.
         """
@@ -523,7 +534,7 @@ class Database:
         return False
 
     def search_state(self) -> list[tuple[str, int]]:
-        """Give the versions of the tables that search reads: what was read of them holds for these."""
+        """Give the versions of the tables that search reads: what was read holds for these."""
         opened = sorted(name for name in self._tables if name.startswith(("words_", "statistics")))
         names = ["turns", "datasets", *opened]
         return [(name, int(self.table(name).version)) for name in names]
@@ -618,7 +629,9 @@ class Database:
         return column in self._at(name, at).schema.names
 
     def datasets(self) -> pl.DataFrame:
-        """Read the table of datasets, once for each of its versions: to ask for that takes a tenth of the time."""
+        """Read the table of datasets, once for each of its versions: to ask for that takes a tenth
+        of the time.
+        """
         with self.guarded("reading datasets"):
             version = None
             if "datasets" in self._tables or self._is_there("datasets"):
@@ -635,7 +648,7 @@ class Database:
         """
         row = {**dict.fromkeys(TABLES[table].columns), "key": key, **_times_in_utc(values)}
         opened, where = self.table(table), build_row_filter(key=key).to_sql()
-        updated = self.retried(lambda: opened.update(where=where, values=row))
+        updated = self.retried(partial(opened.update, where=where, values=row))
         if not updated.rows_updated:
             self.write_row(table, key, **values)
 
@@ -658,7 +671,8 @@ class Database:
         are_new: bool = False,
         complete: Callable[[pl.DataFrame], pl.DataFrame] = pl.DataFrame.clone,
     ) -> None:
-        """Upsert rows by their key, as one version of the table; columns that they have not stay as they are.
+        """Upsert rows by their key, as one version of the table; columns that they have not stay as
+        they are.
 
         ``use_index(False)``, because two processes that insert the same new keys through an index
         both succeed.
@@ -695,7 +709,7 @@ class Database:
             .when_not_matched_insert_all()
         )
         # "null", since a null vector is a bad one by default.
-        self.retried(lambda: builder.execute(source, on_bad_vectors="null"))
+        self.retried(partial(builder.execute, source, on_bad_vectors="null"))
 
     def has_rows(self, name: str, /, **where: str) -> bool:
         """Say whether a table has rows that :func:`build_row_filter` gives."""

@@ -37,7 +37,8 @@ def read_dataset_entry(database: Database, name: str) -> dict[str, Any]:
 
 
 def finished_versions(about: Mapping[str, Any]) -> Mapping[str, int]:
-    """Give the versions of the tables that hold a dataset whole, where its ingest is under way or was interrupted.
+    """Give the versions of the tables that hold a dataset whole, where its ingest is under way or
+    was interrupted.
 
     :param about: see :func:`read_dataset_entry`.
     """
@@ -48,7 +49,8 @@ def finished_versions(about: Mapping[str, Any]) -> Mapping[str, int]:
 
 
 def read_finished_state(database: Database, name: str, read: Callable[[Mapping[str, int]], T]) -> T:
-    """Read something of the last finished state of a dataset, again where an ingest began or ended meanwhile.
+    """Read something of the last finished state of a dataset, again where an ingest began or ended
+    meanwhile.
 
     :param read: takes the versions of the tables; those that it has not are read as they are.
     """

@@ -40,7 +40,9 @@ _ROOM = 1 << 32
 
 
 def join_small_parts(parts: Iterable[Dataset]) -> Iterator[Dataset]:
-    """Join the small parts of a stream, so that each batch is one version of a table and still fits in memory."""
+    """Join the small parts of a stream, so that each batch is one version of a table and still fits
+    in memory.
+    """
     batch: list[Dataset] = []
     turns = size = 0
     for part in parts:
@@ -75,11 +77,12 @@ class DatasetWriter:
         self.whole: Dataset | None = None
 
     def add(self, batch: Dataset, since: Mapping[str, int] | None) -> None:
-        """Replace the scopes of a batch: write what is new or differs, and delete what they no longer have.
+        """Replace the scopes of a batch: write what is new or differs, and delete what they no
+        longer have.
 
         :param since: see :meth:`memlab.store.database.Database.alone`.
-        :raises StoreError: when another process wrote to one of the scopes since then, or since they
-            were read to add messages to them.
+        :raises StoreError: when another process wrote to one of the scopes since then, or since
+            they were read to add messages to them.
         """
         if since is not None:
             self._refuse_changed(batch.scopes, since)
@@ -130,11 +133,9 @@ class DatasetWriter:
         there = self._read(table, columns, wanted)
         rows = _add_hashes(table, rows, there).select(columns)
         # Questions stay: they may come from another file.
-        gone = (
-            there.join(rows, on="key", how="anti")
-            if scoped and table != "questions"
-            else there.clear()
-        )
+        gone = there.clear()
+        if scoped and table != "questions":
+            gone = there.join(rows, on="key", how="anti")
         # What has another place alone, since something stands before it, is not counted as another
         # row.
         content = [column for column in columns if column not in ("position", "n")]
@@ -197,7 +198,8 @@ class DatasetWriter:
         return about.rows() == [(True, self.kind, self.language)]
 
     def _begin(self) -> None:
-        """Note the dataset before the first row is written, so that an interrupted ingest is recognised.
+        """Note the dataset before the first row is written, so that an interrupted ingest is
+        recognised.
 
         With it goes which versions of the tables hold the last state that is whole: others read
         that meanwhile.
@@ -214,7 +216,8 @@ class DatasetWriter:
         self._note(complete=False, finished=json.dumps(state) if state else None)
 
     def _restore(self, at: Mapping[str, int]) -> None:
-        """Bring the scopes that this ingest does not bring to the last finished state: an interrupted one wrote there.
+        """Bring the scopes that this ingest does not bring to the last finished state: an
+        interrupted one wrote there.
 
         :param at: versions of the tables that hold that state; none, where there was no state yet.
         """
@@ -223,11 +226,9 @@ class DatasetWriter:
             if "scope" in columns:
                 others = ~pl.col("scope").is_in(list(self.brought))
                 now = self._read(table, columns).filter(others)
-                was = (
-                    self.database.read(table, columns, at=at[table], dataset=self.name)
-                    if table in at
-                    else now.clear()
-                )
+                was = now.clear()
+                if table in at:
+                    was = self.database.read(table, columns, at=at[table], dataset=self.name)
                 was = was.filter(others)
                 self._change(
                     table, now, was, now.join(was, on="key", how="anti")["key"], clear_vectors=True
@@ -277,7 +278,9 @@ class DatasetWriter:
                 )
 
     def _moved_questions(self, batch: Dataset) -> pl.DataFrame:
-        """Give the stored questions that the batch does not bring and whose evidence lies in other sessions now."""
+        """Give the stored questions that the batch does not bring and whose evidence lies in other
+        sessions now.
+        """
         stay = self._read("questions", list(TABLES["questions"].columns), batch.scopes)
         stay = stay.join(batch.questions, on="query_id", how="anti")
         if stay.is_empty():
@@ -308,7 +311,8 @@ class DatasetWriter:
 
 
 def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> pl.Series:
-    """Give rows their places in the order of the dataset: a scope that is there keeps its place, a new one goes behind.
+    """Give rows their places in the order of the dataset: a scope that is there keeps its place, a
+    new one goes behind.
 
     A stream whose scopes come in another order than they are stored goes behind too, from the first
     that is not in order, so that what is read back is in the order of the stream.
@@ -355,8 +359,8 @@ def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
     twice = single.filter(pl.col("key").is_duplicated())[TABLES[table].id]
     if twice.len():
         raise StoreError(
-            f"dataset {batch.name!r}, table {table}: id {twice[0]!r} stands for {(twice == twice[0]).sum()} different "
-            "rows; give each its own id"
+            f"dataset {batch.name!r}, table {table}: id {twice[0]!r} stands for "
+            f"{(twice == twice[0]).sum()} different rows; give each its own id"
         )
     return single
 

@@ -1,4 +1,5 @@
-"""Earlier states of tables that something needs, kept apart, so that the versions of the tables can go.
+"""Earlier states of tables that something needs, kept apart, so that the versions of the tables can
+go.
 
 LanceDB removes the versions before a time, and refuses where one of them has a tag: the oldest
 version that a saved run names would keep every later one. So the rows of such a version go into
@@ -24,7 +25,7 @@ KEPT = "kept_"
 
 
 def kept_versions(connection: Any, name: str) -> dict[int, int]:
-    """Give the versions of a table whose states are kept, each with its version in the other table."""
+    """Give the versions of a table that are kept, each with its version in the other table."""
     if KEPT + name not in connection.list_tables(limit=10_000).tables:
         return {}
     branches = connection.open_table(KEPT + name).branches.list()
@@ -41,17 +42,16 @@ def keep_state(connection: Any, name: str, version: int) -> None:
         return
     table.checkout(version)
     schema = TABLES[name].arrow()
-    columns = [column for column in schema.names if column in table.schema.names]
-    rows = _read_all(table, columns)
-    absent = {
-        column: type_ for column, type_ in TABLES[name].columns.items() if column not in columns
-    }
-    rows = rows.with_columns(pl.lit(None, type_).alias(column) for column, type_ in absent.items())
+    there = set(table.schema.names)
+    rows = _read_all(table, list(filter(there.__contains__, schema.names)))
+    for column, kind in TABLES[name].columns.items():
+        if column not in there:
+            rows = rows.with_columns(pl.lit(None, kind).alias(column))
     rows = rows.select(schema.names)
     kept = connection.create_table(KEPT + name, schema=schema, exist_ok=True)
-    there = _read_all(kept, schema.names)
-    gone = there.join(rows, on=rows.columns, how="anti", nulls_equal=True)
-    new = rows.join(there, on=rows.columns, how="anti", nulls_equal=True)
+    before = _read_all(kept, schema.names)
+    gone = before.join(rows, on=rows.columns, how="anti", nulls_equal=True)
+    new = rows.join(before, on=rows.columns, how="anti", nulls_equal=True)
     if gone.height:
         kept.delete(build_row_filter(key=gone["key"]))
     if new.height:
@@ -61,9 +61,13 @@ def keep_state(connection: Any, name: str, version: int) -> None:
 
 def open_state(connection: Any, name: str, version: int) -> Any:
     """Give the LanceDB table of a version of a table, read-only, wherever its rows are."""
-    kept = kept_versions(connection, name).get(version)
-    table = connection.open_table(name if kept is None else KEPT + name)
-    table.checkout(version if kept is None else kept)
+    kept = kept_versions(connection, name)
+    if version in kept:
+        table = connection.open_table(KEPT + name)
+        table.checkout(kept[version])
+        return table
+    table = connection.open_table(name)
+    table.checkout(version)
     return table
 
 
@@ -82,7 +86,9 @@ def drop_states(connection: Any, name: str, *, needed: Collection[int]) -> None:
 
 
 def prune(table: Any) -> None:
-    """Join the small files of a table and remove all of its versions but the last, and those of branches."""
+    """Join the small files of a table and remove all of its versions but the last, and those of
+    branches.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
         table.optimize(cleanup_older_than=timedelta(0))

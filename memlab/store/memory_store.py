@@ -74,7 +74,9 @@ class MemoryStore(Conversations, Versions):
         return f"MemoryStore({self.uri!r}{view})"
 
     def table(self, name: str) -> Any:
-        """Give the LanceDB table of a name, at the version of this view; for what the methods here do not cover."""
+        """Give the LanceDB table of a name, at the version of this view; for what the methods here
+        do not cover.
+        """
         return self.database.table(name)
 
     def size(self) -> int | None:
@@ -92,7 +94,9 @@ class MemoryStore(Conversations, Versions):
             write_store_note(self.database, dataset=name)
 
     def chosen(self) -> str | None:
-        """Give the default dataset, or else the one that was written last; ``None`` in an empty store."""
+        """Give the default dataset, or else the one that was written last; ``None`` in an empty
+        store.
+        """
         named = read_store_note(self.database, "dataset")
         written = self.datasets().sort("ingested_at")["name"].to_list()
         if named in written:

@@ -70,7 +70,8 @@ def _refuse_place(place: str, *, create: bool) -> None:
     """
     if place.startswith("db://"):
         raise StoreError(
-            f"store {place} is a hosted service; expected a directory or an s3://, gs:// or az:// URI"
+            f"store {place} is a hosted service; expected a directory or an s3://, gs:// or "
+            "az:// URI"
         )
     if "://" in place:
         return
@@ -98,9 +99,9 @@ def _refuse_schema(database: Database, noted: str | None, names: set[str]) -> No
         return
     written_by = read_store_note(database, "memlab")
     raise StoreError(
-        f"store {database.uri} has schema version {number}, written by memlab {written_by}; this is "
-        f"memlab {__version__}, which reads version {SCHEMA_VERSION}: ingest the files again into "
-        "another store, or install the memlab that wrote it with pip"
+        f"store {database.uri} has schema version {number}, written by memlab {written_by}; this "
+        f"is memlab {__version__}, which reads version {SCHEMA_VERSION}: ingest the files again "
+        "into another store, or install the memlab that wrote it with pip"
     )
 
 
@@ -127,7 +128,9 @@ def absolute_place(uri: str | os.PathLike[str]) -> str:
 
 
 def _read_made_tables(database: Database) -> set[str]:
-    """Read which tables were made; stores of earlier memlabs do not say so of those that came later."""
+    """Read which tables were made; stores of earlier memlabs do not say so of those that came
+    later.
+    """
     keys = database.read("store", ["key"])["key"]
     noted = {*keys.filter(keys.str.starts_with(MADE)).str.strip_prefix(MADE)}
     return {*noted, *VERSIONED}.difference(set(LATER_TABLES) - noted)
@@ -172,7 +175,8 @@ def _connect(place: str) -> Any:
 
 
 def _defer_package_init(package: str) -> None:
-    """Let modules of a package be imported without its own first file, which is run when something of it is asked for.
+    """Let modules of a package be imported without its own first file, which is run when something
+    of it is asked for.
 
     That of LanceDB's client of a service takes more than half the time of importing LanceDB.
     """

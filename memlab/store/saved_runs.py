@@ -1,4 +1,5 @@
-"""Runs and grids: rankings kept with where they came from, and which of them stand in a comparison."""
+"""Runs and grids: rankings kept with where they came from, and which of them stand in a
+comparison."""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ class Runs(TableGroup):
         return runs.sort("saved_at", "run_id", descending=[True, False])
 
     def held(self) -> pl.DataFrame:
-        """Give what the saved runs hold, newest first: states of tables that are not the present ones.
+        """Give what the saved runs hold, newest first: states of tables that are not the present
+        ones.
 
         :returns: ``run_id``, ``name``, ``level``, ``saved_at``, ``states`` (such as ``turns 12``),
             ``bytes`` of their rows, which other runs may hold too, and ``own_bytes`` of those that
@@ -126,7 +128,9 @@ class Runs(TableGroup):
         )
 
     def _earlier_states(self, name: str) -> dict[int, int]:
-        """Give the versions of a table before the present one that are there, with the bytes of their rows."""
+        """Give the versions of a table before the present one that are there, with the bytes of
+        their rows.
+        """
         if not self.database.holds(name):
             return {}
         connection, table = self.database.connection, self.database.table(name)
@@ -185,7 +189,7 @@ class Grids(TableGroup):
     """The comparisons of a store, by name: ``store.grids``."""
 
     def save(self, name: str, content: Mapping[str, Any], *, now: datetime | None = None) -> None:
-        """Save which runs stand in a comparison; one of the same name is replaced, its runs stay."""
+        """Save which runs a comparison holds; one of the same name is replaced, its runs stay."""
         with self.database.guarded(f"saving grid {name!r}", writes="save a grid"):
             self.database.write_row(
                 "grids", name, content=_dump_json(content), saved_at=now or datetime.now(UTC)

@@ -1,4 +1,5 @@
-"""The tables of a store: what each holds, how its rows are named, and whether results depend on it."""
+"""The tables of a store: what each holds, how its rows are named, and whether results depend on
+it."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class Table:
     repeats: Mapping[str, str] = field(default_factory=dict)
 
     def arrow(self, *, width: int = 0) -> Any:
-        """Give the Arrow schema; strings are ``string``, since scalar indexes refuse ``large_string``.
+        """Give the Arrow schema; strings are ``string``, since scalar indexes refuse
+        ``large_string``.
 
         The primary key stands in the schema from the start: set later, a second process could write
         before it is there.
@@ -217,7 +219,8 @@ TABLES: dict[str, Table] = {
 """Every table of a store. A change of columns here raises :data:`SCHEMA_VERSION`."""
 
 DATASET_TABLES = ("turns", "sessions", "questions", "annotations", "issues")
-"""The tables that hold a dataset, by the attribute of :class:`memlab.records.Dataset` that they hold."""
+"""The tables that hold a dataset, by the attribute of :class:`memlab.records.Dataset` that they
+hold."""
 
 INDEX_TABLES = {"summaries": "summaries", "facts": "fact_rows", "entities": "entities"}
 """What an index makes, and the table that holds it."""
@@ -279,7 +282,8 @@ def primary_keys(dataset: str, id_: pl.Expr) -> pl.Expr:
 
 
 def build_row_filter(**columns: str | Iterable[str] | None) -> Any:
-    """Give the expression for the rows whose columns have a value, or one of several; ``None`` asks for nothing.
+    """Give the expression for the rows whose columns have a value, or one of several; ``None`` asks
+    for nothing.
 
     >>> from memlab.store.schemas import build_row_filter
     >>> build_row_filter(dataset="it's", scope=["'; --"], key=None)

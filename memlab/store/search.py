@@ -23,11 +23,13 @@ from memlab.text.analysis import tokenize
 from memlab.text.bm25_formula import ScopeWords
 
 INDEXED_SCOPE = 100_000
-"""Turns of one scope from which a vector index pays. Below it, comparing every vector of the scope is as fast (75,000
-turns, 384-d, two cores: 12 ms a query, 10 ms through the index) and misses nothing."""
+"""Turns of one scope from which a vector index pays. Below it, comparing every vector of the scope
+is as fast (75,000 turns, 384-d, two cores: 12 ms a query, 10 ms through the index) and misses
+nothing."""
 
 SPEAKER_TURNS = 10_000
-"""Turns of a scope, about, from which what its speakers have in common is taken; of a smaller one all."""
+"""Turns of a scope, about, from which what its speakers have in common is taken; of a smaller one
+all."""
 
 OVER_FETCH = 2
 _FOUND = ["turn_id", "session_id", "content_hash", "position"]
@@ -91,7 +93,8 @@ class Search(VersionedReads):
         ).sort("n")
 
     def create_indexes(self, encoder: Encoder | None = None) -> pl.DataFrame:
-        """Make the full-text index, the scalar indexes and, where it pays, the vector index of an encoder.
+        """Make the full-text index, the scalar indexes and, where it pays, the vector index of an
+        encoder.
 
         :returns: ``column``, ``index`` and ``made``: whether it was made now, was there, or why it
             was left out.
@@ -110,7 +113,10 @@ class Search(VersionedReads):
             for name, config in wanted.items():
                 made = "there" if name in there else "made"
                 if made == "made" and isinstance(config, IvfFlat) and largest < INDEXED_SCOPE:
-                    made = f"left out: the largest scope has {largest:,} turns, it pays from {INDEXED_SCOPE:,}"
+                    made = (
+                        f"left out: the largest scope has {largest:,} turns, "
+                        f"it pays from {INDEXED_SCOPE:,}"
+                    )
                 elif made == "made":
                     table.create_index(name, config=config)
                 rows.append((name, type(config).__name__, made))
@@ -191,7 +197,8 @@ class Search(VersionedReads):
         queries = tokenize(list(texts), language=language)
         if not self.text.there(language):
             raise StoreError(
-                f"store {self.database.uri} has no full-text index; run store.search.create_indexes()"
+                f"store {self.database.uri} has no full-text index; "
+                "run store.search.create_indexes()"
             )
 
         def hits(row: int, scope: str) -> pl.DataFrame:
@@ -212,7 +219,8 @@ class Search(VersionedReads):
         *,
         n: int,
     ) -> pl.DataFrame:
-        """Keep the first k of each of n queries: best first, ties by the hash of the text, not the database's order.
+        """Keep the first k of each of n queries: best first, ties by the hash of the text, not the
+        database's order.
 
         Never by id, which in some benchmarks gives the label away, nor by age.
 
@@ -222,7 +230,8 @@ class Search(VersionedReads):
         read_dataset_entry(self.database, dataset)
         if len(scopes) != n or k < 1:
             raise StoreError(
-                f"{n} queries have {len(scopes)} scopes, k is {k}; expected a scope for each and k ≥ 1"
+                f"{n} queries have {len(scopes)} scopes, k is {k}; "
+                "expected a scope for each and k ≥ 1"
             )
         hits = [pl.DataFrame(schema=_HITS)]
         with self.database.guarded("searching"):
@@ -240,13 +249,15 @@ class Search(VersionedReads):
         return pl.concat(hits)
 
     def searchable(self, encoder: Encoder, dataset: str) -> bool:
-        """Say whether turns of a dataset can be found by their words and by an encoder's vectors."""
+        """Say whether turns of a dataset are found by their words and an encoder's vectors."""
         language = read_dataset_entry(self.database, dataset)["language"]
         indexed = "session_id" in self._known(self._indexed) and self.text.there(language)
         return indexed and column_name(encoder) in self._known(self._widths)
 
     def scope_sizes(self, dataset: str) -> dict[str, int]:
-        """Count the turns of each scope of a dataset, in its order, once for each state of the store."""
+        """Count the turns of each scope of a dataset, in its order, once for each state of the
+        store.
+        """
         return self._known(self._scope_sizes, dataset)
 
     def size(self, dataset: str, scope: str) -> int:
@@ -254,7 +265,8 @@ class Search(VersionedReads):
         return self._known(self._sizes).get((dataset, scope), 0)
 
     def speaker_sums(self, dataset: str, scope: str, *, column: str) -> SpeakerSums:
-        """Add up the vectors of a scope by speaker, of whole sessions evenly over it: some 10,000 turns.
+        """Add up the vectors of a scope by speaker, of whole sessions evenly over it: some 10,000
+        turns.
 
         :param column: of the vectors that are read.
         """
@@ -283,7 +295,8 @@ class Search(VersionedReads):
         column: str,
         most: int | None = None,
     ) -> SessionTurns:
-        """Read sessions of a scope whole, but for turns that were ingested a moment ago and have no vectors yet.
+        """Read sessions of a scope whole, but for turns that were ingested a moment ago and have no
+        vectors yet.
 
         :param session_ids: the first are the wanted ones.
         :param column: of the vectors that are read.

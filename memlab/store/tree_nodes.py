@@ -39,7 +39,8 @@ class TreeNodes(TableGroup):
         tree: str | None = None,
         emptied: bool = False,
     ) -> pl.DataFrame:
-        """Read nodes by level, scope and time, without what stands on a turn that is gone or says something else.
+        """Read nodes by level, scope and time, without what stands on a turn that is gone or says
+        something else.
 
         Of a node with such a turn below it, the sentences that do not cite it are left; what cites
         nothing, its topics and its vector, is not. One without a sentence left is not read.
@@ -105,7 +106,8 @@ class TreeNodes(TableGroup):
         clean_when_due(self.database, ["nodes"])
 
     def clear_deleted(self, dataset: str) -> int:
-        """Take from the stored nodes what stands on turns that are gone or changed; say from how many.
+        """Take from the stored nodes what stands on turns that are gone or changed; say from how
+        many.
 
         :meth:`rows` never gives it; this takes it from the table itself.
         """
@@ -143,7 +145,9 @@ class TreeNodes(TableGroup):
         return sessions["scope"].unique(maintain_order=True)
 
     def _clean(self, dataset: str, rows: pl.DataFrame) -> pl.DataFrame:
-        """Take away what stands on turns that are gone or changed, and say which rows had such: ``stale``."""
+        """Take away what stands on turns that are gone or changed, and say which rows had such:
+        ``stale``.
+        """
         if rows.is_empty():
             return rows.with_columns(stale=pl.lit(False))
         scopes = rows["scope"].unique().to_list()
@@ -170,7 +174,7 @@ _CLEARED = "cleared"
 
 
 def _without_turns(row: dict[str, Any], gone: set[str]) -> dict[str, Any]:
-    """Give a row without what cites some turns, and without what says nothing of what it stands on."""
+    """Give a row without what cites some turns or says nothing of what it stands on."""
     for name, evidence in _LISTS.items():
         texts, cited = list[str](), list[list[str]]()
         for text, ids in zip(row[name], row[evidence], strict=True):
@@ -221,7 +225,9 @@ def _keyed(dataset: str, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _replaced_rows(there: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """Give the stored rows that new ones of their kind take the place of: those that share a turn with them."""
+    """Give the stored rows that new ones of their kind take the place of: those that share a turn
+    with them.
+    """
     pairs = new.select("kind", turn="turns").explode("turn").unique()
     old = there.select("key", "kind", turn="turns").explode("turn")
     return there.join(old.join(pairs, on=["kind", "turn"]), on="key", how="semi")

@@ -1,4 +1,5 @@
-"""Vectors: a column of the turns for each encoder, in which LanceDB searches, and the cache of all other texts.
+"""Vectors: a column of the turns for each encoder, in which LanceDB searches, and the cache of all
+other texts.
 
 A vector is kept once. What is encoded goes into the cache, a few seconds at a time, so that an
 interrupted command goes on where it stopped; once a turn has its vector in the column, the cache
@@ -48,7 +49,8 @@ def column_name(encoder: Encoder) -> str:
 
 
 def check_vectors(vectors: np.ndarray, *, dim: int, what: str, n: int | None = None) -> np.ndarray:
-    """Give vectors as contiguous float32 after checking their shape and that every number is finite.
+    """Give vectors as contiguous float32 after checking their shape and that every number is
+    finite.
 
     :raises StoreError: naming the first row that is wrong.
     """
@@ -56,7 +58,8 @@ def check_vectors(vectors: np.ndarray, *, dim: int, what: str, n: int | None = N
     if checked.ndim != 2 or checked.shape[1] != dim or n not in (None, len(checked)):
         rows = "n" if n is None else n
         raise StoreError(
-            f"{what}: vectors have shape {checked.shape}; expected ({rows}, {dim}): encode with the same encoder"
+            f"{what}: vectors have shape {checked.shape}; expected ({rows}, {dim}): "
+            "encode with the same encoder"
         )
     bad = np.flatnonzero(~np.isfinite(checked).all(axis=1))
     if bad.size:
@@ -97,7 +100,8 @@ def encode_through_cache(
         and (width := cache.table.schema.field("vector").type.list_size) != encoder.dim
     ):
         raise StoreError(
-            f"{what}: vectors of {width} dimensions are in the store, the encoder gives {encoder.dim}"
+            f"{what}: vectors of {width} dimensions are in the store, "
+            f"the encoder gives {encoder.dim}"
         )
     keys = cache_keys(checked, kind)
 
@@ -114,11 +118,9 @@ def encode_through_cache(
     rows, made = cache.fill(
         keys, make, step=step, progress=progress, elsewhere=elsewhere, remember=remember
     )
-    vectors = (
-        rows["vector"].to_numpy(writable=True)
-        if rows.height
-        else np.empty((0, encoder.dim), np.float32)
-    )
+    vectors = np.empty((0, encoder.dim), np.float32)
+    if rows.height:
+        vectors = rows["vector"].to_numpy(writable=True)
     return np.ascontiguousarray(vectors), made
 
 
@@ -128,7 +130,8 @@ def cache_keys(texts: Iterable[str], kind: str) -> list[str]:
 
 
 def _read_by_text(database: Database, encoder: Encoder, hashes: pl.Series) -> pl.DataFrame:
-    """Give the vectors of texts that some turn has now, of whatever dataset: ``hash`` and ``vector``.
+    """Give the vectors of texts that some turn has now, of whatever dataset: ``hash`` and
+    ``vector``.
 
     Now, also in a view on earlier versions: a text has one vector.
     """
@@ -246,7 +249,8 @@ class Vectors(TableGroup):
         *,
         scopes: Iterable[str] | None = None,
     ) -> np.ndarray:
-        """Give the vectors of a dataset's turns, in the order of :meth:`memlab.store.MemoryStore.turns`.
+        """Give the vectors of a dataset's turns, in the order of
+        :meth:`memlab.store.MemoryStore.turns`.
 
         They come from the column of the turns, with a header from the cache; what is in neither is
         encoded.
@@ -301,7 +305,7 @@ class Vectors(TableGroup):
 
 
 def _text_hash_column(column: str) -> str:
-    """Name the column that says of which text a vector is: a vector of another text is never used."""
+    """Name the column that says of which text a vector is; one of another text is not used."""
     return "embedded_" + column.removeprefix("vector_")
 
 

@@ -1,4 +1,5 @@
-"""The versions of a store's tables: naming them, looking at earlier ones, removing those that nothing needs."""
+"""The versions of a store's tables: naming them, looking at earlier ones, removing those that
+nothing needs."""
 
 from __future__ import annotations
 
@@ -24,12 +25,16 @@ from memlab.store.vectors import drop_copies
 
 
 def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> None:
-    """Tag the versions that a run's provenance names, so that they stay readable, where they are of this store."""
+    """Tag the versions that a run's provenance names, so that they stay readable, where they are of
+    this store.
+    """
     versions, name = provenance.get("versions"), RUN_TAG + run_id
     if not isinstance(versions, Mapping):
         return
     for table, version in versions.items():
-        if table in VERSIONED and version in version_times(database.table(table)):
+        if table not in VERSIONED:
+            continue
+        if version in version_times(database.table(table)):
             # Another process may save the same run: its tag is then there already, and the same.
             database.retried(partial(_tag, database.table(table).tags, name, version))
 
@@ -46,7 +51,9 @@ class Versions(TableGroup):
     """The versions of a store."""
 
     def versions(self) -> dict[str, int]:
-        """Give the version of each table that a result can depend on; for :meth:`at` and for provenance."""
+        """Give the version of each table that a result can depend on; for :meth:`at` and for
+        provenance.
+        """
         self.database.hold_versions()
         with self.database.guarded("reading"):
             # An older store that cannot be written may lack a table that came later.
@@ -74,8 +81,8 @@ class Versions(TableGroup):
                 there = sorted({*physical, *kept_versions(database.connection, table)})
             if versions.get(table) not in there:
                 raise StoreError(
-                    f"table {table} of store {uri} has no version {versions.get(table)}; it has {there[0]} to "
-                    f"{there[-1]}: it was cleaned up, or belongs to another store"
+                    f"table {table} of store {uri} has no version {versions.get(table)}; it has "
+                    f"{there[0]} to {there[-1]}: it was cleaned up, or belongs to another store"
                 )
         return type(self)(view)
 

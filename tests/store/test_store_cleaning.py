@@ -55,6 +55,12 @@ def with_runs(store: MemoryStore) -> tuple[MemoryStore, list[str]]:
     return store, ids
 
 
+@pytest.fixture
+def soon_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tables be cleaned after few versions, so that few ingests show what many do."""
+    monkeypatch.setattr(cleaning, "MOST_VERSIONS", 4)
+
+
 def assert_states(store: MemoryStore, ids: list[str]) -> None:
     for run_id, state in zip(ids, STATES, strict=True):
         there = view_of(store, run_id)
@@ -68,7 +74,7 @@ def assert_states(store: MemoryStore, ids: list[str]) -> None:
 
 def test_versions_between_those_of_runs_go(with_runs: tuple[MemoryStore, list[str]]) -> None:
     store, ids = with_runs
-    for _ in range(8):  # of which nothing is needed
+    for _ in range(4):  # of which nothing is needed
         for state in STATES[2:]:
             store.ingest(state)
     before, sizes = store.size(), []
@@ -144,6 +150,7 @@ def test_a_run_that_is_removed_at_once_holds_nothing(store: MemoryStore) -> None
     assert max(version_counts(store).values()) <= 2
 
 
+@pytest.mark.usefixtures("soon_due")
 def test_a_tag_of_somebody_else_stays(store: MemoryStore) -> None:
     store.ingest(STATES[0])
     version = int(store.table("turns").version)
@@ -151,7 +158,7 @@ def test_a_tag_of_somebody_else_stays(store: MemoryStore) -> None:
     save_run(store, 0)
     store.ingest(STATES[1])
     store.optimize()
-    for part in parts(12):  # which clean what has no such tag
+    for part in parts(6):  # which clean what has no such tag
         store.ingest(part)
     assert version_counts(store)["datasets"] <= cleaning.MOST_VERSIONS + 4
     assert store.table("turns").tags.list()["mine"]["version"] == version
@@ -202,6 +209,7 @@ def test_a_cleaning_that_was_interrupted_is_done_again(
     assert_states(store, ids)
 
 
+@pytest.mark.usefixtures("soon_due")
 def test_a_run_that_was_made_during_an_ingest_stays_readable(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,12 +227,13 @@ def test_a_run_that_was_made_during_an_ingest_stays_readable(
     for _ in range(3):
         store.optimize()
         assert view_of(store, ids[0]).fingerprint() == STATES[0].fingerprint()
-    for part in parts(12):
+    for part in parts(6):
         store.ingest(part)
     assert view_of(store, ids[0]).fingerprint() == STATES[0].fingerprint()
     assert version_counts(store)["datasets"] <= cleaning.MOST_VERSIONS + 4
 
 
+@pytest.mark.usefixtures("soon_due")
 def test_a_cleaning_that_fails_leaves_the_ingest_done(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -232,7 +241,7 @@ def test_a_cleaning_that_fails_leaves_the_ingest_done(
         raise OSError("No space left on device (os error 28)")
 
     monkeypatch.setattr(cleaning, "prune", breaks)
-    for part in parts(8):
+    for part in parts(4):
         store.ingest(part)
     assert store.dataset("small").fingerprint() == part.fingerprint()
     assert "cleaning tables failed" in caplog.text
@@ -255,9 +264,10 @@ def _first_turns(number: int) -> Dataset:
     return replace(one, turns=turns, sessions=sessions, questions=one.questions.clear())
 
 
+@pytest.mark.usefixtures("soon_due")
 def test_small_ingests_are_cleaned_on_their_own(store: MemoryStore, tmp_path: Path) -> None:
     most = 0
-    for part in parts(14):
+    for part in parts(7):
         store.ingest(part)
         store.vectors.backfill(FakeEncoder(), "small", progress=False)
         store.search.create_indexes()
@@ -272,19 +282,21 @@ def test_small_ingests_are_cleaned_on_their_own(store: MemoryStore, tmp_path: Pa
     assert size < 3 * cleaning.MOST_VERSIONS * cleaning.VERSION_BYTES
 
 
+@pytest.mark.usefixtures("soon_due")
 def test_what_looks_at_versions_keeps_them(store: MemoryStore) -> None:
     store.ingest(STATES[0])
     reader = MemoryStore.open(store.uri)
     view = reader.at(store.versions())
     del store.database._reading  # as if another process had asked for the versions
-    for part in parts(12):
+    for part in parts(6):
         store.ingest(part)
     assert view.dataset("small").fingerprint() == STATES[0].fingerprint()
     assert version_counts(store)["turns"] > cleaning.MOST_VERSIONS
 
 
+@pytest.mark.usefixtures("soon_due")
 def test_a_handle_that_is_gone_keeps_nothing(store: MemoryStore) -> None:
-    for number, part in enumerate(parts(14)):
+    for number, part in enumerate(parts(7)):
         handle = MemoryStore.open(store.uri)
         view = handle.at(handle.versions())
         store.ingest(part)
@@ -295,12 +307,13 @@ def test_a_handle_that_is_gone_keeps_nothing(store: MemoryStore) -> None:
     assert version_counts(store)["turns"] <= cleaning.MOST_VERSIONS + 4
 
 
+@pytest.mark.usefixtures("soon_due")
 def test_another_dataset_that_is_held_keeps_the_versions(store: MemoryStore) -> None:
     store.ingest(build(name="other"))
 
     def meanwhile() -> Iterator[Dataset]:
         yield replace(build(5, name="other"))
-        for part in parts(12):
+        for part in parts(6):
             MemoryStore.open(store.uri).ingest(part)
         seen.append(MemoryStore.open(store.uri).dataset("other").fingerprint())
 
