@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -351,6 +352,17 @@ def call(path):
 """
 
 
+RECALLED = """
+import polars as pl
+from memlab.knowledge import fact_search
+facts = pl.read_parquet({place!r})
+def call(question):
+    asked = pl.DataFrame({{"scope": ["me"], "text": [question]}})
+    return fact_search.search_facts(asked, facts, k=50).to_dicts()
+"""
+EVALUATED = "import sys; from memlab.cli import main; sys.argv[0] = 'memlab'; main()"
+
+
 class Build:
     """A process of one build of memlab, which is asked in turn with that of another.
 
@@ -446,6 +458,58 @@ def former(_: Dataset, __: MemoryStore) -> Rows:
             said += f", exponent {np.log2(spent[0] / before):.2f}"
         before = spent[0]
         yield "ten messages, `ingest --into`", "former build", f"into {n:,}, {said}", *spent
+
+
+def recall(_: Dataset, __: MemoryStore) -> Rows:
+    """Recall of 40,000 facts that all hold, beside a former build; processor time."""
+    if "FORMER" not in os.environ:
+        return
+    slots = pl.format("{} {}", "slot", pl.int_range(pl.len()))
+    stated = knowledge.resolve(person_facts(40_000).with_columns(slot=slots)).facts
+    scored = knowledge.score(stated, now=datetime(2026, 1, 1, tzinfo=UTC))
+    holding = scored.filter(pl.col("status").is_in(["active", "due"])).height
+    asked = [f"What is Ann's {slot}?" for slot in stated["slot"][:4]]
+    roots = (Path(__file__).parents[1], Path(os.environ["FORMER"]).resolve())
+    with TemporaryDirectory() as work:
+        scored.write_parquet(f"{work}/facts.parquet")
+        code = RECALLED.format(place=f"{work}/facts.parquet")
+        builds = [Build(root, code) for root in roots]
+        seconds, same = [], 0
+        for question in asked:
+            answers = [build.ask(question) for build in builds]
+            seconds.append([spent for spent, _, _ in answers])
+            same += answers[0][2] == answers[1][2]
+        for build in builds:
+            build.end()
+    memory = answers[0][1] / answers[1][1]
+    n = f"{holding:,} facts that hold, memory {memory:.2f} ×, {same} of {len(asked)} the same"
+    yield "recall of facts, the first of a process", "former build", n, *seconds[0]
+    yield "recall of facts", "former build", n, *np.median(seconds[1:], axis=0).tolist()
+
+
+def saved(_: Dataset, __: MemoryStore) -> Rows:
+    """Evaluate the sample again, whose runs are saved, beside a former build; processor time of a process."""
+    if "FORMER" not in os.environ:
+        return
+    roots = (Path(__file__).parents[1], Path(os.environ["FORMER"]).resolve())
+    seconds = []
+    with TemporaryDirectory() as work:
+        # The first one ranks and saves; each build has a store of its own.
+        for _round in range(4):
+            for number, root in enumerate(roots):
+                place = ["--store", f"{work}/{number}", "--out", f"{work}/out{number}"]
+                verb = ["evaluate", str(SAMPLE), "--encoder", "hashing:384", *place]
+                before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+                subprocess.run(
+                    [sys.executable, "-P", "-c", EVALUATED, *verb],
+                    check=True,
+                    capture_output=True,
+                    env=os.environ | {"PYTHONPATH": str(root)},
+                )
+                seconds.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+    spent = np.median(np.reshape(seconds, (-1, 2))[1:], axis=0).tolist()
+    n = f"sample, {datasets.load(SAMPLE).questions.height} questions, 3 calls"
+    yield "`memlab evaluate`, runs saved", "former build", n, *spent
 
 
 def write_lines(path: Path, messages: Iterable[dict[str, str]]) -> None:
@@ -843,6 +907,8 @@ ROWS = {
         question,
         warm,
         former,
+        recall,
+        saved,
         facts,
         questions,
         measures,

@@ -106,31 +106,34 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> Fa
     places: dict[str | Key, int] = {}
     for key in known:
         places[key] = len(places)
-    pairs: list[int] = []
-    edges: list[Iterable[tuple[str | Key, Key]]] = [_fact_edges(facts, finder), _part_edges(known)]
+    starts: list[int] = []
+    ends: list[int] = []
+    edges = [_fact_edges(facts, finder), _part_edges(known)]
     if entities is not None:
         edges.append(_relation_edges(entities))
     for some in edges:
-        for one, other in some:
-            pairs.append(places.setdefault(one, len(places)))
-            pairs.append(places.setdefault(other, len(places)))
-    steps = _even_steps(np.array(pairs, np.int64), len(places))
+        for node, joined in some:
+            place = places.setdefault(node, len(places))
+            starts.extend([place] * len(joined))
+            ends.extend(places.setdefault(other, len(places)) for other in joined)
+    steps = _even_steps(np.array(starts, np.int32), np.array(ends, np.int32), len(places))
     return FactGraph(places, known, finder, steps)
 
 
-def _even_steps(pairs: np.ndarray, n: int) -> Any:
+def _even_steps(starts: np.ndarray, ends: np.ndarray, n: int) -> Any:
     """Give the probabilities of going from each of n nodes to those that it is joined to.
 
-    :param pairs: the two nodes of each edge, one after the other; an edge may come twice, either
-        way.
+    :param starts: one node of each edge; an edge may come twice, either way.
+    :param ends: its other node.
     """
     from scipy.sparse import csr_array
 
-    one, other = pairs[0::2], pairs[1::2]
-    both_ways = np.concatenate([one * n + other, other * n + one])
-    row, column = np.divmod(np.unique(both_ways), max(n, 1))
-    degree = np.bincount(row, minlength=n)
-    return csr_array((1.0 / degree[row], (row, column)), shape=(n, n))
+    row, column = np.concatenate([starts, ends]), np.concatenate([ends, starts])
+    steps = csr_array((np.ones(len(row)), (row, column)), shape=(n, n))
+    steps.sum_duplicates()
+    degree = np.diff(steps.indptr)
+    steps.data = np.repeat(1.0 / np.maximum(degree, 1), degree)
+    return steps
 
 
 def fact_relevance(graph: FactGraph, question: str) -> tuple[dict[str, float], list[str]]:
@@ -209,29 +212,32 @@ def _names_in_facts(facts: pl.DataFrame) -> list[str]:
     return names
 
 
-def _fact_edges(facts: pl.DataFrame, finder: NameFinder) -> Iterator[tuple[str, Key]]:
+Edges = Iterator[tuple[str | Key, list[Key]]]
+"""Nodes, and what each of them is joined to."""
+
+
+def _fact_edges(facts: pl.DataFrame, finder: NameFinder) -> Edges:
     """Join each fact to the names that stand in it, and to its words that are no stop words."""
     stop = _stop_stems()
     for fact, about, slot, value in facts.select("fact_id", "about", "slot", "value").iter_rows():
         stems = _text_stems(f"{about} {slot} {value}")
-        for key in _find_names(stems, finder):
-            yield fact, key
-        for word in stems:
-            if word not in stop:
-                yield fact, (word,)
+        joined = _find_names(stems, finder)
+        joined += [(word,) for word in stems if word not in stop]
+        if joined:
+            yield fact, joined
 
 
-def _part_edges(known: Collection[Key]) -> Iterator[tuple[Key, Key]]:
+def _part_edges(known: Collection[Key]) -> Edges:
     """Join names of several words to the names that are one of these."""
     for key in known:
         if len(key) == 1:
             continue
-        for word in key:
-            if (word,) in known:
-                yield key, (word,)
+        parts: list[Key] = [(word,) for word in key if (word,) in known]
+        if parts:
+            yield key, parts
 
 
-def _relation_edges(entities: pl.DataFrame) -> Iterator[tuple[Key, Key]]:
+def _relation_edges(entities: pl.DataFrame) -> Edges:
     """Join each entity to those that it is related to; not a name to itself."""
     pairs = entities.select("name", "related").explode("related").drop_nulls("related")
     for name, other in pairs.iter_rows():
@@ -240,7 +246,7 @@ def _relation_edges(entities: pl.DataFrame) -> Iterator[tuple[Key, Key]]:
         if not key or not related:
             continue
         if key != related:
-            yield key, related
+            yield key, [related]
 
 
 @lru_cache(maxsize=100_000)

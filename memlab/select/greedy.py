@@ -14,8 +14,8 @@ from threadpoolctl import ThreadpoolController
 
 Strategy = Literal["mmr", "dpp", "msd"]
 
-_BATCH_FLOATS = 1 << 20
-"""Of the vectors of a batch, four megabytes: larger ones leave the processor's cache, smaller ones take more calls."""
+_BATCH_FLOATS = 1 << 18
+"""Of the vectors of a batch, one megabyte: larger ones leave a core's own cache, smaller ones take more calls."""
 
 _EPSILON = float(np.finfo(np.float32).eps)
 
@@ -41,7 +41,6 @@ class _Batch(NamedTuple):
     :param places: of each query its part of ``cosines``.
     :param cosines: (b, c) float32, the similarities that were asked for last.
     :param relevance: (b, c) float32.
-    :param weight: (b, c) float32, what a determinant weighs each candidate with.
     :param taken: (b, c) bool, what cannot be taken: at first what fills up.
     :param steps: how many to take.
     """
@@ -50,7 +49,6 @@ class _Batch(NamedTuple):
     places: list[np.ndarray]
     cosines: np.ndarray
     relevance: np.ndarray
-    weight: np.ndarray
     taken: np.ndarray
     steps: int
 
@@ -100,9 +98,9 @@ def choose_diverse(
     # Products this small gain nothing from a second thread, and wait for it.
     with ThreadpoolController().limit(limits=1, user_api="blas"), np.errstate(all="ignore"):
         for places in _batches(counts, vectors.shape[1]):
-            own = [unit[rows[place]] for place in places]
+            own = [unit.take(rows[place], axis=0) for place in places]
             relevance = [candidates[place].relevance for place in places]
-            batch = _fill_batch(own, relevance, diversity, k)
+            batch = _fill_batch(own, relevance, k)
             picks, stable = choose(batch, diversity)
             for place, row, count in zip(places, picks, stable, strict=True):
                 choices[place] = row[: min(count, counts[place])]
@@ -119,23 +117,20 @@ def _batches(counts: list[int], dim: int) -> Iterator[list[int]]:
         start += size
 
 
-def _fill_batch(
-    vectors: list[np.ndarray], relevances: list[np.ndarray], diversity: float, k: int
-) -> _Batch:
+def _fill_batch(vectors: list[np.ndarray], relevances: list[np.ndarray], k: int) -> _Batch:
     """Put the candidates of some queries, the longest first, into arrays of one width."""
     shape = len(vectors), len(vectors[0])
-    relevance, weight = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    relevance = np.zeros(shape, np.float32)
     taken = np.ones(shape, bool)
     for row, each in enumerate(relevances):
         own = each.astype(np.float32)
         relevance[row, : len(own)] = own
-        weight[row, : len(own)] = _weights(own, 1 - diversity)
         taken[row, : len(own)] = False
     cosines = np.zeros(shape, np.float32)
     places = []
     for place, unit in zip(cosines, vectors, strict=True):
         places.append(place[: len(unit)])
-    return _Batch(vectors, places, cosines, relevance, weight, taken, min(k, shape[1]))
+    return _Batch(vectors, places, cosines, relevance, taken, min(k, shape[1]))
 
 
 def _weights(relevance: np.ndarray, strength: float) -> np.ndarray:
@@ -199,13 +194,17 @@ def _take_scored(
     return picks, np.full(len(rows), batch.steps)
 
 
-def _take_volume(batch: _Batch, _: float) -> tuple[np.ndarray, np.ndarray]:
+def _take_volume(batch: _Batch, diversity: float) -> tuple[np.ndarray, np.ndarray]:
     """Take what adds most volume to all that were taken; see :func:`_take_marginal`."""
-    rows = np.arange(len(batch.weight))
+    weight = np.zeros(batch.relevance.shape, np.float32)
+    for row, own in enumerate(batch.vectors):
+        counted = batch.relevance[row, : len(own)]
+        weight[row, : len(own)] = _weights(counted, 1 - diversity)
+    rows = np.arange(len(weight))
     picks = np.zeros((len(rows), batch.steps), np.int64)
     gains = np.zeros((len(rows), batch.steps), np.float32)
-    left = (batch.weight * batch.weight + _EPSILON).astype(np.float32)
-    parts = np.zeros((*batch.weight.shape, batch.steps), np.float32)
+    left = (weight * weight + _EPSILON).astype(np.float32)
+    parts = np.zeros((*weight.shape, batch.steps), np.float32)
     taken = batch.taken.copy()
     for step in range(batch.steps):
         left[taken] = -np.inf
@@ -214,14 +213,14 @@ def _take_volume(batch: _Batch, _: float) -> tuple[np.ndarray, np.ndarray]:
         taken[rows, best] = True
         if step == batch.steps - 1:
             break
-        own = batch.weight * batch.similarity(best) * batch.weight[rows, best][:, None]
-        for row, pick in enumerate(best):
-            own[row] -= parts[row, :, :step] @ parts[row, pick, :step]
+        own = weight * batch.similarity(best) * weight[rows, best][:, None]
+        before = parts[:, :, :step]
+        own -= np.matmul(before, before[rows, best][:, :, None])[:, :, 0]
         added = own / (np.sqrt(gains[:, step])[:, None] + _EPSILON)
         parts[:, :, step] = added
         left -= added * added
         np.maximum(left, 0.0, out=left)
-    return picks, _count_stable(gains, np.take_along_axis(batch.weight, picks, axis=1))
+    return picks, _count_stable(gains, np.take_along_axis(weight, picks, axis=1))
 
 
 def _count_stable(gains: np.ndarray, weights: np.ndarray) -> np.ndarray:

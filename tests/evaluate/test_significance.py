@@ -130,3 +130,11 @@ def test_no_difference_on_few_questions_is_inconclusive_and_on_many_equivalence(
     none, few, many, better = judged["detectable"].to_list()
     assert none is None
     assert many < better < few
+
+
+def test_flips_that_are_drawn_are_those_of_the_bits() -> None:
+    differences = np.random.default_rng(3).normal(0.3, 1, 21)
+    drawn = np.random.default_rng(5).integers(0, 256, size=(10_000, 3), dtype=np.uint8)
+    signs = np.unpackbits(drawn, axis=1, count=21) * 2.0 - 1.0
+    extreme = (np.abs(signs @ differences) >= abs(differences.sum()) - 1e-9).sum()
+    assert randomisation_test(differences, seed=5) == (extreme + 1) / 10_001
