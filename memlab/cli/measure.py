@@ -14,10 +14,11 @@ import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
 from memlab.errors import DataError, MemlabError
-from memlab.terminal import issue_lines, mask_secrets
+from memlab.terminal import count_noun, issue_lines, mask_secrets
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
+    from memlab.experiments.compare_systems import Comparison
     from memlab.llm.proxy import ModelProxy
     from memlab.records import Dataset
 
@@ -153,7 +154,7 @@ def compare(
     """Compare memories, pipelines and rankings on the same questions: complete recall, answers, tokens and time.
 
     What a memory returned is kept in the directory scope by scope: the same command goes on where
-    it was stopped.
+    it was stopped. A system without any result ends the command with 1.
     """
     from memlab.experiments.run_pipelines import measurable_levels
 
@@ -182,15 +183,10 @@ def compare(
         )  # fmt: skip
     done.export(directory)
     echo(done)
-    for line in calls.lines() if calls else []:
-        echo(line)
-    for line in done.problems["problem"].head(20):
-        echo(line, err=True)
-    if done.problems.height > 20:
-        echo(
-            f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}",
-            err=True,
-        )
+    if calls is not None:
+        for line in (*done.call_lines(), *_matching_lines(calls, done, directory / "returned")):
+            echo(line)
+    opt.echo_problems(done.problems, directory / "systems.json")
     echo(f"tables, results by question, and what was returned: {directory}")
     try:
         caption = (
@@ -205,12 +201,24 @@ def compare(
         )
     except MemlabError as error:
         echo(f"no picture was made: {mask_secrets(str(error))}", err=True)
+    opt.end_without_result(done.without_result())
     if fail_below is not None:
         recall = dict(done.systems.select("system", "recall_all@10").iter_rows())
         floor = recall[done.about["baseline"]] - fail_below
         if lost := [f"{name} {value:.3f}" for name, value in recall.items() if value < floor]:
             echo(f"recall_all@10 below {floor:.3f}: {', '.join(lost)}", err=True)
             raise typer.Exit(1)
+
+
+def _matching_lines(calls: ModelProxy, done: Comparison, folder: Path) -> list[str]:
+    """Say how much of a recording was asked for, unless results of an earlier run were read back."""
+    n_counted = done.calls["prompts"].sum()
+    if n_counted and not calls.asked:
+        return [
+            f"the {count_noun(n_counted, 'prompts')} were asked by an earlier run, whose results "
+            f"are read from {folder}: nothing was replayed; --out FOLDER replays them"
+        ]
+    return calls.matching_lines()
 
 
 def _recorded_calls(

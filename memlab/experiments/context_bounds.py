@@ -30,7 +30,8 @@ class SystemContexts:
         has it, by ``system``.
     :param questions: those that are asked: all with an answer, or that the conversations do not
         answer.
-    :param about: dataset, budget, seed, and each system's settings.
+    :param about: dataset, budget, seed, each system's settings, and its ``status``: what its
+        contexts lack.
     """
 
     texts: Mapping[str, pl.DataFrame]
@@ -83,6 +84,7 @@ def system_contexts(
         "seed": asked.seed,
         "unit": asked.unit,
         "questions": questions.height,
+        "status": {each.name: each.status() for each in parts},
         "systems": {each.name: dict(each.provenance) for each in parts},
     }
     return SystemContexts(

@@ -7,8 +7,9 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -93,32 +94,55 @@ def imported_versions(code: Any) -> dict[str, str]:
     """
     module = sys.modules.get(getattr(code, "__module__", None) or "")
     try:
-        tree = ast.parse(inspect.getsource(module))  # type: ignore[arg-type]
-    except (OSError, TypeError, SyntaxError):
+        source = inspect.getsource(module)  # type: ignore[arg-type]
+    except (OSError, TypeError):
         return {}
     found = dict[str, str]()
-    for name in sorted(_imported_names(tree) - {"memlab", *sys.stdlib_module_names}):
+    for name in _imported_names(source):
         for package in _packages_of(name):
             found[package] = version(package)
     return found
 
 
-def _imported_names(tree: ast.AST) -> set[str]:
+@cache
+def _imported_names(source: str) -> tuple[str, ...]:
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return ()
     names = set[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.partition(".")[0])
-    return names
+    return tuple(sorted(names - {"memlab", *sys.stdlib_module_names}))
 
 
-def _packages_of(module: str) -> Iterable[str]:
+@cache
+def _packages_of(module: str) -> tuple[str, ...]:
+    """Name the installed packages that a module is of; one that is not installed is of none."""
     try:
         version(module)
     except PackageNotFoundError:  # such as mem0, whose package is mem0ai
-        return sorted(set(packages_distributions().get(module, ())))
-    return [module]
+        if not _is_installed(module):
+            return ()
+        return tuple(sorted(set(_packages_by_module().get(module, ()))))
+    return (module,)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):
+        return False
+    origin = "" if spec is None else spec.origin or ""
+    return "site-packages" in origin or "dist-packages" in origin
+
+
+@cache
+def _packages_by_module() -> Mapping[str, list[str]]:
+    return packages_distributions()
 
 
 def environment_digest(command: Iterable[str]) -> str:
