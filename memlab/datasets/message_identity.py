@@ -345,11 +345,12 @@ def read_question(
     sessions = _resolve_citations(record, "evidence_sessions", scope, names)
     cited = {turn: session for turn, (session, grade) in judged.items() if grade > 0}
     grades = _list_grades(judged)
+    called = "id" if record.get("query_id") is None else "query_id"
     both = stale.keys() & cited.keys()
     if both:
         raise BadField("stale", describe_value(min(both)), "no turn that is evidence too")
     return Question(
-        query_id=record.take("query_id", fields.check_name, ""),
+        query_id=record.take(called, fields.check_name, ""),
         scope=encode_id_part(scope),
         text=record.take("question", fields.check_name),
         answer=record.take("answer", fields.check_answer, None),

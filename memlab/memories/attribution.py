@@ -45,10 +45,9 @@ def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -
     rows = returned.rows.join(scopes, on="query_id", how="left", maintain_order="left")
     unnamed = rows.filter(pl.col("source_ids").is_null()).select("scope", "text")
     texts = unnamed.unique(maintain_order=True)
-    parts = [pl.DataFrame(schema=_SCHEMA)]
-    for part in texts.partition_by("scope", maintain_order=True):
-        parts.append(_attribute_scope(part, data, encoder))
-    found = pl.concat(parts)
+    by_scope = texts.partition_by("scope", maintain_order=True)
+    parts = [_attribute_scope(part, data, encoder) for part in by_scope]
+    found = pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
     named, any_named = pl.col("source_ids").is_not_null(), pl.col("source_ids").list.len() > 0
     given = pl.when(any_named).then(pl.lit("given")).otherwise(pl.lit("none")).cast(_SCHEMA["how"])
     return rows.join(found, on=["scope", "text"], how="left", maintain_order="left").select(

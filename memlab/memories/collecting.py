@@ -1,4 +1,4 @@
-"""Run a memory over a dataset, scope by scope: what it returned, what that cost, and what failed."""
+"""Run a memory over a dataset: what it returned, what that cost, and what failed."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ CALLS_SCHEMA = {
     "refusal": pl.String(),
 }
 """What a scope asked of a model, a row a phase: counts as of
-:class:`memlab.llm.proxy.PhaseCounts`, distinct ``prompts``, how many of them never had an answer, and why
-the first had none."""
+:class:`memlab.llm.proxy.PhaseCounts`, distinct ``prompts``, how many of them never had an answer,
+and why the first had none."""
 _TABLES: dict[str, Any] = {
     "rows": RETURNED_SCHEMA,
     "costs": COSTS_SCHEMA,
@@ -155,7 +155,7 @@ class ReturnedTexts:
 
     @property
     def has_result(self) -> bool:
-        """Whether there is anything to measure: a text, and an answer to one of its prompts, if any."""
+        """Whether there is anything to measure: a text, and an answer to a prompt, if any."""
         n_prompts, n_refused = self.prompts
         if n_prompts and n_refused == n_prompts:
             return False
@@ -205,7 +205,8 @@ def problem_lines(problems: pl.DataFrame) -> list[str]:
 
     >>> import polars as pl
     >>> rows = [problem_row("mine", "ann", query, "search gave int") for query in ("q0", "q1")]
-    >>> problem_lines(pl.DataFrame(rows, PROBLEMS_SCHEMA, orient="row").with_columns(system=pl.lit("mine")))
+    >>> problems = pl.DataFrame(rows, PROBLEMS_SCHEMA, orient="row")
+    >>> problem_lines(problems.with_columns(system=pl.lit("mine")))
     ['mine, scope ann, query q0: search gave int, 2 times']
     """
     counted = dict[tuple[str, str], int]()
@@ -433,7 +434,10 @@ class _Asking:
         return list_returned_rows(self.system.search(scope, text, self.k, when), self.k)
 
     def _usage(self, scope: str) -> tuple[list[int | None], list[str]]:
-        """Read what the memory says of its use: :data:`USAGE_COLUMNS`, and a line where it cannot be read."""
+        """Read what the memory says of its use, and a line where it cannot be read.
+
+        :returns: numbers in the order of :data:`USAGE_COLUMNS`.
+        """
         used = list[int | None]()
         try:
             usage, _ = call_with_timeout(self.timeout, "usage", lambda: self.system.usage(scope))

@@ -39,7 +39,9 @@ _SCOPE = ("scope", "user_id", "filters")
 
 
 class Memory:
-    """A memory: ``reset``, ``ingest``, ``wait`` and ``search``; each verb of the system is given what it names.
+    """A memory: ``reset``, ``ingest``, ``wait`` and ``search``.
+
+    Each verb of the system is given what it names.
 
     A verb that the system lacks has a plain default: its ``add`` is called turn by turn instead of
     ``ingest``, a class whose search takes no scope is made anew for each scope, and nothing is
@@ -119,7 +121,7 @@ class Memory:
                 wait()
 
     def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
-        """Give at most ``k`` texts, best first, in what :func:`memlab.memories.list_returned_rows` reads.
+        """Give at most ``k`` texts, best first; :func:`memlab.memories.list_returned_rows` reads them.
 
         :param now: when it is asked; ``None`` where nobody knows.
         """
@@ -139,7 +141,7 @@ class Memory:
             return _call_with_accepted_arguments(search, given, takes, query=query)
 
     def usage(self, scope: str) -> Any:
-        """Say what a scope takes on disk and what models read and wrote for it, where the system does."""
+        """Say what a scope takes on disk and what models read and wrote for it, if the system does."""
         usage = _find_method(self._object(scope), "usage")
         if usage is None:
             return {}
@@ -193,7 +195,8 @@ def memory(system: Any, *, timeout: float = 600.0) -> Memory:
     :raises DataError: when it is none of these; says what it lacks.
 
     >>> from memlab.memories import memory
-    >>> memory(lambda query, turns, k: turns["text"].tail(k)).search("ann", "Who?", 3, None).to_list()
+    >>> latest = memory(lambda query, turns, k: turns["text"].tail(k))
+    >>> latest.search("ann", "Who?", 3, None).to_list()
     []
     """
     if isinstance(system, Memory):
@@ -244,7 +247,7 @@ def _find_method(system: Any, *names: str) -> Callable[..., Any] | None:
 
 
 def _find_search_method(system: Any) -> Any:
-    """Find what searches: of a retriever of LangChain that is ``invoke``, of LlamaIndex ``retrieve``."""
+    """Find what searches: ``invoke`` of a retriever of LangChain, ``retrieve`` of LlamaIndex."""
     named = _find_method(system, "search", "retrieve", "invoke")
     if named is None and callable(system):
         return system

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
@@ -21,14 +22,13 @@ _PACKAGES = ("lib/python*/site-packages/*.dist-info", "Lib/site-packages/*.dist-
 
 
 def describe_memory(system: Any, made: Any) -> dict[str, Any]:
-    """Say what a memory is, for provenance: what changes with its code, as far as that can be read here.
+    """Say what a memory is, for provenance: what changes with its code, as far as that can be read.
 
     :param made: an object of it.
     :returns: its ``class`` or ``function``, ``source`` (a digest of code and state, null where they
         cannot be read), ``versions`` of the packages that its module imports, and its ``settings``.
     """
-    is_code = inspect.isroutine(system) or inspect.isclass(system)
-    code = system if is_code else type(system)
+    code = system if inspect.isroutine(system) else _class_of(system)
     kind = "class" if inspect.isclass(code) else "function"
     about: dict[str, Any] = {kind: code.__qualname__, "source": _digest(system)}
     if versions := imported_versions(code):
@@ -79,7 +79,7 @@ def _is_described(system: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Say whether a value is a number, text or a container of these, so that ``repr`` says what it is."""
+    """Say whether ``repr`` says what a value is: numbers, texts and containers of these."""
     if type(value) is dict:
         return all(map(_is_plain, (*value.keys(), *value.values())))
     if type(value) in (list, tuple, set, frozenset):
@@ -136,8 +136,9 @@ def _is_installed(module: str) -> bool:
         spec = find_spec(module)
     except (ImportError, ValueError):
         return False
-    origin = "" if spec is None else spec.origin or ""
-    return "site-packages" in origin or "dist-packages" in origin
+    if spec is None or spec.origin is None:
+        return False
+    return re.search("(site|dist)-packages", spec.origin) is not None
 
 
 @cache

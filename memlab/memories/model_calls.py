@@ -1,4 +1,4 @@
-"""A memory whose calls of its model and encoder are counted while it writes and while it searches."""
+"""A memory whose calls of its model are counted while it writes and while it searches."""
 
 from __future__ import annotations
 

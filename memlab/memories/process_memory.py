@@ -22,7 +22,7 @@ _PATIENCE = 3600.0
 
 
 class ProcessMemory:
-    """Speaks JSON lines with a process: a request a line on its input, an answer a line on its output.
+    """Speaks JSON lines with a process: requests on its input, answers on its output.
 
     Requests are ``{"id": 1, "do": "add", "turns": […]}``, one a session with the columns of
     :data:`memlab.memories.TURNS` and ``role``, then ``{"id": 2, "do": "search", "query": "…",

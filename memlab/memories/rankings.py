@@ -72,13 +72,16 @@ def _read_object(text: str, odd: list[str]) -> dict[str, list[Any]]:
     """Read ids of turns by question: a list, best first, or each with its score."""
     asked = dict[str, list[Any]]()
     for query, ids in json.loads(text).items():
-        if isinstance(ids, dict):
-            pairs = [*ids.items()]
-        else:  # an id may stand there twice, which is said later
-            pairs = [(turn, -at) for at, turn in enumerate(ids)]
-        ordered = sorted(pairs, key=lambda pair: -pair[1])
-        asked[query] = [{"source_ids": turn, "score": score} for turn, score in ordered]
+        if not isinstance(ids, dict):
+            asked[query] = [{"source_ids": turn, "score": -at} for at, turn in enumerate(ids)]
+            continue
+        rows = [{"source_ids": turn, "score": score} for turn, score in ids.items()]
+        asked[query] = sorted(rows, key=_falling_score)
     return asked
+
+
+def _falling_score(row: dict[str, Any]) -> Any:
+    return -row["score"]
 
 
 def run_to_returned_texts(run: Run, data: Dataset, name: str) -> ReturnedTexts:
@@ -135,7 +138,7 @@ def _make_returned_texts(
 
 
 def _turns_by_their_names(data: Dataset) -> dict[str, dict[str, KnownTurn]]:
-    """Give the turns of each scope by what a file may call them: their ids, and those of a chat log."""
+    """Give the turns of each scope by what a file may call them: their ids, and a chat log's."""
     turns = known_turns(data.turns)
     known = dict[str, dict[str, KnownTurn]]()
     for scope, ids in data.turns.group_by("scope").agg("turn_id").iter_rows():

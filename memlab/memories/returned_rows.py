@@ -31,7 +31,7 @@ class Unanswered(Failure):
 
 
 def call_with_timeout(seconds: float, verb: str, call: Callable[[], Any]) -> tuple[Any, float]:
-    """Call somebody else's code and time it; give up waiting after a while, whatever it goes on doing.
+    """Call somebody else's code and time it; give up waiting after a while.
 
     :raises Failure: as the call does, and Unanswered for any other error and for none in time.
     :raises KeyboardInterrupt: as the call does.
@@ -130,7 +130,7 @@ def _read_row(row: Any) -> dict[str, Any]:
 
 
 def _as_mapping(row: Any) -> Any:
-    """Give a text, a document of LangChain or a node of LlamaIndex as a mapping; others as they are."""
+    """Give a text, a document of LangChain or a node of LlamaIndex as a mapping."""
     if isinstance(row, str):
         return {"text": row}
     if hasattr(row, "page_content"):
@@ -154,7 +154,7 @@ def _read_pair_score(score: Any) -> float | None:
 def select_usable_rows(
     given: list[dict[str, Any]], known: Mapping[str, KnownTurn], k: int
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
-    """Take the rows of one question that can be used, and a line for what was wrong with each other.
+    """Take the rows of one question that can be used, and a line for what is wrong with another.
 
     :param given: as :func:`list_returned_rows` lists them.
     :param known: the ids that it may name, or be instead of a text, and the turns that they stand
@@ -175,8 +175,8 @@ def select_usable_rows(
             odd.append(f"row {place}: {shorten_line(error, 200)}, left out")
             continue
         odd += [f"row {place}: {line}" for line in lines]
-        if used.turns is not None and len(used.turns) == 1:
-            seen.update(used.turns)
+        if used.stands_for:
+            seen.add(used.stands_for)
         n_left -= len(used.text)
         rows.append((len(rows) + 1, *used))
     return rows, odd
@@ -192,6 +192,13 @@ class _UsableRow(NamedTuple):
     score: float | None
     turns: list[str] | None
     time: str | None
+
+    @property
+    def stands_for(self) -> str | None:
+        """The one turn that it is; None where it is none or several."""
+        if self.turns is None or len(self.turns) != 1:
+            return None
+        return self.turns[0]
 
 
 def _read_usable_row(
@@ -211,19 +218,18 @@ def _read_usable_row(
     if "problem" in row:
         raise ValueError(row["problem"])
     text, when = row["text"], row["time"]
-    is_id = row["source_ids"] is None and isinstance(text, str) and text in known
-    turns = _named_turns({**row, "source_ids": text} if is_id else row, known, lines)
-    if is_id:
+    if row["source_ids"] is None and isinstance(text, str) and text in known:
+        row = {**row, "source_ids": text}
         text = None
+    turns = _named_turns(row, known, lines)
     if row["query"] not in (None, 0):
         raise ValueError("it is of another query than the one asked")
     if text is None and turns:
         text = "\n".join(known[turn][1] for turn in turns)
         when = when or known[turns[0]][2]
     if not isinstance(text, str):
-        raise ValueError(lines[0] if lines else f"its text is {type(text).__name__}")
-    if turns is not None and len(turns) == 1 and turns[0] in seen:
-        raise ValueError(f"turn {turns[0]!r} again")
+        lines.append(f"its text is {type(text).__name__}")
+        raise ValueError(lines[0])
     if len(text) > most:
         lines.append(f"a text of {len(text):,} characters, cut to {most:,}")
     score = _finite_number(row["score"])
@@ -231,24 +237,30 @@ def _read_usable_row(
         when = _replace_surrogates(shorten_line(when, 40))
     if score is None and row["score"] is not None:
         lines.append("a score that is no finite number, left out")
-    return _UsableRow(_replace_surrogates(text[:most]), score, turns, when)
+    used = _UsableRow(_replace_surrogates(text[:most]), score, turns, when)
+    if used.stands_for in seen:
+        raise ValueError(f"turn {used.stands_for!r} again")
+    return used
 
 
 def _named_turns(
     row: Mapping[str, Any], known: Mapping[str, KnownTurn], lines: list[str]
 ) -> list[str] | None:
-    """Give the turns that a row names by ``source_ids``, else by its ``id``; None where it names none.
+    """Give the turns that a row names by ``source_ids`` or its ``id``; None where it names none.
 
     :param lines: gets one for an id that is no turn.
     """
     ids = row["source_ids"]
     if ids is None:
-        is_turn = isinstance(row["id"], str) and row["id"] in known
-        return [known[row["id"]][0]] if is_turn else None
-    listed = [ids] if isinstance(ids, (str, int)) else [*ids]
+        own = row["id"]
+        if isinstance(own, str) and own in known:
+            return [known[own][0]]
+        return None
+    if isinstance(ids, (str, int)):
+        ids = [ids]
     turns = dict[str, None]()
     strange = list[str]()
-    for each in listed:
+    for each in ids:
         if isinstance(each, float):
             raise ValueError("a number stands among its ids")
         if str(each) in known:
@@ -266,8 +278,10 @@ def _replace_surrogates(text: str) -> str:
 
 
 def _finite_number(score: Any) -> float | None:
+    if isinstance(score, (str, bytes)):
+        return None
     try:
-        value = math.nan if isinstance(score, (str, bytes)) else float(score)
+        value = float(score)
     except (TypeError, ValueError, OverflowError):
         return None
     return value if math.isfinite(value) else None

@@ -102,7 +102,8 @@ class Exchanges:
     :raises DataError: when the file is there and cannot be read, or holds something else.
 
     >>> kept = Exchanges(None)
-    >>> kept.add(Exchange({"messages": [{"role": "user", "content": "Hi"}]}, {"message": {}}, (1, 1)))
+    >>> asked = {"messages": [{"role": "user", "content": "Hi"}]}
+    >>> kept.add(Exchange(asked, {"message": {}}, (1, 1)))
     >>> kept.find({"messages": [{"content": "Hi", "role": "user"}]}).tokens
     (1, 1)
     """

@@ -242,7 +242,7 @@ class ModelProxy:
             return self.encoder.encode(list(texts), progress=False)
 
     def describe(self) -> dict[str, Any]:
-        """Give what was asked, for a provenance: counts by phase, and how much of the recording matched."""
+        """Give what was asked, for a provenance: counts by phase, and how much matched."""
         phases = {name: each.describe(*self.prices) for name, each in self.counts.phases.items()}
         return {
             "phases": phases,
@@ -262,7 +262,7 @@ class ModelProxy:
         return found + self.matching_lines()
 
     def matching_lines(self) -> list[str]:
-        """Say how much of the recording was asked for, what was added, and what was wanted besides."""
+        """Say how much of the recording was asked for, what was added and what is not served."""
         found = list[str]()
         n_recorded = self._n_recorded
         if n_recorded:
