@@ -121,6 +121,7 @@ def test_compare_reads_calls_back_and_says_how_many_matched(
 ) -> None:
     from memlab.cli import main
 
+    monkeypatch.setattr("memlab.figures.export", lambda *_, **__: None)
     data = excerpt(6, scopes=["owen"])
     write(tmp_path / "talk.jsonl", data)
     recording(tmp_path / "calls.jsonl", "note", "never asked", *data.questions["text"])
