@@ -76,7 +76,8 @@ def evaluate(
         for part in data:
             n = apply_corrections(part, corrections).issues.filter(action=CORRECTED).height
             echo(
-                f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected"
+                f"{corrections}: the evidence of {n:,} of "
+                f"{count_noun(part.questions.height, 'questions')} is corrected"
             )
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
     model = opt.load_encoder(chosen, engine)
@@ -95,7 +96,8 @@ def evaluate(
         if tied := one.provenance["ties"]:
             n = one.per_query.height
             echo(
-                f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of {n:,} questions, by lot"
+                f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of "
+                f"{count_noun(n, 'questions')}, by lot"
             )
     for part in data:
         if part.questions["stale"].list.len().sum():
@@ -329,7 +331,7 @@ def knowledge(
     if unmatched is not None:
         found = unmatched_facts(folder, **about)
         found.write_ndjson(unmatched)
-        echo(f"{unmatched}: {found.height:,} facts that no gold fact speaks of")
+        echo(f"{unmatched}: {count_noun(found.height, 'facts')} that no gold fact speaks of")
         return
     outcomes = measure_folder(folder, verdicts=verdicts, **about)
     echo(format_outcomes(outcomes, errors=errors))

@@ -139,7 +139,7 @@ class ReturnedTexts:
         n = asked.is_in(self.rows["query_id"].implode()).sum()
         if n == len(asked):
             return ""
-        return f"answers {n:,} of {len(asked):,} questions with evidence"
+        return f"answers {n:,} of {count_noun(len(asked), 'questions')} with evidence"
 
     @property
     def failed(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -226,6 +227,35 @@ def test_the_digest_names_what_is_recorded_in_whatever_order(
     assert Exchanges(turned).digest() == before
     Exchanges(turned).add(Exchange(chat("Hi"), *said("Hello")))
     assert Exchanges(turned).digest() != before
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [(b"", "service"), (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n[1]", "service_answer")],
+)
+def test_a_service_that_drops_the_connection_or_gives_no_completion(
+    tmp_path: Path, answer: bytes, kind: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        service = Service("upstream", url, "m", max_retries=0)
+        with ModelProxy(tmp_path / "own.jsonl", service=service) as proxy:
+            failed = post(proxy, chat("Say ok"))
+            unread = httpx.Client(trust_env=False).post(
+                proxy.url + "/chat/completions", content=b"{"
+            )
+        thread.join()
+    assert (failed.status_code, failed.json()["error"]["type"]) == (502, kind)
+    assert (unread.status_code, unread.json()["error"]["type"]) == (400, "invalid_request_error")
 
 
 def test_who_made_an_error_stands_in_its_status_and_type() -> None:

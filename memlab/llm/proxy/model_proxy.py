@@ -39,6 +39,10 @@ class TextEncoder(Protocol):
         ...
 
 
+class UnreadableAnswerError(ModelError):
+    """A service answered with something that is no completion."""
+
+
 class ModelProxy:
     """An OpenAI-compatible server on loopback, which runs while its ``with`` block does.
 
@@ -222,7 +226,7 @@ class ModelProxy:
         try:
             return read_exchange(whole, asked_of(body), key=client.key)
         except ValueError as error:
-            raise client.error(str(error)) from None
+            raise UnreadableAnswerError(str(client.error(str(error)))) from None
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Encode texts by the local encoder: (n, width).

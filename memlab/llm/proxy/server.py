@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from memlab.errors import DataError, MemlabError, ModelError
 from memlab.llm.faults import RefusedError
 from memlab.llm.proxy.exchanges import NotRecordedError
+from memlab.llm.proxy.model_proxy import UnreadableAnswerError
 from memlab.llm.proxy.replies import (
     asks_for_usage,
     completion,
@@ -39,6 +40,8 @@ def status_and_kind(error: MemlabError) -> tuple[int, str]:
         return 404, "not_recorded"
     if isinstance(error, DataError):
         return 500, "recording"
+    if isinstance(error, UnreadableAnswerError):
+        return 502, "service_answer"
     refused = error.__cause__ if isinstance(error.__cause__, RefusedError) else error
     if isinstance(refused, RefusedError) and 400 <= refused.fault.status < 500:
         return refused.fault.status, "service"
