@@ -121,7 +121,7 @@ class Memory:
                 wait()
 
     def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
-        """Give at most ``k`` texts, best first; :func:`memlab.memories.list_returned_rows` reads them.
+        """Give at most ``k`` texts, best first, as ``list_returned_rows`` reads them.
 
         :param now: when it is asked; ``None`` where nobody knows.
         """
@@ -141,7 +141,7 @@ class Memory:
             return _call_with_accepted_arguments(search, given, takes, query=query)
 
     def usage(self, scope: str) -> Any:
-        """Say what a scope takes on disk and what models read and wrote for it, if the system does."""
+        """Say what a scope takes on disk and what models read for it, where the system does."""
         usage = _find_method(self._object(scope), "usage")
         if usage is None:
             return {}

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from memlab.errors import DataError, ModelError
 from memlab.llm.proxy.rules import Rules, read_rules, rename
@@ -70,7 +70,7 @@ def readable(asked: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def is_token_count(number: Any) -> bool:
+def is_token_count(number: Any) -> TypeGuard[int]:
     """Say whether a value may be a number of tokens: a whole number from 0 to :data:`MOST_TOKENS`.
 
     >>> [is_token_count(number) for number in (12, -1, True, "12", 1e12)]

@@ -301,5 +301,5 @@ def phase_line(counts: Mapping[str, Any]) -> str:
     if counts["refused"]:
         line += f", {counts['refused']:,} refused"
     if counts["price"] is not None:
-        line += f", price {counts['price']:.4f}"
+        line += f", price {counts['price']:.6f}"
     return line
