@@ -214,7 +214,7 @@ def compare(
 
 def _matching_lines(calls: ModelProxy, done: Comparison, folder: Path) -> list[str]:
     """Say how much of a recording was asked for, unless results of an earlier run were read back."""
-    n_counted = done.calls["prompts"].sum()
+    n_counted = int(done.calls["prompts"].sum())
     if n_counted and not calls.asked:
         return [
             f"the {count_noun(n_counted, 'prompts')} were asked by an earlier run, whose results "

@@ -44,6 +44,10 @@ class NotRecordedError(ModelError):
     """What was asked is not in the recording."""
 
 
+class UnreadableAnswerError(ModelError):
+    """A service answered with something that is no completion."""
+
+
 def asked_of(body: Mapping[str, Any]) -> dict[str, Any]:
     """Give what of a request decides its answer."""
     return {name: body[name] for name in ASKED if body.get(name) is not None}

@@ -15,7 +15,7 @@ import numpy as np
 from memlab.errors import MemlabError, ModelError, warn_user
 from memlab.llm.client import Client
 from memlab.llm.proxy.counts import WRITING, Counts, PhaseCounts
-from memlab.llm.proxy.exchanges import Exchange, Exchanges, asked_of
+from memlab.llm.proxy.exchanges import Exchange, Exchanges, UnreadableAnswerError, asked_of
 from memlab.llm.proxy.replies import read_exchange
 from memlab.llm.proxy.rules import Rules
 from memlab.llm.service import Service, resolve_service
@@ -37,10 +37,6 @@ class TextEncoder(Protocol):
     def encode(self, texts: Sequence[str], *, progress: bool = ...) -> np.ndarray:
         """Encode n texts: (n, width)."""
         ...
-
-
-class UnreadableAnswerError(ModelError):
-    """A service answered with something that is no completion."""
 
 
 class ModelProxy:

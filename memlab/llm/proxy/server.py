@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from memlab.errors import DataError, MemlabError, ModelError
 from memlab.llm.faults import RefusedError
-from memlab.llm.proxy.exchanges import NotRecordedError
-from memlab.llm.proxy.model_proxy import UnreadableAnswerError
+from memlab.llm.proxy.exchanges import NotRecordedError, UnreadableAnswerError
 from memlab.llm.proxy.replies import (
     asks_for_usage,
     completion,
