@@ -81,7 +81,7 @@ class Asking:
 
         body = {"model": "m", "messages": [{"role": "user", "content": text}]}
         url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
-        answer = httpx.post(url, json=body, trust_env=False, timeout=30)
+        answer = httpx.post(url, json=body, trust_env=False, verify=False, timeout=30)
         answer.raise_for_status()
         return answer.json()["choices"][0]["message"]["content"]
 
