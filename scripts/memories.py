@@ -1,20 +1,22 @@
 """Run one framework of ``frameworks.py`` on one memory of the sample, and write down what it did.
 
-    .venv/bin/python scripts/memories.py
-    .venv/bin/python scripts/memories.py NAME ENV/bin/python [SERVICE]
+    .venv/bin/python scripts/memories.py [--input-price .15 --output-price .60]
+    .venv/bin/python scripts/memories.py NAME ENV/bin/python [--service SERVICE] [--replace]
 
-The first prints the tables of ``docs/evaluation/memories.md`` from what is written down.
+The first prints the tables of ``docs/evaluation/memories.md`` from what is written down, the same
+bytes each time; prices are of a million tokens.
 
 NAME is a system of ``frameworks.py``, ENV the framework's own environment. Its model's answers come
 from ``data/memories/exchanges/NAME.jsonl``; with SERVICE, one of ``[llm.services]``, what is not
-there is asked and added. Written beside it: ``returned/NAME.jsonl``, ``stored/NAME.jsonl`` and
-``about/NAME.json``, the same bytes each time.
+there is asked and added. Written beside it where they are not there, or with ``--replace``:
+``returned/NAME.jsonl``, ``stored/NAME.jsonl`` and ``about/NAME.json``. Otherwise they are compared
+with this run and kept: a framework need not return the same rows twice, hindsight does not.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from memlab.experiments.recorded_memories import (
 from memlab.files import open_atomically
 from memlab.llm.proxy import ModelProxy
 from memlab.memories import ProcessMemory, ProxiedMemory, collect
+from memlab.memories.collecting import problem_lines
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "data" / "memories"
@@ -40,8 +43,13 @@ PATIENCE = 6 * 3600.0
 TEXTS = ("query_id", "rank", "text", "score", "source_ids", "time")
 
 
-def run(name: str, python: str, service: str | None = None) -> list[str]:
-    """Fill and ask one framework; gives lines about what it asked."""
+def run(
+    name: str, python: str, service: str | None = None, *, is_replaced: bool = False
+) -> list[str]:
+    """Fill and ask one framework; gives lines about what it asked and whether it did the same.
+
+    :param is_replaced: whether what is written down gives way to what this run did.
+    """
     data = memlab.sample().take([SCOPE])
     filled = list[ProcessMemory]()
 
@@ -76,13 +84,42 @@ def run(name: str, python: str, service: str | None = None) -> list[str]:
         "wanted": sorted(proxy.wanted),
         "problems": len(problems),
     }
-    _write(
-        FOLDER / "about" / f"{name}.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n"
-    )
-    _write_lines(FOLDER / "stored" / f"{name}.jsonl", stored)
     rows = done.rows.select(TEXTS).iter_rows(named=True)
-    _write_lines(FOLDER / "returned" / f"{name}.jsonl", [_without_nulls(row) for row in rows])
-    return [*proxy.lines(), *problems[:10]]
+    made = {
+        f"about/{name}.json": json.dumps(about, indent=1, ensure_ascii=False) + "\n",
+        f"stored/{name}.jsonl": _as_lines(stored),
+        f"returned/{name}.jsonl": _as_lines([_without_nulls(row) for row in rows]),
+    }
+    kept = [_write_or_compare(FOLDER / file, text, is_replaced) for file, text in made.items()]
+    return [*proxy.lines(), *problem_lines(done.problems.with_columns(system=pl.lit(name))), *kept]
+
+
+def _write_or_compare(path: Path, text: str, is_replaced: bool) -> str:
+    """Write a file that is not there or gives way; else say how it differs from this run."""
+    if is_replaced or not path.exists():
+        with open_atomically(path) as stream:
+            stream.write(text.encode())
+        return f"{path.name}: written"
+    before = path.read_text(encoding="utf-8")
+    if before == text:
+        return f"{path.parent.name}/{path.name}: the same bytes"
+    line = f"{path.parent.name}/{path.name}: kept, and this run differs"
+    if path.parent.name != "returned":
+        return line
+    first, second = _first_ten(before), _first_ten(text)
+    n_same = sum(first[query] == second.get(query) for query in first)
+    return f"{line}; the same first ten for {n_same:,} of {len(first):,} questions"
+
+
+def _first_ten(lines: str) -> dict[str, list[str]]:
+    """Give the first ten texts of each question."""
+    texts = dict[str, list[str]]()
+    for line in lines.splitlines():
+        row = json.loads(line)
+        own = texts.setdefault(row["query_id"], [])
+        if len(own) < 10:
+            own.append(row["text"])
+    return texts
 
 
 def _stored_row(row: Any, data: memlab.Dataset) -> dict[str, Any]:
@@ -108,16 +145,11 @@ def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
-    _write(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+def _as_lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def _write(path: Path, text: str) -> None:
-    with open_atomically(path) as stream:
-        stream.write(text.encode())
-
-
-def tables() -> list[str]:
+def tables(input_price: float | None, output_price: float | None) -> list[str]:
     """Compare what was written down with two pipelines; no memory runs."""
     memories = read_memories()
     done = compare_recorded(["bm25", "best"], store=memlab.config.settings()[0].store)
@@ -126,11 +158,34 @@ def tables() -> list[str]:
     names += ["answer@1000 tokens", "stale@10", "current@10", "tokens returned"]
     against_best = _compare_with_baseline(done.per_query, "best", "auto", 0)
     tests = [each.filter(measure="recall_all@10") for each in (done.tests, against_best)]
-    losses, costs = memory_losses(done, memories), writing_costs(memories)
+    losses = memory_losses(done, memories)
+    costs = writing_costs(memories, input_price=input_price, output_price=output_price)
     frames = {"found": found.select(names), "losses": losses, "costs": costs}
     frames |= {"against bm25": tests[0], "against best": tests[1]}
     return [f"{name}\n\n{to_markdown(Table(frame))}\n" for name, frame in frames.items()]
 
 
+def read_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("python", nargs="?")
+    parser.add_argument("--service")
+    parser.add_argument("--replace", action="store_true")
+    parser.add_argument("--input-price", type=float)
+    parser.add_argument("--output-price", type=float)
+    given = parser.parse_args()
+    if (given.name is None) != (given.python is None):
+        parser.error("name the framework and its Python, or neither")
+    if (given.input_price is None) != (given.output_price is None):
+        parser.error("--input-price and --output-price go together")
+    return given
+
+
 if __name__ == "__main__":
-    print(*(run(*sys.argv[1:]) if sys.argv[1:] else tables()), sep="\n")
+    given = read_arguments()
+    if given.name is None:
+        shown = tables(given.input_price, given.output_price)
+    else:
+        shown = run(given.name, given.python, given.service, is_replaced=given.replace)
+    print(*shown, sep="\n")

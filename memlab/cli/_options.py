@@ -15,7 +15,7 @@ import typer
 
 import memlab
 from memlab.errors import DataError, MemlabError
-from memlab.terminal import escape_controls, package_version
+from memlab.terminal import count_noun, escape_controls, package_version, shorten_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +32,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
 )
+MOST_PROBLEMS = 20
+"""Lines of problems that are printed."""
 MOST_RESULTS = 1_000_000
 """The largest count that an option takes."""
 
@@ -331,3 +333,33 @@ def read_assignments(texts: list[str]) -> dict[str, Any]:
 def _full_path(value: Any) -> Any:
     # A notebook runs in its own folder.
     return str(Path(value).resolve()) if isinstance(value, str) and os.path.isfile(value) else value
+
+
+def echo_problems(problems: pl.DataFrame, file: Path) -> None:
+    """Print what went wrong, each kind once, and where all of it stands.
+
+    :param problems: ``system``, ``scope``, ``query_id`` and ``problem``.
+    """
+    from memlab.memories.collecting import problem_lines
+
+    if problems.is_empty():
+        return
+    lines = problem_lines(problems)
+    for line in lines[:MOST_PROBLEMS]:
+        echo(line, err=True)
+    n_more = len(lines) - MOST_PROBLEMS
+    if n_more > 0:
+        echo(f"and {count_noun(n_more, 'more problems')}, in {file}", err=True)
+
+
+def end_without_result(systems: list[str]) -> None:
+    """End the command with 1 where systems have no result at all.
+
+    :raises typer.Exit: with 1.
+    """
+    if not systems:
+        return
+    verb = "has" if len(systems) == 1 else "have"
+    names = shorten_line(", ".join(systems))
+    echo(f"{names} {verb} no result at all: the numbers in the tables measure nothing", err=True)
+    raise typer.Exit(1)

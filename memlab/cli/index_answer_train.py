@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 import typer
 
 import memlab
@@ -169,9 +170,9 @@ def answer(
     done = memlab.answer_questions(systems, data, service=service, judge_by=judge, **options)
     done.export(directory)
     echo(done)
-    for problem in done.about["problems"][:20]:
-        echo(problem["problem"], err=True)
+    opt.echo_problems(pl.DataFrame(done.about["problems"]), directory / "answers.json")
     echo(f"tables, prompts and a row for each answer: {directory}")
+    opt.end_without_result(done.without_result())
 
 
 @register_command(GROUP, "questions export.zip --service NAME --n 60 --dry-run")

@@ -14,10 +14,11 @@ import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
 from memlab.errors import DataError, MemlabError
-from memlab.terminal import issue_lines, mask_secrets
+from memlab.terminal import count_noun, issue_lines, mask_secrets
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
+    from memlab.experiments.compare_systems import Comparison
     from memlab.llm.proxy import ModelProxy
     from memlab.records import Dataset
 
@@ -77,7 +78,8 @@ def evaluate(
         for part in data:
             n = apply_corrections(part, corrections).issues.filter(action=CORRECTED).height
             echo(
-                f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected"
+                f"{corrections}: the evidence of {n:,} of "
+                f"{count_noun(part.questions.height, 'questions')} is corrected"
             )
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
     model = opt.load_encoder(chosen, engine)
@@ -98,7 +100,8 @@ def evaluate(
         if tied := one.provenance["ties"]:
             n = one.per_query.height
             echo(
-                f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of {n:,} questions, by lot"
+                f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of "
+                f"{count_noun(n, 'questions')}, by lot"
             )
     for part in data:
         if part.questions["stale"].list.len().sum():
@@ -158,7 +161,7 @@ def compare(
     """Compare memories, pipelines and rankings on the same questions: complete recall, answers, tokens and time.
 
     What a memory returned is kept in the directory scope by scope: the same command goes on where
-    it was stopped.
+    it was stopped. A system without any result ends the command with 1.
     """
     from memlab.experiments.run_pipelines import measurable_levels
 
@@ -189,15 +192,10 @@ def compare(
         )  # fmt: skip
     done.export(directory)
     echo(done)
-    for line in calls.lines() if calls else []:
-        echo(line)
-    for line in done.problems["problem"].head(20):
-        echo(line, err=True)
-    if done.problems.height > 20:
-        echo(
-            f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}",
-            err=True,
-        )
+    if calls is not None:
+        for line in (*done.call_lines(), *_matching_lines(calls, done, directory / "returned")):
+            echo(line)
+    opt.echo_problems(done.problems, directory / "systems.json")
     echo(f"tables, results by question, and what was returned: {directory}")
     try:
         caption = (
@@ -212,12 +210,24 @@ def compare(
         )
     except MemlabError as error:
         echo(f"no picture was made: {mask_secrets(str(error))}", err=True)
+    opt.end_without_result(done.without_result())
     if fail_below is not None:
         recall = dict(done.systems.select("system", "recall_all@10").iter_rows())
         floor = recall[done.about["baseline"]] - fail_below
         if lost := [f"{name} {value:.3f}" for name, value in recall.items() if value < floor]:
             echo(f"recall_all@10 below {floor:.3f}: {', '.join(lost)}", err=True)
             raise typer.Exit(1)
+
+
+def _matching_lines(calls: ModelProxy, done: Comparison, folder: Path) -> list[str]:
+    """Say how much of a recording was asked for, unless results of an earlier run were read back."""
+    n_counted = int(done.calls["prompts"].sum())
+    if n_counted and not calls.asked:
+        return [
+            f"the {count_noun(n_counted, 'prompts')} were asked by an earlier run, whose results "
+            f"are read from {folder}: nothing was replayed; --out FOLDER replays them"
+        ]
+    return calls.matching_lines()
 
 
 def _recorded_calls(
@@ -331,7 +341,7 @@ def knowledge(
     if unmatched is not None:
         found = unmatched_facts(folder, **about)
         found.write_ndjson(unmatched)
-        echo(f"{unmatched}: {found.height:,} facts that no gold fact speaks of")
+        echo(f"{unmatched}: {count_noun(found.height, 'facts')} that no gold fact speaks of")
         return
     outcomes = measure_folder(folder, verdicts=verdicts, **about)
     echo(format_outcomes(outcomes, errors=errors))

@@ -11,6 +11,7 @@ import typer
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
 from memlab.errors import DataError
+from memlab.terminal import count_noun
 
 GROUP = "Measure"
 PORT, PAUSE = 8765, 0.2
@@ -52,7 +53,8 @@ def proxy(
     )
     served.start()
     try:
-        echo(f"{len(served.exchanges):,} exchanges recorded; serving until Ctrl-C at {served.url}")
+        recorded_now = count_noun(len(served.exchanges), "exchanges")
+        echo(f"{recorded_now} recorded; serving until Ctrl-C at {served.url}")
         for name, value in served.variables.items():
             if name.startswith("OPENAI"):
                 echo(f"export {name}={value}")

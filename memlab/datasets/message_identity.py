@@ -351,8 +351,9 @@ def read_question(
         both = others.keys() & cited.keys()
         if both:
             raise BadField(field, describe_value(min(both)), "no turn that is evidence too")
+    called = "id" if record.get("query_id") is None else "query_id"
     return Question(
-        query_id=record.take("query_id", fields.check_name, ""),
+        query_id=record.take(called, fields.check_name, ""),
         scope=encode_id_part(scope),
         text=record.take("question", fields.check_name),
         answer=record.take("answer", fields.check_answer, None),

@@ -55,7 +55,7 @@ class Answers:
         served = self.about["service"] is not None
         share = "correct" if served else "holds"
         tables = {
-            "Answers" if served else "Contexts that hold the answer": self.table,
+            "Answers" if served else "Contexts that hold the answer": self._marked_table(),
             f"By kind of question ({share})": self.kinds.pivot(
                 "system", index="kind", values=share, maintain_order=True
             ),
@@ -69,6 +69,19 @@ class Answers:
                 for name, each in shown.items()
             }
         )
+
+    def _marked_table(self) -> pl.DataFrame:
+        """Give the table, in which a name stands with what its contexts lack."""
+        marks = dict[str, str]()
+        for name, status in self.about.get("status", {}).items():
+            if status:
+                marks[name] = f"{name} ({status})"
+        return self.table.with_columns(pl.col("system").replace(marks))
+
+    def without_result(self) -> list[str]:
+        """Name the systems that returned nothing at all."""
+        status = self.about.get("status", {})
+        return [name for name, said in status.items() if said.startswith("no result")]
 
     def _repr_markdown_(self) -> str:
         return str(self)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Table, conclusions, misses, stale_table
@@ -31,10 +32,11 @@ from memlab.experiments.run_pipelines import (
 )
 from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOptions, measure_system
 from memlab.explanation import Explanation, explain_nothing
+from memlab.llm.proxy.model_proxy import phase_line
 from memlab.memories import ReturnedTexts
 from memlab.records import Dataset, qrels
 from memlab.source_labels import COLUMN, explain_question
-from memlab.terminal import escape_markdown, shorten_line
+from memlab.terminal import count_noun, escape_markdown, shorten_line
 from memlab.text.analysis import tokenize
 
 SCHEMA_VERSION = 1
@@ -45,6 +47,7 @@ _FOUND_MEASURES = ("recall_any@10", "recall_all@10", _SEVERAL, _ANSWER)
 _COST_COLUMNS = (
     *("tokens returned", "named", "attributed", "ingest s", "until found s", "p50 ms", "p95 ms"),
     *("MB", "tokens read", "tokens written", "failed scopes", "problems"),
+    *("prompts", "prompts refused"),
 )
 
 
@@ -60,6 +63,8 @@ class Comparison(Experiment):
     :param returned: what each system returned, attributed: ``system``, ``query_id``, ``rank``,
         ``text``, ``n_tokens``, ``how`` and ``turn_ids``.
     :param problems: what went wrong, in lines.
+    :param calls: what memories asked of a model, where that was counted: ``system`` and
+        :data:`memlab.memories.collecting.CALLS_SCHEMA`.
     :param about: dataset, depth, budgets, seed, and each system's settings.
     """
 
@@ -68,6 +73,7 @@ class Comparison(Experiment):
     per_query: pl.DataFrame
     returned: pl.DataFrame
     problems: pl.DataFrame
+    calls: pl.DataFrame
     about: Mapping[str, Any]
 
     def tables(self) -> dict[str, pl.DataFrame]:
@@ -76,9 +82,9 @@ class Comparison(Experiment):
         costs = self.systems.select(pl.col("system").alias("cost of"), *_COST_COLUMNS)
         by_source = [name for name in (COLUMN,) if name in self.systems.columns]
         tables = {
-            "Found": self.systems.select("system", "n", *_FOUND_MEASURES, *by_source).rename(
-                self._counted()
-            ),
+            "Found": self.systems.select(
+                self._marked_names(), "n", *_FOUND_MEASURES, *by_source
+            ).rename(self._counted()),
             "All evidence in so many tokens": self.systems.select("system", *budgets).rename(
                 budgets
             ),
@@ -89,6 +95,34 @@ class Comparison(Experiment):
         return tables | (
             {f"Against {self.about['baseline']}": self.tests} if self.tests.height else {}
         )
+
+    def _marked_names(self) -> pl.Expr:
+        """Give the names, each with what its numbers lack: 0 of a failed memory is no measurement."""
+        lacks = pl.format("{} ({})", "system", "status")
+        return pl.when(pl.col("status") == "").then("system").otherwise(lacks).alias("system")
+
+    def without_result(self) -> list[str]:
+        """Name the systems that have no result at all.
+
+        Those are systems that returned nothing, and memories none of whose prompts had an answer.
+        """
+        lacking = self.systems.filter(pl.col("status").str.starts_with("no result"))
+        return lacking["system"].to_list()
+
+    def call_lines(self) -> list[str]:
+        """Say what each memory asked of a model, a line a phase, and why it was refused first."""
+        lines = list[str]()
+        for (system, phase), rows in self.calls.group_by("system", "phase", maintain_order=True):
+            counts = rows.select(cs.numeric().sum()).row(0, named=True)
+            if rows["price"].null_count():
+                counts["price"] = None
+            lines.append(f"{system}, {phase}: {phase_line(counts)}")
+            n_refused = counts["prompts_refused"]
+            if n_refused:
+                prompts = count_noun(counts["prompts"], "prompts")
+                why = rows["refusal"].drop_nulls()[0]
+                lines.append(f"{n_refused:,} of {prompts} refused, the first: {why}")
+        return lines
 
     def _counted(self) -> dict[str, str]:
         """Name the measures that fewer than all questions have with their number of questions."""
@@ -179,7 +213,7 @@ class Comparison(Experiment):
         added = [other.systems["system"][row] for row in new]
         is_new = pl.col("system").is_in(added)
         frames = {}
-        for name in ("systems", "per_query", "returned", "problems"):
+        for name in ("systems", "per_query", "returned", "problems", "calls"):
             both = [getattr(self, name), getattr(other, name).filter(is_new)]
             frames[name] = pl.concat(both, how="vertical_relaxed")
         tests = self.tests
@@ -266,7 +300,7 @@ class Comparison(Experiment):
         tables = {
             f"Returned, the first {k}": returned.select("rank", evidence, "how", cut)[:k],
             "Missed": missed.select(cut.alias("missed"), "rank", "cause", "nearest_text"),
-            "Problems": self.problems.filter(pl.col("system") == name).select("problem"),
+            "Problems": self._problems_of(name, query_id).select("problem"),
         }
         shown = tables_to_markdown(
             {title: table for title, table in tables.items() if table.height}
@@ -277,12 +311,22 @@ class Comparison(Experiment):
             head += f" ({said})"
         return Markdown(f"{head}\n\n{shown}")
 
+    def _problems_of(self, system: str, query_id: str) -> pl.DataFrame:
+        """Give the problems of one question, and those that are of no single question."""
+        of_one = pl.col("query_id").fill_null("").is_in(["", query_id])
+        return self.problems.filter(pl.col("system") == system, of_one)
+
     def export(self, directory: str | Path) -> Path:
         """Write ``systems.json`` (its schema is in ``docs/memories.md``), ``systems.md`` and ``systems.tex``.
 
         ``per-query.parquet`` and ``returned.parquet`` hold :attr:`per_query` and :attr:`returned`.
         """
-        frames = {"systems": self.systems, "tests": self.tests, "problems": self.problems}
+        frames = {
+            "systems": self.systems,
+            "tests": self.tests,
+            "problems": self.problems,
+            "calls": self.calls,
+        }
         content = {"schema_version": SCHEMA_VERSION, "about": dict(self.about)}
         content |= {name: each.to_dicts() for name, each in frames.items()}
         files: dict[str, str | pl.DataFrame] = {
@@ -377,6 +421,9 @@ def compare(
         returned=pl.concat([each.texts for each in measured]),
         problems=pl.concat(
             [each.problems.with_columns(system=pl.lit(each.name)) for each, _ in found]
+        ),
+        calls=pl.concat(
+            [each.calls.select(pl.lit(each.name).alias("system"), pl.all()) for each, _ in found]
         ),
         about={
             "dataset": data.name,

@@ -15,6 +15,7 @@ from memlab.errors import DataError
 from memlab.experiments.system_rankings import ANSWER_BUDGET, AskingOptions
 from memlab.memories import dated_lines, fit_to_budget
 from memlab.records import Dataset
+from memlab.terminal import count_noun
 
 BOUNDS = ("evidence", "whole history", "nothing", "another's")
 """Contexts that need no system: what perfect retrieval gives, the ceiling, and two floors."""
@@ -30,7 +31,8 @@ class SystemContexts:
         has it, by ``system``.
     :param questions: those that are asked: all with an answer, or that the conversations do not
         answer.
-    :param about: dataset, budget, seed, and each system's settings.
+    :param about: dataset, budget, seed, each system's settings, and its ``status``: what its
+        contexts lack.
     """
 
     texts: Mapping[str, pl.DataFrame]
@@ -83,6 +85,7 @@ def system_contexts(
         "seed": asked.seed,
         "unit": asked.unit,
         "questions": questions.height,
+        "status": {each.name: each.status() for each in parts},
         "systems": {each.name: dict(each.provenance) for each in parts},
     }
     return SystemContexts(
@@ -96,7 +99,8 @@ def prompt_examples(made: SystemContexts) -> str:
     example = answer_requests(first, made.questions.head(1))[0].prompt
     shown = "\n\n".join(f"{name}: {text}" for name, text in PROMPTS.items() if text)
     counts = ", ".join(f"{name} {texts['n_tokens'].sum():,}" for name, texts in made.texts.items())
-    asked = f"{made.questions.height:,} questions of each; tokens of contexts: {counts}"
+    n_asked = count_noun(made.questions.height, "questions")
+    asked = f"{n_asked} of each; tokens of contexts: {counts}"
     return f"Prompts, version {VERSION}\n\n{shown}\n\nThe first question:\n\n{example}\n\n{asked}"
 
 

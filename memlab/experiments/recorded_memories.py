@@ -1,4 +1,4 @@
-"""What memories lost when they wrote and when they searched, from what ``scripts/memories.py`` wrote down."""
+"""What memories lost when they wrote and when they searched, as ``scripts/memories.py`` found it."""
 
 from __future__ import annotations
 

@@ -206,6 +206,7 @@ def measure_system(
     spans = mean_intervals(values.select("recall_all@10").to_numpy(), scopes=scopes)
     span = spans.select("low", "high", "level", "unit", "units").row(0, named=True)
     ways = {how: n / max(1, rows.height) for how, n in rows["how"].value_counts().iter_rows()}
+    n_prompts, n_refused = found.prompts if found.calls.height else (None, None)
     row = {
         "system": found.name,
         "n": values.height,
@@ -227,6 +228,9 @@ def measure_system(
         "tokens written": _total_cost(found, "tokens_written"),
         "failed scopes": len(found.failed),
         "problems": found.problems.height,
+        "prompts": n_prompts,
+        "prompts refused": n_refused,
+        "status": found.status(),
     }
     described = describe_sources(values)
     if described:

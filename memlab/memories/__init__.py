@@ -5,7 +5,8 @@
 returned elsewhere. :func:`attribute` finds the turns that texts come from,
 :func:`rank_source_turns` ranks them, and :func:`fit_to_budget` takes what fits into a budget.
 :class:`ProcessMemory` is one in a process of its own, :class:`ProxiedMemory` one whose calls of a
-model are recorded and counted. :class:`Embeddings` lends an encoder to the vector stores of other libraries.
+model are recorded and counted. :class:`Embeddings` lends an encoder to the vector stores of other
+libraries.
 """
 
 from memlab.errors import explain_arguments

@@ -16,13 +16,16 @@ from memlab.text.analysis import tokenize
 from memlab.text.tokens import sentences
 
 LEAST_SIMILARITY = 0.5
-"""Least similarity of a sentence and its source; chosen on the observations of LoCoMo, see ``docs/memories.md``."""
+"""Least similarity of a sentence and its source; chosen on the observations of LoCoMo, see
+``docs/memories.md``."""
 NEAR_COPY = 0.9
 _FEWEST_WORDS = 4
 _SCHEMA: dict[str, Any] = {
-    "scope": pl.String(), "text": pl.String(), "how": pl.Enum(["given", "span", "copy", "matched", "none"]),
+    "scope": pl.String(),
+    "text": pl.String(),
+    "how": pl.Enum(["given", "span", "copy", "matched", "none"]),
     "turn_ids": pl.List(pl.String()),
-}  # fmt: skip
+}
 
 
 def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
@@ -40,15 +43,10 @@ def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -
     """
     scopes = data.questions.select("query_id", "scope")
     rows = returned.rows.join(scopes, on="query_id", how="left", maintain_order="left")
-    texts = (
-        rows.filter(pl.col("source_ids").is_null())
-        .select("scope", "text")
-        .unique(maintain_order=True)
-    )
-    parts = [
-        _attribute_scope(part, data, encoder)
-        for part in texts.partition_by("scope", maintain_order=True)
-    ]
+    unnamed = rows.filter(pl.col("source_ids").is_null()).select("scope", "text")
+    texts = unnamed.unique(maintain_order=True)
+    by_scope = texts.partition_by("scope", maintain_order=True)
+    parts = [_attribute_scope(part, data, encoder) for part in by_scope]
     found = pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
     named, any_named = pl.col("source_ids").is_not_null(), pl.col("source_ids").list.len() > 0
     given = pl.when(any_named).then(pl.lit("given")).otherwise(pl.lit("none")).cast(_SCHEMA["how"])
@@ -63,37 +61,52 @@ def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -
 def _attribute_scope(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
     """Attribute the texts of one scope."""
     turns = data.turns.filter(pl.col("scope") == texts["scope"][0])
-    ids, normalised = (
-        turns["turn_id"].to_list(),
-        [_space_separated_words(text) for text in turns["text"]],
-    )
-    hows, found, unmatched = list[str](), list[list[str]](), list[tuple[int, str]]()
+    ids = turns["turn_id"].to_list()
+    spoken = [_space_separated_words(text) for text in turns["text"]]
+    hows = list[str]()
+    found = list[list[str]]()
+    unmatched = list[tuple[int, str]]()
     for row, text in enumerate(texts["text"]):
-        plain = _space_separated_words(text)
-        spans = {
-            turn: other
-            for turn, other in zip(ids, normalised, strict=True)
-            if _contains_verbatim(plain, other)
-        }
-        found.append([*spans][: 1 if set(spans.values()) == {plain} else None])
-        hows.append("span" if found[-1] else "none")
-        unmatched += [] if found[-1] else [(row, sentence) for sentence in sentences(text)]
+        spans = _turns_of_span(_space_separated_words(text), ids, spoken)
+        found.append(spans)
+        hows.append("span" if spans else "none")
+        if not spans:
+            unmatched += [(row, sentence) for sentence in sentences(text)]
     if unmatched:
         stated = [sentence for _, sentence in unmatched]
-        share = score = weighted_word_overlap(stated, turns["text"].to_list(), data.language)
-        if encoder is not None:
-            embedded = encoder.encode(turn_texts(turns), progress=False)
-            score = (share + encoder.encode(stated, progress=False) @ embedded.T) / 2
-        for (row, _), turn, shares, scores in zip(
-            unmatched, score.argmax(1), share, score, strict=True
-        ):
-            if scores[turn] >= LEAST_SIMILARITY:
-                hows[row] = (
-                    "copy" if shares[turn] >= NEAR_COPY and hows[row] != "matched" else "matched"
-                )
-                found[row] = list(dict.fromkeys([*found[row], ids[turn]]))
+        share, score = _similarities(stated, turns, data.language, encoder)
+        for at, (row, _) in enumerate(unmatched):
+            turn = score[at].argmax()
+            if score[at, turn] < LEAST_SIMILARITY:
+                continue
+            is_copy = share[at, turn] >= NEAR_COPY and hows[row] != "matched"
+            hows[row] = "copy" if is_copy else "matched"
+            found[row] = list(dict.fromkeys([*found[row], ids[turn]]))
     how = pl.Series("how", hows, _SCHEMA["how"])
     return texts.with_columns(how, pl.Series("turn_ids", found, _SCHEMA["turn_ids"]))
+
+
+def _turns_of_span(plain: str, ids: list[str], spoken: list[str]) -> list[str]:
+    """Give the turns that a text stands in word for word, or that stand in it."""
+    spans = dict[str, str]()
+    for turn, other in zip(ids, spoken, strict=True):
+        if _contains_verbatim(plain, other):
+            spans[turn] = other
+    if set(spans.values()) == {plain}:  # all say just that
+        return [next(iter(spans))]
+    return [*spans]
+
+
+def _similarities(
+    stated: list[str], turns: pl.DataFrame, language: str, encoder: Encoder | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give the share of words and the score of each sentence and turn: (sentences, turns) both."""
+    share = weighted_word_overlap(stated, turns["text"].to_list(), language)
+    if encoder is None:
+        return share, share
+    embedded = encoder.encode(turn_texts(turns), progress=False)
+    cosines = encoder.encode(stated, progress=False) @ embedded.T
+    return share, (share + cosines) / 2
 
 
 def _space_separated_words(text: str) -> str:
@@ -101,13 +114,21 @@ def _space_separated_words(text: str) -> str:
 
 
 def _contains_verbatim(text: str, turn: str) -> bool:
-    """Say whether one stands in the other word for word, by :data:`_FEWEST_WORDS` words or more, or whole."""
-    short, long = (text, turn) if len(text) < len(turn) else (turn, text)
-    return short in long and (short.count(" ") > _FEWEST_WORDS or short == long)
+    """Say whether one stands in the other word for word, whole or by enough words.
+
+    Those are :data:`_FEWEST_WORDS` or more.
+    """
+    short, long = sorted((turn, text), key=len)
+    if short == long:
+        return True
+    return short.count(" ") > _FEWEST_WORDS and short in long
 
 
 def weighted_word_overlap(texts: list[str], turns: list[str], language: str) -> np.ndarray:
-    """Give the share of each text's words, weighted by rarity among the turns, that each turn holds: (texts, turns)."""
+    """Give the share of each text's words that each turn holds: (texts, turns).
+
+    Words are weighted by rarity among the turns.
+    """
     from sklearn.feature_extraction.text import CountVectorizer
 
     table = CountVectorizer(analyzer=lambda words: words, binary=True, dtype=np.float64)

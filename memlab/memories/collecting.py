@@ -1,11 +1,12 @@
-"""Run a memory over a dataset, scope by scope: what it returned, what that cost, and what failed."""
+"""Run a memory over a dataset: what it returned, what that cost, and what failed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,15 +21,17 @@ from memlab.files import fix_place, open_atomically
 from memlab.memories.memory import TURNS, Memory, memory
 from memlab.memories.returned_rows import (
     Failure,
+    KnownTurn,
     Unanswered,
     call_with_timeout,
     list_returned_rows,
     select_usable_rows,
 )
 from memlab.records import Dataset, qrels
-from memlab.terminal import shorten_line
+from memlab.terminal import count_noun, shorten_line
 
 _log = logging.getLogger("memlab")
+_ROW_NUMBER = re.compile(r"^row \d+: ")
 
 
 def dated_lines(returned: ReturnedTexts) -> pl.DataFrame:
@@ -37,37 +40,36 @@ def dated_lines(returned: ReturnedTexts) -> pl.DataFrame:
     :returns: the rows with ``line``, its ``n_tokens``, and ``after``: tokens of the question's
         lines so far.
     """
-    day = (
-        pl.col("time")
-        .str.slice(0, 10)
-        .str.to_date("%Y-%m-%d", strict=False)
-        .dt.strftime("%-d %B %Y")
-    )
+    date = pl.col("time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+    day = date.dt.strftime("%-d %B %Y")
     head = pl.format("[{}]\n", pl.coalesce(day, "time")).fill_null("")
-    rows = add_token_counts(returned.rows.with_columns(line=head + pl.col("text")), "line").sort(
-        "query_id", "rank"
-    )
+    lines = returned.rows.with_columns(line=head + pl.col("text"))
+    rows = add_token_counts(lines, "line").sort("query_id", "rank")
     return rows.with_columns(after=pl.col("n_tokens").cum_sum().over("query_id"))
 
 
 def fit_to_budget(lines: pl.DataFrame, questions: pl.DataFrame, budget: int) -> pl.DataFrame:
-    """Give each question the first texts that fit into a budget: ``query_id``, ``text`` (empty for none), ``n_tokens``.
+    """Give each question the first texts that fit into a budget.
 
     :param lines: what :func:`dated_lines` gave.
+    :returns: ``query_id``, ``text`` (empty for none) and ``n_tokens``.
     """
     fitting = lines.filter(pl.col("after") <= budget).group_by("query_id", maintain_order=True)
     made = fitting.agg(pl.col("line").str.join("\n").alias("text"), pl.col("n_tokens").sum())
-    contexts = questions.select("query_id").join(
-        made, on="query_id", how="left", maintain_order="left"
-    )
+    asked = questions.select("query_id")
+    contexts = asked.join(made, on="query_id", how="left", maintain_order="left")
     return contexts.with_columns(pl.col("text").fill_null(""), pl.col("n_tokens").fill_null(0))
 
 
 USAGE_COLUMNS = ("bytes", "tokens_read", "tokens_written")
 RETURNED_SCHEMA = {
-    "query_id": pl.String(), "rank": pl.Int32(), "text": pl.String(), "score": pl.Float64(),
-    "source_ids": pl.List(pl.String()), "time": pl.String(),
-}  # fmt: skip
+    "query_id": pl.String(),
+    "rank": pl.Int32(),
+    "text": pl.String(),
+    "score": pl.Float64(),
+    "source_ids": pl.List(pl.String()),
+    "time": pl.String(),
+}
 COSTS_SCHEMA = {
     "scope": pl.String(),
     "n_turns": pl.Int64(),
@@ -79,11 +81,30 @@ COSTS_SCHEMA = {
     **dict.fromkeys(USAGE_COLUMNS, pl.Int64()),
 }
 PROBLEMS_SCHEMA = {"scope": pl.String(), "query_id": pl.String(), "problem": pl.String()}
+_COUNTED = ("calls", "read", "written", "estimated", "refused", "embedded", "texts")
+CALLS_SCHEMA = {
+    "scope": pl.String(),
+    "phase": pl.String(),
+    **dict.fromkeys(_COUNTED, pl.Int64()),
+    "seconds": pl.Float64(),
+    "price": pl.Float64(),
+    "prompts": pl.Int64(),
+    "prompts_refused": pl.Int64(),
+    "refusal": pl.String(),
+}
+"""What a scope asked of a model, a row a phase: counts as of
+:class:`memlab.llm.proxy.PhaseCounts`, distinct ``prompts``, how many of them never had an answer,
+and why the first had none."""
 _TABLES: dict[str, Any] = {
     "rows": RETURNED_SCHEMA,
     "costs": COSTS_SCHEMA,
     "problems": PROBLEMS_SCHEMA,
+    "calls": CALLS_SCHEMA,
 }
+
+
+def _empty(schema: Mapping[str, Any]) -> Callable[[], pl.DataFrame]:
+    return partial(pl.DataFrame, schema=schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,37 +123,105 @@ class ReturnedTexts:
     :param problems: ``scope``, ``query_id`` (null where it is of the whole scope) and ``problem``,
         in a line.
     :param provenance: the system, its settings and what it was run on.
+    :param calls: what scopes asked of a model, :data:`CALLS_SCHEMA`, where that was counted.
     """
 
     name: str
     rows: pl.DataFrame
-    costs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=COSTS_SCHEMA))
-    problems: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROBLEMS_SCHEMA))
+    costs: pl.DataFrame = field(default_factory=_empty(COSTS_SCHEMA))
+    problems: pl.DataFrame = field(default_factory=_empty(PROBLEMS_SCHEMA))
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    calls: pl.DataFrame = field(default_factory=_empty(CALLS_SCHEMA))
 
     def partial_answers(self, data: Dataset) -> str:
         """Say of how many questions with evidence something was returned, where not of all."""
         asked = qrels(data.questions, "turn").frame["query_id"].unique()
         n = asked.is_in(self.rows["query_id"].implode()).sum()
-        return f"answers {n:,} of {len(asked):,} questions with evidence" if n < len(asked) else ""
+        if n == len(asked):
+            return ""
+        return f"answers {n:,} of {count_noun(len(asked), 'questions')} with evidence"
 
     @property
     def failed(self) -> list[str]:
         """The scopes that failed; their questions count as not answered."""
-        unasked = pl.col("query_id").is_null() & ~pl.col("scope").is_in(
-            self.costs["scope"].implode()
-        )
+        is_done = pl.col("scope").is_in(self.costs["scope"].implode())
+        unasked = pl.col("query_id").is_null() & ~is_done
         return self.problems.filter(unasked)["scope"].to_list()
+
+    @property
+    def prompts(self) -> tuple[int, int]:
+        """How many distinct prompts a model was asked, and how many of them had no answer."""
+        return int(self.calls["prompts"].sum()), int(self.calls["prompts_refused"].sum())
+
+    @property
+    def has_result(self) -> bool:
+        """Whether there is anything to measure: a text, and an answer to a prompt, if any."""
+        n_prompts, n_refused = self.prompts
+        if n_prompts and n_refused == n_prompts:
+            return False
+        return not self.rows.is_empty()
+
+    def status(self) -> str:
+        """Say what its numbers lack; an empty text where nothing.
+
+        >>> import polars as pl
+        >>> ReturnedTexts("mine", pl.DataFrame(schema=RETURNED_SCHEMA)).status()
+        'no result'
+        """
+        said = list[str]()
+        if not self.has_result:
+            said.append("no result")
+        n_failed = len(self.failed)
+        if n_failed:
+            n_scopes = n_failed + self.costs.height
+            said.append(f"{n_failed:,} of {count_noun(n_scopes, 'scopes')} failed")
+        n_prompts, n_refused = self.prompts
+        if n_refused:
+            said.append(f"{n_refused:,} of {count_noun(n_prompts, 'prompts')} refused")
+        return "; ".join(said)
 
 
 def problem_row(
     name: str, scope: str, query_id: str | None, text: Any
 ) -> tuple[str, str | None, str]:
     """Make a row of :data:`PROBLEMS_SCHEMA`, whose text says where it was."""
-    place = (
-        name + (f", scope {scope}" if scope else "") + (f", query {query_id}" if query_id else "")
-    )
-    return scope, query_id, f"{place}: {text}".encode("utf-8", "replace").decode()
+    line = f"{_place(name, scope, query_id)}: {text}"
+    return scope, query_id, line.encode("utf-8", "replace").decode()
+
+
+def _place(name: str, scope: str, query_id: str | None) -> str:
+    place = name
+    if scope:
+        place += f", scope {scope}"
+    if query_id:
+        place += f", query {query_id}"
+    return place
+
+
+def problem_lines(problems: pl.DataFrame) -> list[str]:
+    """Give problems in lines; what happened several times is said once, with its number.
+
+    :param problems: :data:`PROBLEMS_SCHEMA` and ``system``.
+
+    >>> import polars as pl
+    >>> rows = [problem_row("mine", "ann", query, "search gave int") for query in ("q0", "q1")]
+    >>> problems = pl.DataFrame(rows, PROBLEMS_SCHEMA, orient="row")
+    >>> problem_lines(problems.with_columns(system=pl.lit("mine")))
+    ['mine, scope ann, query q0: search gave int, 2 times']
+    """
+    counted = dict[tuple[str, str], int]()
+    shown = dict[tuple[str, str], str]()
+    rows = problems.select("system", *PROBLEMS_SCHEMA).iter_rows()
+    for system, scope, query_id, text in rows:
+        line = text.removeprefix(f"{_place(system, scope, query_id)}: ")
+        kind = system, _ROW_NUMBER.sub("", line)
+        counted[kind] = counted.get(kind, 0) + 1
+        shown.setdefault(kind, text)
+    lines = list[str]()
+    for kind, n in counted.items():
+        times = "" if n == 1 else f", {n:,} times"
+        lines.append(shown[kind] + times)
+    return lines
 
 
 def collect(
@@ -154,9 +243,9 @@ def collect(
 
     :param system: a memory, or what :func:`memlab.memories.memory` makes one of.
     :param k: rows for each question.
-    :param folder: where each scope is kept when it is done, by the memory's module and state, the
-        dataset and k; what is there is not run again. Failed scopes are, and a memory whose source
-        or state cannot be read.
+    :param folder: where each scope is kept when it is done, by the memory's module, the versions
+        that it imports, its state and recording, the dataset and k; what is there is not run again.
+        Failed scopes are, and a memory whose source or state cannot be read.
     :param timeout: seconds for one call of the memory.
 
     >>> import memlab
@@ -170,42 +259,35 @@ def collect(
 
     if k < 1 or not 0 < timeout < 1e6:
         raise DataError(
-            f"k is {k}, the timeout {timeout}; ask for at least one row, and wait 0 to 1,000,000 seconds"
+            f"k is {k}, the timeout {timeout}; ask for at least one row, "
+            "and wait 0 to 1,000,000 seconds"
         )
     system = memory(system, timeout=timeout)
     about = {"system": name, "k": k, "memory": system.settings, "fingerprint": data.fingerprint()}
-    done, n_read = [_make_frames({table: [] for table in _TABLES})], 0
-    known = system.settings["source"] is not None
-    kept_in = fix_place(folder) if folder else None  # A memory may change the working directory.
-    for asked in tqdm(
-        data.questions.partition_by("scope", maintain_order=True), desc=name, delay=2
-    ):
+    kept = _FinishedScopes(folder, about)
+    asking = _Asking(system, name, data, k, timeout)
+    parts = [_make_frames({})]
+    n_read = 0
+    scopes = data.questions.partition_by("scope", maintain_order=True)
+    for asked in tqdm(scopes, desc=name, delay=2):
         scope = asked["scope"][0]
-        key = json.dumps([about, scope, [*COSTS_SCHEMA]], sort_keys=True, default=str)
-        place = (
-            kept_in / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
-            if kept_in and known
-            else None
-        )
-        part = _read_finished_scope(place) if place else None
-        n_read += part is not None
+        part = kept.read(scope)
         if part is None:
-            try:
-                tables = _run_scope(system, scope, data, asked, k, timeout)
-            except Failure as error:
-                tables = {"rows": [], "costs": [], "problems": [(None, str(error))]}
-            tables["problems"] = [problem_row(name, scope, *each) for each in tables["problems"]]
-            if place and tables["costs"]:
-                with open_atomically(place) as stream:
-                    stream.write(json.dumps(tables).encode())
+            tables = asking.run(scope, asked)
+            kept.write(scope, tables)
             part = _make_frames(tables)
-        done.append(part)
+        else:
+            n_read += 1
+        parts.append(part)
     if n_read:
-        _log.warning("%s: %s scopes read from %s", name, n_read, folder)
-    rows, costs, problems = (pl.concat([part[table] for part in done]) for table in _TABLES)
-    general = [problem_row(name, "", "", line) for line in system.notes + _short_lists(costs, k)]
-    problems = pl.concat([pl.DataFrame(general, PROBLEMS_SCHEMA, orient="row"), problems])
-    return ReturnedTexts(name, rows, costs, problems, {**about, "dataset": data.name})
+        count = count_noun(n_read, "scopes")
+        _log.warning("%s: %s read from %s, not run again", name, count, folder)
+    whole = {table: pl.concat([part[table] for part in parts]) for table in _TABLES}
+    lines = system.notes + _short_lists(whole["costs"], k)
+    general = [problem_row(name, "", "", line) for line in lines]
+    first = pl.DataFrame(general, PROBLEMS_SCHEMA, orient="row")
+    whole["problems"] = pl.concat([first, whole["problems"]])
+    return ReturnedTexts(name, **whole, provenance={**about, "dataset": data.name})
 
 
 def _short_lists(costs: pl.DataFrame, k: int) -> list[str]:
@@ -219,35 +301,63 @@ def _short_lists(costs: pl.DataFrame, k: int) -> list[str]:
     if full.height or short.is_empty():
         return []
     most: Any = answered["most_rows"].max()
-    rows = "row" if most == 1 else "rows"
-    return [f"gave at most {most:,} {rows} of {k:,}"]
+    return [f"gave at most {count_noun(most, 'rows')} of {k:,}"]
 
 
 def _make_frames(tables: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
-    return {
-        table: pl.DataFrame(tables[table], schema=schema, orient="row")
-        for table, schema in _TABLES.items()
-    }
+    """Make the frames of :data:`_TABLES`; rows are tuples."""
+    made = dict[str, pl.DataFrame]()
+    for table, schema in _TABLES.items():
+        made[table] = pl.DataFrame(tables.get(table, []), schema=schema, orient="row")
+    return made
 
 
-def _read_finished_scope(place: Path) -> dict[str, pl.DataFrame] | None:
-    """Read a scope that was done; one whose file is damaged is run again."""
-    try:
-        return _make_frames(json.loads(place.read_bytes())) if place.exists() else None
-    except Exception:  # whatever stands in the file
-        return None
+class _FinishedScopes:
+    """The scopes of a memory that are done, each in a file.
+
+    :param folder: of the files; with ``None`` nothing is kept.
+    :param about: what the memory is and was asked, which names the files; one whose code cannot be
+        read is not kept.
+    """
+
+    def __init__(self, folder: str | Path | None, about: Mapping[str, Any]) -> None:
+        self._about = about
+        self._folder: Path | None = None
+        is_known = about["memory"]["source"] is not None
+        if folder and is_known:
+            self._folder = fix_place(folder)  # A memory may change the working directory.
+
+    def _file(self, scope: str) -> Path | None:
+        if self._folder is None:
+            return None
+        columns = [[*COSTS_SCHEMA], [*CALLS_SCHEMA]]
+        key = json.dumps([self._about, scope, columns], sort_keys=True, default=str)
+        return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+
+    def read(self, scope: str) -> dict[str, pl.DataFrame] | None:
+        """Read a scope that was done; one whose file is damaged is run again."""
+        file = self._file(scope)
+        if file is None or not file.exists():
+            return None
+        try:
+            return _make_frames(json.loads(file.read_bytes()))
+        except Exception:  # whatever stands in the file
+            return None
+
+    def write(self, scope: str, tables: Mapping[str, Any]) -> None:
+        """Keep a scope that did not fail."""
+        file = self._file(scope)
+        if file is None or not tables["costs"]:
+            return
+        with open_atomically(file) as stream:
+            stream.write(json.dumps(tables).encode())
 
 
-def known_turns(turns: pl.DataFrame) -> dict[str, Any]:
+def known_turns(turns: pl.DataFrame) -> dict[str, KnownTurn]:
     """Give the turns that a memory may name, by their ids."""
     times = turns.select(pl.col("timestamp").dt.to_string("iso:strict")).to_series()
-    return dict(
-        zip(
-            turns["turn_id"],
-            zip(turns["turn_id"], turn_texts(turns), times, strict=True),
-            strict=True,
-        )
-    )
+    rows = zip(turns["turn_id"], turn_texts(turns), times, strict=True)
+    return {row[0]: row for row in rows}
 
 
 def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -258,10 +368,8 @@ def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str,
     own = data.turns.filter(pl.col("scope") == scope)
     if own["timestamp"].null_count() == 0:
         own = own.sort("timestamp", maintain_order=True)
-    sessions = {
-        name: f"session-{n}"
-        for n, name in enumerate(own["session_id"].unique(maintain_order=True), 1)
-    }
+    names = own["session_id"].unique(maintain_order=True)
+    sessions = {name: f"session-{n}" for n, name in enumerate(names, 1)}
     session = pl.col("session_id").replace_strict(sessions, return_dtype=pl.String)
     number = pl.format("turn-{}", pl.int_range(1, pl.len() + 1))
     turns = own.select(id=number, session=session, speaker="speaker", time="timestamp", text="text")
@@ -270,43 +378,80 @@ def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str,
     return turns.cast(TURNS), known  # type: ignore[arg-type]
 
 
-def _run_scope(
-    system: Memory, scope: str, data: Dataset, asked: pl.DataFrame, k: int, timeout: float
-) -> dict[str, list[Any]]:
-    """Fill one scope and ask its questions."""
-    turns, known = _anonymise_turns(data, scope)
-    call_with_timeout(timeout, "reset", lambda: system.reset(scope))
-    ingest = call_with_timeout(timeout, "ingest", lambda: system.ingest(scope, turns))[1]
-    wait = call_with_timeout(timeout, "wait", system.wait)[1]
-    rows, problems, spent, in_a_row = [], list[Any](), [], 0
-    most_rows: int | None = None
-    for query_id, text, when in asked.select("query_id", "text", "timestamp").iter_rows():
+@dataclass(frozen=True)
+class _Asking:
+    """How a memory is asked the questions of a dataset."""
+
+    system: Memory
+    name: str
+    data: Dataset
+    k: int
+    timeout: float
+
+    def run(self, scope: str, asked: pl.DataFrame) -> dict[str, list[Any]]:
+        """Fill one scope and ask its questions; gives the rows of :data:`_TABLES`."""
         try:
-            search = partial(system.search, scope, text, k, when)
-            found, seconds = call_with_timeout(
-                timeout,
-                "search",
-                lambda search=search: list_returned_rows(search(), k),  # type: ignore[misc]
-            )
+            tables = self._fill_and_ask(scope, asked)
         except Failure as error:
-            problems.append((query_id, str(error)))
-            in_a_row = in_a_row + 1 if isinstance(error, Unanswered) else 0
-            if in_a_row == 3:
-                raise Failure(f"{error}, and the two searches before failed too") from None
-            continue
-        in_a_row = 0
-        spent.append(seconds * 1000)
-        most_rows = max(most_rows or 0, len(found))
-        read, odd = select_usable_rows(found, known, k)
-        rows += [(query_id, *row) for row in read]
-        problems += [(query_id, line) for line in odd]
-    try:
-        said = dict(call_with_timeout(timeout, "usage", lambda: system.usage(scope))[0])
-        used = [None if said.get(name) is None else int(said[name]) for name in USAGE_COLUMNS]
-        if not all(n is None or 0 <= n < 2**63 for n in used):
-            raise ValueError("a number below 0 or beyond 2^63")
-    except Exception as error:  # an answer of somebody else's code
-        problems.append((None, f"usage cannot be read: {shorten_line(error)}"))
-        used = [None] * len(USAGE_COLUMNS)
-    costs = [(scope, turns.height, asked.height, most_rows, ingest, wait, spent, *used)]
-    return {"rows": rows, "costs": costs, "problems": problems}
+            tables = {"rows": [], "costs": [], "problems": [(None, str(error))]}
+        tables["problems"] = [problem_row(self.name, scope, *each) for each in tables["problems"]]
+        calls = self.system.model_calls(scope)
+        tables["calls"] = [[row[name] for name in CALLS_SCHEMA] for row in calls]
+        return tables
+
+    def _fill_and_ask(self, scope: str, asked: pl.DataFrame) -> dict[str, list[Any]]:
+        turns, known = _anonymise_turns(self.data, scope)
+        system, timeout = self.system, self.timeout
+        call_with_timeout(timeout, "reset", lambda: system.reset(scope))
+        _, ingest = call_with_timeout(timeout, "ingest", lambda: system.ingest(scope, turns))
+        _, wait = call_with_timeout(timeout, "wait", system.wait)
+        rows, problems = list[Any](), list[Any]()
+        spent = list[float]()
+        n_in_a_row = 0
+        most_rows: int | None = None
+        for query_id, text, when in asked.select("query_id", "text", "timestamp").iter_rows():
+            search = partial(self._search, scope, text, when)
+            try:
+                found, seconds = call_with_timeout(timeout, "search", search)
+            except Failure as error:
+                problems.append((query_id, str(error)))
+                n_in_a_row = n_in_a_row + 1 if isinstance(error, Unanswered) else 0
+                if n_in_a_row == 3:
+                    raise Failure(f"{error}, and the two searches before failed too") from None
+                continue
+            n_in_a_row = 0
+            spent.append(seconds * 1000)
+            most_rows = max(most_rows or 0, len(found))
+            read, odd = select_usable_rows(found, known, self.k)
+            rows += [(query_id, *row) for row in read]
+            problems += [(query_id, line) for line in odd]
+        used, lines = self._usage(scope)
+        problems += [(None, line) for line in lines]
+        costs = [(scope, turns.height, asked.height, most_rows, ingest, wait, spent, *used)]
+        return {"rows": rows, "costs": costs, "problems": problems}
+
+    def _search(self, scope: str, text: str, when: Any) -> list[dict[str, Any]]:
+        return list_returned_rows(self.system.search(scope, text, self.k, when), self.k)
+
+    def _usage(self, scope: str) -> tuple[list[int | None], list[str]]:
+        """Read what the memory says of its use, and a line where it cannot be read.
+
+        :returns: numbers in the order of :data:`USAGE_COLUMNS`.
+        """
+        used = list[int | None]()
+        try:
+            usage, _ = call_with_timeout(self.timeout, "usage", lambda: self.system.usage(scope))
+            said = dict(usage)
+            for name in USAGE_COLUMNS:
+                number = said.get(name)
+                used.append(None if number is None else _check_use(int(number)))
+        except Exception as error:  # an answer of somebody else's code
+            nothing: list[int | None] = [None] * len(USAGE_COLUMNS)
+            return nothing, [f"usage cannot be read: {shorten_line(error)}"]
+        return used, []
+
+
+def _check_use(number: int) -> int:
+    if not 0 <= number < 2**63:
+        raise ValueError("a number below 0 or beyond 2^63")
+    return number

@@ -1,4 +1,7 @@
-"""A memory at an address: its verbs as JSON over HTTP, by the contract of ``docs/memory-openapi.json``."""
+"""A memory at an address: its verbs as JSON over HTTP.
+
+The contract is ``docs/memory-openapi.json``.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,9 @@ TURNS_PER_REQUEST = 500
 
 
 def read_bearer_token(token: str | None = None) -> str:
-    """Check a token, by default the environment variable :data:`memlab.config.TOKEN_VARIABLE`; empty where it is unset.
+    """Check a token; empty where there is none.
 
+    :param token: by default the environment variable :data:`memlab.config.TOKEN_VARIABLE`.
     :raises DataError: when no header can carry it; does not show it.
     """
     token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
@@ -33,6 +37,20 @@ def read_bearer_token(token: str | None = None) -> str:
             f"the token holds white space, or more than ASCII; set {TOKEN_VARIABLE} without"
         )
     return token
+
+
+def _is_address(url: str) -> bool:
+    """Say whether a text is an address without user, query and fragment."""
+    import httpx
+
+    if not re.fullmatch(r"https?://[!-~]+", url):
+        return False
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    has_more = address.userinfo or address.query or address.fragment
+    return bool(address.host) and not has_more and (address.port or 80) <= 65535
 
 
 class HttpMemory:
@@ -51,17 +69,7 @@ class HttpMemory:
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 600.0) -> None:
         import httpx
 
-        try:
-            address = httpx.URL(url) if re.fullmatch(r"https?://[!-~]+", url) else httpx.URL()
-        except httpx.InvalidURL:
-            address = httpx.URL()
-        if (
-            not address.host
-            or (address.port or 80) > 65535
-            or address.userinfo
-            or address.query
-            or address.fragment
-        ):
+        if not _is_address(url):
             raise DataError(
                 f"{shorten_line(url, 80)!r} is no address of a memory; expected http://HOST:PORT"
             )
@@ -69,9 +77,9 @@ class HttpMemory:
         self._token = read_bearer_token(token)
         self._timeout = timeout
         self.settings = {"url": self.url}
-        headers = {"Accept-Encoding": "identity"} | (
-            {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        )
+        headers = {"Accept-Encoding": "identity"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
         self._client = httpx.Client(
             headers=headers, timeout=timeout, follow_redirects=False, trust_env=False
         )
@@ -139,4 +147,6 @@ class HttpMemory:
         return response.status_code, bytes(received)
 
     def _clean(self, text: str) -> str:
-        return shorten_line(text.replace(self._token, "•••") if self._token else text, 200)
+        if self._token:
+            text = text.replace(self._token, "•••")
+        return shorten_line(text, 200)

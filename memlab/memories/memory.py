@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import inspect
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import polars as pl
 
-from memlab.errors import DataError, PipelineError
+from memlab.errors import DataError
 from memlab.memories.http_client import HttpMemory
+from memlab.memories.memory_identity import describe_memory
 from memlab.memories.returned_rows import error_line
 from memlab.memories.row_limits import (
     MEM0_ARGUMENTS,
@@ -27,20 +25,23 @@ from memlab.memories.row_limits import (
     mem0_notes,
     owner_of,
 )
-from memlab.registry import plugin_digest
 
 TURNS = {
-    "id": pl.String(), "session": pl.String(), "speaker": pl.String(), "time": pl.Datetime("us", "UTC"),
+    "id": pl.String(),
+    "session": pl.String(),
+    "speaker": pl.String(),
+    "time": pl.Datetime("us", "UTC"),
     "text": pl.String(),
-}  # fmt: skip
+}
 """Columns of what a memory takes in; ``time`` may be null."""
 
 _SCOPE = ("scope", "user_id", "filters")
-_PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 
 
 class Memory:
-    """A memory: ``reset``, ``ingest``, ``wait`` and ``search``; each verb of the system is given what it names.
+    """A memory: ``reset``, ``ingest``, ``wait`` and ``search``.
+
+    Each verb of the system is given what it names.
 
     A verb that the system lacks has a plain default: its ``add`` is called turn by turn instead of
     ``ingest``, a class whose search takes no scope is made anew for each scope, and nothing is
@@ -52,68 +53,66 @@ class Memory:
     """
 
     def __init__(self, system: Any) -> None:
-        self._system, self._turns, self._objects = (
-            system,
-            dict[str, pl.DataFrame](),
-            dict[str, Any](),
-        )
-        name, first = getattr(system, "__name__", type(system).__name__), self._make()
-        search, given = _find_search_method(first), _search_arguments("", "", 1, None)
+        self._system = system
+        self._turns = dict[str, pl.DataFrame]()
+        first = self._make()
+        name = getattr(system, "__name__", type(system).__name__)
+        search = _find_search_method(first)
         if search is None:
             raise DataError(f"{name} has no search; a memory is a function or has search(query, k)")
         takes = _read_search_parameters(search, first)
         self.notes = list[str]()
+        given = _search_arguments("", "", 1, None)
         if is_mem0(owner_of(search, first)):
             given |= MEM0_ARGUMENTS
             self.notes = mem0_notes(takes)
-        strange = [each for each, needed in takes.items() if needed and each not in given]
-        if len(strange) > ("query" not in takes):
-            raise DataError(f"{name} takes {', '.join(strange)}; a search takes {', '.join(given)}")
+        _check_parameters(name, takes, given)
         self._scoped = not takes.keys().isdisjoint(_SCOPE)
         self._each = inspect.isclass(system) and not self._scoped
-        keeps = _find_method(first, "ingest") or _find_method(first, "add")
-        if keeps and not (_find_method(first, "reset") or self._scoped or self._each):
+        keeps = _find_method(first, "ingest", "add")
+        is_emptied = self._scoped or self._each or _find_method(first, "reset")
+        if keeps and not is_emptied:
             raise DataError(
-                f"the search of {name} takes no scope or user_id; give the class: an object for each scope"
+                f"the search of {name} takes no scope or user_id; "
+                "give the class: an object for each scope"
             )
-        self._objects = {} if self._each else {"": first}
+        self._objects = dict[str, Any]()
+        if not self._each:
+            self._objects[""] = first
         self._langchain = LangChainSearch()
-        self.settings = _describe_memory(system, first)
+        self.settings = describe_memory(system, first)
 
     def reset(self, scope: str) -> None:
         """Forget everything of a scope: one user, one memory."""
         self._turns.pop(scope, None)
         self._objects.pop(scope, None)
         system = self._object(scope)
-        for reset in filter(None, (_find_method(system, name) for name in ("reset", "delete_all"))):
+        for name in ("reset", "delete_all"):
+            reset = _find_method(system, name)
             # Where scopes stand side by side, never one that forgets them all.
-            if not self._scoped or not _read_parameters(reset).keys().isdisjoint(_SCOPE):
+            if reset and self._forgets_one_scope(reset):
                 _call_with_accepted_arguments(reset, _scope_arguments(scope))
                 break
         if initialize := _find_method(system, "initialize"):
             _call_with_accepted_arguments(initialize, _scope_arguments(scope))
 
+    def _forgets_one_scope(self, reset: Callable[..., Any]) -> bool:
+        return not self._scoped or not _read_parameters(reset).keys().isdisjoint(_SCOPE)
+
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         """Take in turns, :data:`TURNS`, in order of time; may be called again with later ones."""
-        self._turns[scope] = (
-            pl.concat([self._turns[scope], turns]) if scope in self._turns else turns
-        )
+        whole = turns
+        if scope in self._turns:
+            whole = pl.concat([self._turns[scope], turns])
+        self._turns[scope] = whole
         system = self._object(scope)
         if ingest := _find_method(system, "ingest"):
             _call_with_accepted_arguments(ingest, _scope_arguments(scope), turns=turns)
         elif add := _find_method(system, "add"):
             for turn in turns.iter_rows(named=True):
-                text = f"{turn['speaker']}: {turn['text']}" if turn["speaker"] else turn["text"]
-                about = {"turn": turn["id"], "session": turn["session"], "speaker": turn["speaker"]}
-                about["time"] = turn["time"] and turn["time"].isoformat()
-                own = {
-                    "id": turn["id"],
-                    "metadata": about,
-                    "messages": [{"role": "user", "content": text}],
-                }
-                _call_with_accepted_arguments(
-                    add, {**_scope_arguments(scope), **about, **own}, text=text
-                )
+                text, about = _add_arguments(turn)
+                given = {**_scope_arguments(scope), **about}
+                _call_with_accepted_arguments(add, given, text=text)
 
     def wait(self) -> None:
         """Return when what was taken in can be found."""
@@ -122,7 +121,7 @@ class Memory:
                 wait()
 
     def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
-        """Give at most ``k`` texts, best first, in any shape that :func:`memlab.memories.list_returned_rows` reads.
+        """Give at most ``k`` texts, best first, as ``list_returned_rows`` reads them.
 
         :param now: when it is asked; ``None`` where nobody knows.
         """
@@ -132,20 +131,28 @@ class Memory:
         if is_langchain_retriever(search, owner):
             return self._langchain(search, query, k)
         takes = _read_search_parameters(search, system)
-        given = _search_arguments(scope, query, k, now) | {
-            "turns": self._turns.get(scope, pl.DataFrame(schema=TURNS))
-        }
+        given = _search_arguments(scope, query, k, now)
+        given["turns"] = self._turns.get(scope, pl.DataFrame(schema=TURNS))
         if "queries" in takes:  # one that takes several, each with its time
-            given |= {"now": [now]}
+            given["now"] = [now]
         if is_mem0(owner):
             given |= MEM0_ARGUMENTS
         with llamaindex_limit(owner, takes, k):
             return _call_with_accepted_arguments(search, given, takes, query=query)
 
     def usage(self, scope: str) -> Any:
-        """Say what a scope takes on disk and what models read and wrote for it, where the system does."""
+        """Say what a scope takes on disk and what models read for it, where the system does."""
         usage = _find_method(self._object(scope), "usage")
-        return _call_with_accepted_arguments(usage, _scope_arguments(scope)) if usage else {}
+        if usage is None:
+            return {}
+        return _call_with_accepted_arguments(usage, _scope_arguments(scope))
+
+    def model_calls(self, scope: str) -> list[dict[str, Any]]:
+        """Give what a scope asked of a model by phase, where somebody counts that.
+
+        :returns: rows of :data:`memlab.memories.collecting.CALLS_SCHEMA`.
+        """
+        return []
 
     def _object(self, scope: str) -> Any:
         key = scope if self._each else ""
@@ -188,7 +195,8 @@ def memory(system: Any, *, timeout: float = 600.0) -> Memory:
     :raises DataError: when it is none of these; says what it lacks.
 
     >>> from memlab.memories import memory
-    >>> memory(lambda query, turns, k: turns["text"].tail(k)).search("ann", "Who?", 3, None).to_list()
+    >>> latest = memory(lambda query, turns, k: turns["text"].tail(k))
+    >>> latest.search("ann", "Who?", 3, None).to_list()
     []
     """
     if isinstance(system, Memory):
@@ -199,7 +207,8 @@ def memory(system: Any, *, timeout: float = 600.0) -> Memory:
         return Memory(HttpMemory(system, timeout=timeout))
     if not is_module_reference(system):
         raise DataError(
-            f"{system!r} names no memory; write module:name, such as my_system:search, or http://HOST:PORT"
+            f"{system!r} names no memory; write module:name, such as my_system:search, "
+            "or http://HOST:PORT"
         )
     return Memory(import_memory(system))
 
@@ -209,59 +218,40 @@ def is_module_reference(text: str) -> bool:
     return re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", text) is not None
 
 
-def _describe_memory(system: Any, made: Any) -> dict[str, Any]:
-    """Say what a memory is, for provenance: what changes with its code, as far as that can be read here."""
-    code = system if inspect.isroutine(system) or inspect.isclass(system) else type(system)
-    try:
-        source = hashlib.sha256("\x1e".join(_read_code_and_state(system)).encode()).hexdigest()[:16]
-    except (PipelineError, OSError, TypeError, RecursionError):
-        source = None
-    settings = getattr(made, "settings", None)
-    about = {"class" if inspect.isclass(code) else "function": code.__qualname__, "source": source}
-    return about | ({"settings": dict(settings)} if isinstance(settings, Mapping) else {})
+def _check_parameters(name: str, takes: Mapping[str, bool], given: Mapping[str, Any]) -> None:
+    """Refuse a search that needs what nobody gives; the query may have any name."""
+    strange = [each for each, is_needed in takes.items() if is_needed and each not in given]
+    n_unnamed = 0 if "query" in takes else 1
+    if len(strange) > n_unnamed:
+        raise DataError(f"{name} takes {', '.join(strange)}; a search takes {', '.join(given)}")
 
 
-def _read_code_and_state(system: Any) -> Iterator[str]:
-    """Give what decides what a memory does: the files of its code, and the values that it holds."""
-    system = system.__self__ if inspect.ismethod(system) else system
-    state: Any = {}
-    if inspect.isfunction(system):
-        yield plugin_digest(system)
-        state = inspect.getclosurevars(system).nonlocals
-    elif isinstance(system, partial):
-        yield from _read_code_and_state(system.func)
-        state = [system.args, system.keywords]
-    else:
-        known = inspect.isclass(system) or isinstance(getattr(system, "settings", None), Mapping)
-        state = {} if known else vars(system)
-        for each in (system if inspect.isclass(system) else type(system)).__mro__:
-            if each.__module__ != "builtins":
-                yield inspect.getsource(sys.modules[each.__module__])
-    if not _is_plain(state):
-        raise TypeError("it holds what cannot be written down")
-    yield repr(state)
+def _add_arguments(turn: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Give the text of a turn for ``add``, and what else it may take."""
+    text = turn["text"]
+    if turn["speaker"]:
+        text = f"{turn['speaker']}: {text}"
+    about = {"turn": turn["id"], "session": turn["session"], "speaker": turn["speaker"]}
+    about["time"] = turn["time"] and turn["time"].isoformat()
+    messages = [{"role": "user", "content": text}]
+    return text, {**about, "id": turn["id"], "metadata": about, "messages": messages}
 
 
-def _is_plain(value: Any) -> bool:
-    """Say whether a value is a number, text or a container of these, so that ``repr`` says what it is."""
-    if type(value) is dict:
-        return all(map(_is_plain, (*value.keys(), *value.values())))
-    if type(value) in (list, tuple, set, frozenset):
-        return all(map(_is_plain, value))
-    return isinstance(value, _PLAIN_TYPES)
-
-
-def _find_method(system: Any, name: str) -> Callable[..., Any] | None:
-    verb = getattr(system, name, None)
-    return verb if callable(verb) else None
+def _find_method(system: Any, *names: str) -> Callable[..., Any] | None:
+    """Find the first of these names that can be called."""
+    for name in names:
+        verb = getattr(system, name, None)
+        if callable(verb):
+            return verb
+    return None
 
 
 def _find_search_method(system: Any) -> Any:
-    """Find what searches: of a retriever of LangChain that is ``invoke``, of LlamaIndex ``retrieve``."""
-    named = [
-        verb for name in ("search", "retrieve", "invoke") if (verb := _find_method(system, name))
-    ]
-    return named[0] if named else system if callable(system) else None
+    """Find what searches: ``invoke`` of a retriever of LangChain, ``retrieve`` of LlamaIndex."""
+    named = _find_method(system, "search", "retrieve", "invoke")
+    if named is None and callable(system):
+        return system
+    return named
 
 
 def _read_parameters(function: Callable[..., Any]) -> dict[str, bool]:
@@ -271,9 +261,11 @@ def _read_parameters(function: Callable[..., Any]) -> dict[str, bool]:
     except (TypeError, ValueError):  # some functions of C say nothing
         return {}
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {
-        each.name: each.default is each.empty for each in parameters if each.kind not in several
-    }
+    named = dict[str, bool]()
+    for each in parameters:
+        if each.kind not in several:
+            named[each.name] = each.default is each.empty
+    return named
 
 
 def _read_search_parameters(search: Callable[..., Any], system: Any) -> dict[str, bool]:
@@ -297,8 +289,8 @@ def _call_with_accepted_arguments(
     """
     names = takes or _read_parameters(function)
     given = {**given, **first}
-    other = [name for name in names if name not in given]
-    if other and names.keys().isdisjoint(first):
+    if names.keys().isdisjoint(first):
+        other = [name for name in names if name not in given]
         given |= dict(zip(other, first.values(), strict=False))
     return function(**{name: given[name] for name in names if name in given})
 

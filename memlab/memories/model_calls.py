@@ -1,4 +1,4 @@
-"""A memory whose calls of its model and encoder are counted while it writes and while it searches."""
+"""A memory whose calls of its model are counted while it writes and while it searches."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any
 import polars as pl
 
 from memlab.llm.proxy import ModelProxy
-from memlab.llm.proxy.counts import SEARCHING, WRITING
+from memlab.llm.proxy.counts import SEARCHING, WRITING, Counts
 from memlab.memories.memory import Memory, import_memory
 
 
 class ProxiedMemory(Memory):
     """A memory that asks its model through a proxy.
+
+    What it is includes the recording and the service, so that results of another recording are not
+    taken for its own.
 
     :param system: a class, an object, a function or ``module:name``.
     :param proxy: one that listens; it counts by phase.
@@ -23,34 +26,41 @@ class ProxiedMemory(Memory):
     >>> with ModelProxy(None) as proxy:
     ...     system = ProxiedMemory(lambda query, turns, k: turns["text"].tail(k), proxy)
     ...     _ = system.search("ann", "Who?", 3, None)
-    >>> list(proxy.counts.phases)
-    []
+    >>> [row["calls"] for row in system.model_calls("ann")]
+    [0, 0]
     """
 
     def __init__(self, system: Any, proxy: ModelProxy) -> None:
         self._proxy = proxy
+        self._counts = dict[str, Counts]()
+        self._scope = ""
         super().__init__(import_memory(system) if isinstance(system, str) else system)
-        self._begun = self._tokens()
+        service = proxy.service and [proxy.service.name, proxy.service.model]
+        self.settings = {**self.settings, "recording": proxy.digest, "service": service}
+
+    def _of(self, scope: str) -> Counts:
+        return self._counts.setdefault(scope, Counts())
 
     def reset(self, scope: str) -> None:
         """Forget everything of a scope."""
-        self._begun = self._tokens()
-        with self._proxy.counting(WRITING):
+        self._scope = scope
+        self._counts[scope] = Counts()
+        with self._proxy.counting(WRITING, self._of(scope)):
             super().reset(scope)
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         """Take in turns."""
-        with self._proxy.counting(WRITING):
+        with self._proxy.counting(WRITING, self._of(scope)):
             super().ingest(scope, turns)
 
     def wait(self) -> None:
         """Return when what was taken in can be found."""
-        with self._proxy.counting(WRITING):
+        with self._proxy.counting(WRITING, self._of(self._scope)):
             super().wait()
 
     def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
         """Give at most ``k`` texts."""
-        with self._proxy.counting(SEARCHING):
+        with self._proxy.counting(SEARCHING, self._of(scope)):
             return super().search(scope, query, k, now)
 
     def usage(self, scope: str) -> Any:
@@ -58,10 +68,20 @@ class ProxiedMemory(Memory):
         said = super().usage(scope)
         if not isinstance(said, Mapping):
             return said
-        read, written = self._tokens()
-        own = {"tokens_read": read - self._begun[0], "tokens_written": written - self._begun[1]}
-        return own | {name: value for name, value in said.items() if value is not None}
+        used = {"tokens_read": 0, "tokens_written": 0}
+        for counts in self._of(scope).phases.values():
+            used["tokens_read"] += counts.read
+            used["tokens_written"] += counts.written
+        return used | {name: value for name, value in said.items() if value is not None}
 
-    def _tokens(self) -> tuple[int, int]:
-        phases = self._proxy.counts.phases.values()
-        return sum(each.read for each in phases), sum(each.written for each in phases)
+    def model_calls(self, scope: str) -> list[dict[str, Any]]:
+        """Give what a scope asked of the model, a row a phase, also of one that asked nothing."""
+        rows = list[dict[str, Any]]()
+        for phase in (WRITING, SEARCHING):
+            counts = self._of(scope).of(phase)
+            refusals = counts.unanswered()
+            row = {"scope": scope, "phase": phase, **counts.describe(*self._proxy.prices)}
+            row |= {"prompts": len(counts.asked), "prompts_refused": len(refusals)}
+            row["refusal"] = next(iter(refusals.values()), None)
+            rows.append(row)
+        return rows

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.memories.memory_identity import environment_digest
 from memlab.terminal import shorten_line
 
 _LAST_LINES = 20
@@ -21,7 +22,7 @@ _PATIENCE = 3600.0
 
 
 class ProcessMemory:
-    """Speaks JSON lines with a process: a request a line on its input, an answer a line on its output.
+    """Speaks JSON lines with a process: requests on its input, answers on its output.
 
     Requests are ``{"id": 1, "do": "add", "turns": […]}``, one a session with the columns of
     :data:`memlab.memories.TURNS` and ``role``, then ``{"id": 2, "do": "search", "query": "…",
@@ -42,7 +43,8 @@ class ProcessMemory:
         self._command = list(command or self.command)
         if not self._command:
             raise DataError(f"{type(self).__name__} has no command; name a program")
-        self.settings = {"command": self._command[1:]}
+        digest = environment_digest(self._command)
+        self.settings = {"command": self._command[1:], "environment": digest}
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._log: deque[str] = deque(maxlen=_LAST_LINES)

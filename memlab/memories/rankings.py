@@ -19,7 +19,7 @@ from memlab.memories.collecting import (
 )
 from memlab.memories.returned_rows import KnownTurn, list_returned_rows, select_usable_rows
 from memlab.records import Dataset, Run, decode_id_part
-from memlab.terminal import shorten_line
+from memlab.terminal import count_noun, shorten_line
 
 
 def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTexts:
@@ -35,38 +35,53 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTex
     :raises DataError: for a file that is none of these, and one of which nothing can be used: names
         three of its ids.
     """
-    place, odd = Path(path), list[str]()
-    asked: dict[str, list[Any]] = {}
+    place = Path(path)
+    odd = list[str]()
     try:
-        text = place.read_text(encoding="utf-8")
-        if place.suffix == ".jsonl":
-            for number, line in enumerate(text.split("\n"), 1):
-                try:
-                    row = json.loads(line or "null")
-                    asked.setdefault(row["query_id"] + "", []).append(row)
-                except (ValueError, RecursionError, TypeError, KeyError):
-                    odd += (
-                        [f"line {number}: no JSON with query_id and text, left out"]
-                        if line.strip()
-                        else []
-                    )
-        else:
-            for query, ids in json.loads(text).items():
-                ranked = (
-                    ids.items()
-                    if isinstance(ids, dict)
-                    else ((turn, -at) for at, turn in enumerate(ids))
-                )
-                ordered = sorted(ranked, key=lambda pair: -pair[1])
-                asked[query] = [{"source_ids": turn, "score": score} for turn, score in ordered]
+        text = place.read_text(encoding="utf-8-sig")
+        read = _read_lines if place.suffix == ".jsonl" else _read_object
+        asked = read(text, odd)
     except OSError as error:
         raise DataError(f"{place}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
         raise DataError(
-            f"{place}: {shorten_line(error)}; expected JSON, {{query_id: [ids of turns, best first]}}, or in .jsonl a "
-            "line of JSON with query_id and text for each text"
+            f"{place}: {shorten_line(error)}; expected JSON, {{query_id: [ids of turns, best "
+            "first]}, or in .jsonl a line of JSON with query_id and text for each text"
         ) from None
     return _make_returned_texts(place.stem, asked, odd, data, {"file": place.name}, k=k)
+
+
+def _read_lines(text: str, odd: list[str]) -> dict[str, list[Any]]:
+    """Read a row a line, by its question.
+
+    :param odd: gets a line for each that cannot be read.
+    """
+    asked = dict[str, list[Any]]()
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            asked.setdefault(row["query_id"] + "", []).append(row)
+        except (ValueError, RecursionError, TypeError, KeyError):
+            odd.append(f"line {number}: no JSON with query_id and text, left out")
+    return asked
+
+
+def _read_object(text: str, odd: list[str]) -> dict[str, list[Any]]:
+    """Read ids of turns by question: a list, best first, or each with its score."""
+    asked = dict[str, list[Any]]()
+    for query, ids in json.loads(text).items():
+        if not isinstance(ids, dict):
+            asked[query] = [{"source_ids": turn, "score": -at} for at, turn in enumerate(ids)]
+            continue
+        rows = [{"source_ids": turn, "score": score} for turn, score in ids.items()]
+        asked[query] = sorted(rows, key=_falling_score)
+    return asked
+
+
+def _falling_score(row: dict[str, Any]) -> Any:
+    return -row["score"]
 
 
 def run_to_returned_texts(run: Run, data: Dataset, name: str) -> ReturnedTexts:
@@ -91,29 +106,28 @@ def _make_returned_texts(
     :param odd: what was wrong so far.
     """
     scopes = dict(data.questions.select("query_id", "scope").iter_rows())
-    turns, known = known_turns(data.turns), dict[str, dict[str, KnownTurn]]()
-    for scope, ids in data.turns.group_by("scope").agg("turn_id").iter_rows():
-        named = {
-            decode_id_part(turn.removeprefix(f"{scope}/")): turn for turn in ids
-        }  # as the chat log names messages
-        known[scope] = {
-            name: turns[turn] for name, turn in (named | {turn: turn for turn in ids}).items()
-        }
-    if strange := [query for query in asked if query not in scopes]:
+    known = _turns_by_their_names(data)
+    strange = [query for query in asked if query not in scopes]
+    if strange:
         shown = ", ".join(repr(shorten_line(query, 60)) for query in strange[:3])
-        odd = [
-            *odd,
-            f"{len(strange):,} of {len(asked):,} questions are not the dataset's ({shown}), left out",
-        ]
-    problems, rows = [problem_row(name, "", "", line) for line in odd], []
-    for query in (each for each in asked if each in scopes):
-        scope, given = scopes[query], list_returned_rows(asked[query][:k], k)
-        read, lines = select_usable_rows(given, known.get(scope, {}), k)
+        count = f"{len(strange):,} of {count_noun(len(asked), 'questions')}"
+        verb = "is" if len(strange) == 1 else "are"
+        odd = [*odd, f"{count} {verb} not the dataset's ({shown}), left out"]
+    problems = [problem_row(name, "", "", line) for line in odd]
+    rows = list[tuple[Any, ...]]()
+    for query, given in asked.items():
+        if query not in scopes:
+            continue
+        scope = scopes[query]
+        read, lines = select_usable_rows(list_returned_rows(given[:k], k), known.get(scope, {}), k)
         rows += [(query, *row) for row in read]
         problems += [problem_row(name, scope, query, line) for line in lines]
     if problems and not rows:
-        example = f"its questions look like {next(iter(scopes), None)!r}, its turns like {next(iter(turns), None)!r}"
-        raise DataError(f"nothing is of {data.name!r}: {problems[0][2]}; {example}")
+        question, turn = next(iter(scopes), None), data.turns["turn_id"].first()
+        raise DataError(
+            f"nothing is of {data.name!r}: {problems[0][2]}; its questions look like "
+            f"{question!r}, its turns like {turn!r}"
+        )
     frame = pl.DataFrame(rows, schema=RETURNED_SCHEMA, orient="row")
     return ReturnedTexts(
         name,
@@ -121,3 +135,13 @@ def _make_returned_texts(
         problems=pl.DataFrame(problems, PROBLEMS_SCHEMA, orient="row"),
         provenance=provenance,
     )
+
+
+def _turns_by_their_names(data: Dataset) -> dict[str, dict[str, KnownTurn]]:
+    """Give the turns of each scope by what a file may call them: their ids, and a chat log's."""
+    turns = known_turns(data.turns)
+    known = dict[str, dict[str, KnownTurn]]()
+    for scope, ids in data.turns.group_by("scope").agg("turn_id").iter_rows():
+        own = {decode_id_part(turn.removeprefix(f"{scope}/")): turns[turn] for turn in ids}
+        known[scope] = own | {turn: turns[turn] for turn in ids}
+    return known

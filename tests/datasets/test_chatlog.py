@@ -100,6 +100,7 @@ def test_questions_cite_by_id_place_or_turn_id(tmp_path: Path) -> None:
             "scope": "ann",
             "evidence": ["ann/a%20b/1", "a b/1", "a%20b/1"],
             "type": "single",
+            "id": 7,
         },
         {
             "question": "None?",
@@ -113,7 +114,7 @@ def test_questions_cite_by_id_place_or_turn_id(tmp_path: Path) -> None:
     turns = data.turns["turn_id"]
     assert data.questions.select(columns).rows() == [
         ("ann/q0", "3", "unspecified", ["ann/m1", turns[1]], ["ann/trip"], False),
-        ("ann/q1", None, "single", [turns[2]], ["ann/a%20b"], False),
+        ("7", None, "single", [turns[2]], ["ann/a%20b"], False),
         ("x/1", None, "unspecified", [], ["ann/a%20b"], True),
     ]
     assert data.questions["timestamp"][0] == NINE
@@ -197,7 +198,7 @@ def test_a_bad_line_is_named_or_set_aside(tmp_path: Path, case: str) -> None:
 def test_what_is_about_the_whole_file(tmp_path: Path) -> None:
     question = {"question": "?", "scope": "ann", "query_id": "q"}
     with pytest.raises(DataError, match=r"line 3: query_id: found 'q' again \(first on line 2\)"):
-        read(tmp_path, message(), question, question)
+        read(tmp_path, message(), question, {"question": "!", "scope": "ann", "id": "q"})
     rows = [
         {"memlab": {"grouped": True}},
         message(scope="a"),

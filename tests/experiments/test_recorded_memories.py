@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -81,3 +82,23 @@ def test_what_is_not_there_is_said(tmp_path: Path, folder: Path) -> None:
     (folder / "stored" / "notes.jsonl").write_text("{")
     with pytest.raises(memlab.DataError, match=r"run scripts/memories.py notes again"):
         read_memories(folder)
+
+
+def test_what_is_written_down_stays_where_a_framework_does_not_repeat(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "scripts" / "memories.py"
+    spec = importlib.util.spec_from_file_location("memories_script", script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    place = tmp_path / "returned" / "notes.jsonl"
+    place.parent.mkdir()
+    first = '{"query_id": "q0", "text": "a"}\n{"query_id": "q1", "text": "b"}\n'
+    other = first.replace('"b"', '"c"')
+    assert module._write_or_compare(place, first, False).endswith("written")
+    assert module._write_or_compare(place, first, False).endswith("the same bytes")
+    kept = module._write_or_compare(place, other, False)
+    assert kept.endswith("this run differs; the same first ten for 1 of 2 questions")
+    assert place.read_text() == first
+    module._write_or_compare(place, other, True)
+    assert place.read_text() == other

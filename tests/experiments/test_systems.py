@@ -98,6 +98,9 @@ def test_scopes_that_fail_count_as_not_answered_and_everything_is_too_much(data:
     assert few == "broken: gave at most 1 row of 50"
     assert lost.endswith("and the two searches before failed too")
     assert row["recall_all@1000 tokens"] == 0
+    assert row["status"] == "1 of 2 scopes failed"
+    assert done.tables()["Found"]["system"].to_list() == ["bm25", "broken (1 of 2 scopes failed)"]
+    assert done.without_result() == []
     own = done.per_query.filter(
         (pl.col("system") == "broken") & (pl.col("scope") == data.scopes[0])
     )
@@ -150,7 +153,10 @@ def test_the_command_compares_and_is_a_gate(
 ) -> None:
     monkeypatch.setattr("memlab.figures.export", lambda *_, **__: None)
     write(tmp_path / "talk.jsonl", excerpt(100, scopes=("nadia", "owen")))
-    (tmp_path / "mine_cli.py").write_text("def search(turns, query, k):\n    return []\n")
+    (tmp_path / "mine_cli.py").write_text(
+        "def search(turns, query, k):\n    return ['no turn says this']\n"
+        "def silent(query):\n    return None\n"
+    )
     arguments = (
         "compare",
         "talk.jsonl",
@@ -172,3 +178,10 @@ def test_the_command_compares_and_is_a_gate(
     )
     assert gate.code == 1
     assert "mine_cli:search 0.000" in gate.err
+    nothing = memlab_cli(*arguments, "--system", "mine_cli:silent", cwd=tmp_path)
+    assert nothing.code == 1
+    assert "mine_cli:silent has no result at all" in nothing.err
+    assert "mine_cli:silent (no result" in nothing.out
+    said = [line for line in nothing.err.splitlines() if "search gave NoneType" in line]
+    assert len(said) <= 2, "what each question of a scope does wrong is said once"
+    assert re.search(r"search gave NoneType.*, \d+ times$", said[0])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,12 @@ import pytest
 import memlab
 from memlab.errors import DataError, ModelError
 from memlab.llm import Service
+from memlab.llm.faults import Fault, RefusedError
 from memlab.llm.proxy import Exchange, Exchanges, ModelProxy
+from memlab.llm.proxy.counts import Counts
+from memlab.llm.proxy.replies import asks_for_usage, completion, read_exchange, stream_events
 from memlab.llm.proxy.rules import read_rules
+from memlab.llm.proxy.server import InvalidRequestError, status_and_kind
 
 UUIDS = [f"{n}2345678-1234-1234-1234-123456789abc" for n in range(1, 5)]
 
@@ -65,7 +71,7 @@ def test_a_service_is_asked_once_and_then_the_file(recording: Path, tmp_path: Pa
     with ModelProxy(place) as alone:
         whole = post(alone, chat("Who moved?")).json()
         assert whole["usage"] == {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-        assert "1 of 1 recorded prompts were asked for" in alone.lines()
+        assert "1 of 1 recorded prompt was asked for" in alone.lines()
 
 
 def test_what_is_not_recorded_is_refused_with_the_first_difference(recording: Path) -> None:
@@ -73,9 +79,8 @@ def test_what_is_not_recorded_is_refused_with_the_first_difference(recording: Pa
         refused = post(proxy, chat("Who moved away?"))
         assert refused.status_code == 404
         message = refused.json()["error"]["message"]
-        assert "one of 2" in message
-        assert "recorded 'user: Who moved?" in message
-        assert "asked 'user: Who moved away?" in message
+        assert message.startswith("not recorded: asked 'user: Who moved away?")
+        assert "the nearest of 2 prompts has 'user: Who moved?" in message
         post(proxy, chat("Who moved away?"))
         post(proxy, chat("Say ok"))
         assert proxy.counts.of("writing").refused == 2
@@ -171,6 +176,111 @@ def test_a_stream_holds_the_same_answer(recording: Path) -> None:
     assert chunks[0]["choices"][0]["delta"]["content"] == "ok"
     assert chunks[1]["choices"][0]["finish_reason"] == "stop"
     assert events[-2] == "data: [DONE]"
+    assert [len(chunk["choices"]) for chunk in chunks] == [1, 1]
+
+
+def test_a_stream_ends_in_its_tokens_where_they_are_asked_for() -> None:
+    whole = completion(Exchange(chat("Say ok"), *said("ok")), "m")
+    asked = chat("Say ok", stream=True, stream_options={"include_usage": True})
+    assert asks_for_usage(asked)
+    assert not asks_for_usage(chat("Say ok", stream_options=7))
+    *_, last, done = stream_events(whole, with_usage=True)
+    chunk = json.loads(last.removeprefix(b"data: "))
+    assert (chunk["choices"], chunk["usage"]["total_tokens"]) == ([], 5)
+    assert done == b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("tokens", [(-1, 2), (3, 10**12), ("3", "2"), (True, 2), (3, 2.5), (3,)])
+def test_tokens_that_are_no_counts_are_estimated(tmp_path: Path, tokens: Any) -> None:
+    place = tmp_path / "calls.jsonl"
+    Exchanges(place).add(Exchange(chat("Say ok"), *said("ok", tokens)))
+    found = Exchanges(place).find(chat("Say ok"))
+    assert found is not None
+    assert (found.tokens[0] > 10, found.is_estimated) == (True, True)
+    usage = dict(zip(("prompt_tokens", "completion_tokens"), tokens, strict=False))
+    body = {"choices": [said("ok")[0]], "usage": usage}
+    assert read_exchange(json.dumps(body).encode(), chat("Say ok")).is_estimated
+
+
+def test_a_byte_order_mark_and_lines_that_are_none(recording: Path, tmp_path: Path) -> None:
+    marked = tmp_path / "marked.jsonl"
+    marked.write_bytes(b"\xef\xbb\xbf" + recording.read_bytes())
+    assert (len(Exchanges(marked)), Exchanges(marked).damaged) == (2, 0)
+    first, second = recording.read_text().splitlines()
+    marked.write_text(f"{first}\n\n7\n{second}\n")
+    assert Exchanges(marked).describe_damage() == f"{marked}: 1 damaged line (line 3) is left out"
+    with pytest.warns(UserWarning, match="1 damaged line"):
+        ModelProxy(marked)
+    marked.write_bytes(bytes(range(256)) * 3)
+    with pytest.raises(DataError, match="is no recording: none of its"):
+        ModelProxy(marked)
+    marked.write_text(first[:40])  # the first exchange was broken off
+    assert Exchanges(marked).damaged_lines == [1]
+
+
+def test_the_digest_names_what_is_recorded_in_whatever_order(
+    recording: Path, tmp_path: Path
+) -> None:
+    turned = tmp_path / "turned.jsonl"
+    turned.write_text("\n".join(reversed(recording.read_text().splitlines())))
+    before = Exchanges(recording).digest()
+    assert Exchanges(turned).digest() == before
+    Exchanges(turned).add(Exchange(chat("Hi"), *said("Hello")))
+    assert Exchanges(turned).digest() != before
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [(b"", "service"), (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n[1]", "service_answer")],
+)
+def test_a_service_that_drops_the_connection_or_gives_no_completion(
+    tmp_path: Path, answer: bytes, kind: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        service = Service("upstream", url, "m", max_retries=0)
+        with ModelProxy(tmp_path / "own.jsonl", service=service) as proxy:
+            failed = post(proxy, chat("Say ok"))
+            unread = httpx.Client(trust_env=False).post(
+                proxy.url + "/chat/completions", content=b"{"
+            )
+        thread.join()
+    assert (failed.status_code, failed.json()["error"]["type"]) == (502, kind)
+    assert (unread.status_code, unread.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
+def test_who_made_an_error_stands_in_its_status_and_type() -> None:
+    refused = RefusedError("too long", Fault(413, "too long"), {}, 0.0)
+    errors = {
+        InvalidRequestError("no JSON"): (400, "invalid_request_error"),
+        ModelError("ReadError: the connection was dropped"): (502, "service"),
+        DataError("the disk is full"): (500, "recording"),
+        refused: (413, "service"),
+    }
+    assert {error: status_and_kind(error) for error in errors} == errors
+
+
+def test_refusals_of_one_memory_are_counted_by_prompt(recording: Path) -> None:
+    own = Counts()
+    proxy = ModelProxy(recording)
+    with proxy.counting("writing", own):
+        for question in ("Say ok", "Who moved away?", "Who moved away?"):
+            with suppress(ModelError):
+                proxy.answer(chat(question))
+    counts = own.of("writing")
+    assert (counts.calls, counts.refused, len(counts.asked)) == (1, 2, 2)
+    (why,) = counts.unanswered().values()
+    assert why.startswith("not recorded: asked")
+    assert proxy.counts.of("writing").refused == 2
 
 
 def test_texts_are_embedded_by_the_local_encoder() -> None:
@@ -195,8 +305,9 @@ def test_a_service_that_fails_costs_its_question(recording: Path, tmp_path: Path
         proxy = ModelProxy(place, service=as_service(upstream))
         with proxy:
             failed = post(proxy, chat("Not there"))
-            assert failed.status_code == 400
-            assert "has no answer to this prompt" in failed.json()["error"]["message"]
+            # What the service says of the request goes on to who asked.
+            assert (failed.status_code, failed.json()["error"]["type"]) == (404, "service")
+            assert "not recorded" in failed.json()["error"]["message"]
             assert post(proxy, chat("Say ok")).status_code == 200
     assert len(Exchanges(place)) == 1
 

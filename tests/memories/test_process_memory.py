@@ -13,7 +13,7 @@ from talk import excerpt, write
 import memlab
 from memlab.errors import DataError
 from memlab.llm.proxy import Exchange, Exchanges, ModelProxy
-from memlab.memories import ProcessMemory, ProxiedMemory, collect
+from memlab.memories import ProcessMemory, ProxiedMemory, collect, memory_identity
 
 WORDS = """
 import json, sys
@@ -81,7 +81,7 @@ class Asking:
 
         body = {"model": "m", "messages": [{"role": "user", "content": text}]}
         url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
-        answer = httpx.post(url, json=body, trust_env=False, timeout=30)
+        answer = httpx.post(url, json=body, trust_env=False, verify=False, timeout=30)
         answer.raise_for_status()
         return answer.json()["choices"][0]["message"]["content"]
 
@@ -121,6 +121,7 @@ def test_compare_reads_calls_back_and_says_how_many_matched(
 ) -> None:
     from memlab.cli import main
 
+    monkeypatch.setattr("memlab.figures.export", lambda *_, **__: None)
     data = excerpt(6, scopes=["owen"])
     write(tmp_path / "talk.jsonl", data)
     recording(tmp_path / "calls.jsonl", "note", "never asked", *data.questions["text"])
@@ -135,9 +136,79 @@ def test_compare_reads_calls_back_and_says_how_many_matched(
     said = capsys.readouterr().out
     n, turns = data.questions.height, data.turns.height
     assert f"{n + 1} of {n + 2} recorded prompts were asked for" in said
-    assert f"writing: {turns} calls" in said
-    systems = json.loads((tmp_path / "out" / "systems.json").read_text())["systems"]
-    assert systems[1]["tokens read"] == 10 * (turns + n)
+    assert f"asking_memory:Asking, writing: {turns} calls" in said
+    assert f"asking_memory:Asking, searching: {n} calls" in said
+    written = json.loads((tmp_path / "out" / "systems.json").read_text())
+    assert written["systems"][1]["tokens read"] == 10 * (turns + n)
+    assert (written["systems"][1]["status"], len(written["calls"])) == ("", 2)
+    # Results that are read back are no replay.
+    with pytest.raises(SystemExit):
+        main()
+    said = capsys.readouterr().out
+    assert "nothing was replayed; --out FOLDER replays them" in said
+    assert f"asking_memory:Asking, writing: {turns} calls" in said
+    # Another recording is another memory, and what it refuses is in the table.
+    recording(tmp_path / "other.jsonl", "another note")
+    line[line.index("calls.jsonl")] = "other.jsonl"
+    monkeypatch.setattr(sys, "argv", ["memlab", *line])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 1
+    out, err = capsys.readouterr()
+    assert "asking_memory:Asking (no result; 1 of 1 scope failed; 1 of 1 prompt refused)" in out
+    assert "1 of 1 prompt refused, the first: not recorded: asked 'user: note" in out
+    assert "asking_memory:Asking has no result at all" in err
+
+
+class Swallowing(Asking):
+    """A memory that goes on without its model."""
+
+    def ask(self, text: str) -> str:
+        import httpx
+
+        try:
+            return super().ask(text)
+        except httpx.HTTPStatusError:
+            return text
+
+
+def test_refusals_that_a_memory_swallows_are_in_the_table(tmp_path: Path) -> None:
+    data = excerpt(6, scopes=["owen"])
+    asked = data.questions["text"].to_list()
+    with ModelProxy(recording(tmp_path / "calls.jsonl", "note", *asked[1:])) as proxy:
+        done = memlab.compare({"own": ProxiedMemory(Swallowing, proxy)}, data, encoder=None)
+    row = done.systems.row(0, named=True)
+    n = len(asked) + 1
+    assert (row["prompts"], row["prompts refused"]) == (n, 1)
+    assert row["status"] == f"1 of {n} prompts refused"
+    assert done.without_result() == []
+    first, second, refused = done.call_lines()
+    assert first.startswith("own, writing: ")
+    assert second.endswith("1 refused")
+    assert refused.startswith(f"1 of {len(asked)} prompts refused, the first: not recorded: asked")
+
+
+def test_a_result_is_of_its_recording_its_environment_and_the_versions_it_imports(
+    tmp_path: Path,
+) -> None:
+    digests = list[str]()
+    for question in ("one", "two"):
+        proxy = ModelProxy(recording(tmp_path / f"{question}.jsonl", question))
+        digests.append(ProxiedMemory(Asking, proxy).settings["recording"])
+    assert digests[0] != digests[1]
+    assert memory_identity.imported_versions(Asking).keys() >= {"httpx", "pytest"}
+    assert "memlab" not in memory_identity.imported_versions(Asking)
+    packages = tmp_path / "env" / "lib" / "python3.12" / "site-packages"
+    packages.mkdir(parents=True)
+    script = tmp_path / "serve.py"
+    script.write_text("one")
+    command = [str(tmp_path / "env" / "bin" / "python"), str(script)]
+    seen = {memory_identity.environment_digest(command)}
+    (packages / "mem0ai-2.2.1.dist-info").mkdir()
+    seen.add(ProcessMemory(command).settings["environment"])
+    script.write_text("two")
+    seen.add(memory_identity.environment_digest(command))
+    assert len(seen) == 3
 
 
 def test_a_process_that_is_silent_is_one_error(

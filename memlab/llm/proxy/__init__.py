@@ -1,4 +1,4 @@
-"""A server on this machine that stands between a memory and its model: calls are recorded and read back.
+"""A server on this machine between a memory and its model: calls are recorded and read back.
 
 :class:`ModelProxy` answers ``/v1/chat/completions``, ``/v1/embeddings`` and ``/v1/models`` as
 OpenAI's servers do. ``exchanges`` is the file, ``rules`` (``rules.toml``) says what of a prompt is

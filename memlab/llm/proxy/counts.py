@@ -16,9 +16,11 @@ class PhaseCounts:
     :param read: tokens of the prompts; ``written``: of the answers.
     :param estimated: how many of the calls have tokens that are counted by characters.
     :param seconds: until the answers of the model were there, summed; near 0 for recorded ones.
-    :param refused: questions that are not in the recording, or that the service did not answer.
+    :param refused: calls that are not in the recording, or that the service did not answer.
     :param embedded: texts that were encoded.
     :param texts: characters of these.
+    :param asked: names of the distinct prompts; ``answered``: of those that had an answer.
+    :param refusals: why a prompt had none, by its name.
     """
 
     calls: int = 0
@@ -29,6 +31,9 @@ class PhaseCounts:
     refused: int = 0
     embedded: int = 0
     texts: int = 0
+    asked: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
+    refusals: dict[str, str] = field(default_factory=dict)
 
     def describe(self, input_price: float | None, output_price: float | None) -> dict[str, Any]:
         """Give the counts, and the price where both prices of a million tokens are known.
@@ -39,7 +44,14 @@ class PhaseCounts:
         price = None
         if input_price is not None and output_price is not None:
             price = (self.read * input_price + self.written * output_price) / 1e6
-        return {**asdict(self), "seconds": round(self.seconds, 3), "price": price}
+        counts = asdict(self)
+        for name in ("asked", "answered", "refusals"):
+            del counts[name]
+        return {**counts, "seconds": round(self.seconds, 3), "price": price}
+
+    def unanswered(self) -> dict[str, str]:
+        """Give why the prompts that never had an answer had none, by their names."""
+        return {name: why for name, why in self.refusals.items() if name not in self.answered}
 
 
 @dataclass

@@ -9,14 +9,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from memlab.errors import DataError, ModelError
 from memlab.llm.proxy.rules import Rules, read_rules, rename
+from memlab.llm.spending import CHARS
+from memlab.terminal import count_noun
 
 ASKED = ("model", "messages", "tools", "tool_choice", "response_format", "input", "text")
 """What of a request decides its answer; settings such as the temperature do not."""
-_SHOWN = 60
+_SHOWN_BEFORE, _SHOWN_AFTER = 20, 50
+"""Characters that a refusal shows before and from the first difference."""
+MOST_TOKENS = 100_000_000
+"""Of one exchange; a number beyond it is no count."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,10 @@ class NotRecordedError(ModelError):
     """What was asked is not in the recording."""
 
 
+class UnreadableAnswerError(ModelError):
+    """A service answered with something that is no completion."""
+
+
 def asked_of(body: Mapping[str, Any]) -> dict[str, Any]:
     """Give what of a request decides its answer."""
     return {name: body[name] for name in ASKED if body.get(name) is not None}
@@ -52,7 +61,11 @@ def canonical(asked: Mapping[str, Any]) -> str:
 def readable(asked: Mapping[str, Any]) -> str:
     """Write what was asked as text: messages first, in which line breaks are line breaks."""
     lines = list[str]()
-    for message in asked.get("messages") or []:
+    messages = asked.get("messages")
+    for message in messages if isinstance(messages, list) else []:
+        if not isinstance(message, dict):
+            lines.append(canonical({"message": message}))
+            continue
         content = message.get("content")
         text = content if isinstance(content, str) else canonical({"content": content})
         lines.append(f"{message.get('role')}: {text}")
@@ -61,23 +74,47 @@ def readable(asked: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def is_token_count(number: Any) -> TypeGuard[int]:
+    """Say whether a value may be a number of tokens: a whole number from 0 to :data:`MOST_TOKENS`.
+
+    >>> [is_token_count(number) for number in (12, -1, True, "12", 1e12)]
+    [True, False, False, False, False]
+    """
+    if isinstance(number, bool) or not isinstance(number, int):
+        return False
+    return 0 <= number <= MOST_TOKENS
+
+
+def estimate_tokens(asked: Mapping[str, Any], said: Any) -> tuple[int, int]:
+    """Give the tokens of a prompt and of an answer by their characters.
+
+    >>> estimate_tokens({"model": "m"}, "four")
+    (4, 2)
+    """
+    n_read, n_written = (len(json.dumps(each, ensure_ascii=False)) for each in (asked, said))
+    return -(-n_read // CHARS), -(-n_written // CHARS)
+
+
 class Exchanges:
     """The exchanges of a file, found by what was asked.
 
-    Several processes may append to one file at a time. A line that was cut off is left out and
-    counted in ``damaged``. Of two answers to the same question the first holds.
+    Several processes may append to one file at a time. A line that was cut off is left out; its
+    number stands in ``damaged_lines``. Where the tokens of a line are no counts, they are estimated
+    by characters. Of two answers to the same question the first holds.
 
     :param path: JSON lines; it need not exist.
-    :raises DataError: when the file is there and cannot be read.
+    :raises DataError: when the file is there and cannot be read, or holds something else.
 
     >>> kept = Exchanges(None)
-    >>> kept.add(Exchange({"messages": [{"role": "user", "content": "Hi"}]}, {"message": {}}, (1, 1)))
+    >>> asked = {"messages": [{"role": "user", "content": "Hi"}]}
+    >>> kept.add(Exchange(asked, {"message": {}}, (1, 1)))
     >>> kept.find({"messages": [{"content": "Hi", "role": "user"}]}).tokens
     (1, 1)
     """
 
     def __init__(self, path: Path | None, rules: Rules | None = None) -> None:
-        self.path, self.damaged = path, 0
+        self.path = path
+        self.damaged_lines = list[int]()
         self._rules = read_rules() if rules is None else rules
         self._rows = dict[str, Exchange]()
         self._texts = dict[str, str]()
@@ -87,25 +124,56 @@ class Exchanges:
     def __len__(self) -> int:
         return len(self._rows)
 
+    @property
+    def damaged(self) -> int:
+        """How many lines could not be read."""
+        return len(self.damaged_lines)
+
     def _read(self, path: Path) -> None:
         try:
-            lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+            text = path.read_bytes().decode("utf-8-sig", "replace")
         except OSError as error:
             raise DataError(f"the recording {path} cannot be read: {error.strerror}") from error
-        for line in filter(str.strip, lines):
+        for number, line in enumerate(text.split("\n"), 1):
+            if not line.strip():
+                continue
             try:
-                row = json.loads(line)
-                read, written = row["tokens"]
-                tokens = (int(read), int(written))
-                exchange = Exchange(
-                    dict(row["asked"]), dict(row["answer"]), tokens, row.get("estimated") is True
-                )
-                self._keep(exchange)
+                self._keep(_read_line(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                self.damaged += 1
+                self.damaged_lines.append(number)
+        # The first exchange of a recording may have been broken off; anything else is not ours.
+        if self.damaged_lines and not self._rows and not text.startswith('{"asked"'):
+            raise DataError(
+                f"{path} is no recording: none of its {count_noun(self.damaged, 'lines')} holds an "
+                "exchange; give a file that --record or ModelProxy wrote, or a new name"
+            )
+
+    def describe_damage(self) -> str:
+        """Say which lines could not be read; an empty text where all could."""
+        if not self.damaged_lines:
+            return ""
+        first = ", ".join(f"{number:,}" for number in self.damaged_lines[:5])
+        more = ", …" if self.damaged > 5 else ""
+        verb = "is" if self.damaged == 1 else "are"
+        return (
+            f"{self.path}: {count_noun(self.damaged, 'damaged lines')} (line {first}{more}) {verb} "
+            "left out"
+        )
+
+    def digest(self) -> str:
+        """Name what is recorded: 16 hex digits of prompts and answers, in whatever order."""
+        rows = [
+            f"{key} {canonical(self._rows[key].answer)} {self._rows[key].tokens}"
+            for key in sorted(self._rows)
+        ]
+        return hashlib.sha256("\n".join(rows).encode("utf-8", "replace")).hexdigest()[:16]
 
     def _keep(self, exchange: Exchange) -> None:
         self._rows.setdefault(self.key(exchange.asked), exchange)
+
+    def keys(self) -> set[str]:
+        """Give the names of what is recorded, see :meth:`key`."""
+        return set(self._rows)
 
     def models(self) -> list[str]:
         """Give the names of the models that were asked."""
@@ -138,8 +206,10 @@ class Exchanges:
         if self.path is None:
             return
         row: dict[str, Any] = {
-            "asked": exchange.asked, "answer": exchange.answer, "tokens": exchange.tokens,
-        }  # fmt: skip
+            "asked": exchange.asked,
+            "answer": exchange.answer,
+            "tokens": exchange.tokens,
+        }
         if exchange.is_estimated:
             row["estimated"] = True
         _append_line(self.path, json.dumps(row, ensure_ascii=False))
@@ -152,12 +222,12 @@ class Exchanges:
         asked = self._rules.normalise(readable(asked_of(body)))
         nearest = self._nearest(asked)
         at = _common_length(asked, nearest)
-        start = max(0, at - _SHOWN)
         line = nearest.count("\n", 0, at) + 1
+        start, end = max(0, at - _SHOWN_BEFORE), at + _SHOWN_AFTER
+        # The difference stands first: whoever shows this may cut it.
         return NotRecordedError(
-            f"{name} has no answer to this prompt (one of {len(self):,}); the nearest differs first "
-            f"in line {line}: recorded {nearest[start : at + _SHOWN]!r}, asked "
-            f"{asked[start : at + _SHOWN]!r}"
+            f"not recorded: asked {asked[start:end]!r}, the nearest of "
+            f"{count_noun(len(self), 'prompts')} has {nearest[start:end]!r} in line {line}; {name}"
         )
 
     def _nearest(self, asked: str) -> str:
@@ -173,6 +243,21 @@ class Exchanges:
             if score > best_score:
                 best, best_score = text, score
         return best
+
+
+def _read_line(line: str) -> Exchange:
+    """Read one line of a recording.
+
+    :raises ValueError: when it is none, or another error of a wrong type.
+    """
+    row = json.loads(line)
+    asked, answer, tokens = dict(row["asked"]), dict(row["answer"]), row["tokens"]
+    if not isinstance(answer["message"], dict):
+        raise ValueError("no message")
+    is_counted = len(tokens) == 2 and all(map(is_token_count, tokens))
+    if is_counted:
+        return Exchange(asked, answer, (tokens[0], tokens[1]), row.get("estimated") is True)
+    return Exchange(asked, answer, estimate_tokens(asked, answer["message"]), is_estimated=True)
 
 
 def _common_length(one: str, other: str) -> int:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from memlab.errors import ModelError
+from memlab.errors import MemlabError, ModelError, warn_user
 from memlab.llm.client import Client
-from memlab.llm.proxy.counts import WRITING, Counts
-from memlab.llm.proxy.exchanges import Exchange, Exchanges, asked_of
+from memlab.llm.proxy.counts import WRITING, Counts, PhaseCounts
+from memlab.llm.proxy.exchanges import Exchange, Exchanges, UnreadableAnswerError, asked_of
 from memlab.llm.proxy.replies import read_exchange
 from memlab.llm.proxy.rules import Rules
 from memlab.llm.service import Service, resolve_service
+from memlab.terminal import count_noun
 
 if TYPE_CHECKING:
     from memlab.llm.proxy.server import ProxyServer
@@ -70,18 +71,33 @@ class ModelProxy:
     ) -> None:
         self.exchanges = Exchanges(None if file is None else Path(file), rules)
         self.service = resolve_service(service)
-        self.encoder, self.phase, self.counts = encoder, WRITING, Counts()
+        self.encoder = encoder
+        self.phase = WRITING
+        self.counts = Counts()
+        self._own_counts: Counts | None = None
         self.asked, self.matched = set[str](), set[str]()
-        self._port, self._lock, self._encoding = port, threading.Lock(), threading.Lock()
+        self._port = port
+        self._lock, self._encoding = threading.Lock(), threading.Lock()
         self._server: ProxyServer | None = None
         self._locks = dict[str, threading.Lock]()
         self._before = dict[str, str | None]()
         self._n_recorded = len(self.exchanges)
+        self._recorded_before = self.exchanges.keys()
+        self.digest = self.exchanges.digest()
+        if damage := self.exchanges.describe_damage():
+            warn_user(damage)
 
     @property
     def wanted(self) -> dict[str, int]:
         """Addresses that were asked for and are not served, and how often."""
         return self.counts.wanted
+
+    @property
+    def prices(self) -> tuple[float | None, float | None]:
+        """What the service takes for a million tokens read and written, where that is known."""
+        if self.service is None:
+            return None, None
+        return self.service.input_price, self.service.output_price
 
     @property
     def url(self) -> str:
@@ -128,13 +144,24 @@ class ModelProxy:
         self.stop()
 
     @contextmanager
-    def counting(self, phase: str) -> Iterator[None]:
-        """Count what is asked in a ``with`` block as of a phase."""
-        before, self.phase = self.phase, phase
+    def counting(self, phase: str, own: Counts | None = None) -> Iterator[None]:
+        """Count what is asked in a ``with`` block as of a phase.
+
+        :param own: is counted into as well, such as the counts of one of several memories.
+        """
+        before = self.phase, self._own_counts
+        self.phase, self._own_counts = phase, own
         try:
             yield
         finally:
-            self.phase = before
+            self.phase, self._own_counts = before
+
+    def _open_counts(self) -> list[PhaseCounts]:
+        """Give the counts of the phase: of all, and of the memory that asks."""
+        counted = [self.counts.of(self.phase)]
+        if self._own_counts is not None:
+            counted.append(self._own_counts.of(self.phase))
+        return counted
 
     def answer(self, body: Mapping[str, Any]) -> Exchange:
         """Answer a request for a completion; the same question has the same answer each time.
@@ -145,23 +172,29 @@ class ModelProxy:
         key = self.exchanges.key(body)
         with self._lock:
             own = self._locks.setdefault(key, threading.Lock())
-            counts = self.counts.of(self.phase)
+            open_counts = self._open_counts()
             self.asked.add(key)
+            for counts in open_counts:
+                counts.asked.add(key)
         started = time.monotonic()
         with own:  # the same question at the same time is asked once
             try:
                 exchange = self._find_or_ask(body)
-            except ModelError:
+            except MemlabError as error:
                 with self._lock:
-                    counts.refused += 1
+                    for counts in open_counts:
+                        counts.refused += 1
+                        counts.refusals[key] = str(error)
                 raise
         with self._lock:
             self.matched.add(key)
-            counts.calls += 1
-            counts.read += exchange.tokens[0]
-            counts.written += exchange.tokens[1]
-            counts.estimated += int(exchange.is_estimated)
-            counts.seconds += time.monotonic() - started
+            for counts in open_counts:
+                counts.calls += 1
+                counts.answered.add(key)
+                counts.read += exchange.tokens[0]
+                counts.written += exchange.tokens[1]
+                counts.estimated += int(exchange.is_estimated)
+                counts.seconds += time.monotonic() - started
         return exchange
 
     def _find_or_ask(self, body: Mapping[str, Any]) -> Exchange:
@@ -189,7 +222,7 @@ class ModelProxy:
         try:
             return read_exchange(whole, asked_of(body), key=client.key)
         except ValueError as error:
-            raise client.error(str(error)) from None
+            raise UnreadableAnswerError(str(client.error(str(error)))) from None
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Encode texts by the local encoder: (n, width).
@@ -202,18 +235,15 @@ class ModelProxy:
                 "encoder=memlab.embed.load('minilm')"
             )
         with self._lock:
-            counts = self.counts.of(self.phase)
-            counts.embedded += len(texts)
-            counts.texts += sum(map(len, texts))
+            for counts in self._open_counts():
+                counts.embedded += len(texts)
+                counts.texts += sum(map(len, texts))
         with self._encoding:
             return self.encoder.encode(list(texts), progress=False)
 
     def describe(self) -> dict[str, Any]:
-        """Give what was asked, for a provenance: counts by phase, and how much of the recording matched."""
-        prices: tuple[float | None, float | None] = (None, None)
-        if self.service is not None:
-            prices = (self.service.input_price, self.service.output_price)
-        phases = {name: each.describe(*prices) for name, each in self.counts.phases.items()}
+        """Give what was asked, for a provenance: counts by phase, and how much matched."""
+        phases = {name: each.describe(*self.prices) for name, each in self.counts.phases.items()}
         return {
             "phases": phases,
             "recorded": len(self.exchanges),
@@ -228,22 +258,44 @@ class ModelProxy:
         """Say what was asked, a line a phase, and what did not match."""
         found = list[str]()
         for name, counts in self.counts.phases.items():
-            line = (
-                f"{name}: {counts.calls:,} calls, {counts.read:,} tokens read and "
-                f"{counts.written:,} written, {counts.embedded:,} texts embedded, "
-                f"{counts.seconds:.1f} s"
-            )
-            if counts.estimated:
-                line += f", {counts.estimated:,} counted by characters"
-            if counts.refused:
-                line += f", {counts.refused:,} refused"
-            found.append(line)
-        if self._n_recorded and self.service is None:
+            found.append(f"{name}: {phase_line(counts.describe(*self.prices))}")
+        return found + self.matching_lines()
+
+    def matching_lines(self) -> list[str]:
+        """Say how much of the recording was asked for, what was added and what is not served."""
+        found = list[str]()
+        n_recorded = self._n_recorded
+        if n_recorded:
+            n_matched = len(self.matched & self._recorded_before)
+            verb = "was" if n_recorded == 1 else "were"
             found.append(
-                f"{len(self.matched):,} of {self._n_recorded:,} recorded prompts were asked for"
+                f"{n_matched:,} of {count_noun(n_recorded, 'recorded prompts')} {verb} asked for"
             )
-        if self.exchanges.damaged:
-            found.append(f"{self.exchanges.damaged:,} damaged lines of the recording are left out")
+        n_new = len(self.exchanges) - n_recorded
+        if self.service is not None:
+            found.append(f"{count_noun(n_new, 'prompts')} answered by {self.service} and recorded")
         for address, n in self.wanted.items():
-            found.append(f"wanted {address}, {n:,} times: it is not served")
+            found.append(f"wanted {address}, {count_noun(n, 'times')}: it is not served")
         return found
+
+
+def phase_line(counts: Mapping[str, Any]) -> str:
+    """Say what a memory asked in a phase.
+
+    :param counts: as :meth:`PhaseCounts.describe` gives them.
+
+    >>> phase_line(PhaseCounts(calls=1, read=20, written=5).describe(None, None))
+    '1 call, 20 tokens read and 5 written, 0 texts embedded, 0.0 s'
+    """
+    line = (
+        f"{count_noun(counts['calls'], 'calls')}, {count_noun(counts['read'], 'tokens')} read and "
+        f"{counts['written']:,} written, {count_noun(counts['embedded'], 'texts')} embedded, "
+        f"{counts['seconds']:.1f} s"
+    )
+    if counts["estimated"]:
+        line += f", {counts['estimated']:,} counted by characters"
+    if counts["refused"]:
+        line += f", {counts['refused']:,} refused"
+    if counts["price"] is not None:
+        line += f", price {counts['price']:.6f}"
+    return line

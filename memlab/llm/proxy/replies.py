@@ -12,7 +12,7 @@ import numpy as np
 
 from memlab.llm.bodies import as_list, as_object, first_object, parse_json
 from memlab.llm.completions import NO_CHOICE, NO_COMPLETION
-from memlab.llm.proxy.exchanges import Exchange
+from memlab.llm.proxy.exchanges import Exchange, estimate_tokens, is_token_count
 from memlab.llm.spending import CHARS
 
 _KEPT = ("role", "content", "tool_calls", "refusal")
@@ -26,13 +26,26 @@ def completion(exchange: Exchange, model: str) -> dict[str, Any]:
     digest = hashlib.sha256(answer.encode()).hexdigest()[:24]
     choice = {"index": 0, "logprobs": None, **exchange.answer}
     return {
-        "id": f"chatcmpl-{digest}", "object": "chat.completion", "created": 0, "model": model,
-        "choices": [choice], "usage": usage,
-    }  # fmt: skip
+        "id": f"chatcmpl-{digest}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": model,
+        "choices": [choice],
+        "usage": usage,
+    }
 
 
-def stream_events(whole: Mapping[str, Any]) -> Iterator[bytes]:
-    """Write a completion as the events of a stream: all of the message, then its end."""
+def asks_for_usage(body: Mapping[str, Any]) -> bool:
+    """Say whether a request wants the tokens behind its stream."""
+    return as_object(body.get("stream_options")).get("include_usage") is True
+
+
+def stream_events(whole: Mapping[str, Any], *, with_usage: bool) -> Iterator[bytes]:
+    """Write a completion as the events of a stream: all of the message, then its end.
+
+    :param with_usage: whether a last event without choices has the tokens, as OpenAI's servers send
+        it to who asks for it.
+    """
     choice = whole["choices"][0]
     about = {name: whole[name] for name in ("id", "created", "model")}
     about["object"] = "chat.completion.chunk"
@@ -45,8 +58,9 @@ def stream_events(whole: Mapping[str, Any]) -> Iterator[bytes]:
     chunks: list[dict[str, Any]] = [
         {**about, "choices": [first]},
         {**about, "choices": [last]},
-        {**about, "choices": [], "usage": whole["usage"]},
     ]
+    if with_usage:
+        chunks.append({**about, "choices": [], "usage": whole["usage"]})
     for chunk in chunks:
         yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
     yield b"data: [DONE]\n\n"
@@ -73,11 +87,9 @@ def read_exchange(body: bytes, asked: Mapping[str, Any], *, key: str = "") -> Ex
     answer = {"message": kept, "finish_reason": choice.get("finish_reason") or "stop"}
     usage = as_object(whole.get("usage"))
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if isinstance(read, int) and isinstance(written, int) and read > 0:
+    if read and is_token_count(read) and is_token_count(written):
         return Exchange(asked, answer, (read, written))
-    sent = len(json.dumps(asked, ensure_ascii=False))
-    said = len(json.dumps(kept, ensure_ascii=False))
-    return Exchange(asked, answer, (-(-sent // CHARS), -(-said // CHARS)), is_estimated=True)
+    return Exchange(asked, answer, estimate_tokens(asked, kept), is_estimated=True)
 
 
 def embeddings(vectors: np.ndarray, body: Mapping[str, Any], n_chars: int) -> dict[str, Any]:

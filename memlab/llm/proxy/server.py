@@ -7,9 +7,11 @@ import json
 import threading
 from typing import TYPE_CHECKING, Any
 
-from memlab.errors import MemlabError, ModelError
-from memlab.llm.proxy.exchanges import NotRecordedError
+from memlab.errors import DataError, MemlabError, ModelError
+from memlab.llm.faults import RefusedError
+from memlab.llm.proxy.exchanges import NotRecordedError, UnreadableAnswerError
 from memlab.llm.proxy.replies import (
+    asks_for_usage,
     completion,
     embedded_texts,
     embeddings,
@@ -23,6 +25,26 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 _LARGEST_REQUEST = 64 * 2**20
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+class InvalidRequestError(ModelError):
+    """What was sent to the proxy is no request."""
+
+
+def status_and_kind(error: MemlabError) -> tuple[int, str]:
+    """Give the HTTP status of an error and its type: who made it can be read from them."""
+    if isinstance(error, InvalidRequestError):
+        return 400, "invalid_request_error"
+    if isinstance(error, NotRecordedError):
+        return 404, "not_recorded"
+    if isinstance(error, DataError):
+        return 500, "recording"
+    if isinstance(error, UnreadableAnswerError):
+        return 502, "service_answer"
+    refused = error.__cause__ if isinstance(error.__cause__, RefusedError) else error
+    if isinstance(refused, RefusedError) and 400 <= refused.fault.status < 500:
+        return refused.fault.status, "service"
+    return 502, "service"
 
 
 class ProxyServer:
@@ -86,7 +108,7 @@ class ProxyServer:
             if request.method == "CONNECT" or host not in _LOCAL_NAMES:
                 self._proxy.counts.want(request.host)
                 return self._error(
-                    403, f"{request.host} is not served here: loopback alone", "host"
+                    403, "host", f"{request.host} is not served here: loopback alone"
                 )
             try:
                 return await handler(request)
@@ -95,13 +117,13 @@ class ProxyServer:
                 self._proxy.counts.want(place)
                 return self._error(
                     404,
-                    f"{place} is not served: the proxy has chat/completions, embeddings and models",
                     "path",
+                    f"{place} is not served: the proxy has chat/completions, embeddings and models",
                 )
 
         return guard
 
-    def _error(self, status: int, message: str, kind: str) -> Any:
+    def _error(self, status: int, kind: str, message: str) -> Any:
         return self._web.json_response(error_body(message, kind), status=status)
 
     async def _read(self, request: Any) -> dict[str, Any]:
@@ -110,22 +132,20 @@ class ProxyServer:
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
-            raise ModelError("the request is no JSON object")
+            raise InvalidRequestError("the request is no JSON object")
         return body
 
     async def _complete(self, request: Any) -> Any:
         try:
             body = await self._read(request)
             if not isinstance(body.get("messages"), list):
-                return self._error(400, "messages is no list", "invalid_request_error")
+                raise InvalidRequestError("messages is no list")
             exchange = await asyncio.to_thread(self._proxy.answer, body)
-        except NotRecordedError as error:
-            return self._error(404, str(error), "not_recorded")
         except MemlabError as error:
-            return self._error(400, str(error), "service")
+            return self._error(*status_and_kind(error), str(error))
         whole = completion(exchange, str(body.get("model")))
         if body.get("stream"):
-            content = b"".join(stream_events(whole))
+            content = b"".join(stream_events(whole, with_usage=asks_for_usage(body)))
             return self._web.Response(body=content, content_type="text/event-stream")
         return self._web.json_response(whole)
 
@@ -135,7 +155,7 @@ class ProxyServer:
             texts = embedded_texts(body)
             vectors = await asyncio.to_thread(self._proxy.embed, texts)
         except (ValueError, MemlabError) as error:
-            return self._error(400, str(error), "invalid_request_error")
+            return self._error(400, "invalid_request_error", str(error))
         return self._web.json_response(embeddings(vectors, body, sum(map(len, texts))))
 
     async def _models(self, _: Any) -> Any:

@@ -1,0 +1,162 @@
+"""What a memory is: its code, its state, and the versions of the packages that it imports."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from memlab.errors import PipelineError
+from memlab.registry import plugin_digest
+
+_PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
+_PACKAGES = ("lib/python*/site-packages/*.dist-info", "Lib/site-packages/*.dist-info")
+
+
+def describe_memory(system: Any, made: Any) -> dict[str, Any]:
+    """Say what a memory is, for provenance: what changes with its code, as far as that can be read.
+
+    :param made: an object of it.
+    :returns: its ``class`` or ``function``, ``source`` (a digest of code and state, null where they
+        cannot be read), ``versions`` of the packages that its module imports, and its ``settings``.
+    """
+    code = system if inspect.isroutine(system) else _class_of(system)
+    kind = "class" if inspect.isclass(code) else "function"
+    about: dict[str, Any] = {kind: code.__qualname__, "source": _digest(system)}
+    if versions := imported_versions(code):
+        about["versions"] = versions
+    settings = getattr(made, "settings", None)
+    if isinstance(settings, Mapping):
+        about["settings"] = dict(settings)
+    return about
+
+
+def _digest(system: Any) -> str | None:
+    try:
+        parts = "\x1e".join(_read_code_and_state(system))
+    except (PipelineError, OSError, TypeError, RecursionError):
+        return None
+    return hashlib.sha256(parts.encode()).hexdigest()[:16]
+
+
+def _read_code_and_state(system: Any) -> Iterator[str]:
+    """Give what decides what a memory does: the files of its code, and the values that it holds."""
+    if inspect.ismethod(system):
+        system = system.__self__
+    state: Any = {}
+    if inspect.isfunction(system):
+        yield plugin_digest(system)
+        state = inspect.getclosurevars(system).nonlocals
+    elif isinstance(system, partial):
+        yield from _read_code_and_state(system.func)
+        state = [system.args, system.keywords]
+    else:
+        if not _is_described(system):
+            state = vars(system)
+        for each in _class_of(system).__mro__:
+            if each.__module__ != "builtins":
+                yield inspect.getsource(sys.modules[each.__module__])
+    if not _is_plain(state):
+        raise TypeError("it holds what cannot be written down")
+    yield repr(state)
+
+
+def _class_of(system: Any) -> Any:
+    return system if inspect.isclass(system) else type(system)
+
+
+def _is_described(system: Any) -> bool:
+    """Say whether a system needs no look at its attributes: a class, or one with settings."""
+    return inspect.isclass(system) or isinstance(getattr(system, "settings", None), Mapping)
+
+
+def _is_plain(value: Any) -> bool:
+    """Say whether ``repr`` says what a value is: numbers, texts and containers of these."""
+    if type(value) is dict:
+        return all(map(_is_plain, (*value.keys(), *value.values())))
+    if type(value) in (list, tuple, set, frozenset):
+        return all(map(_is_plain, value))
+    return isinstance(value, _PLAIN_TYPES)
+
+
+def imported_versions(code: Any) -> dict[str, str]:
+    """Give the versions of the installed packages that the module of a function or class imports.
+
+    Imports inside of functions count too. memlab and Python's own modules are left out.
+    """
+    module = sys.modules.get(getattr(code, "__module__", None) or "")
+    try:
+        source = inspect.getsource(module)  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return {}
+    found = dict[str, str]()
+    for name in _imported_names(source):
+        for package in _packages_of(name):
+            found[package] = version(package)
+    return found
+
+
+@cache
+def _imported_names(source: str) -> tuple[str, ...]:
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return ()
+    names = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return tuple(sorted(names - {"memlab", *sys.stdlib_module_names}))
+
+
+@cache
+def _packages_of(module: str) -> tuple[str, ...]:
+    """Name the installed packages that a module is of; one that is not installed is of none."""
+    try:
+        version(module)
+    except PackageNotFoundError:  # such as mem0, whose package is mem0ai
+        if not _is_installed(module):
+            return ()
+        return tuple(sorted(set(_packages_by_module().get(module, ()))))
+    return (module,)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):
+        return False
+    if spec is None or spec.origin is None:
+        return False
+    return re.search("(site|dist)-packages", spec.origin) is not None
+
+
+@cache
+def _packages_by_module() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
+
+def environment_digest(command: Iterable[str]) -> str:
+    """Name what a command runs: its files, and the packages beside the Python that is its program.
+
+    :returns: 16 hex digits, which change where a file does, or the version of a package.
+    """
+    program, *arguments = command
+    parts = list[str]()
+    for pattern in _PACKAGES:
+        parts += sorted(path.name for path in Path(program).parent.parent.glob(pattern))
+    for argument in arguments:
+        path = Path(argument)
+        if path.is_file():
+            parts.append(hashlib.sha256(path.read_bytes()).hexdigest())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
