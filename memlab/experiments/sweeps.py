@@ -59,9 +59,15 @@ def sweep(
         [baseline, *swept.reports], measure=measure, where=HAS_SEVERAL_SESSIONS if several else None
     )
     system = swept.runs[0].name.split(" | ")[-1].split("(")[0]
-    rows = compared[1:].drop("system", "tie").with_columns(
-        measure=pl.lit(measure), baseline=pl.lit(compared["mean"][0]), value=pl.Series(values, strict=False)
-    )  # fmt: skip
+    rows = (
+        compared[1:]
+        .drop("system", "tie")
+        .with_columns(
+            measure=pl.lit(measure),
+            baseline=pl.lit(compared["mean"][0]),
+            value=pl.Series(values, strict=False),
+        )
+    )
     rows = rows.with_columns(group=pl.lit(SEVERAL_SESSIONS if several else ALL_QUESTIONS))
     return rows.with_columns(parameter=pl.lit(names[0].strip("_")), system=pl.lit(system))
 

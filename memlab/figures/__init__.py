@@ -45,7 +45,7 @@ __all__ = [
     "style",
     "sweep_panels",
     "write_gallery",
-]  # fmt: skip
+]
 
 
 def __getattr__(name: str) -> Any:

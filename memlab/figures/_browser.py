@@ -138,8 +138,13 @@ class _Chromium:
             raise
 
     async def _call(self, function: str, *arguments: Any) -> str:
-        asked = {"functionDeclaration": function, "awaitPromise": True, "returnByValue": True,
-                 "arguments": [{"value": value} for value in arguments], "objectId": self._window}  # fmt: skip
+        asked = {
+            "functionDeclaration": function,
+            "awaitPromise": True,
+            "returnByValue": True,
+            "arguments": [{"value": value} for value in arguments],
+            "objectId": self._window,
+        }
         answer = await _send_command(self._tab, "Runtime.callFunctionOn", **asked)
         if "exceptionDetails" in answer:
             raise RuntimeError(

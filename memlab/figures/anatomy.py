@@ -52,8 +52,17 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
         ]
         heights = [ranks.get(stage) or missing for stage in order]
         names.append(cut_to_width(rows[short][0], lines * 230, style.SMALL))
-        traces.append(style.marked_line(list(range(len(order))), heights, names[-1], i, showlegend=True,
-                                   text=hover, hoverinfo="text"))  # fmt: skip
+        traces.append(
+            style.marked_line(
+                list(range(len(order))),
+                heights,
+                names[-1],
+                i,
+                showlegend=True,
+                text=hover,
+                hoverinfo="text",
+            )
+        )
     ticks: list[tuple[float, str]] = [
         (v, f"{v:,}") for v in (1, 3, 10, 30, 100, 300, 1000, 3000, 10000) if v == 1 or v < deepest
     ]
@@ -63,18 +72,50 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
         room = (px - 88) / len(order)
         heads = [style.join_lines(_stage_lines(stage, max(room - 8, 30))) for stage in order]
         deep = 24 + 12 * max(head.count("<br>") + 1 for head in heads)
-        band = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 0.8, "y1": k + 0.5,
-                "fillcolor": style.rgba_colour(style.EVIDENCE, 0.25), "line": {"width": 0},
-                "layer": "below"}  # fmt: skip
+        band = {
+            "type": "rect",
+            "xref": "paper",
+            "x0": 0,
+            "x1": 1,
+            "yref": "y",
+            "y0": 0.8,
+            "y1": k + 0.5,
+            "fillcolor": style.rgba_colour(style.EVIDENCE, 0.25),
+            "line": {"width": 0},
+            "layer": "below",
+        }
         return style.layout(
-            px, plot_px=200, title=title, head_px=_HEAD_PX, left=76, bottom=deep, names=names, shapes=[band],
-            xaxis={"tickvals": list(range(len(order))), "ticktext": heads, "range": [-0.4, len(order) - 0.6]},
-            yaxis={"type": "log", "range": [math.log10(missing * 1.25), math.log10(0.8)],
-                   "tickvals": [v for v, _ in ticks], "ticktext": [text for _, text in ticks],
-                   "title": {"text": "rank"}},
-            annotations=[style.text_note(f"shaded: first {k}", 1, 1, "right bottom", yshift=2,
-                                    font={"color": style.GREY, "size": 8})],
-        )  # fmt: skip
+            px,
+            plot_px=200,
+            title=title,
+            head_px=_HEAD_PX,
+            left=76,
+            bottom=deep,
+            names=names,
+            shapes=[band],
+            xaxis={
+                "tickvals": list(range(len(order))),
+                "ticktext": heads,
+                "range": [-0.4, len(order) - 0.6],
+            },
+            yaxis={
+                "type": "log",
+                "range": [math.log10(missing * 1.25), math.log10(0.8)],
+                "tickvals": [v for v, _ in ticks],
+                "ticktext": [text for _, text in ticks],
+                "title": {"text": "rank"},
+            },
+            annotations=[
+                style.text_note(
+                    f"shaded: first {k}",
+                    1,
+                    1,
+                    "right bottom",
+                    yshift=2,
+                    font={"color": style.GREY, "size": 8},
+                )
+            ],
+        )
 
     return style.make_figure(traces, layout_for)
 

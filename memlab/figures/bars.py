@@ -33,12 +33,23 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     for i, (group, part) in enumerate(groups):
         at = [len(names) - 1 - names.index(name) + 0.4 - step * (i + 0.5) for name in part["cause"]]
         tint = style.colour(i)
-        traces.append(go.Bar(x=part["share"].to_list(), y=at, width=step * 0.9, orientation="h",
-        name=drawable_text(group),
-                             marker={"color": style.rgba_colour(tint, (0.75, 0.35)[i % 2])}))  # fmt: skip
+        traces.append(
+            go.Bar(
+                x=part["share"].to_list(),
+                y=at,
+                width=step * 0.9,
+                orientation="h",
+                name=drawable_text(group),
+                marker={"color": style.rgba_colour(tint, (0.75, 0.35)[i % 2])},
+            )
+        )
         font = {"size": 8, "color": style.darken_colour(tint, 0.15)}
-        counts += [style.text_note(f"{n:,}", share, y, "left middle", xref="x", yref="y", xshift=3, font=font)
-                   for n, share, y in zip(part["n"], part["share"], at, strict=True)]  # fmt: skip
+        counts += [
+            style.text_note(
+                f"{n:,}", share, y, "left middle", xref="x", yref="y", xshift=3, font=font
+            )
+            for n, share, y in zip(part["n"], part["share"], at, strict=True)
+        ]
     most = float(frame["share"].max())  # type: ignore[arg-type]
 
     def layout_for(px: int) -> dict[str, Any]:
@@ -46,13 +57,25 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
         left = max(text_px(line, style.SMALL) for lines in texts for line in lines)
         below = wrap(xlabel, px - left - 44, style.TEXT)
         return style.layout(
-            px, names=[printable_line(group) for group, _ in groups] if len(groups) > 1 else [],
-            plot_px=(max(12 * len(groups), 11 * max(map(len, texts))) + 6) * len(names), left=round(left) + 16,
-            bottom=48, barmode="overlay", annotations=counts,
-            xaxis={"title": {"text": style.join_lines(below)}, "tickformat": ".0%", "range": [0, most * 1.15 or 1]},
-            yaxis={"tickvals": [len(names) - 1 - i for i in range(len(names))],
-                   "ticktext": list(map(style.join_lines, texts)),
-                   "range": [-0.6, len(names) - 0.4], "showgrid": False, "ticks": ""},
-        )  # fmt: skip
+            px,
+            names=[printable_line(group) for group, _ in groups] if len(groups) > 1 else [],
+            plot_px=(max(12 * len(groups), 11 * max(map(len, texts))) + 6) * len(names),
+            left=round(left) + 16,
+            bottom=48,
+            barmode="overlay",
+            annotations=counts,
+            xaxis={
+                "title": {"text": style.join_lines(below)},
+                "tickformat": ".0%",
+                "range": [0, most * 1.15 or 1],
+            },
+            yaxis={
+                "tickvals": [len(names) - 1 - i for i in range(len(names))],
+                "ticktext": list(map(style.join_lines, texts)),
+                "range": [-0.6, len(names) - 0.4],
+                "showgrid": False,
+                "ticks": "",
+            },
+        )
 
     return style.make_figure(traces, layout_for)

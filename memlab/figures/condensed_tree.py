@@ -110,9 +110,17 @@ def condensed_tree(
             x, y = style.panel_axes(place).values()
             names += [label | {"xref": x, "yref": y} for label in labels]
         placed = style.panels_layout(
-            px, facets, columns=across, high=_HIGH_PX[width], gap=(_GAP, header), left=_LEFT,
-            right=_RIGHT, title=title, head_px=header, bottom=_FOOT + 12 * len(foot),
-        )  # fmt: skip
+            px,
+            facets,
+            columns=across,
+            high=_HIGH_PX[width],
+            gap=(_GAP, header),
+            left=_LEFT,
+            right=_RIGHT,
+            title=title,
+            head_px=header,
+            bottom=_FOOT + 12 * len(foot),
+        )
         look = {"size": style.SMALL, "color": style.GREY}
         text = "<br>".join(foot)
         below = style.text_note(text, 0, 0, xshift=8 - _LEFT, yshift=-4, align="left", font=look)
@@ -194,10 +202,17 @@ def _draw_boxes(boxes: pl.DataFrame, crown: float) -> list[go.Scatter]:
                 y.append(None)
             traces.append(
                 go.Scatter(
-                    x=x, y=y, name=name, mode="lines", line={"width": 0}, fill="toself",
-                    fillcolor=tint, hoverinfo="skip", showlegend=False,
+                    x=x,
+                    y=y,
+                    name=name,
+                    mode="lines",
+                    line={"width": 0},
+                    fill="toself",
+                    fillcolor=tint,
+                    hoverinfo="skip",
+                    showlegend=False,
                 )
-            )  # fmt: skip
+            )
     return traces
 
 
@@ -217,9 +232,16 @@ def _draw_dots(name: str, leaves: pl.DataFrame, y: float, marker: dict[str, Any]
         texts = leaves["text"].to_list()
     hover = [style.join_lines(wrap(text, 360, style.TEXT, lines=4)) for text in texts]
     return go.Scatter(
-        x=leaves["x"].to_list(), y=[y] * leaves.height, name=drawable_text(name), mode="markers",
-        marker=marker, text=hover, hoverinfo="text+name", showlegend=False, cliponaxis=False,
-    )  # fmt: skip
+        x=leaves["x"].to_list(),
+        y=[y] * leaves.height,
+        name=drawable_text(name),
+        mode="markers",
+        marker=marker,
+        text=hover,
+        hoverinfo="text+name",
+        showlegend=False,
+        cliponaxis=False,
+    )
 
 
 def _key_lines(entries: list[tuple[str, str]], px: int) -> list[str]:

@@ -49,25 +49,55 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     traces = []
     for i, row in enumerate(table.iter_rows(named=True)):
         recall = [row[budgets[budget]] for budget in tokens]
-        traces.append(style.marked_line(tokens, recall, row["system"], i, showlegend=True,
-                                   hovertemplate="%{x:,} tokens: %{y:.3f}", **style.panel_axes(0)))  # fmt: skip
+        traces.append(
+            style.marked_line(
+                tokens,
+                recall,
+                row["system"],
+                i,
+                showlegend=True,
+                hovertemplate="%{x:,} tokens: %{y:.3f}",
+                **style.panel_axes(0),
+            )
+        )
     timed = table.with_row_index("i").drop_nulls(["p50 ms", "recall_all@10"])
     best = timed.sort("p50 ms", -pl.col("recall_all@10")).filter(
         pl.col("recall_all@10") > pl.col("recall_all@10").cum_max().shift(fill_value=-1)
     )
     if best.height > 1:
-        traces.append(style.line(best["p50 ms"], best["recall_all@10"], "", dash="dot", width=1, hoverinfo="skip",
-                                 showlegend=False, **style.panel_axes(1)))  # fmt: skip
+        traces.append(
+            style.line(
+                best["p50 ms"],
+                best["recall_all@10"],
+                "",
+                dash="dot",
+                width=1,
+                hoverinfo="skip",
+                showlegend=False,
+                **style.panel_axes(1),
+            )
+        )
     for row in timed.iter_rows(named=True):
         share, tint = row["recall_all@10"], style.colour(row["i"])
         low, high = (row[end] for end in _INTERVAL)
         span = "" if low is None else f" [{low:.3f}, {high:.3f}]"
-        traces.append(go.Scatter(
-            x=[row["p50 ms"]], y=[share], mode="markers", name=drawable_text(row["system"]), showlegend=False,
-            marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
-            error_y=style.error_bar(share, low, high, color=tint),
-            hovertemplate=f"%{{y:.3f}}{span}, %{{x:,.1f}} ms", **style.panel_axes(1),
-        ))  # fmt: skip
+        traces.append(
+            go.Scatter(
+                x=[row["p50 ms"]],
+                y=[share],
+                mode="markers",
+                name=drawable_text(row["system"]),
+                showlegend=False,
+                marker={
+                    "color": tint,
+                    "size": 8,
+                    "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)],
+                },
+                error_y=style.error_bar(share, low, high, color=tint),
+                hovertemplate=f"%{{y:.3f}}{span}, %{{x:,.1f}} ms",
+                **style.panel_axes(1),
+            )
+        )
     n, untimed = (
         max(table["n"].to_list()),
         table.filter(pl.col("p50 ms").is_null())["system"].to_list(),
@@ -94,18 +124,36 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         facets = [
             {
                 "head": f"<b>in so many tokens</b> (n = {n:,})",
-                "xaxis": {"type": "log", "tickvals": tokens, "ticktext": [f"{t:,}" for t in tokens],
-                          "title": {"text": "tokens in the context"}},
+                "xaxis": {
+                    "type": "log",
+                    "tickvals": tokens,
+                    "ticktext": [f"{t:,}" for t in tokens],
+                    "title": {"text": "tokens in the context"},
+                },
                 "yaxis": {**recall, "title": {"text": "all evidence there"}},
             },
             {
                 "head": f"<b>in the first ten turns</b> {escape(cut_to_width(timeless, 150, style.SMALL))}",
-                "xaxis": {"type": "log", "range": [lowest, highest], "tickvals": decades,
-                          "ticktext": [f"{t:,g}" for t in decades], "title": {"text": under}},
+                "xaxis": {
+                    "type": "log",
+                    "range": [lowest, highest],
+                    "tickvals": decades,
+                    "ticktext": [f"{t:,g}" for t in decades],
+                    "title": {"text": under},
+                },
                 "yaxis": {**recall, "title": {"text": "" if beside else "recall_all@10"}},
             },
-        ]  # fmt: skip
-        return style.panels_layout(px, facets, columns=1 + beside, high=high, gap=(40, 58), head_px=18, left=46,
-                            right=18, names=names)  # fmt: skip
+        ]
+        return style.panels_layout(
+            px,
+            facets,
+            columns=1 + beside,
+            high=high,
+            gap=(40, 58),
+            head_px=18,
+            left=46,
+            right=18,
+            names=names,
+        )
 
     return style.make_figure(traces, layout_for)

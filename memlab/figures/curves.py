@@ -63,14 +63,28 @@ def recall_curves(
         rows = of_system.sort("k")
         banded, tint = rows.drop_nulls(["low", "high"]), style.rgba_colour(style.colour(i), 0.12)
         traces += [
-            style.line([*banded["k"], *banded["k"].reverse()], [*banded["high"], *banded["low"].reverse()],
-            drawable_text(name),
-                       line={"width": 0, "color": None, "dash": None}, fill="toself", fillcolor=tint, hoverinfo="skip",
-                       legendgroup=name, showlegend=False),
-            style.marked_line(rows["k"], rows["mean"], name, i, legendgroup=name,
-            legendrank=best_first.index(name),
-                         showlegend=True, hovertemplate=f"{drawable_text(axis)} = %{{x:~g}}: %{{y:.3f}}"),
-        ]  # fmt: skip
+            style.line(
+                [*banded["k"], *banded["k"].reverse()],
+                [*banded["high"], *banded["low"].reverse()],
+                drawable_text(name),
+                line={"width": 0, "color": None, "dash": None},
+                fill="toself",
+                fillcolor=tint,
+                hoverinfo="skip",
+                legendgroup=name,
+                showlegend=False,
+            ),
+            style.marked_line(
+                rows["k"],
+                rows["mean"],
+                name,
+                i,
+                legendgroup=name,
+                legendrank=best_first.index(name),
+                showlegend=True,
+                hovertemplate=f"{drawable_text(axis)} = %{{x:~g}}: %{{y:.3f}}",
+            ),
+        ]
     limits = [
         t
         for i, c in enumerate(("chance", "ceiling"))
@@ -90,11 +104,20 @@ def recall_curves(
     if "point" in frame.columns:
         marks = _named_marks(frame, (low - pad, high + pad), y_top, log_x)
     return _name_line_ends(
-        [*traces, *limits], ends, names=[t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)],
-        tall=(250, 190), measure=measure, y_top=y_top, marks=marks,
-        xaxis={"title": {"text": _axis_title(frame, axis, log_x)}, "type": "log" if log_x else "linear",
-               "tickvals": ticks if axis == "k" else None, "range": [low - pad, high + pad]},
-    )  # fmt: skip
+        [*traces, *limits],
+        ends,
+        names=[t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)],
+        tall=(250, 190),
+        measure=measure,
+        y_top=y_top,
+        marks=marks,
+        xaxis={
+            "title": {"text": _axis_title(frame, axis, log_x)},
+            "type": "log" if log_x else "linear",
+            "tickvals": ticks if axis == "k" else None,
+            "range": [low - pad, high + pad],
+        },
+    )
 
 
 _Mark = tuple[float, float, str, str]
@@ -133,11 +156,16 @@ def _mark_labels(marks: Sequence[_Mark], wide: float, high: float) -> list[dict[
         places[order], sizes[order], covered, area=(wide, high), radii=(6, 9, 13, 18)
     )
     return [
-        style.text_note(escape(text), x / wide, y / high, "center middle",
-                        font={"size": style.SMALL, "color": ink})
+        style.text_note(
+            escape(text),
+            x / wide,
+            y / high,
+            "center middle",
+            font={"size": style.SMALL, "color": ink},
+        )
         for (*_, text, ink), (x, y) in zip(marks, centres, strict=True)
         if not math.isnan(x)
-    ]  # fmt: skip
+    ]
 
 
 def _axis_title(frame: pl.DataFrame, axis: str, log_x: bool) -> str:
@@ -159,14 +187,32 @@ def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list
         f"{column} (≥ {int(lowest * 100 + 1e-9) / 100:.2f}, off the scale)" if off_scale else column
     )
     x, y = ([None], [None]) if off_scale else (rows["k"], rows[column])
-    return [style.line(x, y, name, width=1, dash="dot" if column == "chance" else "dashdot", showlegend=True,
-                       legendrank=rank, hoverinfo="skip" if off_scale else "name+y")]  # fmt: skip
+    return [
+        style.line(
+            x,
+            y,
+            name,
+            width=1,
+            dash="dot" if column == "chance" else "dashdot",
+            showlegend=True,
+            legendrank=rank,
+            hoverinfo="skip" if off_scale else "name+y",
+        )
+    ]
 
 
 def _name_line_ends(
-    traces: Sequence[Any], ends: Sequence[tuple[str, float, str]], *, names: Sequence[str], tall: tuple[int, int],
-    measure: str, y_top: float, notes: Sequence[dict[str, Any]] = (), marks: Sequence[_Mark] = (), **own: Any,
-) -> go.Figure:  # fmt: skip
+    traces: Sequence[Any],
+    ends: Sequence[tuple[str, float, str]],
+    *,
+    names: Sequence[str],
+    tall: tuple[int, int],
+    measure: str,
+    y_top: float,
+    notes: Sequence[dict[str, Any]] = (),
+    marks: Sequence[_Mark] = (),
+    **own: Any,
+) -> go.Figure:
     """Make a figure of lines: at page width their names (name, y, colour) stand off each other beside their ends.
 
     :param names: of the legend, at column width, or where a name is too long.
@@ -184,16 +230,27 @@ def _name_line_ends(
             / plot_px
         )
         labels = [
-            style.text_note(escape(cut_to_width(name, right - 10, style.SMALL)), 1, y, "left middle", xshift=5,
-                       font={"size": style.SMALL, "color": style.darken_colour(colour, 0.15)})
+            style.text_note(
+                escape(cut_to_width(name, right - 10, style.SMALL)),
+                1,
+                y,
+                "left middle",
+                xshift=5,
+                font={"size": style.SMALL, "color": style.darken_colour(colour, 0.15)},
+            )
             for (name, _, colour), y in zip(ends, at, strict=True)
-        ]  # fmt: skip
+        ]
         named = _mark_labels(marks, px - _LEFT_PX - right, plot_px)
         return style.layout(
-            px, names=[] if beside else names, plot_px=plot_px, left=_LEFT_PX, right=right,
+            px,
+            names=[] if beside else names,
+            plot_px=plot_px,
+            left=_LEFT_PX,
+            right=right,
             annotations=[*named, *labels, *notes] if beside else [],
-            yaxis={"title": {"text": drawable_text(measure)}, "range": [0, y_top]}, **own,
-        )  # fmt: skip
+            yaxis={"title": {"text": drawable_text(measure)}, "range": [0, y_top]},
+            **own,
+        )
 
     return style.make_figure(traces, layout_for)
 
@@ -221,20 +278,43 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
     for i, (name, of_family) in enumerate(style.rows_by_value(frame, "family")):
         rows = of_family.sort("day", maintain_order=True)
         lines.append(
-            style.line(rows["day"], rows["confidence"], style.legend_name(name), style.colour(i), width=1.6,
-                       dash=_DASHES[i % len(_DASHES)], line={"simplify": False},
-                       hovertemplate="day %{x:~g}: %{y:.3f}")
-        )  # fmt: skip
+            style.line(
+                rows["day"],
+                rows["confidence"],
+                style.legend_name(name),
+                style.colour(i),
+                width=1.6,
+                dash=_DASHES[i % len(_DASHES)],
+                line={"simplify": False},
+                hovertemplate="day %{x:~g}: %{y:.3f}",
+            )
+        )
         ends.append((printable_line(name), float(rows["confidence"][-1]), style.colour(i)))
     names, notes = [printable_line(line.name) for line in lines], []
     if events:
         names.append("heard again")
         lines.append(
-            go.Scatter(x=[*events], y=[0.0] * len(events), mode="markers", name="heard again", hoverinfo="name+x",
-                       cliponaxis=False, marker={"symbol": "triangle-up", "size": 8, "color": style.INK})
-        )  # fmt: skip
+            go.Scatter(
+                x=[*events],
+                y=[0.0] * len(events),
+                mode="markers",
+                name="heard again",
+                hoverinfo="name+x",
+                cliponaxis=False,
+                marker={"symbol": "triangle-up", "size": 8, "color": style.INK},
+            )
+        )
         # Beside the lines only the marks still need a legend, and a legend of one is a note.
         notes = [style.text_note("▲ heard again", 1, 0, "right top", yshift=-19)]
     days = [frame["day"].min(), frame["day"].max()]
-    return _name_line_ends(lines, ends, names=names, tall=(200, 200), measure="confidence", y_top=1.03, notes=notes,
-                          bottom=38, xaxis={"title": {"text": "days"}, "range": days, "nticks": 9})  # fmt: skip
+    return _name_line_ends(
+        lines,
+        ends,
+        names=names,
+        tall=(200, 200),
+        measure="confidence",
+        y_top=1.03,
+        notes=notes,
+        bottom=38,
+        xaxis={"title": {"text": "days"}, "range": days, "nticks": 9},
+    )

@@ -74,17 +74,25 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     by, traces = "depth" if nodes[-1]["branch"] == 0 else "branch", []
     for odd, tint in enumerate(_TINTS):
         boxes = [row for row in nodes if row[by] % 2 == odd]
-        hover = [style.join_lines([*wrap(row["label"], 360, style.TEXT, lines=4), f"{row['n_turns']:,} turns"])
-                 for row in boxes]  # fmt: skip
+        hover = [
+            style.join_lines(
+                [*wrap(row["label"], 360, style.TEXT, lines=4), f"{row['n_turns']:,} turns"]
+            )
+            for row in boxes
+        ]
         traces.append(
             go.Bar(
-                orientation="h", showlegend=False, hoverinfo="text", hovertext=hover,
+                orientation="h",
+                showlegend=False,
+                hoverinfo="text",
+                hovertext=hover,
                 marker={"color": tint, "line": {"color": "white", "width": 1}},
                 base=[edges[row["depth"]] for row in boxes],
                 x=[edges[row["depth"] + 1] - edges[row["depth"]] for row in boxes],
-                y=[row["middle"] for row in boxes], width=[row["end"] - row["first"] for row in boxes],
+                y=[row["middle"] for row in boxes],
+                width=[row["end"] - row["first"] for row in boxes],
             )
-        )  # fmt: skip
+        )
     heads = (
         {row["depth"]: printable_line(row["kind"]) for row in nodes}
         if "kind" in frame.columns
@@ -96,18 +104,34 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
             float(_ROW_PX), _MOST_PX["column" if px <= style.WIDTHS["column"] else "full"] / leaves
         )
         rooms = np.diff(edges) * (px - 2 * _SIDE_PX)
-        notes = [_box_label(row, edges[row["depth"]], rooms[row["depth"]] - 8, (row["end"] - row["first"]) * row_px)
-                 for row in nodes if (row["end"] - row["first"]) * row_px >= _LEGIBLE_PX]  # fmt: skip
+        notes = [
+            _box_label(
+                row,
+                edges[row["depth"]],
+                rooms[row["depth"]] - 8,
+                (row["end"] - row["first"]) * row_px,
+            )
+            for row in nodes
+            if (row["end"] - row["first"]) * row_px >= _LEGIBLE_PX
+        ]
         for depth, name in heads.items():
             heading = escape(cut_to_width(name, rooms[depth], style.SMALL, bold=True))
             notes.append(
                 style.text_note(f"<b>{heading}</b>", edges[depth], 1, "left bottom", xref="x")
             )
         return style.layout(
-            px, plot_px=round(row_px * leaves), left=_SIDE_PX, right=_SIDE_PX, bottom=8,
-            head_px=_HEAD_PX * bool(heads), annotations=notes, barmode="overlay", bargap=0,
-            xaxis={"visible": False, "range": [0, 1]}, yaxis={"visible": False, "range": [leaves, 0]},
-        )  # fmt: skip
+            px,
+            plot_px=round(row_px * leaves),
+            left=_SIDE_PX,
+            right=_SIDE_PX,
+            bottom=8,
+            head_px=_HEAD_PX * bool(heads),
+            annotations=notes,
+            barmode="overlay",
+            bargap=0,
+            xaxis={"visible": False, "range": [0, 1]},
+            yaxis={"visible": False, "range": [leaves, 0]},
+        )
 
     return style.make_figure(traces, layout_for)
 
@@ -124,5 +148,13 @@ def _box_label(row: dict[str, Any], left: float, room: float, high: float) -> di
             break
         label = label[: later.start()]
         lines = wrap(label, room, style.SMALL, lines=most)
-    return style.text_note(style.join_lines(lines), left, row["middle"], "left middle", xref="x", yref="y", xshift=3,
-                      align="left")  # fmt: skip
+    return style.text_note(
+        style.join_lines(lines),
+        left,
+        row["middle"],
+        "left middle",
+        xref="x",
+        yref="y",
+        xshift=3,
+        align="left",
+    )

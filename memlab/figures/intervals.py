@@ -27,9 +27,14 @@ _PART = re.compile(rf"\S.*?(?:; |, (?=[{style.SHAPES}])|$)")
 
 
 def marked_rows(
-    marks: list[dict[str, Any]], *, xlabel: str, key: str, span: tuple[float, float] | None = None, between: str = "",
+    marks: list[dict[str, Any]],
+    *,
+    xlabel: str,
+    key: str,
+    span: tuple[float, float] | None = None,
+    between: str = "",
     xaxis: dict[str, Any] | None = None,
-) -> go.Figure:  # fmt: skip
+) -> go.Figure:
     """Draw rows of marks, each row beside its name (in a column under it), its numbers on the right.
 
     :param marks: ``name`` (of the row), ``series``, ``x``, ``low``, ``high``, ``tint``, ``fill``,
@@ -53,14 +58,26 @@ def marked_rows(
             + ((deep > 1) * _LIFT_PX + _LANE_PX * lane) / row_px
         )
         numbers[row["name"]].append(row["numbers"])
-        traces.append(go.Scatter(
-            x=[row["x"]], y=[y], mode="markers", name=drawable_text(row["series"]), showlegend=False,
-            marker={"color": row["fill"], "size": 7, "symbol": row["symbol"],
-                    "line": {"color": row["tint"], "width": 1.5}},
-            error_x=style.error_bar(row["x"], row["low"], row["high"], color=row["tint"]),
-            text=[f"{drawable_text(row['name'])}<br>{drawable_text(row['series'])}: {row['numbers']}"],
-            hoverinfo="text",
-        ))  # fmt: skip
+        traces.append(
+            go.Scatter(
+                x=[row["x"]],
+                y=[y],
+                mode="markers",
+                name=drawable_text(row["series"]),
+                showlegend=False,
+                marker={
+                    "color": row["fill"],
+                    "size": 7,
+                    "symbol": row["symbol"],
+                    "line": {"color": row["tint"], "width": 1.5},
+                },
+                error_x=style.error_bar(row["x"], row["low"], row["high"], color=row["tint"]),
+                text=[
+                    f"{drawable_text(row['name'])}<br>{drawable_text(row['series'])}: {row['numbers']}"
+                ],
+                hoverinfo="text",
+            )
+        )
     written = {name: [between.join(own)] if between else own for name, own in numbers.items()}
     ends = [
         0.0,
@@ -135,15 +152,39 @@ def _layout(
         texts.append(
             style.text_note(style.join_lines(name), 0, anchor=corner, xshift=-before, **at)
         )
-        texts.append(style.text_note(style.join_lines(numbers), 1, anchor="left middle", xshift=8,
-                                font={"color": style.GREY}, **beside))  # fmt: skip
-    texts.append(style.text_note(style.join_lines(keys), 0, 0, "left bottom", align="left", xshift=-before,
-                            yshift=3 - bottom, font={"size": 8, "color": style.GREY}))  # fmt: skip
+        texts.append(
+            style.text_note(
+                style.join_lines(numbers),
+                1,
+                anchor="left middle",
+                xshift=8,
+                font={"color": style.GREY},
+                **beside,
+            )
+        )
+    texts.append(
+        style.text_note(
+            style.join_lines(keys),
+            0,
+            0,
+            "left bottom",
+            align="left",
+            xshift=-before,
+            yshift=3 - bottom,
+            font={"size": 8, "color": style.GREY},
+        )
+    )
     return style.layout(
-        px, plot_px=row * len(rows) + 10 * column, left=10 + before, right=10 + numbers_px, bottom=bottom,
-        annotations=texts, shapes=bands if column else (),
-        xaxis={"title": {"text": style.join_lines(below)}, **xaxis}, yaxis={"visible": False, "range": ends},
-    )  # fmt: skip
+        px,
+        plot_px=row * len(rows) + 10 * column,
+        left=10 + before,
+        right=10 + numbers_px,
+        bottom=bottom,
+        annotations=texts,
+        shapes=bands if column else (),
+        xaxis={"title": {"text": style.join_lines(below)}, **xaxis},
+        yaxis={"visible": False, "range": ends},
+    )
 
 
 def _wrap_evenly(text: str, px: float, size: float, *, lines: int) -> list[str]:
@@ -168,9 +209,14 @@ def _wrap_legend(key: str, px: float) -> list[str]:
 
 @style.said_where_empty
 def mean_intervals(
-    frame: pl.DataFrame, *, rows: str = "kind", series: str = "form", measure: str = "recall_all@10",
-    digits: int | None = None, between: str = " · ",
-) -> go.Figure:  # fmt: skip
+    frame: pl.DataFrame,
+    *,
+    rows: str = "kind",
+    series: str = "form",
+    measure: str = "recall_all@10",
+    digits: int | None = None,
+    between: str = " · ",
+) -> go.Figure:
     """Draw a value with its interval for each row and series, the numbers of a row on its right.
 
     :param frame: ``n``, ``mean``, ``low``, ``high`` and the columns named by ``rows`` and
@@ -211,9 +257,16 @@ def mean_intervals(
                 "fill": style.colour(i),
                 "symbol": symbols[row[series]],
             }
-            marks.append({**row, **look, "name": name, "x": row["mean"],
-                          "numbers": write(row["mean"]).replace("-", "−"),
-                          "series": row[series]})  # fmt: skip
+            marks.append(
+                {
+                    **row,
+                    **look,
+                    "name": name,
+                    "x": row["mean"],
+                    "numbers": write(row["mean"]).replace("-", "−"),
+                    "series": row[series],
+                }
+            )
     counted = [
         f"{name} (n = {style.format_counts(part['n'])})"
         for name, part in style.rows_by_value(frame, series)
@@ -230,8 +283,14 @@ def mean_intervals(
     )
     if "level" in frame.columns:
         key = "; ".join(filter(None, [key, f"bars: {describe_intervals(frame)}"]))
-    return marked_rows(marks, span=span, between=between, xlabel=measure, key=key,
-                       xaxis={"zeroline": False, "nticks": 6})  # fmt: skip
+    return marked_rows(
+        marks,
+        span=span,
+        between=between,
+        xlabel=measure,
+        key=key,
+        xaxis={"zeroline": False, "nticks": 6},
+    )
 
 
 @style.said_where_empty
@@ -258,11 +317,17 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     frame = frame if "measure" in frame.columns else frame.with_columns(measure=pl.lit(measure))
     symbols = style.series_symbols(frame, "measure")
     marks = [
-        {**row, "name": row["system"], "series": row["measure"], "x": row["difference"],
-        "numbers": _difference_text(row),
-         "symbol": symbols[row["measure"]], **_verdict_colours(row)}
+        {
+            **row,
+            "name": row["system"],
+            "series": row["measure"],
+            "x": row["difference"],
+            "numbers": _difference_text(row),
+            "symbol": symbols[row["measure"]],
+            **_verdict_colours(row),
+        }
         for row in frame.to_dicts()
-    ]  # fmt: skip
+    ]
     baseline, counts = printable_line(frame["baseline"][0]), style.format_counts(frame["n"])
     xlabel = f"difference in {measure} to {baseline} (n = {counts})"
     key = (
@@ -312,12 +377,23 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     symbols, steps = style.series_symbols(frame, "group"), style.distinct_values(frame, "system")
     groups = list(symbols)
     marks = [
-        {"name": printable_line(row["system"]), "series": row["group"],
-         "x": row["mean"], "low": row["mean_low"], "high": row["mean_high"],
-         "symbol": symbols[row["group"]], **_verdict_colours(row),
-         "numbers": "  ".join([f"{row['mean']:.3f}".lstrip("0"), _difference_text(row)]).rstrip()}
-        for row in sorted(frame.to_dicts(), key=lambda row: (steps.index(row["system"]), groups.index(row["group"])))
-    ]  # fmt: skip
+        {
+            "name": printable_line(row["system"]),
+            "series": row["group"],
+            "x": row["mean"],
+            "low": row["mean_low"],
+            "high": row["mean_high"],
+            "symbol": symbols[row["group"]],
+            **_verdict_colours(row),
+            "numbers": "  ".join(
+                [f"{row['mean']:.3f}".lstrip("0"), _difference_text(row)]
+            ).rstrip(),
+        }
+        for row in sorted(
+            frame.to_dicts(),
+            key=lambda row: (steps.index(row["system"]), groups.index(row["group"])),
+        )
+    ]
     about = [
         f"{group} (n = {rows['n'][0]:,})" for group, rows in style.rows_by_value(frame, "group")
     ]

@@ -186,8 +186,16 @@ def embedding_map(
             *_legend_lines(entries, px),
             *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=3)),
         ]
-        texts.append(style.text_note("<br>".join(lines), 0, 0, yshift=-3, align="left",
-                                font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
+        texts.append(
+            style.text_note(
+                "<br>".join(lines),
+                0,
+                0,
+                yshift=-3,
+                align="left",
+                font={"size": style.SMALL, "color": style.GREY},
+            )
+        )
         box = {
             "showgrid": False,
             "showticklabels": False,
@@ -196,11 +204,16 @@ def embedding_map(
             "linecolor": style.RULE,
         }
         return style.layout(
-            px, title=title, plot_px=float(area[1]), left=_SIDE, right=_SIDE, bottom=12 + 12 * len(lines),
+            px,
+            title=title,
+            plot_px=float(area[1]),
+            left=_SIDE,
+            right=_SIDE,
+            bottom=12 + 12 * len(lines),
             annotations=texts,
             xaxis={**box, "range": [corner[0], corner[0] + area[0] / scale]},
             yaxis={**box, "range": [corner[1], corner[1] + area[1] / scale]},
-        )  # fmt: skip
+        )
 
     return style.make_figure(traces, layout_for)
 
@@ -291,10 +304,17 @@ def speaker_maps(
             }
             facets.append({"head": "<br>".join(map(escape, own)), **axes})
         placed = style.panels_layout(
-            px, facets, columns=max(len(facets), 1), high=float(area[1]), gap=(_SIDE, 0), left=_SIDE,
-            right=_SIDE, title=title, head_px=4 + 12 * max(map(len, lines), default=0),
+            px,
+            facets,
+            columns=max(len(facets), 1),
+            high=float(area[1]),
+            gap=(_SIDE, 0),
+            left=_SIDE,
+            right=_SIDE,
+            title=title,
+            head_px=4 + 12 * max(map(len, lines), default=0),
             bottom=12 + 12 * len(foot),
-        )  # fmt: skip
+        )
         look = {"size": style.SMALL, "color": style.GREY}
         below = style.text_note("<br>".join(foot), 0, 0, yshift=-3, align="left", font=look)
         return placed | {"annotations": [*placed["annotations"], below]}
@@ -457,9 +477,18 @@ def _draw_density(rows: pl.DataFrame) -> list[Any]:
     density = gaussian_kde(xy, bw_method=0.1)(np.stack(np.meshgrid(x, y)).reshape(2, -1)).reshape(
         60, 60
     )
-    return [go.Contour(x=x.round(4).tolist(), y=y.round(4).tolist(), z=(density / density.max()).round(3).tolist(),
-                       contours={"coloring": "lines", "start": 0.1, "end": 0.9, "size": 0.2}, line={"width": 0.8},
-                       colorscale=[[0, style.RULE], [1, style.NOISE]], showscale=False, hoverinfo="skip")]  # fmt: skip
+    return [
+        go.Contour(
+            x=x.round(4).tolist(),
+            y=y.round(4).tolist(),
+            z=(density / density.max()).round(3).tolist(),
+            contours={"coloring": "lines", "start": 0.1, "end": 0.9, "size": 0.2},
+            line={"width": 0.8},
+            colorscale=[[0, style.RULE], [1, style.NOISE]],
+            showscale=False,
+            hoverinfo="skip",
+        )
+    ]
 
 
 def _draw_dots(
@@ -479,14 +508,27 @@ def _draw_dots(
     look = dict(marker)
     if shapes:
         look["symbol"] = [shapes[speaker][1] for speaker in rows["speaker"].fill_null("")]
-    return go.Scatter(x=x, y=y, name=drawable_text(name), mode="markers", marker=look, text=hover,
-                      hoverinfo="text+name", showlegend=False)  # fmt: skip
+    return go.Scatter(
+        x=x,
+        y=y,
+        name=drawable_text(name),
+        mode="markers",
+        marker=look,
+        text=hover,
+        hoverinfo="text+name",
+        showlegend=False,
+    )
 
 
 def _cluster_labels(
-    points: np.ndarray, labels: np.ndarray, stars: np.ndarray, named: list[tuple[int, str, str]], *,
-    area: np.ndarray, width: str,
-) -> list[dict[str, Any]]:  # fmt: skip
+    points: np.ndarray,
+    labels: np.ndarray,
+    stars: np.ndarray,
+    named: list[tuple[int, str, str]],
+    *,
+    area: np.ndarray,
+    width: str,
+) -> list[dict[str, Any]]:
     """Write names at their clusters, in the order given, where each covers little; one without a place is left out."""
     drawn = [cluster for cluster in named if (labels == cluster[0]).any()]
     drawn = drawn[: _MOST_NAMES[width]]
@@ -503,16 +545,26 @@ def _cluster_labels(
     obstacles = np.vstack([points, starred])
     weights = np.concatenate([np.where(labels < 0, 0.3, 1.0), np.full(len(starred), _STAR_COST)])
     centres = place_labels(
-        np.array(anchors).reshape(-1, 2), sizes, obstacles, area=(area[0], area[1]),
-        radii=_LABEL_RADII[width], weights=weights, most_covered=_MOST_COVERED,
-    )  # fmt: skip
+        np.array(anchors).reshape(-1, 2),
+        sizes,
+        obstacles,
+        area=(area[0], area[1]),
+        radii=_LABEL_RADII[width],
+        weights=weights,
+        most_covered=_MOST_COVERED,
+    )
     return [
-        {"at": centre, "text": "<br>".join(f"<b>{escape(line)}</b>" for line in lines),
-         "font": {"size": style.SMALL, "color": style.darken_colour(tint, 0.5)},
-         "bgcolor": "rgba(255,255,255,0.72)", "borderpad": 1, "showarrow": False}
+        {
+            "at": centre,
+            "text": "<br>".join(f"<b>{escape(line)}</b>" for line in lines),
+            "font": {"size": style.SMALL, "color": style.darken_colour(tint, 0.5)},
+            "bgcolor": "rgba(255,255,255,0.72)",
+            "borderpad": 1,
+            "showarrow": False,
+        }
         for centre, lines, (_, _, tint) in zip(centres, blocks, drawn, strict=True)
         if not np.isnan(centre[0])
-    ]  # fmt: skip
+    ]
 
 
 def _label_lines(name: str, px: int) -> list[str]:

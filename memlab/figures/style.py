@@ -71,10 +71,21 @@ def template() -> go.layout.Template:
     '#0072B2'
     """
     axis = {
-        "showgrid": True, "gridcolor": RULE, "gridwidth": 0.6, "zeroline": False, "linecolor": GREY, "linewidth": 0.8,
-        "showline": True, "ticks": "outside", "ticklen": 3, "tickwidth": 0.8, "tickcolor": GREY,
-        "tickfont": {"size": SMALL}, "title": {"font": {"size": TEXT}, "standoff": 4}, "automargin": False,
-    }  # fmt: skip
+        "showgrid": True,
+        "gridcolor": RULE,
+        "gridwidth": 0.6,
+        "zeroline": False,
+        "linecolor": GREY,
+        "linewidth": 0.8,
+        "showline": True,
+        "ticks": "outside",
+        "ticklen": 3,
+        "tickwidth": 0.8,
+        "tickcolor": GREY,
+        "tickfont": {"size": SMALL},
+        "title": {"font": {"size": TEXT}, "standoff": 4},
+        "automargin": False,
+    }
     return go.layout.Template(
         layout={
             "font": {"family": FONT, "size": TEXT, "color": INK},
@@ -212,9 +223,15 @@ def sentence_figure(sentence: str) -> go.Figure:
         note = text_note(join_lines(lines), 0, 0.5, "left middle", align="left")
         hidden = {"visible": False}
         return layout(
-            px, plot_px=14 * len(lines), left=10, right=10, bottom=10, annotations=[note],
-            xaxis=hidden, yaxis=hidden,
-        )  # fmt: skip
+            px,
+            plot_px=14 * len(lines),
+            left=10,
+            right=10,
+            bottom=10,
+            annotations=[note],
+            xaxis=hidden,
+            yaxis=hidden,
+        )
 
     return make_figure([go.Scatter(x=[None], y=[None], showlegend=False)], layout_for)
 
@@ -333,8 +350,21 @@ def layout(
     lines = wrap(title, px - 16, 11, lines=3, bold=True)
     top = 10 + 14 * len(lines) + head_px
     # plotly cuts off the first line of a title that has two; an annotation keeps both.
-    texts = [text_note("<br>".join(f"<b>{escape(line)}</b>" for line in lines), 0, 1, xshift=8 - left, yshift=top - 4,
-                  align="left", font={"size": 11})] if lines else []  # fmt: skip
+    texts = (
+        [
+            text_note(
+                "<br>".join(f"<b>{escape(line)}</b>" for line in lines),
+                0,
+                1,
+                xshift=8 - left,
+                yshift=top - 4,
+                align="left",
+                font={"size": 11},
+            )
+        ]
+        if lines
+        else []
+    )
     legend, legend_px = legend_below(names, px) if names else ({}, 0)
     # plotly lets a legend be as wide as the picture only when it lies below and left of the plot in
     # plot units.
@@ -345,10 +375,13 @@ def layout(
         "yanchor": "top",
     }
     return {
-        "showlegend": bool(names), "height": int(top + plot_px + bottom + legend_px), **own,
+        "showlegend": bool(names),
+        "height": int(top + plot_px + bottom + legend_px),
+        **own,
         "margin": {"t": top, "l": left, "r": right, "b": bottom + legend_px},
-        "legend": legend, "annotations": [*texts, *own.get("annotations", ())],
-    }  # fmt: skip
+        "legend": legend,
+        "annotations": [*texts, *own.get("annotations", ())],
+    }
 
 
 def panel_axes(panel: int) -> dict[str, Any]:
@@ -358,9 +391,16 @@ def panel_axes(panel: int) -> dict[str, Any]:
 
 
 def panels_layout(
-    px: int, facets: Sequence[dict[str, Any]], *, columns: int, high: float, gap: tuple[float, float],
-    left: float = 42, right: float = 12, **own: Any,
-) -> dict[str, Any]:  # fmt: skip
+    px: int,
+    facets: Sequence[dict[str, Any]],
+    *,
+    columns: int,
+    high: float,
+    gap: tuple[float, float],
+    left: float = 42,
+    right: float = 12,
+    **own: Any,
+) -> dict[str, Any]:
     """Give the layout of panels in rows, each under its head.
 
     :param facets: of each panel ``head``, ``xaxis`` and ``yaxis``.

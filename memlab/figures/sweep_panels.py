@@ -49,11 +49,27 @@ def sweep(
         error = style.error_bar(rows["mean"], rows["low"], rows["high"], thickness=0.8, width=2)
         own: dict[str, Any] = {"showlegend": p == 0, **style.panel_axes(p)}
         traces += [
-            style.line(rows["value"], rows["baseline"], style.legend_name(reference), width=1.2, dash="dash",
-                       legendgroup=reference, legendrank=1001, **own),
-            style.marked_line(rows["value"], rows["mean"], names[0], 0, error_y=error,
-                                   legendgroup=names[0], marker=_marks(rows), **own),
-        ]  # fmt: skip
+            style.line(
+                rows["value"],
+                rows["baseline"],
+                style.legend_name(reference),
+                width=1.2,
+                dash="dash",
+                legendgroup=reference,
+                legendrank=1001,
+                **own,
+            ),
+            style.marked_line(
+                rows["value"],
+                rows["mean"],
+                names[0],
+                0,
+                error_y=error,
+                legendgroup=names[0],
+                marker=_marks(rows),
+                **own,
+            ),
+        ]
         heads.append((printable_line(head), drawable_text(rows["parameter"][0])))
     most = frame.select(pl.max_horizontal("high", "mean", "baseline").max()).item() * 1.08 or 1.0
     top = min(most, 1.03) if most < 1.2 else most
@@ -72,14 +88,28 @@ def sweep(
             high = max(48, min(high, room // down - header - _FOOT_PX))
         label = escape(cut_to_width(measure, high + header, style.TEXT))
         facets = [
-            {"head": f"<b>{style.join_lines(lines[p])}</b>",
-             "xaxis": {"title": {"text": parameter}, "nticks": 6},
-             "yaxis": {"range": [0, top], "showticklabels": p % columns == 0, "nticks": 6,
-                       "title": {"text": "" if p % columns else label}}}
+            {
+                "head": f"<b>{style.join_lines(lines[p])}</b>",
+                "xaxis": {"title": {"text": parameter}, "nticks": 6},
+                "yaxis": {
+                    "range": [0, top],
+                    "showticklabels": p % columns == 0,
+                    "nticks": 6,
+                    "title": {"text": "" if p % columns else label},
+                },
+            }
             for p, (_, parameter) in enumerate(heads)
-        ]  # fmt: skip
-        return style.panels_layout(px, facets, columns=columns, high=high, gap=(_GAP_PX, header + _FOOT_PX),
-                            names=names, head_px=header, bottom=_FOOT_PX)  # fmt: skip
+        ]
+        return style.panels_layout(
+            px,
+            facets,
+            columns=columns,
+            high=high,
+            gap=(_GAP_PX, header + _FOOT_PX),
+            names=names,
+            head_px=header,
+            bottom=_FOOT_PX,
+        )
 
     return style.make_figure(traces, layout_for)
 
