@@ -29,7 +29,7 @@ from memlab.evaluate.report_files import (
     file_names,
     latex_tables,
     main_tables,
-    report_tables,
+    paper_tables,
     write_reports,
 )
 from memlab.evaluate.tables import tables_to_markdown
@@ -155,7 +155,8 @@ class Experiment:
 
         :param system: its name; the last by default, since the first is the baseline.
         :param measure: any, also one that the experiment did not take.
-        :returns: ``query_id``, ``question``, ``answer``, the measure, and ``n_evidence``.
+        :returns: ``query_id``, ``question``, ``answer``, the measure, and ``n_relevant``, the number
+            of evidence items.
         """
         check_at_least(0, n=n)
         report = evaluate(self.runs[self._index(system)], self.data, measures=measure)
@@ -165,7 +166,7 @@ class Experiment:
         rows = rows.sort(wanted, "n_relevant", descending=[False, True], maintain_order=True).head(
             n
         )
-        return Table(rows.select("query_id", "question", "answer", wanted, n_evidence="n_relevant"))
+        return Table(rows.select("query_id", "question", "answer", wanted, "n_relevant"))
 
     def why(
         self, query_id: str | None = None, *, system: str | None = None, k: int = 10
@@ -288,11 +289,13 @@ class Experiment:
             self.benches,
         )
 
-    def export(self, directory: str | Path) -> Path:
+    def export(self, directory: str | Path, *, baseline: str | None = None) -> Path:
         """Write ``NAME.turn.trec`` and ``NAME.session.trec``, qrels, per-query Parquet and the reports.
 
         Of several datasets, each gets a folder of its name.
 
+        :param baseline: the system that the others are tested against; the first by default.
+        :raises DataError: when no system is called so.
         :raises ExportError: when a file cannot be written.
         """
         for data in self.datasets:
@@ -304,13 +307,23 @@ class Experiment:
             for level in LEVELS:
                 judged = qrels(data.questions, level, data.turns, rejected=True)
                 write_qrels(judged, folder / f"qrels.{level}.trec")
-            write_reports(part.reports, folder, provenance={"data": data.describe()})
+            about = {"data": data.describe()}
+            write_reports(part.reports, folder, provenance=about, baseline=baseline)
         return Path(directory)
 
-    def to_latex(self) -> str:
-        """Give all tables of one dataset as LaTeX, as ``report.tex`` has them."""
-        levels = dict.fromkeys(report.level for report in self[self.data.name].reports)
-        return latex_tables({level: report_tables(self.at(level)) for level in levels})
+    def to_latex(self, *, baseline: str | None = None) -> str:
+        """Give the tables of one dataset that a paper prints as LaTeX, as ``report.tex`` has them.
+
+        Over all questions, and over those with evidence in several sessions: the means of every
+        measure, and the tests of ``recall_all@10`` or else of the main measure; of rankings of
+        turns, or of sessions where no turns were ranked. :meth:`compare` and :meth:`table` give any
+        other one.
+
+        :param baseline: the system that the others are tested against; the first by default.
+        :raises DataError: when no system is called so.
+        """
+        level = "turn" if "turn" in self.cells["level"] else self.reports[0].level
+        return latex_tables({level: paper_tables(self[self.data.name].at(level), baseline)})
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give what is printed of one dataset, by heading: means with ceiling and chance, and what a model cost."""

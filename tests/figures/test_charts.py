@@ -122,6 +122,22 @@ def swept() -> pl.DataFrame:
     return frame.with_columns(parameter=pl.lit("min_cluster_size"), baseline=0.2)
 
 
+def swept_twice() -> pl.DataFrame:
+    """Two parameters of one system, with the base and its interval."""
+    frame = crossed(
+        pl.Series("mean", [0.1, 0.2, 0.3, 0.4]), setting_2=["average", NASTY], setting=["2", "20"]
+    )
+    frame = frame.rename({"low": "mean_low", "high": "mean_high"}).with_columns(
+        system=pl.lit("by_cluster"),
+        parameter=pl.lit("n_clusters"),
+        parameter_2=pl.lit("clustering"),
+        p_holm=pl.Series([0.001, 0.3, 0.3, 0.001]),
+        value=2.0,
+    )
+    base = {"baseline": 0.25, "baseline_low": 0.2, "baseline_high": 0.31, "n": 291}
+    return frame.with_columns(pl.lit(value).alias(name) for name, value in base.items())
+
+
 def compared() -> pl.DataFrame:
     measures = ["recall_all@10", "recall_all@20"]
     frame = crossed(
@@ -207,6 +223,9 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "over time": (lambda frame: curves.confidence_curves(frame, events=[60]), path(),
                   ["days", "confidence", *FAMILIES, "heard again"]),
     "sweep": (sweep_panels.sweep, swept(), ["min_cluster_size", "plain top-k", "(b) dpp"]),
+    "sweep, two": (sweep_panels.sweep, labelled(swept_twice(), 0.95, prefix="mean_"),
+                   ["n_clusters", "clustering", "average", "▼ .100", "▲ .400", "[.350, .460]", "(n = 291)",
+                    "plain top-k: .250 [.200, .310]", "in brackets: 95 % intervals over 6 scopes"]),
     "forest": (lambda frame: intervals.forest(frame, measure="recall_all@k"), compared(),
                ["+.051 [+.001, +.111] p<.001", "−.100", "(n = 332)", "fill_sessions"]),
     "means": (lambda frame: intervals.mean_intervals(frame, between=" → "), measured(),
@@ -413,6 +432,28 @@ def test_recall_starts_at_nought_and_names_a_ceiling_off_the_scale() -> None:
     assert near.layout.yaxis.range[1] > 0.99
     assert far.layout.yaxis.range[1] < 0.3
     assert any("ceiling (≥ 0.99, off the scale)" in a.text for a in far.layout.annotations)
+
+
+def test_a_sweep_shows_every_bar_in_the_order_given_and_joins_no_texts() -> None:
+    frame = (
+        swept().filter(pl.col("value") <= 400).with_columns(baseline_low=0.15, baseline_high=0.9)
+    )
+    frame = frame.with_columns(mean_low=pl.lit(-0.2), mean_high=pl.lit(0.5), low=9.0, high=9.0)
+    fig = sweep_panels.sweep(frame)
+    low, high = fig.layout.yaxis.range
+    assert low < -0.2
+    assert 0.9 < high < 1.1, "low and high are of the difference where the mean has its own"
+    heads = [note.text for note in fig.layout.annotations[: len(SELECTORS)]]
+    assert [head[3:6] for head in heads] == [f"({letter})" for letter in "abcdefgh"]
+    assert {trace.name for trace in fig.data if trace.mode == "lines" and trace.showlegend} == {
+        "plain top-k; band: its interval"
+    }
+    texts = frame.with_columns(value=pl.lit(None, pl.Float64), setting=pl.lit("average"))
+    modes = {trace.mode for trace in sweep_panels.sweep(texts).data if trace.marker.size}
+    assert modes == {"markers"}
+    both = pl.concat([swept_twice(), swept_twice().with_columns(system=pl.lit("other"))])
+    with pytest.raises(DataError, match="two parameters of one system"):
+        sweep_panels.sweep(both)
 
 
 def test_only_what_is_significant_is_filled() -> None:
