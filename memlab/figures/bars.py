@@ -10,6 +10,9 @@ import polars as pl
 from memlab.figures import style
 from memlab.figures._text_measuring import drawable_text, printable_line, text_px, wrap
 
+_NAME_LINES = 4
+"""Of a cause with its rule, beside its bars."""
+
 
 @style.said_where_empty
 def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
@@ -17,7 +20,8 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
 
     Rows whose counts are all 0 are left out.
 
-    :param frame: ``cause``, ``group``, ``n`` and ``share``, in the order to draw from the top.
+    :param frame: ``cause``, ``group``, ``n`` and ``share``, in the order to draw from the top; where
+        there is ``rule``, it stands behind the name of a cause and says what it is.
 
     >>> import polars as pl
     >>> from memlab.figures import bars
@@ -29,6 +33,10 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     if frame["n"].sum():
         frame = frame.filter(pl.col("n").sum().over("cause") > 0)
     groups, names = style.rows_by_value(frame, "group"), style.distinct_values(frame, "cause")
+    labels = [printable_line(name) for name in names]
+    if "rule" in frame.columns:
+        rules = dict(frame.select("cause", "rule").iter_rows())
+        labels = [f"{name}: {rules[name]}" for name in names]
     step, traces, counts = 0.8 / len(groups), list[Any](), list[dict[str, Any]]()
     for i, (group, part) in enumerate(groups):
         at = [len(names) - 1 - names.index(name) + 0.4 - step * (i + 0.5) for name in part["cause"]]
@@ -53,15 +61,15 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     most = float(frame["share"].max())  # type: ignore[arg-type]
 
     def layout_for(px: int) -> dict[str, Any]:
-        texts = [wrap(name, 0.45 * px, style.SMALL) for name in names]
+        texts = [wrap(label, 0.45 * px, style.SMALL, lines=_NAME_LINES) for label in labels]
         left = max(text_px(line, style.SMALL) for lines in texts for line in lines)
-        below = wrap(xlabel, px - left - 44, style.TEXT)
+        below = wrap(xlabel, px - left - 44, style.TEXT, lines=3)
         return style.layout(
             px,
             names=[printable_line(group) for group, _ in groups] if len(groups) > 1 else [],
             plot_px=(max(12 * len(groups), 11 * max(map(len, texts))) + 6) * len(names),
             left=round(left) + 16,
-            bottom=48,
+            bottom=48 + 12 * max(0, len(below) - 2),
             barmode="overlay",
             annotations=counts,
             xaxis={

@@ -16,6 +16,8 @@ from memlab.interval_labels import describe_intervals
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 _INTERVAL = ("recall_all@10_low", "recall_all@10_high")
+_ROOM_ABOVE = 1.08
+"""Of the highest mark, as the end of both axes."""
 _NAMED_WITHOUT_TIME = 2  # systems; of more there is no place for the names
 
 
@@ -113,6 +115,9 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     under = f"median time of a search, ms; bars: {drawn}"
     decades = [10.0**power for power in range(lowest, highest + 1)]
 
+    shares = ["recall_all@10", _INTERVAL[1], *budgets.values()]
+    top = min(1.0, _ROOM_ABOVE * (table.select(pl.max_horizontal(shares).max()).item() or 1.0))
+
     def layout_for(px: int) -> dict[str, Any]:
         beside = px > style.WIDTHS["column"]
         high = (
@@ -120,7 +125,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
             if beside
             else max(60, min(150, (style.TALLEST_PX - 122 - style.legend_below(names, px)[1]) / 2))
         )
-        recall = {"range": [0, 1.0], "tick0": 0, "dtick": 0.2}
+        recall = {"range": [0, top], "nticks": 7}
         facets = [
             {
                 "head": f"<b>in so many tokens</b> (n = {n:,})",

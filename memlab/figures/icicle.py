@@ -15,6 +15,9 @@ from memlab.figures._text_measuring import cut_to_width, escape, printable_line,
 _ROW_PX, _LEGIBLE_PX = 26, 10
 _MOST_PX = {"column": 370, "full": 560}
 _SIDE_PX, _HEAD_PX = 8, 16
+_NAMED_WIDTH, _UNNAMED_WIDTH = 2.4, 0.4
+"""Of the lowest depth whose boxes have names, and of those below it, where others are 1 wide."""
+_NOTE_FONT = {"color": style.GREY, "size": 8}
 _TINTS = ("#C3DBEC", "#8CBBDC")
 # A topic of a label that has no room is left out rather than cut, but for the first.
 _LATER_TOPIC = re.compile(r", [^,:]*$")
@@ -47,12 +50,26 @@ def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return laid
 
 
+def _row_px(width: str, leaves: int) -> float:
+    """Give the height of a leaf at a paper width."""
+    return min(float(_ROW_PX), _MOST_PX[width] / leaves)
+
+
+def _lowest_named_depth(nodes: list[dict[str, Any]], deepest: int, row_px: float) -> int:
+    """Find the lowest depth of which at least half of the boxes are high enough for their names."""
+    for depth in range(deepest, 0, -1):
+        heights = [row["end"] - row["first"] for row in nodes if row["depth"] == depth]
+        if np.median(heights) * row_px >= _LEGIBLE_PX:
+            return depth
+    return 0
+
+
 @style.said_where_empty
 def icicle(frame: pl.DataFrame) -> go.Figure:
     """Draw a tree from the left to the right: each node a box as high as all that is below it.
 
     Every leaf is as high as any other. Of a label as many topics stand in a box as have room; the
-    page says all of it where the mouse points.
+    page says all of it where the mouse points. How many boxes have no room for a name stands below.
 
     :param frame: a row a node, in the order to draw from the top: ``node_id``, ``parent`` (null, or
         an id that is not in the frame, at the top), ``label`` and ``n_turns``; where there is
@@ -67,8 +84,12 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     style.check_columns(frame, ("node_id", "parent", "label", "n_turns"), "icicle")
     nodes = _lay_out_nodes(frame)
     deepest, leaves = max(node["depth"] for node in nodes), max(node["end"] for node in nodes)
-    # The labels of the lowest nodes say most.
-    wide = np.array([1.0] * deepest + [2.4 if deepest else 1.0])
+    wide = np.ones(deepest + 1)
+    if deepest:
+        # The labels of the lowest nodes say most, as far as they have room.
+        lowest = _lowest_named_depth(nodes, deepest, _row_px("full", leaves))
+        wide[lowest] = _NAMED_WIDTH
+        wide[lowest + 1 :] = _UNNAMED_WIDTH
     edges = np.concatenate([[0.0], np.cumsum(wide / wide.sum())])
     # The second tint starts at the second branch, or, of a single one, at the second depth.
     by, traces = "depth" if nodes[-1]["branch"] == 0 else "branch", []
@@ -100,20 +121,21 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     )
 
     def layout_for(px: int) -> dict[str, Any]:
-        row_px = min(
-            float(_ROW_PX), _MOST_PX["column" if px <= style.WIDTHS["column"] else "full"] / leaves
-        )
+        width = "column" if px <= style.WIDTHS["column"] else "full"
+        row_px = _row_px(width, leaves)
         rooms = np.diff(edges) * (px - 2 * _SIDE_PX)
-        notes = [
-            _box_label(
-                row,
-                edges[row["depth"]],
-                rooms[row["depth"]] - 8,
-                (row["end"] - row["first"]) * row_px,
-            )
-            for row in nodes
-            if (row["end"] - row["first"]) * row_px >= _LEGIBLE_PX
-        ]
+        notes = []
+        for row in nodes:
+            high = (row["end"] - row["first"]) * row_px
+            if high >= _LEGIBLE_PX:
+                room = rooms[row["depth"]] - 8
+                notes.append(_box_label(row, edges[row["depth"]], room, high))
+        bottom = 8
+        unnamed = len(nodes) - len(notes)
+        if unnamed:
+            text = f"{unnamed:,} of {len(nodes):,} boxes have no room for their names"
+            notes.append(style.text_note(text, 0, 0, yshift=-4, font=_NOTE_FONT))
+            bottom += 14
         for depth, name in heads.items():
             heading = escape(cut_to_width(name, rooms[depth], style.SMALL, bold=True))
             notes.append(
@@ -124,7 +146,7 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
             plot_px=round(row_px * leaves),
             left=_SIDE_PX,
             right=_SIDE_PX,
-            bottom=8,
+            bottom=bottom,
             head_px=_HEAD_PX * bool(heads),
             annotations=notes,
             barmode="overlay",

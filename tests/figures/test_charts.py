@@ -507,6 +507,8 @@ def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
     assert len(bars.share_bars(caused().with_columns(n=0, share=0.0)).layout.yaxis.ticktext) == len(
         CAUSES
     )
+    ruled = bars.share_bars(caused().with_columns(rule=pl.lit("what it is")))
+    assert ruled.layout.yaxis.ticktext[0] == "caption: what it is"
     wide = style.copy_for_width(
         bars.share_bars(caused().with_columns(cause=pl.lit(f"{LONG} | {LONG}"))), "column"
     )
@@ -618,6 +620,36 @@ def test_of_a_box_without_room_the_first_topic_is_cut_and_its_heading_not_repeat
     assert len(labels) == 30
     assert labels[2].startswith("3 May 2026: a very long talk")
     assert all(label.endswith("…") for label in labels)
+
+
+def test_of_many_leaves_the_boxes_above_are_wide_and_the_unnamed_are_counted() -> None:
+    rows = [("m1", None, "May"), ("m2", None, "June")]
+    rows += [(f"w{n}", f"m{1 + n // 40}", f"week {n}") for n in range(80)]
+    frame = pl.DataFrame(rows, schema=["node_id", "parent", "label"], orient="row")
+    fig = icicle.icicle(frame.with_columns(n_turns=3))
+    for width in style.WIDTHS:
+        notes = [note.text for note in style.copy_for_width(fig, width).layout.annotations]
+        assert notes == ["May", "June", "80 of 82 boxes have no room for their names"]
+    widths = {row for trace in fig.data for row in trace.x}
+    assert max(widths) > 0.8, "the months have the room that the weeks have no use for"
+
+
+def test_only_a_stage_that_works_on_another_is_joined_to_it() -> None:
+    rows = {
+        "stage": ["bm25", "dense", "hybrid", "… | mmr"],
+        "text": ["tea"] * 4,
+        "rank": [4, 3, 2, 1],
+    }
+    fig = anatomy.evidence_ranks_by_stage(pl.DataFrame(rows))
+    assert list(fig.data[0].y) == [4, None, 3, None, 2, 1]
+    assert fig.layout.yaxis.ticktext == ("1", "2", "5", "10", "20")
+
+
+def test_the_trade_off_ends_above_its_highest_mark() -> None:
+    low = side_by_side().with_columns(pl.col("^recall_all@.*$") / 2)
+    for frame, top in ((side_by_side(), 0.54), (low, 0.27)):
+        layout = cost_of_recall.trade_off(frame).layout
+        assert layout.yaxis.range == layout.yaxis2.range == (0, pytest.approx(top))
 
 
 def test_what_is_shaded_is_said_above_the_plot() -> None:
