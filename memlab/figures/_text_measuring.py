@@ -63,7 +63,7 @@ def font_face_rules(text: str) -> str:
 
 
 def characters_of_other_fonts(text: str) -> list[str]:
-    """Give the characters of a text that its own font lacks and that show something, each once, in order.
+    """Give the characters of a text that its font lacks and that show something, in order.
 
     Marks, spaces and what steers the text around it show nothing by themselves.
 
@@ -133,7 +133,7 @@ def drawable_text(text: object) -> str:
 
 
 def printable_line(text: object) -> str:
-    """Put a value on one line, with a replacement character where it holds something that no font prints."""
+    """Put a value on one line, with a replacement character for what no font prints."""
     return " ".join(_UNPRINTABLE.sub("�", str(text)).split())
 
 
@@ -148,7 +148,7 @@ def text_px(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def _widths_in_ems(text: str, bold: bool) -> list[float]:
-    """Give the width of each character in ems; of what the font lacks a guess, a little wide for any other font."""
+    """Give the width of each character in ems; of what the font lacks a guess, a little wide."""
     widths = character_widths(700 if bold else 400)
     guesses = {
         char: 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.85 for char in set(text)
@@ -157,7 +157,7 @@ def _widths_in_ems(text: str, bold: bool) -> list[float]:
 
 
 def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) -> str:
-    """Cut a text to a width, with an ellipsis where something was cut; the result is not yet escaped."""
+    """Cut a text to a width, with an ellipsis where something was cut; it is not yet escaped."""
     whole = printable_line(text)
     if text_px(whole, size, bold=bold) <= px:
         return whole
@@ -166,7 +166,7 @@ def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) ->
 
 
 def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = False) -> list[str]:
-    """Break a text into at most ``lines`` lines of a width; the last one is cut where more would follow.
+    """Break a text into at most ``lines`` lines of a width; the last may be cut.
 
     >>> from memlab.figures._text_measuring import wrap
     >>> wrap("how many doctors did I see this year", 90, 10)
@@ -223,7 +223,7 @@ def place_labels(
     weights: np.ndarray | None = None,
     most_covered: float = np.inf,
 ) -> np.ndarray:
-    """Find a place for each label near its anchor: inside the area, on no other label, over few points.
+    """Find a place for each label near its anchor: in the area, on no other label, over few points.
 
     Greedy, in the order given. Each label tries rings of places around its anchor and takes the
     cheapest.

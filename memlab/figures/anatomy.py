@@ -25,7 +25,7 @@ _FINE_STEPS = (1, 2, 5, 10, 20, 50, 100)
 
 @style.said_where_empty
 def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
-    """Draw where each evidence item of a question stands after each stage, the first ``k`` ranks shaded.
+    """Draw where each evidence item stands after each stage, the first ``k`` ranks shaded.
 
     A line joins a stage and the one that works on its ranking, which is named ``… | stage``; what
     stands alone, such as the scores that a first stage puts together, has marks without lines.
@@ -33,8 +33,8 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     no room; all of them are shown on hover.
 
     :param stages: ``stage`` (in order), ``text`` (of an item) and ``rank``, null where it is not
-        ranked: :attr:`memlab.explanation.Explanation.stages`. Where it has a ``snippet``, the legend
-        names an item by it, else by the start of its text.
+        ranked: :attr:`memlab.explanation.Explanation.stages`. Where it has a ``snippet``, the
+        legend names an item by it, else by the start of its text.
 
     >>> import polars as pl
     >>> from memlab.figures import anatomy
@@ -138,7 +138,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
 
 
 def _stage_lines(stage: str, px: float) -> list[str]:
-    """Write the name of a stage in at most three lines, with as much of its parameters as finds room."""
+    """Write the name of a stage in at most three lines, parameters where they have room."""
     whole = printable_line(hide_model_files(stage))
     lines = wrap(whole, px, style.SMALL, lines=3)
     return (

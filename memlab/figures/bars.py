@@ -20,12 +20,13 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
 
     Rows whose counts are all 0 are left out.
 
-    :param frame: ``cause``, ``group``, ``n`` and ``share``, in the order to draw from the top; where
-        there is ``rule``, it stands behind the name of a cause and says what it is.
+    :param frame: ``cause``, ``group``, ``n`` and ``share``, in the order to draw from the top;
+        where there is ``rule``, it stands behind the name of a cause and says what it is.
 
     >>> import polars as pl
     >>> from memlab.figures import bars
-    >>> frame = pl.DataFrame({"cause": ["pronouns", "label"], "group": "all", "n": [3, 1], "share": [0.75, 0.25]})
+    >>> counted = {"n": [3, 1], "share": [0.75, 0.25]}
+    >>> frame = pl.DataFrame({"cause": ["pronouns", "label"], "group": "all", **counted})
     >>> list(bars.share_bars(frame).data[0].x)
     [0.75, 0.25]
     """

@@ -23,11 +23,11 @@ _NAMED_WITHOUT_TIME = 2  # systems; of more there is no place for the names
 
 @style.said_where_empty
 def trade_off(table: pl.DataFrame) -> go.Figure:
-    """Draw complete recall against the tokens that are given to a model, and against the time of one search.
+    """Draw complete recall against the tokens given to a model, and against the time of one search.
 
-    On the right each system's mark carries the interval of its share, whose level is said below; the
-    dotted line joins those that no other system beats in both. A ranking that was only read has no time, and stands
-    on the left alone.
+    On the right each system's mark carries the interval of its share, whose level is said below;
+    the dotted line joins those that no other system beats in both. A ranking that was only read has
+    no time, and stands on the left alone.
 
     :param table: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
 
@@ -35,7 +35,8 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     >>> from memlab.figures import cost_of_recall
     >>> row = {"system": "bm25", "n": 10, "recall_all@10": 0.5, "p50 ms": 2.0}
     >>> row |= {"recall_all@10_low": 0.237, "recall_all@10_high": 0.763}
-    >>> fig = cost_of_recall.trade_off(pl.DataFrame(row | {"recall_all@200 tokens": 0.3, "recall_all@500 tokens": 0.4}))
+    >>> row |= {"recall_all@200 tokens": 0.3, "recall_all@500 tokens": 0.4}
+    >>> fig = cost_of_recall.trade_off(pl.DataFrame(row))
     >>> [trace.name for trace in fig.data if trace.showlegend]
     ['bm25']
     """

@@ -1,4 +1,4 @@
-"""Lines: a measure over k or its price, confidence over time, and complete recall by number of evidence items."""
+"""Lines: a measure over k or its price, and confidence over time."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 def recall_curves(
     frame: pl.DataFrame, *, measure: str = "recall_all@k", axis: str = "k", log_x: bool = True
 ) -> go.Figure:
-    """Draw a measure over the cut-off k, or over what it costs, one line a system with its interval.
+    """Draw a measure over the cut-off k, or over its price, one line a system with its interval.
 
     At column width the systems are named in a legend under the plot, best first; at page width
     beside their lines.
 
     :param frame: ``system``, ``k``, ``mean``, ``low``, ``high``; also ``chance`` and ``ceiling``,
-        drawn in grey, ``point``, a short name that stands near its mark at page width, and ``level``, ``unit``
-        and ``units``, said beside the x axis.
+        drawn in grey, ``point``, a short name that stands near its mark at page width, and
+        ``level``, ``unit`` and ``units``, said beside the x axis.
     :param measure: the name of the measure, on the y axis.
     :param axis: what the column ``k`` holds, on the x axis.
 
     >>> import polars as pl
     >>> from memlab.figures import curves
-    >>> points = {"system": ["bm25"] * 2, "k": [5, 10], "mean": [0.2, 0.4], "low": [0.1, 0.3], "high": [0.3, 0.5]}
-    >>> [trace.name for trace in curves.recall_curves(pl.DataFrame(points)).data if trace.showlegend]
+    >>> ends = {"low": [0.1, 0.3], "high": [0.3, 0.5]}
+    >>> points = pl.DataFrame({"system": "bm25", "k": [5, 10], "mean": [0.2, 0.4], **ends})
+    >>> [trace.name for trace in curves.recall_curves(points).data if trace.showlegend]
     ['bm25']
     """
     columns = ("system", "k", "mean", "low", "high")
@@ -177,7 +178,7 @@ def _axis_title(frame: pl.DataFrame, axis: str, log_x: bool) -> str:
 
 
 def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list[go.Scatter]:
-    """Draw chance or the ceiling; a ceiling far above every line is only named, so that the lines keep their room."""
+    """Draw chance or the ceiling; a ceiling far above every line is only named."""
     if column not in frame.columns or frame[column].null_count() == frame.height:
         return []
     rows = frame.drop_nulls(column).group_by("k").agg(pl.col(column).mean()).sort("k")
@@ -213,7 +214,7 @@ def _name_line_ends(
     marks: Sequence[_Mark] = (),
     **own: Any,
 ) -> go.Figure:
-    """Make a figure of lines: at page width their names (name, y, colour) stand off each other beside their ends.
+    """Make a figure of lines, whose names (name, y, colour) stand beside their ends at page width.
 
     :param names: of the legend, at column width, or where a name is too long.
     :param tall: height of the plot, names beside it and under it.

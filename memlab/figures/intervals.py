@@ -1,4 +1,4 @@
-"""Intervals in rows: means of several series, paired differences to a baseline, and the steps of an ablation."""
+"""Intervals in rows: means of series, paired differences to a baseline, steps of an ablation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def marked_rows(
     between: str = "",
     xaxis: dict[str, Any] | None = None,
 ) -> go.Figure:
-    """Draw rows of marks, each row beside its name (in a column under it), its numbers on the right.
+    """Draw rows of marks, each beside its name (in a column under it), its numbers on the right.
 
     :param marks: ``name`` (of the row), ``series``, ``x``, ``low``, ``high``, ``tint``, ``fill``,
         ``symbol`` and ``numbers``.
@@ -105,7 +105,7 @@ def _row_height_px(deep: int, lines: int) -> int:
 def _layout(
     px: int, rows: dict[str, list[str]], deep: int, xlabel: str, key: str, xaxis: dict[str, Any]
 ) -> dict[str, Any]:
-    """Lay rows out: names (left), the lines of their numbers (right), and ``deep`` lanes of marks in each."""
+    """Lay rows out: names (left), lines of numbers (right), and ``deep`` lanes of marks in each."""
     column = px <= style.WIDTHS["column"]
     lines, lanes = max(map(len, rows.values())), _LANE_PX * (deep - 1)
     numbers_px = max(text_px(number, style.SMALL) for own in rows.values() for number in own) + 8
@@ -119,7 +119,7 @@ def _layout(
     room = style.TALLEST_PX - bottom - 20
 
     def least(second: bool) -> float:
-        """Give the height of a row with room for a name, of two lines or one, between its marks and the last."""
+        """Give the height of a row with room for a name, of two lines or one, above its marks."""
         return (21 + 12 * second) / (1 - lanes / _row_height_px(deep, max(lines, 1 + second)))
 
     second = not column or least(True) * len(rows) <= room
@@ -197,7 +197,7 @@ def _wrap_evenly(text: str, px: float, size: float, *, lines: int) -> list[str]:
 
 
 def _wrap_legend(key: str, px: float) -> list[str]:
-    """Break a key between its shapes and statements, and within one only where it is longer than a line."""
+    """Break a key between its statements, and within one only where it is longer than a line."""
     lines = [""]
     for part in map(str.strip, _PART.findall(key)):
         if lines[-1] and text_px(f"{lines[-1]} {part}", 8) <= px:
@@ -339,7 +339,7 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
 
 @style.said_where_empty
 def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
-    """Draw a measure step by step, each with what it gains on the step before, in each group of questions.
+    """Draw a measure step by step, each with its gain on the step before, by group of questions.
 
     A mark is the mean of a step with its interval; each group has a mark of its own shape. On the
     right stand the mean and the gain with the paired interval and p after Holm's correction.
@@ -352,7 +352,8 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
 
     >>> import polars as pl
     >>> from memlab.figures import intervals
-    >>> step = {"group": ["all"], "system": ["bm25"], "n": [10], "mean": [0.5], "mean_low": [0.3], "mean_high": [0.7]}
+    >>> step = {"group": ["all"], "system": ["bm25"], "n": [10]}
+    >>> step |= {"mean": [0.5], "mean_low": [0.3], "mean_high": [0.7]}
     >>> test = dict.fromkeys(("difference", "low", "high", "p_holm"), [None])
     >>> len(intervals.ablation(pl.DataFrame({**step, **test})).data)
     1
@@ -407,7 +408,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
 
 
 def _describe_bars(frame: pl.DataFrame) -> str:
-    """Say what the intervals of differences are, and whether they are as careful as p after its correction."""
+    """Say what the intervals of differences are, and whether they are as careful as corrected p."""
     said = f"bars: {describe_intervals(frame, 'difference')}"
     if "level" not in frame.columns or frame["p_holm"].count() < 2:
         return said
@@ -420,7 +421,7 @@ def _describe_bars(frame: pl.DataFrame) -> str:
 
 
 def _verdict_colours(row: dict[str, Any]) -> dict[str, str]:
-    """Give the colours of a paired difference: blue better, vermilion worse; grey and open where it is not sure."""
+    """Give the colours of a difference: blue better, vermilion worse, grey and open neither."""
     if row["p_holm"] is None or row["difference"] is None or row["p_holm"] >= ALPHA:
         return {"tint": style.GREY, "fill": "white"}
     tint = style.PALETTE[0] if row["difference"] > 0 else style.PALETTE[1]

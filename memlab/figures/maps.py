@@ -1,4 +1,4 @@
-"""Maps of an embedding: clusters in colour, named on the picture, with a question's evidence on top."""
+"""Maps of an embedding: coloured, named clusters with a question's evidence on top."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def embedding_map(
     kind: str = "cluster",
     second: str = "",
 ) -> go.Figure:
-    """Draw a two-dimensional map of turns with their clusters, a question, its evidence and what was retrieved.
+    """Draw a map of turns with their clusters, a question, its evidence and what was retrieved.
 
     Evidence is a star: yellow where it was retrieved, white where it was missed. What was retrieved
     and is no evidence has a black ring, and the question is a black cross.
@@ -237,8 +237,9 @@ def speaker_maps(
 
     >>> import polars as pl
     >>> from memlab.figures import maps
-    >>> points = pl.DataFrame({"panel": ["a", "a", "b", "b"], "x": [0.0, 1, 0, 1], "y": [0.0, 1, 1, 0]})
-    >>> points = points.with_columns(speaker=pl.Series(["Ana", "Mika"] * 2), evidence=False, rank=None)
+    >>> places = {"x": [0.0, 1, 0, 1], "y": [0.0, 1, 1, 0]}
+    >>> said = {"panel": ["a", "a", "b", "b"], "speaker": ["Ana", "Mika"] * 2}
+    >>> points = pl.DataFrame({**said, **places}).with_columns(evidence=False, rank=None)
     >>> [trace.name for trace in maps.speaker_maps(points).data]
     ['Ana', 'Mika', 'Ana', 'Mika']
     """
@@ -332,7 +333,7 @@ def _check_finite(turns: pl.DataFrame, chart: str) -> None:
 
 
 def _marked_turns(turns: pl.DataFrame, asked: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Give the turns that have a mark, and the question, by mark; marks without a turn are left out."""
+    """Give the marked turns, and the question, by mark; marks without a turn are left out."""
     hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
     flagged = dict[str, pl.DataFrame]()
     for column in ("selected", "second"):
@@ -349,7 +350,7 @@ def _marked_turns(turns: pl.DataFrame, asked: pl.DataFrame) -> dict[str, pl.Data
 
 
 def _speaker_shapes(turns: pl.DataFrame) -> dict[str, tuple[str, str]]:
-    """Give each speaker a shape, as a character and as plotly names it; who says least share the last."""
+    """Give each of two to four speakers a shape, as a character and as plotly names it."""
     if "speaker" not in turns.columns:
         return {}
     said = turns["speaker"].fill_null("").value_counts(name="n")
@@ -398,7 +399,7 @@ def _cluster_clouds(
 def _listed_clouds(
     crowd: pl.DataFrame, kind: str, names: dict[int, str]
 ) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
-    """Divide points by what lies anywhere on the map: sessions from the first to the last, or speakers."""
+    """Divide points by sessions, from the first to the last, or by speakers."""
     codes = sorted(names)
     if kind == "session":
         tints = dict(zip(codes, scale_colours(len(codes)), strict=True))
@@ -429,7 +430,7 @@ def _group_key(
 def _shaded_clouds(
     crowd: pl.DataFrame, kind: str
 ) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
-    """Divide points into steps from pale to dark, of which the ends are named; those without a value come first."""
+    """Divide points into steps from pale to dark, whose ends are named; without a value first."""
     ends = {"time": ("earlier", "later")}.get(kind, (f"lower {kind}", f"higher {kind}"))
     names = [ends[0], *[""] * (len(SCALE) - 2), ends[1]]
     step = (pl.col("shade") * len(SCALE)).floor().clip(0, len(SCALE) - 1)
@@ -448,7 +449,7 @@ def _point_coordinates(rows: pl.DataFrame) -> np.ndarray:
 def _narrow_gaps(
     turns: pl.DataFrame, question: tuple[float, float] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Narrow what is empty between points, along each axis, to a share of its range; of the turns and the question."""
+    """Narrow what is empty between turns and question, along each axis, to a share of its range."""
     asked = np.empty((0, 2)) if question is None else np.array([question], dtype=float)
     places = np.vstack([_point_coordinates(turns), asked])
     for axis in places.T:
@@ -463,7 +464,7 @@ def _narrow_gaps(
 
 
 def _draw_density(rows: pl.DataFrame) -> list[Any]:
-    """Draw lines of equal density behind the points: Gaussian kernels, a tenth of the spread wide."""
+    """Draw lines of equal density behind the points: Gaussian, a tenth of the spread wide."""
     from scipy.stats import gaussian_kde
 
     xy = _point_coordinates(rows).T
@@ -529,7 +530,7 @@ def _cluster_labels(
     area: np.ndarray,
     width: str,
 ) -> list[dict[str, Any]]:
-    """Write names at their clusters, in the order given, where each covers little; one without a place is left out."""
+    """Write names at their clusters, in the order given, where each covers little."""
     drawn = [cluster for cluster in named if (labels == cluster[0]).any()]
     drawn = drawn[: _MOST_NAMES[width]]
     blocks = [_label_lines(name, _LABEL_PX[width]) for _, name, _ in drawn]
@@ -568,7 +569,7 @@ def _cluster_labels(
 
 
 def _label_lines(name: str, px: int) -> list[str]:
-    """Write a cluster's name: as many of its terms as fit on two lines, or one long term on three."""
+    """Write a cluster's name: as many terms as fit on two lines, or one long term on three."""
     terms = name.split(_BETWEEN)
     lines = [""]
     for term in terms:

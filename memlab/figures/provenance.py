@@ -1,4 +1,4 @@
-"""Which notebook or script is running, with which parameters and at which commit: what a figure's sidecar keeps."""
+"""What a figure's sidecar keeps: the notebook or script that ran, its parameters and commit."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def announce_notebook(notebook: Path, parameters: Mapping[str, Any]) -> Iterator
 
 
 def read_sidecar(path: Path) -> dict[str, Any] | None:
-    """Read a sidecar that :func:`memlab.figures.export` wrote; ``None`` for the JSON of another tool.
+    """Read a sidecar of :func:`memlab.figures.export`; ``None`` for the JSON of another tool.
 
     ``made_by`` and ``versions`` are there, as mappings, and ``files`` are names, whatever the file
     holds.
@@ -89,7 +89,8 @@ def read_sidecar(path: Path) -> dict[str, Any] | None:
             raise ValueError(f"its field {wrong[0]} is not that of a sidecar")
     except (OSError, ValueError, RecursionError) as error:
         raise ExportError(
-            f"{path} is not a figure's sidecar ({error}); export the figure again or remove the file"
+            f"{path} is not a figure's sidecar ({error}); "
+            "export the figure again or remove the file"
         ) from error
     if notebook := fields["made_by"].pop(
         "notebook", None
@@ -105,7 +106,7 @@ def source_digest(notebook: Path) -> str:
 
 
 def relative_path(value: Any, folder: Path | None = None) -> Any:
-    """Make a path relative to a folder, or to the working directory: what was executed may be handed on."""
+    """Make a path relative to a folder, or to the working directory: results may be handed on."""
     return (
         os.path.relpath(value, folder) if isinstance(value, str) and os.path.isabs(value) else value
     )
@@ -113,7 +114,7 @@ def relative_path(value: Any, folder: Path | None = None) -> Any:
 
 @cache
 def _read_commit(folder: Path) -> dict[str, str]:
-    """Name the commit of a folder, ``-dirty`` where its files differ from it; nothing where git knows none."""
+    """Name the commit of a folder, ``-dirty`` where files differ; nothing without git."""
     ask = [
         "git",
         "-C",

@@ -186,7 +186,8 @@ def check_columns(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> No
     missing = [c for c in columns if c not in frame.columns]
     if missing:
         raise DataError(
-            f"{chart} needs the column(s) {', '.join(missing)}; the frame has {', '.join(frame.columns)}"
+            f"{chart} needs the column(s) {', '.join(missing)}; "
+            f"the frame has {', '.join(frame.columns)}"
         )
     if frame.is_empty():
         raise NothingToDrawError(
@@ -237,12 +238,12 @@ def sentence_figure(sentence: str) -> go.Figure:
 
 
 def distinct_values(frame: pl.DataFrame, column: str) -> list[Any]:
-    """Give the distinct values of a column in order of first appearance, which is the order of the colours."""
+    """Give the distinct values of a column in order of first appearance: that of the colours."""
     return frame[column].unique(maintain_order=True).to_list()
 
 
 def rows_by_value(frame: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFrame]]:
-    """Give each distinct value of a column with its rows, in the order of :func:`distinct_values`."""
+    """Give each distinct value of a column with its rows, ordered as :func:`distinct_values`."""
     return [(value, rows) for (value,), rows in frame.group_by(column, maintain_order=True)]
 
 
@@ -261,7 +262,8 @@ def series_symbols(frame: pl.DataFrame, column: str) -> dict[Any, str]:
     names = distinct_values(frame, column)
     if len(names) > len(SYMBOLS):
         raise DataError(
-            f"{len(names)} series, and {len(SYMBOLS)} shapes to tell them apart: draw fewer at a time"
+            f"{len(names)} series, and {len(SYMBOLS)} shapes to tell them apart: "
+            "draw fewer at a time"
         )
     return dict(zip(names, SYMBOLS, strict=False))
 
@@ -284,7 +286,7 @@ def format_counts(values: pl.Series) -> str:
 def text_note(
     text: str, x: float, y: float, anchor: str = "left top", **own: Any
 ) -> dict[str, Any]:
-    """Give a text that stands in the plot, at shares of its width and height; ``own`` may name other axes.
+    """Give a text in the plot, at shares of its width and height; ``own`` may name other axes.
 
     :param anchor: which corner of the text stands there.
     """
@@ -338,7 +340,7 @@ def layout(
     bottom: int = 36,
     **own: Any,
 ) -> dict[str, Any]:
-    """Give the layout of a picture: a title, a plot, its axis, and under it the names of its series.
+    """Give the layout of a picture: a title, a plot, its axis, and below the names of its series.
 
     :param px: width of the picture.
     :param plot_px: height of the plot.
@@ -439,7 +441,7 @@ def line(
 
 
 def marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
-    """Draw the line of the i-th series, with marks of its shape; its dash changes when the colours start again."""
+    """Draw the line of the i-th series, with marks of its shape."""
     marker, dash = (
         {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5},
         ("solid", "dash", "dot")[i // len(PALETTE) % 3],
@@ -495,7 +497,8 @@ def copy_for_width(fig: go.Figure, width: Width) -> go.Figure:
 
     >>> import polars as pl
     >>> from memlab.figures import bars, style
-    >>> fig = bars.share_bars(pl.DataFrame({"cause": ["a", "b"], "group": "all", "n": [1, 3], "share": [0.25, 0.75]}))
+    >>> counted = {"n": [1, 3], "share": [0.25, 0.75]}
+    >>> fig = bars.share_bars(pl.DataFrame({"cause": ["a", "b"], "group": "all", **counted}))
     >>> style.copy_for_width(fig, "column").layout.width
     336
     """

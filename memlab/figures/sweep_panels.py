@@ -318,7 +318,7 @@ def _cell_axis(parameter: str, labels: Sequence[str], cell_px: float) -> dict[st
 
 
 def _cell_texts(frame: pl.DataFrame, cell_px: float) -> list[str]:
-    """Write what has room in each cell: its mean with its interval, the mean, or what is significant."""
+    """Write what has room in each cell: mean and interval, mean, or significance."""
     ends = _interval_ends(frame)
     marks, means, intervals = list[str](), list[str](), list[str]()
     for row in frame.iter_rows(named=True):
