@@ -13,7 +13,7 @@ import base64
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -147,13 +147,28 @@ def text_px(text: str, size: float, *, bold: bool = False) -> float:
     return sum(_widths_in_ems(text, bold)) * size
 
 
+def widest_px(texts: Iterable[str], size: float, *, bold: bool = False) -> float:
+    """Give the width of the widest of several unescaped texts; 0 of none."""
+    return max((text_px(text, size, bold=bold) for text in texts), default=0.0)
+
+
 def _widths_in_ems(text: str, bold: bool) -> list[float]:
     """Give the width of each character in ems; of what the font lacks a guess, a little wide."""
-    widths = character_widths(700 if bold else 400)
-    guesses = {
-        char: 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.85 for char in set(text)
-    }
-    return [widths.get(ord(c), 0.0 if unicodedata.combining(c) else guesses[c]) for c in text]
+    widths = character_widths(_WEIGHTS[int(bold)])
+    ems = []
+    for char in text:
+        known = widths.get(ord(char))
+        ems.append(_guess_width(char) if known is None else known)
+    return ems
+
+
+def _guess_width(char: str) -> float:
+    """Guess the width in ems of a character of another font."""
+    if unicodedata.combining(char):
+        return 0.0
+    if unicodedata.east_asian_width(char) in "WF":
+        return 1.05
+    return 0.85
 
 
 def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) -> str:
@@ -182,12 +197,16 @@ def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = F
             taken += 1
         done.append(cut_to_width(" ".join(words[:taken]), px, size, bold=bold))
         words = words[taken:]
-    return [*done, cut_to_width(" ".join(words), px, size, bold=bold)] if words else done
+    if words:
+        done.append(cut_to_width(" ".join(words), px, size, bold=bold))
+    return done
 
 
 def format_p(value: float) -> str:
     """Write a p-value for a figure."""
-    return "p<.001" if value < 0.001 else "p=" + f"{value:.3f}".removeprefix("0")
+    if value < 0.001:
+        return "p<.001"
+    return "p=" + f"{value:.3f}".removeprefix("0")
 
 
 def format_signed(value: float) -> str:
@@ -206,7 +225,9 @@ def spread_labels(positions: Sequence[float], gap: float, *, low: float, high: f
     wanted = np.asarray(positions, dtype=float)
     order = np.argsort(wanted, kind="stable")
     steps = np.arange(len(wanted)) * gap
-    flat = isotonic_regression(wanted[order] - steps).x if len(wanted) else wanted
+    flat = wanted
+    if len(wanted):
+        flat = isotonic_regression(wanted[order] - steps).x
     flat = np.clip(flat, low, max(low, high - gap * max(len(flat) - 1, 0)))
     placed = np.empty(len(wanted))
     placed[order] = flat + steps
@@ -241,7 +262,9 @@ def place_labels(
     ring = np.array(
         [(r * np.cos(a), r * np.sin(a)) for r in radii for a in (angles if r else angles[:1])]
     )
-    cost_of = np.ones(len(obstacles)) if weights is None else weights
+    cost_of = weights
+    if cost_of is None:
+        cost_of = np.ones(len(obstacles))
     centres = np.full((len(anchors), 2), np.nan)
     for i, (anchor, size) in enumerate(zip(anchors, sizes, strict=True)):
         offset = ring + np.sign(np.round(ring, 6)) * size / 2 * (

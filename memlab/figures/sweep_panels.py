@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import polars as pl
+import polars.selectors as cs
 
 from memlab.errors import DataError
 from memlab.figures import style
@@ -16,7 +18,7 @@ from memlab.figures._text_measuring import (
     drawable_text,
     escape,
     printable_line,
-    text_px,
+    widest_px,
     wrap,
 )
 from memlab.interval_labels import ALPHA, describe_intervals
@@ -74,8 +76,9 @@ def sweep(
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, _LINES, "sweep (where something was measured)")
     banded = "baseline_low" in frame.columns and frame["baseline_low"].count() > 0
-    beside = "; band: its interval" if banded else ""
-    names = [_name_marks(frame), f"{reference}{beside}"]
+    names = [_name_marks(frame), reference]
+    if banded:
+        names[1] += "; band: its interval"
     panels = style.rows_by_value(frame, "system")
     traces, heads, axes = list[Any](), list[str](), list[dict[str, Any]]()
     for panel, (head, own_rows) in enumerate(panels):
@@ -115,8 +118,8 @@ def _places(rows: pl.DataFrame) -> tuple[list[float], dict[str, Any]]:
         return rows["value"].to_list(), {"nticks": 6}
     if "setting" not in rows.columns:
         raise DataError("sweep has a value that is null; name each in the column setting")
-    places = [float(place) for place in range(rows.height)]
-    labels = [drawable_text(setting) for setting in rows["setting"]]
+    places = np.arange(rows.height).tolist()
+    labels = list(map(drawable_text, rows["setting"]))
     return places, {"tickvals": places, "ticktext": labels, "range": [-0.4, rows.height - 0.6]}
 
 
@@ -141,9 +144,9 @@ def _baseline_band(
 
 def _axis_range(frame: pl.DataFrame, ends: tuple[str, str]) -> list[float]:
     """Give the ends of the axis: 0, and beyond every bar, but not far beyond 1."""
-    drawn = [name for name in ("mean", "baseline", "baseline_high", *ends) if name in frame.columns]
-    highest = frame.select(pl.max_horizontal(drawn).max()).item() * _ROOM_ABOVE or 1.0
-    lowest = frame.select(pl.min_horizontal(drawn).min()).item() * _ROOM_ABOVE
+    drawn = frame.select(cs.by_name("mean", "baseline", "baseline_high", *ends, require_all=False))
+    highest = drawn.max_horizontal().max() * _ROOM_ABOVE or 1.0
+    lowest = drawn.min_horizontal().min() * _ROOM_ABOVE
     if highest < 1.2:
         highest = min(highest, 1.03)
     return [min(lowest, 0.0), highest]
@@ -170,7 +173,9 @@ def _lay_out_panels(
     header = _HEADER_PX
     if max(map(len, lines)) > 1:
         header += _SECOND_LINE_PX
-    high = 190 if down == 1 else 105
+    high = 105
+    if down == 1:
+        high = 190
     if column:
         room = style.TALLEST_PX - 10 - style.legend_below(names, px)[1]
         high = max(48, min(high, room // down - header - _FOOT_PX))
@@ -178,7 +183,9 @@ def _lay_out_panels(
     facets = []
     for panel, xaxis in enumerate(axes):
         first = panel % columns == 0
-        title = label if first else ""
+        title = ""
+        if first:
+            title = label
         yaxis = {"range": y_range, "showticklabels": first, "nticks": 6, "title": {"text": title}}
         head = f"<b>{style.join_lines(lines[panel])}</b>"
         facets.append({"head": head, "xaxis": xaxis, "yaxis": yaxis})
@@ -224,9 +231,9 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
     style.check_columns(frame, _CELLS, "sweep")
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, _CELLS, "sweep (where something was measured)")
-    kinds = [c for c in ("system", "parameter", "parameter_2", "group") if c in frame.columns]
+    kinds = cs.by_name("system", "parameter", "parameter_2", "group", require_all=False)
     if (
-        frame.n_unique(kinds) > 1
+        frame.select(kinds).n_unique() > 1
         or frame.select(pl.struct("setting", "setting_2").is_duplicated().any()).item()
     ):
         raise DataError(
@@ -235,8 +242,8 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
         )
     across = style.distinct_values(frame, "setting")
     upward = style.distinct_values(frame, "setting_2")
-    columns = [across.index(setting) for setting in frame["setting"]]
-    rows = [upward.index(setting) for setting in frame["setting_2"]]
+    columns = list(map(across.index, frame["setting"]))
+    rows = list(map(upward.index, frame["setting_2"]))
     base = frame["baseline"][0]
     span = max(_LEAST_SPAN, (frame["mean"] - base).abs().max())  # type: ignore[type-var]
     colours = {
@@ -247,7 +254,7 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
     # plotly writes a heat map into an SVG as pixels; bars stay lines and surfaces.
     cells = go.Bar(
         x=columns,
-        base=[row - 0.5 for row in rows],
+        base=(np.array(rows) - 0.5).tolist(),
         y=[1] * len(rows),
         width=1,
         marker={
@@ -255,7 +262,7 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
             "coloraxis": "coloraxis",
             "line": {"color": "white", "width": 1},
         },
-        text=[_share(mean) for mean in frame["mean"]],
+        text=list(map(_share, frame["mean"])),
         textposition="none",
         hoverinfo="text",
         showlegend=False,
@@ -265,11 +272,11 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
 
     def layout_for(px: int) -> dict[str, Any]:
         labels = [cut_to_width(text, px / 4, style.SMALL) for text in upward]
-        left = 28 + round(max(text_px(text, style.SMALL) for text in labels))
+        left = 28 + round(widest_px(labels, style.SMALL))
         cell_px = (px - left - _RIGHT_PX) / len(across)
         texts = _cell_texts(frame, cell_px)
-        has_means = any("." in text for text in texts)
-        has_intervals = any("<br>" in text for text in texts)
+        has_means = "." in texts[0]
+        has_intervals = "<br>" in texts[0]
         key = _describe_base(frame, measure, reference)
         if has_intervals and named:
             key += f"; in brackets: {describe_intervals(frame)}"
@@ -281,10 +288,13 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
         below = style.text_note(
             style.join_lines(lines), 0, 0, "left top", align="left", xshift=10 - left, yshift=-36
         )
-        right = _RIGHT_PX if has_means else _BAR_PX
+        right, high = _BAR_PX, _CELL_PX[1]
+        if has_means:
+            right = _RIGHT_PX
+        if has_intervals:
+            high = _CELL_PX[0]
         beside = [cut_to_width(text, px / 4, style.SMALL) for text in across]
         across_px = (px - left - right) / len(across)
-        high = _CELL_PX[0] if has_intervals else _CELL_PX[1]
         bar = {"thickness": 10, "x": 1.02, "tickfont": {"size": style.SMALL}, "tickformat": ".2f"}
         return style.layout(
             px,
@@ -304,12 +314,12 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
 
 def _cell_axis(parameter: str, labels: Sequence[str], cell_px: float) -> dict[str, Any]:
     """Give the axis of a parameter, with as many of its values as have room."""
-    widest = max(text_px(label, style.SMALL) for label in labels) + 6
+    widest = widest_px(labels, style.SMALL) + 6
     step = max(1, math.ceil(widest / cell_px))
     return {
         "title": {"text": drawable_text(parameter)},
         "tickvals": list(range(0, len(labels), step)),
-        "ticktext": [escape(label) for label in labels[::step]],
+        "ticktext": list(map(escape, labels[::step])),
         "range": [-0.5, len(labels) - 0.5],
         "tickangle": 0,
         "showgrid": False,
@@ -325,9 +335,9 @@ def _cell_texts(frame: pl.DataFrame, cell_px: float) -> list[str]:
         marks.append(_significance_mark(row))
         means.append(f"{marks[-1]} {_share(row['mean'])}".strip())
         intervals.append(_interval(row, ends))
-    if max(text_px(mean, style.SMALL) for mean in means) > cell_px - 4:
+    if widest_px(means, style.SMALL) > cell_px - 4:
         return marks
-    if max(text_px(interval, 8) for interval in intervals) > cell_px - 6:
+    if widest_px(intervals, 8) > cell_px - 6:
         return means
     pairs = zip(means, intervals, strict=True)
     return [f'{mean}<br><span style="font-size:8px">{interval}</span>' for mean, interval in pairs]
@@ -338,11 +348,13 @@ def _significance_mark(row: dict[str, Any]) -> str:
     p = row.get("p_holm")
     if p is None or p >= ALPHA:
         return ""
-    return "▲" if row["mean"] > row["baseline"] else "▼"
+    if row["mean"] > row["baseline"]:
+        return "▲"
+    return "▼"
 
 
 def _interval(row: dict[str, Any], ends: tuple[str, str]) -> str:
-    low, high = (row.get(end) for end in ends)
+    low, high = map(row.get, ends)
     if low is None or high is None:
         return ""
     return f"[{_share(low)}, {_share(high)}]"
@@ -350,7 +362,7 @@ def _interval(row: dict[str, Any], ends: tuple[str, str]) -> str:
 
 def _share(value: float) -> str:
     """Write a value as a figure does, without a nought before the point."""
-    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.3f}"
+    return f"{value:.3f}".removeprefix("0")
 
 
 def _describe_base(frame: pl.DataFrame, measure: str, reference: str) -> str:
