@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text_measuring import drawable_text, printable_line, text_px, wrap
+from memlab.figures._text_measuring import drawable_text, printable_line, widest_px, wrap
 
 _NAME_LINES = 4
 """Of a cause with its rule, beside its bars."""
@@ -34,7 +35,7 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     if frame["n"].sum():
         frame = frame.filter(pl.col("n").sum().over("cause") > 0)
     groups, names = style.rows_by_value(frame, "group"), style.distinct_values(frame, "cause")
-    labels = [printable_line(name) for name in names]
+    labels = list(map(printable_line, names))
     if "rule" in frame.columns:
         rules = dict(frame.select("cause", "rule").iter_rows())
         labels = [f"{name}: {rules[name]}" for name in names]
@@ -63,7 +64,7 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
 
     def layout_for(px: int) -> dict[str, Any]:
         texts = [wrap(label, 0.45 * px, style.SMALL, lines=_NAME_LINES) for label in labels]
-        left = max(text_px(line, style.SMALL) for lines in texts for line in lines)
+        left = widest_px(chain.from_iterable(texts), style.SMALL)
         below = wrap(xlabel, px - left - 44, style.TEXT, lines=3)
         return style.layout(
             px,

@@ -83,7 +83,9 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     for row in timed.iter_rows(named=True):
         share, tint = row["recall_all@10"], style.colour(row["i"])
         low, high = (row[end] for end in _INTERVAL)
-        span = "" if low is None else f" [{low:.3f}, {high:.3f}]"
+        span = ""
+        if low is not None:
+            span = f" [{low:.3f}, {high:.3f}]"
         traces.append(
             go.Scatter(
                 x=[row["p50 ms"]],
@@ -127,6 +129,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
             else max(60, min(150, (style.TALLEST_PX - 122 - style.legend_below(names, px)[1]) / 2))
         )
         recall = {"range": [0, top], "nticks": 7}
+        shown_timeless = escape(cut_to_width(timeless, 150, style.SMALL))
         facets = [
             {
                 "head": f"<b>in so many tokens</b> (n = {n:,})",
@@ -139,7 +142,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
                 "yaxis": {**recall, "title": {"text": "all evidence there"}},
             },
             {
-                "head": f"<b>in the first ten turns</b> {escape(cut_to_width(timeless, 150, style.SMALL))}",
+                "head": f"<b>in the first ten turns</b> {shown_timeless}",
                 "xaxis": {
                     "type": "log",
                     "range": [lowest, highest],

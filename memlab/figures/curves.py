@@ -20,6 +20,7 @@ from memlab.figures._text_measuring import (
     printable_line,
     spread_labels,
     text_px,
+    widest_px,
 )
 from memlab.interval_labels import describe_intervals
 
@@ -99,7 +100,9 @@ def recall_curves(
     ]
     ks = sorted(frame["k"].unique().to_list())
     ticks = ks if len(ks) <= 8 else [v for v in _NICE_K if v in ks] or ks[:: len(ks) // 6]
-    low, high = (math.log10(max(ks[0], 0.5)), math.log10(ks[-1])) if log_x else (ks[0], ks[-1])
+    low, high = ks[0], ks[-1]
+    if log_x:
+        low, high = math.log10(max(low, 0.5)), math.log10(high)
     pad = (high - low or 1) * 0.03
     marks = []
     if "point" in frame.columns:
@@ -133,7 +136,9 @@ def _named_marks(
     for i, (_, rows) in enumerate(style.rows_by_value(frame, "system")):
         ink = style.darken_colour(style.colour(i), 0.15)
         for row in rows.drop_nulls("point").iter_rows(named=True):
-            x = math.log10(max(row["k"], 0.5)) if log_x else row["k"]
+            x = row["k"]
+            if log_x:
+                x = math.log10(max(x, 0.5))
             across = (x - span[0]) / (span[1] - span[0])
             marks.append((across, row["mean"] / y_top, printable_line(row["point"]), ink))
     return marks
@@ -174,7 +179,9 @@ def _axis_title(frame: pl.DataFrame, axis: str, log_x: bool) -> str:
     title = drawable_text(axis)
     if log_x:
         title += " (log scale)"
-    return f"{title}; bands: {describe_intervals(frame)}" if "level" in frame.columns else title
+    if "level" in frame.columns:
+        title += f"; bands: {describe_intervals(frame)}"
+    return title
 
 
 def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list[go.Scatter]:
@@ -221,11 +228,13 @@ def _name_line_ends(
     :param notes: added where the names stand beside the lines.
     :param marks: points that are named at page width; a column has no room for it.
     """
-    widest = max(text_px(printable_line(name), style.SMALL) for name, *_ in ends)
+    widest = widest_px([printable_line(name) for name, *_ in ends], style.SMALL)
 
     def layout_for(px: int) -> dict[str, Any]:
         beside = px > style.WIDTHS["column"] and widest <= 0.38 * px
-        plot_px, right = (tall[0], int(widest) + 16) if beside else (tall[1], 12)
+        plot_px, right = tall[1], 12
+        if beside:
+            plot_px, right = tall[0], int(widest) + 16
         at = (
             spread_labels([y / y_top * plot_px for _, y, _ in ends], 12, low=4, high=plot_px)
             / plot_px

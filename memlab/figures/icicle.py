@@ -114,14 +114,12 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
                 width=[row["end"] - row["first"] for row in boxes],
             )
         )
-    heads = (
-        {row["depth"]: printable_line(row["kind"]) for row in nodes}
-        if "kind" in frame.columns
-        else {}
-    )
+    heads = dict[int, str]()
+    if "kind" in frame.columns:
+        heads = {row["depth"]: printable_line(row["kind"]) for row in nodes}
 
     def layout_for(px: int) -> dict[str, Any]:
-        width = "column" if px <= style.WIDTHS["column"] else "full"
+        width = style.width_name(px)
         row_px = _row_px(width, leaves)
         rooms = np.diff(edges) * (px - 2 * _SIDE_PX)
         notes = []

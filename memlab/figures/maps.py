@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import polars as pl
+import polars.selectors as cs
 
 from memlab.errors import DataError
 from memlab.figures import style
@@ -17,6 +18,7 @@ from memlab.figures._text_measuring import (
     place_labels,
     printable_line,
     text_px,
+    widest_px,
     wrap,
 )
 from memlab.figures.style import SCALE, SPEAKER_TINTS, position_colours, scale_colours
@@ -137,7 +139,9 @@ def embedding_map(
         if rows.height:
             sized = {"size": size, "line": {"width": 0}} | look
             traces.append(_draw_dots(name, rows, sized, shapes))
-    unknown = "" if turns["evidence"].any() else ", no evidence"
+    unknown = ", no evidence"
+    if turns["evidence"].any():
+        unknown = ""
     written = {name: name.removesuffix(unknown) for name in marks}
     if second and _SECOND in written:
         written[_SECOND] = f"△ retrieved by {printable_line(second)}"
@@ -155,8 +159,9 @@ def embedding_map(
         key.append((entry, _KEY_TINTS.get(name, "black")))
     on_map = {name for _, name, _ in named}
     key += _group_key([cloud for cloud in clouds if cloud[0] not in on_map])
-    spoken = turns["speaker"].fill_null("").value_counts() if shapes else turns.clear()
-    counts = dict(spoken.iter_rows())
+    counts = dict[str, int]()
+    if shapes:
+        counts = dict(turns["speaker"].fill_null("").value_counts().iter_rows())
     for speaker, (shape, _) in shapes.items():
         key.append(
             (f"{shape} {printable_line(speaker) or 'nobody'} ({counts[speaker]:,})", style.GREY)
@@ -165,7 +170,7 @@ def embedding_map(
         key.append((f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY))
 
     def layout_for(px: int) -> dict[str, Any]:
-        width = "column" if px <= style.WIDTHS["column"] else "full"
+        width = style.width_name(px)
         area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width]], dtype=float)
         scale = float(((area - 24) / np.maximum(high - low, 1e-9)).min())
         corner = (low + high) / 2 - area / scale / 2
@@ -337,7 +342,9 @@ def _marked_turns(turns: pl.DataFrame, asked: pl.DataFrame) -> dict[str, pl.Data
     hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
     flagged = dict[str, pl.DataFrame]()
     for column in ("selected", "second"):
-        flagged[column] = turns.filter(column) if column in turns.columns else turns.clear()
+        flagged[column] = turns.clear()
+        if column in turns.columns:
+            flagged[column] = turns.filter(column)
     marked = [
         flagged["selected"],
         turns.filter(hit & ~proof),
@@ -450,7 +457,9 @@ def _narrow_gaps(
     turns: pl.DataFrame, question: tuple[float, float] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Narrow what is empty between turns and question, along each axis, to a share of its range."""
-    asked = np.empty((0, 2)) if question is None else np.array([question], dtype=float)
+    asked = np.empty((0, 2))
+    if question is not None:
+        asked = np.array([question], dtype=float)
     places = np.vstack([_point_coordinates(turns), asked])
     for axis in places.T:
         known = np.unique(axis)
@@ -499,9 +508,9 @@ def _draw_dots(
     shapes: dict[str, tuple[str, str]] | None = None,
 ) -> go.Scatter:
     """Draw points, each with the shape of its speaker where there are shapes."""
-    x, y = (rows[axis].round(4).to_list() for axis in "xy")
+    x, y = rows["x"].round(4).to_list(), rows["y"].round(4).to_list()
     hover_columns = ("turn_id", "session_id", "speaker", "text")
-    shown = rows.select(c for c in hover_columns if c in rows.columns)
+    shown = rows.select(cs.by_name(*hover_columns, require_all=False))
     hover = [
         "<br>".join(escape(cut_to_width(v, 520, 11)) for v in row if v is not None)
         for row in shown.iter_rows()
@@ -535,10 +544,7 @@ def _cluster_labels(
     drawn = drawn[: _MOST_NAMES[width]]
     blocks = [_label_lines(name, _LABEL_PX[width]) for _, name, _ in drawn]
     sizes = np.array(
-        [
-            (max(text_px(line, style.SMALL, bold=True) for line in lines) + 4, 11 * len(lines) + 2)
-            for lines in blocks
-        ]
+        [(widest_px(lines, style.SMALL, bold=True) + 4, 11 * len(lines) + 2) for lines in blocks]
     ).reshape(-1, 2)
     anchors = [np.median(points[labels == label], axis=0) for label, _, _ in drawn]
     # a star is as wide as this

@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.figures._text_measuring import FAMILY, escape, printable_line, text_px, wrap
+from memlab.figures._text_measuring import FAMILY, escape, printable_line, widest_px, wrap
 from memlab.system_names import short_names
 
 _Arguments = ParamSpec("_Arguments")
@@ -303,10 +303,7 @@ def legend_below(names: Sequence[str], px: int) -> tuple[dict[str, Any], int]:
     """
     room = px - 40
     lines = [wrap(name, _NAME_PX, SMALL) for name in names]
-    entries = [
-        max((text_px(line, SMALL) for line in block), default=0) + _LEGEND_SYMBOL_PX + 4
-        for block in lines
-    ]
+    entries = [widest_px(block, SMALL) + _LEGEND_SYMBOL_PX + 4 for block in lines]
     columns = max(1, min(len(names), int(room // max(entries))))
     rows = [lines[i : i + columns] for i in range(0, len(lines), columns)]
     wide = {
@@ -316,7 +313,9 @@ def legend_below(names: Sequence[str], px: int) -> tuple[dict[str, Any], int]:
     }
     flowing, left = list[list[list[str]]](), 0.0
     for entry, block in zip(entries, lines, strict=True):
-        flowing, left = ([*flowing, []], room) if entry > left else (flowing, left)
+        if entry > left:
+            flowing.append([])
+            left = room
         flowing[-1].append(block)
         left -= entry
     if len(flowing) < len(
@@ -386,9 +385,18 @@ def layout(
     }
 
 
+def width_name(px: int) -> Width:
+    """Name the paper width of a picture of so many pixels."""
+    if px <= WIDTHS["column"]:
+        return "column"
+    return "full"
+
+
 def panel_axes(panel: int) -> dict[str, Any]:
     """Name the axes of the i-th panel, for its traces."""
-    key = str(panel + 1) if panel else ""
+    key = ""
+    if panel:
+        key = str(panel + 1)
     return {"xaxis": f"x{key}", "yaxis": f"y{key}"}
 
 
