@@ -15,7 +15,7 @@ import polars as pl
 from memlab.embed.wrapper import forget_texts
 from memlab.errors import DataError
 from memlab.evaluate import Report, compare_reports
-from memlab.evaluate.groups import ALL_QUESTIONS, SEVERAL_SESSIONS, question_groups
+from memlab.evaluate.groups import ALL_QUESTIONS, question_groups
 from memlab.experiments.run_pipelines import distinct_pipelines, run
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
@@ -73,8 +73,11 @@ def sweep(
     ('b', '0.4', 'k1', '1.2')
     """
     over = _values_by_parameter(template, values)
-    settings = [dict(zip(over, own, strict=True)) for own in product(*over.values())]
-    texts = [_fill_template(template, own) for own in settings]
+    settings = []
+    texts = []
+    for own in product(*over.values()):
+        settings.append(dict(zip(over, own, strict=True)))
+        texts.append(_fill_template(template, settings[-1]))
     swept = run(
         texts, dataset, bench=bench, levels=[baseline.level], measures=[measure], seed=baseline.seed
     )
@@ -128,16 +131,17 @@ def _fill_template(template: str, setting: Mapping[str, Any]) -> str:
         parts.append(before)
         if name:
             value = setting[name]
-            bare_text = isinstance(value, str) and before.rstrip().endswith("=")
-            parts.append(repr(value) if bare_text else str(value))
+            written = str(value)
+            if isinstance(value, str) and before.rstrip().endswith("="):
+                written = repr(value)
+            parts.append(written)
     return "".join(parts)
 
 
 def _swept_stages(template: str) -> str:
-    """Name the stages of a template that have a parameter: ``hybrid | mmr(lambda_={x})`` is ``mmr``."""
-    stages = [stage.strip() for stage in template.split("|")]
-    swept = [stage for stage in stages if _field_names(stage)]
-    return " | ".join(stage.split("(")[0] for stage in swept)
+    """Name the stages of a template with a parameter: ``hybrid | mmr(lambda_={x})`` is ``mmr``."""
+    swept = filter(_field_names, template.split("|"))
+    return " | ".join(stage.split("(")[0].strip() for stage in swept)
 
 
 def _field_names(template: str) -> list[str]:
@@ -147,11 +151,11 @@ def _field_names(template: str) -> list[str]:
 
 
 def _find_group(per_query: pl.DataFrame, group: str | None) -> tuple[str, pl.Expr | None]:
-    """Find a group of questions by its name: what it is called, and its predicate over ``per_query``."""
+    """Find a group of questions by its name: its name, and its predicate over ``per_query``."""
     groups = question_groups(per_query)
     wanted = group
     if wanted is None:
-        wanted = SEVERAL_SESSIONS if SEVERAL_SESSIONS in groups else ALL_QUESTIONS
+        wanted = [*groups][-1]  # those of several sessions where there are any
     if wanted == ALL_QUESTIONS:
         return wanted, None
     for column in _NAMED_GROUPS:
@@ -163,7 +167,7 @@ def _find_group(per_query: pl.DataFrame, group: str | None) -> tuple[str, pl.Exp
 
 
 def _setting_columns(settings: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Give the columns that say what was set, of two parameters; those of a second one may be null."""
+    """Give the columns that say what was set; those of a second parameter may be null."""
     columns = dict[str, pl.Series]()
     names = list(settings[0])
     for place, end in enumerate(("", "_2")):
@@ -171,8 +175,8 @@ def _setting_columns(settings: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
         if place < len(names):
             name = names[place].strip("_")
             own = [setting[names[place]] for setting in settings]
-            texts = [str(value) for value in own]
-            numbers = [_as_number(value) for value in own]
+            texts = list(map(str, own))
+            numbers = list(map(_as_number, own))
         columns[f"parameter{end}"] = pl.Series([name] * len(settings), dtype=pl.String)
         columns[f"setting{end}"] = pl.Series(texts, dtype=pl.String)
         columns[f"value{end}"] = pl.Series(numbers, dtype=pl.Float64)
@@ -181,12 +185,13 @@ def _setting_columns(settings: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 def _as_number(value: Any) -> float | None:
     """Give a value as a number, ``None`` where it is none: a text, a list, a truth value."""
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return float(value) if is_number else None
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        return None
+    return float(value)
 
 
 Clock = Callable[[], float]
-"""Gives the time in seconds: of the processor or of the wall clock, as Python's module of time has them."""
+"""Gives the time in seconds: of the processor or of the wall clock, as :mod:`time` has them."""
 TIMED_QUESTIONS = 40
 
 
@@ -237,7 +242,7 @@ def latency(
     alone = np.min(rounds, axis=0)
     low, middle, high = np.quantile(alone, [0.25, 0.5, 0.75], axis=1)
     columns = {
-        "system": [str(stages) for stages in read],
+        "system": list(map(str, read)),
         "n": [len(rows)] * len(read),
         "batch_ms": np.median(batches, axis=1),
         "single_ms": middle,
