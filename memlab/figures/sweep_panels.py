@@ -84,10 +84,15 @@ def sweep(
     for panel, (head, own_rows) in enumerate(panels):
         rows = own_rows.sort("value", maintain_order=True)
         x, ticks = _places(rows)
-        own = {"showlegend": panel == 0, **style.panel_axes(panel)}
+        own: dict[str, Any] = {"showlegend": panel == 0, **style.panel_axes(panel)}
         if banded:
             traces.append(_baseline_band(x, rows, reference, style.panel_axes(panel)))
-        plain = {"width": 1.2, "dash": "dash", "legendgroup": reference, "legendrank": 1001}
+        plain: dict[str, Any] = {
+            "width": 1.2,
+            "dash": "dash",
+            "legendgroup": reference,
+            "legendrank": 1001,
+        }
         label = style.legend_name(names[1])
         traces.append(style.line(x, rows["baseline"], label, **plain, **own))
         error = style.error_bar(rows["mean"], rows[ends[0]], rows[ends[1]], thickness=0.8, width=2)
@@ -118,13 +123,13 @@ def _places(rows: pl.DataFrame) -> tuple[list[float], dict[str, Any]]:
         return rows["value"].to_list(), {"nticks": 6}
     if "setting" not in rows.columns:
         raise DataError("sweep has a value that is null; name each in the column setting")
-    places = np.arange(rows.height).tolist()
+    places = np.arange(rows.height, dtype=float).tolist()
     labels = list(map(drawable_text, rows["setting"]))
     return places, {"tickvals": places, "ticktext": labels, "range": [-0.4, rows.height - 0.6]}
 
 
 def _baseline_band(
-    x: Sequence[float], rows: pl.DataFrame, reference: str, axes: dict[str, str]
+    x: Sequence[float], rows: pl.DataFrame, reference: str, axes: dict[str, Any]
 ) -> go.Scatter:
     """Draw the interval of the plain ranking behind its line."""
     low, high = rows["baseline_low"].to_list(), rows["baseline_high"].to_list()
@@ -145,8 +150,8 @@ def _baseline_band(
 def _axis_range(frame: pl.DataFrame, ends: tuple[str, str]) -> list[float]:
     """Give the ends of the axis: 0, and beyond every bar, but not far beyond 1."""
     drawn = frame.select(cs.by_name("mean", "baseline", "baseline_high", *ends, require_all=False))
-    highest = drawn.max_horizontal().max() * _ROOM_ABOVE or 1.0
-    lowest = drawn.min_horizontal().min() * _ROOM_ABOVE
+    highest = drawn.select(pl.max_horizontal(pl.all()).max()).item() * _ROOM_ABOVE or 1.0
+    lowest = drawn.select(pl.min_horizontal(pl.all()).min()).item() * _ROOM_ABOVE
     if highest < 1.2:
         highest = min(highest, 1.03)
     return [min(lowest, 0.0), highest]
@@ -245,7 +250,7 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
     columns = list(map(across.index, frame["setting"]))
     rows = list(map(upward.index, frame["setting_2"]))
     base = frame["baseline"][0]
-    span = max(_LEAST_SPAN, (frame["mean"] - base).abs().max())  # type: ignore[type-var]
+    span = max(_LEAST_SPAN, (frame["mean"] - base).abs().max())
     colours = {
         "colorscale": [[0, _BELOW], [0.5, _EQUAL], [1, _ABOVE]],
         "cmin": base - span,
