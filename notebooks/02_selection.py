@@ -83,7 +83,7 @@ swept |= {"msd(diversity={diversity})": [0.02, 0.1, 0.3], "by_cluster(n_clusters
 swept |= {"expand_cluster(cluster_size={cluster_size})": [2, 10], "fill_sessions(sessions={sessions})": [2, 3, 8]}
 plain = done["combsum"].reports[0]
 parts = (sweep(f"combsum | {text}", own, plain, bench, data, measure=measure) for text, own in swept.items())
-settings = pl.concat(parts, how="vertical_relaxed")
+settings = pl.concat(parts)
 
 # %% [markdown]
 # ## All tests
@@ -96,20 +96,19 @@ tables = [
     comparison.compare_by_group(its.reports, measure=measure).with_columns(base=pl.lit(base)).with_columns(plain_name)
     for base, its in done.items()
 ]
-setting = pl.format("{}({} = {})", "system", "parameter", "value")
+setting = pl.format("{}({} = {})", "system", "parameter", "setting")
 tested = evaluate.verdicts([*tables, settings.with_columns(base=pl.lit("combsum"), system=setting, selector="system")])
 brief = ["base", "group", "system", "difference", "low", "high", "p_holm", "detectable", "verdict"]
 tested.drop_nulls("p").sort("p", maintain_order=True).select(brief)
 
 # %% [markdown]
-# Bars of the settings are intervals of the paired difference to the plain ranking (grey), drawn about the mean; a mark is
-# filled where the difference is significant among all tests of the table.
+# Bars are intervals of the mean, the band is that of the plain ranking (grey); a mark is filled where the paired difference
+# between them is significant among all tests of the table.
 
 # %%
-ends = {end: pl.col("baseline") + pl.col(end) for end in ("low", "high")}
-drawn = tested.drop_nulls("value").with_columns(**ends, system="selector")
+drawn = tested.drop_nulls("parameter").with_columns(system="selector")
 fig = sweep_panels.sweep(drawn, measure=measure, reference="combsum alone")
-caption = f"{measure} over a parameter of each selector ({data.name}, n = {settings['n'][0]:,}; paired intervals)."
+caption = f"{measure} over a parameter of each selector ({data.name}, n = {settings['n'][0]:,})."
 made = {"provenance": dict(bench.provenance), "directory": figures}
 export(fig, "selection-sweep", data=drawn, caption=caption, **made)
 

@@ -99,10 +99,8 @@ export(fig, "ladder-turns", data=tested, caption=caption, **made)
 
 # %%
 missed = done.misses(k=k)
-parts = groups.question_groups(missed).items()
-causes = pl.concat(
-    evaluate.count_by_cause(missed.filter(part)).with_columns(group=pl.lit(name)) for name, part in parts
-)
+causes = evaluate.count_by_cause(missed).sort("n", descending=True, maintain_order=True)
+causes = causes.with_columns(group=pl.lit(groups.ALL_QUESTIONS))
 fig = bars.share_bars(causes, xlabel="share of the missed evidence items (their number beside the bar)")
 caption = f"Why “{list(steps)[-1]}” misses evidence in the first {k} turns ({data.name}, n = {missed.height:,} items)."
 export(fig, "ladder-misses", data=causes, caption=caption, **made)

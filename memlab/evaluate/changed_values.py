@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -28,6 +29,20 @@ _OUTCOMES = {
     "scope": pl.String(),
     "hit": pl.Float64(),
 }
+
+
+def fitted_conditions(decay: Mapping[str, Any]) -> dict[str, tuple[ConfidenceSettings, bool]]:
+    """Give :data:`CONDITIONS`, and those with decay once more by another curve.
+
+    :param decay: of a :class:`memlab.knowledge.decay_fitting.Recommendation`.
+
+    >>> from memlab.evaluate.changed_values import fitted_conditions
+    >>> list(fitted_conditions({"family": "exponential", "half_life_days": 250}))[4:]
+    ['fitted decay', 'fitted decay and supersession']
+    """
+    fitted = ConfidenceSettings.from_table({"decay": dict(decay)})
+    added = {"fitted decay": (fitted, False), "fitted decay and supersession": (fitted, True)}
+    return {**CONDITIONS, **added}
 
 
 def decay_labels(chats: Sequence[Annotations]) -> pl.DataFrame:

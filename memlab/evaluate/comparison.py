@@ -70,7 +70,7 @@ def compare_reports(
     names = _check_comparable(reports)
     base = 0
     if baseline is not None:
-        base = _find_report(reports, baseline)
+        base = find_report(reports, baseline)
     if len(read_measures(measure)) > 1 or (stepwise and baseline is not None):
         raise DataError(
             "one measure is compared at a time, stepwise or with a baseline; call compare for each"
@@ -134,7 +134,7 @@ def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.Da
     return kept
 
 
-def _find_report(reports: Sequence[Report], system: str) -> int:
+def find_report(reports: Sequence[Report], system: str) -> int:
     """Find a report by its name, or else by its pipeline's text."""
     for row, report in enumerate(reports):
         if report.name == system:

@@ -610,6 +610,7 @@ def decay_curves(losses: pl.DataFrame, exponential: pl.DataFrame) -> Conclusions
             f"It predicts better than {listed(map(_code, controls))}, which {are} not fitted to age"
         )
         said.append(f"{least} (the {level} interval excludes 0, not corrected).")
+    said += _default_beside_constant(ordered)
     days = {name: f"{float(f'{half[name]:.2g}'):,.0f}" for name in ("estimate", "low", "high")}
     ends = f"[{level_text(half, 'level')}: {days['low']} to {days['high']}]"
     said.append(
@@ -617,6 +618,18 @@ def decay_curves(losses: pl.DataFrame, exponential: pl.DataFrame) -> Conclusions
         "may lie beyond the oldest fact."
     )
     return Conclusions(said)
+
+
+def _default_beside_constant(losses: pl.DataFrame) -> list[str]:
+    """Say where the default curve predicts worse than one chance at every age."""
+    known = dict(losses.select("family", "log_loss").iter_rows())
+    if not {"default", "constant"} <= known.keys() or known["default"] <= known["constant"]:
+        return []
+    values = [f"{known[name]:.3f}".removeprefix("0") for name in ("default", "constant")]
+    return [
+        f"The default curve predicts worse than one chance at every age (log-loss {values[0]} against "
+        f"{values[1]}, not tested); `memlab.knowledge.recommend(labels)` names a fitted one."
+    ]
 
 
 def cited(kept: pl.DataFrame) -> Conclusions:

@@ -175,7 +175,7 @@ def count_by_cause(missed: pl.DataFrame) -> pl.DataFrame:
     :param missed: what :func:`misses` gave, or a part of it that holds whole questions.
     :returns: a row a cause of :data:`CAUSES`, in their order: ``cause``, ``n`` (missed items),
         ``share`` (of them), ``solved`` and ``alone``, number and share of the incomplete questions
-        that miss items for this cause only.
+        that miss items for this cause only, and ``rule``, what the cause is.
     """
     only = pl.when(pl.col("cause").n_unique().over("query_id") == 1).then("query_id")
     counts = {"n": pl.len(), "solved": pl.col("only").drop_nulls().n_unique()}
@@ -186,4 +186,5 @@ def count_by_cause(missed: pl.DataFrame) -> pl.DataFrame:
         .join(counted, on="cause", how="left", maintain_order="left")
         .with_columns(pl.col("n", "solved").fill_null(0))
         .with_columns(share=pl.col("n") / items, alone=pl.col("solved") / questions)
+        .with_columns(rule=pl.Series(list(CAUSES.values())))
     )

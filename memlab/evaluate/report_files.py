@@ -11,7 +11,13 @@ from typing import Any
 
 import polars as pl
 
-from memlab.evaluate.comparison import best_note, compare_reports, groups_table, results_table
+from memlab.evaluate.comparison import (
+    best_note,
+    compare_reports,
+    find_report,
+    groups_table,
+    results_table,
+)
 from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS, MULTI_SESSION, count_questions
 from memlab.evaluate.measures import Measure
 from memlab.evaluate.report import Report
@@ -42,30 +48,40 @@ _GROUPED = {
 
 
 def write_reports(
-    reports: Sequence[Report], directory: str | Path, *, provenance: Mapping[str, Any]
+    reports: Sequence[Report],
+    directory: str | Path,
+    *,
+    provenance: Mapping[str, Any],
+    baseline: str | None = None,
 ) -> None:
     """Write what was measured, each file whole or not at all.
 
     ``report.json`` holds every mean at full precision, the paired comparisons and the provenance;
-    ``report.md`` and ``report.tex`` the tables for each level; ``NAME.LEVEL.parquet`` the per-query
-    results of each report, where NAME is :func:`file_names`'s.
+    ``report.md`` all tables of each level; ``report.tex`` those of :func:`paper_tables`, of turns
+    where turns were ranked; ``NAME.LEVEL.parquet`` the per-query results of each report, where NAME
+    is :func:`file_names`'s.
 
-    :param reports: any number of systems at one or both levels; the first of a level is its
-        baseline.
+    :param reports: any number of systems at one or both levels.
     :param provenance: what all reports share.
-    :raises DataError: when two reports of one level do not belong in one table.
+    :param baseline: the system that the others are tested against, by its name or the text of its
+        pipeline; the first of a level by default.
+    :raises DataError: when two reports of one level do not belong in one table, or none is called
+        ``baseline``.
     :raises ExportError: when a file cannot be written.
     """
     names = file_names([report.name for report in reports])
     levels = {
         level: systems for level in LEVELS if (systems := [r for r in reports if r.level == level])
     }
-    tables = {level: report_tables(systems) for level, systems in levels.items()}
+    tables = {level: report_tables(systems, baseline) for level, systems in levels.items()}
+    paper = dict[Level, dict[str, Table]]()
+    for level, systems in [*levels.items()][:1]:
+        paper[level] = paper_tables(systems, baseline)
     files: dict[str, str | pl.DataFrame] = {
         **{f"{names[report.name]}.{report.level}.parquet": report.per_query for report in reports},
-        "report.json": _report_json(reports, levels, provenance),
+        "report.json": _report_json(reports, levels, provenance, baseline),
         "report.md": _report_markdown(levels, tables, provenance),
-        "report.tex": latex_tables(tables),
+        "report.tex": latex_tables(paper),
     }
     write_files(directory, files)
 
@@ -128,16 +144,47 @@ def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
     return tables
 
 
-def report_tables(reports: Sequence[Report]) -> dict[str, Table]:
-    """Give all tables of one level by their captions."""
+def report_tables(reports: Sequence[Report], baseline: str | None = None) -> dict[str, Table]:
+    """Give all tables of one level by their captions.
+
+    :param baseline: as in :func:`write_reports`.
+    """
     main, documents = _main_measure(reports[0].measures), f"{reports[0].level}s"
     tables = main_tables(reports)
     for by, words in _groupings(reports[0]).items():
         tables[f"{documents}, {main} by {words}"] = groups_table(reports, main, by=by)
-    for questions, where in _compared_subsets(reports).items() if len(reports) > 1 else ():
-        caption = f"{documents}, {questions}: compared with {reports[0].name} on {main}"
-        tables[caption] = compare_reports(reports, measure=main, where=where)
+    return tables | _test_tables(reports, baseline)
+
+
+def paper_tables(reports: Sequence[Report], baseline: str | None = None) -> dict[str, Table]:
+    """Give the tables of one level that a paper prints, by their captions: four at most.
+
+    Over all questions, and over those of several sessions where there are any: the means of every
+    measure, and the tests of one measure against a baseline.
+
+    :param baseline: as in :func:`write_reports`.
+    """
+    return main_tables(reports) | _test_tables(reports, baseline)
+
+
+def _test_tables(reports: Sequence[Report], baseline: str | None) -> dict[str, Table]:
+    """Give the tests of each group of questions by their captions; none of a single system."""
+    if len(reports) < 2:
+        return {}
+    main, documents = _main_measure(reports[0].measures), f"{reports[0].level}s"
+    name = _baseline_name(reports, baseline)
+    tables = dict[str, Table]()
+    for questions, where in _compared_subsets(reports).items():
+        caption = f"{documents}, {questions}: compared with {name} on {main}"
+        tables[caption] = compare_reports(reports, measure=main, where=where, baseline=name)
     return tables
+
+
+def _baseline_name(reports: Sequence[Report], baseline: str | None) -> str:
+    """Give the name of the report that the others are tested against."""
+    if baseline is None:
+        return reports[0].name
+    return reports[find_report(reports, baseline)].name
 
 
 def latex_tables(tables: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
@@ -156,15 +203,21 @@ def latex_tables(tables: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
 
 
 def _report_json(
-    reports: Sequence[Report], levels: Mapping[Level, list[Report]], provenance: Mapping[str, Any]
+    reports: Sequence[Report],
+    levels: Mapping[Level, list[Report]],
+    provenance: Mapping[str, Any],
+    baseline: str | None,
 ) -> str:
+    names = {level: _baseline_name(systems, baseline) for level, systems in levels.items()}
     comparisons = [
         {
             "level": level,
             "measure": str(measure),
-            "baseline": systems[0].name,
+            "baseline": names[level],
             "questions": questions,
-            "systems": compare_reports(systems, measure=measure, where=where).to_dicts(),
+            "systems": compare_reports(
+                systems, measure=measure, where=where, baseline=names[level]
+            ).to_dicts(),
         }
         for level, systems in levels.items()
         if len(systems) > 1

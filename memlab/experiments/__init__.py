@@ -1,13 +1,13 @@
 """Experiments: systems × datasets in, rankings with reports out, kept in a store and opened again.
 
 :func:`run` does it for pipelines: it ranks, measures, saves, and goes on where it was stopped, in
-several processes where it is asked to (``scope_parts``).
-:func:`compare` puts memories from outside beside them (``compare_systems``; ``system_rankings``). Both give
-an :class:`Experiment`: runs, reports, tables, files. :func:`reopen` and :func:`replay` give one back
-from the store alone; ``replaying`` says what a run depends on. :func:`answer_questions` has
-questions answered from what systems return (``context_bounds``). :func:`sweep` and :func:`latency` vary
-one parameter and time pipelines; ``follow_ups`` compares forms of follow-up questions. What is not
-exported here is imported from its module.
+several processes where it is asked to (``scope_parts``). :func:`compare` puts memories from outside
+beside them (``compare_systems``; ``system_rankings``). Both give an :class:`Experiment`: runs,
+reports, tables, files. :func:`reopen` and :func:`replay` give one back from the store alone;
+``replaying`` says what a run depends on. :func:`answer_questions` has questions answered from what
+systems return (``context_bounds``). :func:`sweep` and :func:`latency` vary parameters and time
+pipelines; ``follow_ups`` compares forms of follow-up questions. What is not exported here is
+imported from its module.
 """
 
 from __future__ import annotations
@@ -28,9 +28,18 @@ if TYPE_CHECKING:
     from memlab.experiments.sweeps import latency, sweep
 
 __all__ = [
-    "Experiment", "answer_questions", "compare", "compare_follow_up_forms", "costs",
-    "follow_up_forms_table", "latency", "reopen", "replay", "run", "sweep",
-]  # fmt: skip
+    "Experiment",
+    "answer_questions",
+    "compare",
+    "compare_follow_up_forms",
+    "costs",
+    "follow_up_forms_table",
+    "latency",
+    "reopen",
+    "replay",
+    "run",
+    "sweep",
+]
 # They bring in conversations and memories from outside, which no run of pipelines needs.
 _LAZY = {
     "answer_questions": "answered_questions",

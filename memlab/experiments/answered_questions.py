@@ -1,4 +1,4 @@
-"""Answers from what systems return: given and judged by services, or measured without one, with what they cost."""
+"""Answers from what systems return: by services, or measured without one, with their price."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Answers:
         return str(self)
 
     def export(self, folder: str | Path) -> Path:
-        """Write ``answers.json`` (schema in ``docs/conversation.md``), ``answers.md`` and ``answers.parquet``."""
+        """Write ``answers.json`` (see ``docs/conversation.md``), ``answers.md``, ``answers.parquet``."""
         frames = {"systems": self.table, "kinds": self.kinds, "costs": self.costs}
         content = {"schema_version": SCHEMA_VERSION, "about": dict(self.about)}
         content |= {name: each.to_dicts() for name, each in frames.items()}
@@ -282,7 +282,9 @@ def _costs_table(rows: pl.DataFrame, services: Mapping[str, Service | str | None
             row |= {"tokens in": read, "tokens out": written}
             if has_estimates:
                 row["estimated"] = own[f"{prefix}tokens_estimated"].sum()
-            row |= {"price": None if None in rates else token_cost(read, written, rates)}  # type: ignore[arg-type]
+            row["price"] = None
+            if None not in rates:
+                row["price"] = token_cost(read, written, rates)  # type: ignore[arg-type]
             parts.append(row | {f"p{q} ms": ms.quantile(q / 100, "linear") for q in (50, 95)})
     times = {"p50 ms": pl.Float64, "p95 ms": pl.Float64}
     return pl.DataFrame(parts, schema_overrides=times, infer_schema_length=None)

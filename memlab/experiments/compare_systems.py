@@ -244,9 +244,22 @@ class Comparison(Experiment):
     def _notes(self) -> list[str]:
         return []  # no value of these tables is bold; the tests have their own note
 
-    def to_latex(self) -> str:
-        """Give the tables that are printed as LaTeX, as ``systems.tex`` has them."""
-        return latex_tables({"turn": self.tables()})
+    def to_latex(self, *, baseline: str | None = None) -> str:
+        """Give the tables that are printed as LaTeX, as ``systems.tex`` has them.
+
+        :param baseline: the system that the others are tested against; that of the comparison by
+            default.
+        :raises DataError: when no system is called so.
+        """
+        return latex_tables({"turn": self._tested_against(baseline).tables()})
+
+    def _tested_against(self, baseline: str | None) -> Comparison:
+        """Give the same comparison with its tests against another system."""
+        if baseline is None or baseline == self.about["baseline"]:
+            return self
+        name = self.cells["pipeline"][self._index(baseline)]
+        tests = _compare_with_baseline(self.per_query, name, self.about["unit"], self.about["seed"])
+        return replace(self, tests=tests, about={**self.about, "baseline": name})
 
     def _repr_html_(self) -> str:
         return self.systems._repr_html_() + self.tests._repr_html_()
@@ -316,11 +329,15 @@ class Comparison(Experiment):
         of_one = pl.col("query_id").fill_null("").is_in(["", query_id])
         return self.problems.filter(pl.col("system") == system, of_one)
 
-    def export(self, directory: str | Path) -> Path:
-        """Write ``systems.json`` (its schema is in ``docs/memories.md``), ``systems.md`` and ``systems.tex``.
+    def export(self, directory: str | Path, *, baseline: str | None = None) -> Path:
+        """Write ``systems.json`` (schema in ``docs/memories.md``), ``systems.md`` and ``systems.tex``.
 
         ``per-query.parquet`` and ``returned.parquet`` hold :attr:`per_query` and :attr:`returned`.
+
+        :param baseline: as in :meth:`to_latex`.
         """
+        if baseline not in (None, self.about["baseline"]):
+            return self._tested_against(baseline).export(directory)
         frames = {
             "systems": self.systems,
             "tests": self.tests,

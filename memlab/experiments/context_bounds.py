@@ -1,4 +1,4 @@
-"""What a model is given with each question: contexts of systems within a budget, and the bounds of any."""
+"""What a model is given with each question: contexts within a budget, and their bounds."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def system_contexts(
     budget: int = ANSWER_BUDGET,
     **options: Any,
 ) -> SystemContexts:
-    """Make the context of every question from each system: the first of its texts that fit into a budget.
+    """Make the context of every question from each system: its first texts that fit into a budget.
 
     :param systems: as :func:`memlab.compare` takes them, with its ``options``.
     :param bounds: of :data:`BOUNDS`; ``another's`` is the first system's context of another
@@ -66,7 +66,8 @@ def system_contexts(
     """
     if not set(bounds) <= set(BOUNDS) or budget < 1:
         raise DataError(
-            f"bounds are {[*bounds]}, the budget {budget}; choose of {', '.join(BOUNDS)}, and 1 token or more"
+            f"bounds are {[*bounds]}, the budget {budget}; "
+            f"choose of {', '.join(BOUNDS)}, and 1 token or more"
         )
     asked = AskingOptions(**options)
     named = asked.read(systems, data, bounds)
@@ -133,7 +134,7 @@ def whole_history_contexts(data: Dataset) -> pl.DataFrame:
 
 
 def evidence_contexts(data: Dataset) -> pl.DataFrame:
-    """Give every question its evidence and nothing else, as perfect retrieval would; no evidence, an empty text."""
+    """Give every question its evidence alone, as perfect retrieval would; without any, no text."""
     needed = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
     texts = _join_turns(needed.join(data.turns, on="turn_id", maintain_order="left"))
     asked = data.questions.select("query_id").join(

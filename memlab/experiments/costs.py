@@ -1,4 +1,4 @@
-"""What the language model behind pipelines reads and writes: tokens and price, at writing and at reading time."""
+"""What the language model behind pipelines reads and writes: tokens and their price."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
 
 WRITING_TASKS = frozenset({"summary", "rollup", "cluster", "groups", "facts", "endings"})
-"""Tasks that are done once, when conversations are written; all others are done for each question."""
+"""Tasks that are done once, when conversations are written; others are done for each question."""
 PRICES = ((0.15, 0.60), (3.0, 15.0))
-"""Two price points, of a small and of a large hosted model: for a million tokens read, and written."""
+"""Prices of a small and of a large hosted model: for a million tokens read, and written."""
 
 
 def token_cost(read: float, written: float, at: tuple[float, float]) -> float:
@@ -31,7 +31,7 @@ def token_cost(read: float, written: float, at: tuple[float, float]) -> float:
 def costs(
     runs: Sequence[Run], dataset: Dataset, *, prices: Sequence[tuple[float, float]] = PRICES
 ) -> Table:
-    """Say what the language model of each pipeline read and wrote, recorded answers as when they were asked for.
+    """Say what the language model of each pipeline read and wrote, recorded answers included.
 
     :param runs: rankings of pipelines on the dataset.
     :param prices: of a million tokens read and written, at each price point.
@@ -41,7 +41,8 @@ def costs(
 
     >>> import memlab
     >>> data = memlab.sample(turns=60)
-    >>> memlab.experiments.costs([memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))], data).height
+    >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
+    >>> memlab.experiments.costs([run], data).height
     1
     """
     asked, thousands = max(1, dataset.questions.height), max(1, dataset.turns.height) / 1000
@@ -71,7 +72,7 @@ def costs(
 
 
 def estimate_costs(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
-    """Estimate what pipelines would ask of their services, and ask nothing; what is recorded costs nothing more.
+    """Estimate what pipelines would ask of their services, and ask nothing; what is recorded is free.
 
     A token is counted as four characters, an answer as 100 tokens, of the longer tasks as many as
     recorded ones have. What later stages ask depends on what earlier ones are answered: of a

@@ -29,7 +29,7 @@ from memlab.evaluate.report_files import (
     file_names,
     latex_tables,
     main_tables,
-    report_tables,
+    paper_tables,
     write_reports,
 )
 from memlab.evaluate.tables import tables_to_markdown
@@ -48,7 +48,7 @@ CELLS = {
 
 @dataclass(frozen=True, repr=False)
 class Experiment:
-    """Runs and reports of several systems on one or more datasets: what ``memlab.run`` and ``memlab.compare`` return.
+    """Runs and reports of systems on datasets: what ``memlab.run`` and ``memlab.compare`` return.
 
     :param name: under which :func:`memlab.reopen` finds it in a store.
     :param datasets: what was asked.
@@ -76,7 +76,7 @@ class Experiment:
             raise DataError(f"experiment {self.name!r} has no dataset {dataset!r}; it has {names}")
         if len(self.datasets) == 1:
             return self
-        rows = [i for i, name in enumerate(self.cells["dataset"]) if name == dataset]
+        rows = (self.cells["dataset"] == dataset).arg_true().to_list()
         runs, reports = tuple(self.runs[i] for i in rows), tuple(self.reports[i] for i in rows)
         return Experiment(self.name, data, runs, reports, self.cells[rows], self.benches)
 
@@ -142,23 +142,24 @@ class Experiment:
             found += conclusions.sessions_apart(reports[-1], measure=name)
             found += conclusions.of_one_memory(reports[0].per_query["scope"].n_unique())
             found += conclusions.of_sources(reports[0].per_query)
-            several = len(self.datasets) > 1
-            said += [f"{data.name}: {sentence}" for sentence in found] if several else found
+            if len(self.datasets) > 1:
+                found = [f"{data.name}: {sentence}" for sentence in found]
+            said += found
         return Conclusions(said)
 
     def costs(self, **options: Any) -> Table:
-        """Say what the language model behind each pipeline read and wrote; see :func:`memlab.experiments.costs`."""
+        """Say what the language models read and wrote; see :func:`memlab.experiments.costs`."""
         return costs([run for run in self.runs if run.level == "turn"], self.data, **options)
 
     def worst(
         self, n: int = 5, *, system: str | None = None, measure: MeasureLike = "recall@10"
     ) -> Table:
-        """List the questions with the lowest score; among equals, those with most evidence items first.
+        """List the questions with the lowest score; of equals, those with most evidence items first.
 
         :param system: its name; the last by default, since the first is the baseline.
         :param measure: any, also one that the experiment did not take.
-        :returns: ``query_id``, ``question``, ``answer``, the measure, and ``n_evidence``; and
-            ``source`` where some questions were proposed by a model.
+        :returns: ``query_id``, ``question``, ``answer``, the measure, and ``n_relevant``, the
+            number of evidence items; and ``source`` where some questions were proposed by a model.
         """
         check_at_least(0, n=n)
         report = evaluate(self.runs[self._index(system)], self.data, measures=measure)
@@ -168,15 +169,14 @@ class Experiment:
         rows = rows.sort(wanted, "n_relevant", descending=[False, True], maintain_order=True).head(
             n
         )
-        columns = ["query_id", "question", "answer", wanted]
+        columns = ["query_id", "question", "answer", wanted, "n_relevant"]
         by_source = [name for name in ("source",) if name in rows.columns]
-        shown = rows.select(*columns, pl.col("n_relevant").alias("n_evidence"), *by_source)
-        return Table(shown)
+        return Table(rows.select(*columns, *by_source))
 
     def why(
         self, query_id: str | None = None, *, system: str | None = None, k: int = 10
     ) -> Explanation | str:
-        """Follow the evidence of one question through a pipeline; see :func:`memlab.explanation.explain`.
+        """Follow the evidence of a question through a pipeline: :func:`memlab.explanation.explain`.
 
         :param query_id: of the question; by default that which :meth:`worst` names first. Where no
             question has evidence, an explanation without rows says so.
@@ -196,8 +196,8 @@ class Experiment:
         bench = self.benches[data.name]()
         if about.get("encoder") != bench.provenance.get("encoder"):
             raise DataError(
-                f"{self.cells['pipeline'][row]!r} was ranked with another encoder than the first of "
-                "the joined experiments has; ask the experiment that ranked it"
+                f"{self.cells['pipeline'][row]!r} was ranked with another encoder than the first "
+                "of the joined experiments has; ask the experiment that ranked it"
             )
         return explain(query_id, stages, bench, data, k=k)
 
@@ -215,17 +215,21 @@ class Experiment:
         # The text of a pipeline finds it too, where no system has that name.
         by_text = system not in names
         for row, (run, name) in enumerate(zip(self.runs, names, strict=True)):
-            shown = run.provenance.get("pipeline") if by_text else name
+            shown = name
+            if by_text:
+                shown = run.provenance.get("pipeline")
             if run.level == "turn" and system in (None, shown):
                 found = row
         if found is None:
-            wanted = "any system" if system is None else repr(system)
+            wanted = "any system"
+            if system is not None:
+                wanted = repr(system)
             known = ", ".join(dict.fromkeys(names))
             raise DataError(f"no ranking of turns by {wanted}; the systems are {known}")
         return found
 
     def corrected(self, path: str | Path) -> Experiment:
-        """Measure the same rankings against corrected evidence; see :func:`memlab.datasets.apply_corrections`.
+        """Measure the same rankings by corrected evidence: :func:`memlab.datasets.apply_corrections`.
 
         Nothing is ranked again, and a model that learned from the evidence learned from the
         original.
@@ -294,44 +298,68 @@ class Experiment:
             self.benches,
         )
 
-    def export(self, directory: str | Path) -> Path:
-        """Write ``NAME.turn.trec`` and ``NAME.session.trec``, qrels, per-query Parquet and the reports.
+    def export(self, directory: str | Path, *, baseline: str | None = None) -> Path:
+        """Write ``NAME.turn.trec``, ``NAME.session.trec``, qrels, per-query Parquet and the reports.
 
         Of several datasets, each gets a folder of its name.
 
+        :param baseline: the system that the others are tested against; the first by default.
+        :raises DataError: when no system is called so.
         :raises ExportError: when a file cannot be written.
         """
         for data in self.datasets:
             part = self[data.name]
-            folder = Path(directory) / data.name if len(self.datasets) > 1 else Path(directory)
+            folder = Path(directory)
+            if len(self.datasets) > 1:
+                folder = folder / data.name
             names = file_names([run.name for run in part.runs])
             for run in part.runs:
                 write_run(run, folder / f"{names[run.name]}.{run.level}.trec")
             for level in LEVELS:
                 judged = qrels(data.questions, level, data.turns, rejected=True)
                 write_qrels(judged, folder / f"qrels.{level}.trec")
-            write_reports(part.reports, folder, provenance={"data": data.describe()})
+            about = {"data": data.describe()}
+            write_reports(part.reports, folder, provenance=about, baseline=baseline)
         return Path(directory)
 
-    def to_latex(self) -> str:
-        """Give all tables of one dataset as LaTeX, as ``report.tex`` has them."""
-        levels = dict.fromkeys(report.level for report in self[self.data.name].reports)
-        return latex_tables({level: report_tables(self.at(level)) for level in levels})
+    def to_latex(self, *, baseline: str | None = None) -> str:
+        """Give the tables of one dataset that a paper prints as LaTeX, as ``report.tex`` has them.
+
+        Over all questions, and over those with evidence in several sessions: the means of every
+        measure, and the tests of ``recall_all@10`` or else of the main measure; of rankings of
+        turns, or of sessions where no turns were ranked. :meth:`compare` and :meth:`table` give any
+        other one.
+
+        :param baseline: the system that the others are tested against; the first by default.
+        :raises DataError: when no system is called so.
+        """
+        level = self.reports[0].level
+        if "turn" in self.cells["level"]:
+            level = "turn"
+        return latex_tables({level: paper_tables(self[self.data.name].at(level), baseline)})
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """Give what is printed of one dataset, by heading: means with ceiling and chance, and what a model cost."""
+        """Give what is printed of one dataset, by heading: means with bounds, and a model's price."""
         tables: dict[str, pl.DataFrame] = {}
-        for level in dict.fromkeys(report.level for report in self.reports):
+        for level in self.cells["level"].unique(maintain_order=True):
             tables |= main_tables(self.at(level))
         asked = any("llm" in run.provenance for run in self.runs if run.level == "turn")
-        return tables | ({"language model: tokens and price": self.costs()} if asked else {})
+        if asked:
+            tables["language model: tokens and price"] = self.costs()
+        return tables
 
     def to_markdown(self) -> str:
-        """Give the tables over all questions and over those with evidence in several sessions, for both levels."""
-        heads = [f"## {data.name}\n\n" if len(self.datasets) > 1 else "" for data in self.datasets]
-        tables = [self[data.name].tables() for data in self.datasets]
-        parts = [head + tables_to_markdown(each) for head, each in zip(heads, tables, strict=True)]
-        if any(getattr(table, "best", None) for each in tables for table in each.values()):
+        """Give the tables over all and over multi-session questions, for both levels."""
+        parts = []
+        has_best = False
+        for data in self.datasets:
+            tables = self[data.name].tables()
+            part = tables_to_markdown(tables)
+            if len(self.datasets) > 1:
+                part = f"## {data.name}\n\n{part}"
+            parts.append(part)
+            has_best |= any(getattr(table, "best", None) for table in tables.values())
+        if has_best:
             parts.append(
                 "A bold value is significantly the best of its column (p < .05, corrected by Holm)."
             )
@@ -343,7 +371,7 @@ class Experiment:
         for data in self.datasets:
             part = self[data.name]
             notes += [best_note(part.at(level)) for level in part.cells["level"].unique()]
-        return [note for note in dict.fromkeys(notes) if note]
+        return list(filter(None, dict.fromkeys(notes)))
 
     def __str__(self) -> str:
         return self.to_markdown()
@@ -351,7 +379,8 @@ class Experiment:
     def __repr__(self) -> str:
         names = ", ".join(data.name for data in self.datasets)
         return (
-            f"{type(self).__name__}({self.name!r}: {len(self.runs)} runs on {names}; print it for tables; "
+            f"{type(self).__name__}({self.name!r}: {len(self.runs)} runs on {names}; "
+            "print it for tables; "
             ".compare('recall_all@10'), .worst(5), .why(query_id), .misses(), .export('results'))"
         )
 

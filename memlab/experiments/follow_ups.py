@@ -1,4 +1,4 @@
-"""What retrieval finds for follow-up questions as they are asked, rewritten, and in the form that stands alone."""
+"""What retrieval finds for follow-up questions as asked, rewritten, and standing alone."""
 
 from __future__ import annotations
 

@@ -34,9 +34,21 @@ KEY_FIELDS = (
 )
 """What :func:`run_key` joins: runs that agree in these are one run."""
 RANKING_MODULES = (
-    "cluster", "embed", "knowledge", "llm", "pipelines", "records", "registry", "rerank", "retrieve", "select",
-    "sessions", "store", "summaries", "text",
-)  # fmt: skip
+    "cluster",
+    "embed",
+    "knowledge",
+    "llm",
+    "pipelines",
+    "records",
+    "registry",
+    "rerank",
+    "retrieve",
+    "select",
+    "sessions",
+    "store",
+    "summaries",
+    "text",
+)
 """The packages and modules of memlab that a ranking depends on; an edit of any other invalidates no run."""
 _DIGESTED_SUFFIXES = {".py", ".safetensors", ".toml"}
 _BUNDLED = ("minilm", "multilingual")

@@ -1,8 +1,10 @@
-"""One parameter of a pipeline over several values, and pipelines by the clock."""
+"""One or two parameters of a pipeline over several values, and pipelines by the clock."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from string import Formatter
 from time import process_time
 from typing import Any
@@ -13,61 +15,183 @@ import polars as pl
 from memlab.embed.wrapper import forget_texts
 from memlab.errors import DataError
 from memlab.evaluate import Report, compare_reports
-from memlab.evaluate.groups import ALL_QUESTIONS, HAS_SEVERAL_SESSIONS, SEVERAL_SESSIONS
+from memlab.evaluate.groups import ALL_QUESTIONS, question_groups
 from memlab.experiments.run_pipelines import distinct_pipelines, run
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 
+Values = Sequence[Any] | Mapping[str, Sequence[Any]]
+_MOST_PARAMETERS = 2
+_NAMED_GROUPS = ("question_type", "form", "evidence_sessions")
+"""Columns of ``per_query`` whose values name a group of questions."""
+
 
 def sweep(
     template: str,
-    values: Sequence[Any],
+    values: Values,
     baseline: Report,
     bench: Bench,
     dataset: Dataset,
     *,
     measure: str,
+    group: str | None = None,
 ) -> pl.DataFrame:
-    """Measure one parameter of a pipeline over several values, for :func:`memlab.figures.sweep_panels.sweep`.
+    """Measure one or two parameters of a pipeline, for :func:`memlab.figures.sweep_panels.sweep`.
 
-    :param template: the pipeline with ``{parameter}`` where the value goes: ``hybrid | mmr(lambda_={lambda_})``.
+    Frames of several sweeps have the same columns of the same types, and concatenate.
+
+    :param template: the pipeline with ``{name}`` where a value goes:
+        ``hybrid | mmr(lambda_={lambda_})``. A text that is a value is written with its quotes.
+    :param values: of the one parameter, or of each by its name in the template; of two, every
+        combination is measured.
     :param baseline: what the values are held against; gives the level, the seed and the plain
         value.
-    :param measure: what is drawn, such as ``recall_all@10``, over the hard questions (evidence in
-        two or more sessions, or all where there are none).
-    :returns: a row a value: the columns of
-        :func:`memlab.evaluate.significance.compare_paired`, ties aside, corrected for the number of
-        values (:func:`memlab.evaluate.verdicts` corrects for those of several sweeps), ``measure``,
-        ``baseline``, ``value``, ``group`` (which questions), ``parameter`` and ``system``.
-    :raises DataError: when the template does not name exactly one parameter.
+    :param measure: such as ``recall_all@10``.
+    :param group: which questions: ``all questions``, ``evidence in ≥ 2 sessions``, or a question
+        type, form or number of evidence sessions of these data; by default those with evidence in
+        two or more sessions, or all where there are none.
+    :returns: a row a combination: ``system`` (the stage with the parameter), the columns of
+        :func:`memlab.evaluate.significance.compare_paired`, corrected for the number of
+        combinations (:func:`memlab.evaluate.verdicts` corrects for those of several sweeps),
+        ``measure``, ``group``, ``baseline`` with its interval ``baseline_low`` and
+        ``baseline_high``, ``parameter``, ``setting`` (the value as a text) and ``value`` (as a
+        number, null where it is none); ``parameter_2``, ``setting_2`` and ``value_2`` are null
+        where there is one parameter. ``mean_low`` to ``mean_high`` is the interval of the mean,
+        within the range of the measure; ``low`` to ``high`` that of the difference.
+    :raises DataError: when the template names no parameter or more than two, ``values`` are not
+        theirs, or there is no such group.
+
+    >>> import memlab
+    >>> from memlab.experiments import sweep
+    >>> data = memlab.sample(turns=200)
+    >>> bench = memlab.Bench.of(data, encoder=None)
+    >>> plain = memlab.run("bm25", data, bench=bench).reports[0]
+    >>> over = {"b": [0.0, 0.4], "k1": [0.9, 1.2]}
+    >>> measured = sweep("bm25(b={b}, k1={k1})", over, plain, bench, data, measure="recall_all@10")
+    >>> measured.select("parameter", "setting", "parameter_2", "setting_2").row(-1)
+    ('b', '0.4', 'k1', '1.2')
     """
-    try:
-        names = [name for _, name, _, _ in Formatter().parse(template) if name]
-    except ValueError:
-        names = []
-    if len(names) != 1:
-        raise DataError(
-            f"{template!r} is no template of one parameter; write the value of one as {{parameter}}"
-        )
-    texts = [template.format(**{names[0]: value}) for value in values]
+    over = _values_by_parameter(template, values)
+    settings = []
+    texts = []
+    for own in product(*over.values()):
+        settings.append(dict(zip(over, own, strict=True)))
+        texts.append(_fill_template(template, settings[-1]))
     swept = run(
         texts, dataset, bench=bench, levels=[baseline.level], measures=[measure], seed=baseline.seed
     )
-    several = baseline.per_query.filter(HAS_SEVERAL_SESSIONS).height
-    compared = compare_reports(
-        [baseline, *swept.reports], measure=measure, where=HAS_SEVERAL_SESSIONS if several else None
+    asked, where = _find_group(baseline.per_query, group)
+    # A value may be the baseline's own; by numbers no two have one name.
+    reports = [replace(each, name=str(n)) for n, each in enumerate([baseline, *swept.reports])]
+    compared = compare_reports(reports, measure=measure, where=where)
+    base = compared.row(0, named=True)
+    rows = compared[1:].with_columns(
+        pl.col("mean_low", "mean_high").clip(0, 1),
+        system=pl.lit(_swept_stages(template)),
+        measure=pl.lit(measure),
+        group=pl.lit(asked),
+        baseline=pl.lit(base["mean"]),
+        baseline_low=pl.lit(base["mean_low"], pl.Float64).clip(0, 1),
+        baseline_high=pl.lit(base["mean_high"], pl.Float64).clip(0, 1),
     )
-    system = swept.runs[0].name.split(" | ")[-1].split("(")[0]
-    rows = compared[1:].drop("system", "tie").with_columns(
-        measure=pl.lit(measure), baseline=pl.lit(compared["mean"][0]), value=pl.Series(values, strict=False)
-    )  # fmt: skip
-    rows = rows.with_columns(group=pl.lit(SEVERAL_SESSIONS if several else ALL_QUESTIONS))
-    return rows.with_columns(parameter=pl.lit(names[0].strip("_")), system=pl.lit(system))
+    return pl.DataFrame(rows).hstack(_setting_columns(settings))
+
+
+def _values_by_parameter(template: str, values: Values) -> dict[str, Sequence[Any]]:
+    """Give the values of each parameter that a template names, in its order."""
+    try:
+        names = _field_names(template)
+    except ValueError:
+        names = []
+    if not 1 <= len(names) <= _MOST_PARAMETERS:
+        raise DataError(
+            f"{template!r} is no template of one or two parameters; "
+            "write the value of one as {parameter}"
+        )
+    if isinstance(values, Mapping):
+        over = dict(values)
+    elif len(names) == 1:
+        over = {names[0]: values}
+    else:
+        over = {}
+    if set(over) != set(names):
+        wanted = ", ".join(f"{name!r}: [...]" for name in names)
+        raise DataError(f"{template!r} names {' and '.join(names)}; give values={{{wanted}}}")
+    for name, own in over.items():
+        if isinstance(own, str) or not len(own):
+            raise DataError(f"the values of {name} are {own!r}; give a list of one or more")
+    return {name: over[name] for name in names}
+
+
+def _fill_template(template: str, setting: Mapping[str, Any]) -> str:
+    """Write values into a template, texts with quotes where the template has none around them."""
+    parts = []
+    for before, name, _, _ in Formatter().parse(template):
+        parts.append(before)
+        if name:
+            value = setting[name]
+            written = str(value)
+            if isinstance(value, str) and before.rstrip().endswith("="):
+                written = repr(value)
+            parts.append(written)
+    return "".join(parts)
+
+
+def _swept_stages(template: str) -> str:
+    """Name the stages of a template with a parameter: ``hybrid | mmr(lambda_={x})`` is ``mmr``."""
+    swept = filter(_field_names, template.split("|"))
+    return " | ".join(stage.split("(")[0].strip() for stage in swept)
+
+
+def _field_names(template: str) -> list[str]:
+    """List the parameters that a template names, each once."""
+    named = [name for _, name, _, _ in Formatter().parse(template)]
+    return list(dict.fromkeys(filter(None, named)))
+
+
+def _find_group(per_query: pl.DataFrame, group: str | None) -> tuple[str, pl.Expr | None]:
+    """Find a group of questions by its name: its name, and its predicate over ``per_query``."""
+    groups = question_groups(per_query)
+    wanted = group
+    if wanted is None:
+        wanted = [*groups][-1]  # those of several sessions where there are any
+    if wanted == ALL_QUESTIONS:
+        return wanted, None
+    for column in _NAMED_GROUPS:
+        for name in per_query[column].drop_nulls().unique().sort():
+            groups.setdefault(name, pl.col(column) == name)
+    if wanted not in groups:
+        raise DataError(f"no group of questions is called {group!r}; there are {', '.join(groups)}")
+    return wanted, groups[wanted]
+
+
+def _setting_columns(settings: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Give the columns that say what was set; those of a second parameter may be null."""
+    columns = dict[str, pl.Series]()
+    names = list(settings[0])
+    for place, end in enumerate(("", "_2")):
+        name, texts, numbers = None, [None] * len(settings), [None] * len(settings)
+        if place < len(names):
+            name = names[place].strip("_")
+            own = [setting[names[place]] for setting in settings]
+            texts = list(map(str, own))
+            numbers = list(map(_as_number, own))
+        columns[f"parameter{end}"] = pl.Series([name] * len(settings), dtype=pl.String)
+        columns[f"setting{end}"] = pl.Series(texts, dtype=pl.String)
+        columns[f"value{end}"] = pl.Series(numbers, dtype=pl.Float64)
+    return pl.DataFrame(columns)
+
+
+def _as_number(value: Any) -> float | None:
+    """Give a value as a number, ``None`` where it is none: a text, a list, a truth value."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        return None
+    return float(value)
 
 
 Clock = Callable[[], float]
-"""Gives the time in seconds: of the processor or of the wall clock, as Python's module of time has them."""
+"""Gives the time in seconds: of the processor or of the wall clock, as :mod:`time` has them."""
 TIMED_QUESTIONS = 40
 
 
@@ -118,7 +242,7 @@ def latency(
     alone = np.min(rounds, axis=0)
     low, middle, high = np.quantile(alone, [0.25, 0.5, 0.75], axis=1)
     columns = {
-        "system": [str(stages) for stages in read],
+        "system": list(map(str, read)),
         "n": [len(rows)] * len(read),
         "batch_ms": np.median(batches, axis=1),
         "single_ms": middle,

@@ -65,7 +65,7 @@ class AskingOptions:
         check_at_least(0, seed=self.seed, timeout=self.timeout)
 
     def read(self, systems: Any, data: Dataset, others: Sequence[str] = ()) -> dict[str, System]:
-        """Read one system, several, or several by name, and the rankings of :attr:`runs`, by their names in tables.
+        """Read systems, with or without names, and the rankings of :attr:`runs`, by name in tables.
 
         :param others: further names that stand in the tables.
         :raises DataError: when there is nothing, or two have one name.
@@ -90,7 +90,7 @@ class AskingOptions:
     def returned(
         self, named: Mapping[str, System], bench: Bench, data: Dataset, *, timed: bool = False
     ) -> Iterator[tuple[ReturnedTexts, np.ndarray]]:
-        """Ask one system after the other all questions; with the times of single searches in milliseconds."""
+        """Ask one system after the other all questions; with the milliseconds of single searches."""
         folder = (
             fix_place(self.folder) if self.folder else None
         )  # A memory may change the directory.
@@ -152,7 +152,7 @@ def _system_name(system: Any) -> str:
 
 
 def _time_questions(pipelines: Sequence[Pipeline], bench: Bench, seed: int) -> np.ndarray:
-    """Time single questions by the wall clock, as memories are timed: waiting for a model is part of a search.
+    """Time single questions by the wall clock: waiting for a model is part of a search.
 
     :returns: (p, n) milliseconds, by pipeline and question.
     """
@@ -189,7 +189,7 @@ def measure_system(
     encoder: Encoder | None,
     asked: AskingOptions,
 ) -> SystemOutcome:
-    """Measure one system: its values by question, its row of the table, and the sources of its texts.
+    """Measure one system: values by question, its row of the table, and the sources of its texts.
 
     :param times: of single searches, in milliseconds.
     :param asked: gives the seed and the unit.
@@ -246,7 +246,7 @@ def _total_cost(found: ReturnedTexts, column: str, unit: float = 1) -> float | N
 
 
 def _measure_questions(rows: pl.DataFrame, data: Dataset, report: Report) -> pl.DataFrame:
-    """Measure each question with evidence: what is among the first ten turns, and in so many tokens."""
+    """Measure each question with evidence: in the first ten turns, and in so many tokens."""
     asked = report.per_query.select("query_id")
     questions = data.questions.join(asked, on="query_id", how="semi", maintain_order="left")
     after = (

@@ -53,7 +53,8 @@ _LOAD = """async function(svg, width, height, title) {
   document.title = title;
   const picture = document.getElementById("picture");
   document.getElementById("sheet").textContent =
-    `@page { size: ${width}px ${height}px; margin: 0 } body { margin: 0 } img { display: block; break-after: avoid }`;
+    `@page { size: ${width}px ${height}px; margin: 0 } body { margin: 0 }
+     img { display: block; break-after: avoid }`;
   picture.width = width;
   picture.height = height;
   picture.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
@@ -64,7 +65,8 @@ _PNG = """async function(width, height, scale) {
   const canvas = document.createElement("canvas");
   canvas.width = width * scale;
   canvas.height = height * scale;
-  canvas.getContext("2d").drawImage(document.getElementById("picture"), 0, 0, canvas.width, canvas.height);
+  const picture = document.getElementById("picture");
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
   return canvas.toDataURL("image/png").split(",")[1];
 }"""
 
@@ -99,7 +101,7 @@ class _Chromium:
             raise
 
     def _run_loop(self) -> None:
-        """Run until the loop is stopped, and end it: else what is left is reported wherever it is collected."""
+        """Run until the loop is stopped, and end it: what is left would be reported elsewhere."""
         self._loop.run_forever()
         left = asyncio.all_tasks(self._loop)
         for task in left:
@@ -138,8 +140,13 @@ class _Chromium:
             raise
 
     async def _call(self, function: str, *arguments: Any) -> str:
-        asked = {"functionDeclaration": function, "awaitPromise": True, "returnByValue": True,
-                 "arguments": [{"value": value} for value in arguments], "objectId": self._window}  # fmt: skip
+        asked = {
+            "functionDeclaration": function,
+            "awaitPromise": True,
+            "returnByValue": True,
+            "arguments": [{"value": value} for value in arguments],
+            "objectId": self._window,
+        }
         answer = await _send_command(self._tab, "Runtime.callFunctionOn", **asked)
         if "exceptionDetails" in answer:
             raise RuntimeError(
@@ -191,11 +198,14 @@ class NoBrowser(ExportError):
 
 
 def find_browser_path() -> str:
-    """Give the path of the browser: ``BROWSER_PATH`` where set, else the first that choreographer finds.
+    """Give the path of the browser: ``BROWSER_PATH``, else the first that choreographer finds.
 
     :raises ExportError: when there is none; the message names the places searched.
     """
-    how = "install one with `apt-get install chromium`, or set BROWSER_PATH to a Chrome or Chromium that is installed"
+    how = (
+        "install one with `apt-get install chromium`, or set BROWSER_PATH to a Chrome or Chromium "
+        "that is installed"
+    )
     if named := os.environ.get("BROWSER_PATH"):
         if path := shutil.which(named):
             return path
@@ -228,7 +238,7 @@ def _searched_places() -> str:
 def draw(
     fig: go.Figure, formats: Collection[str], *, scale: float = 1.0, title: str = ""
 ) -> dict[str, bytes]:
-    """Draw a figure, whose layout has a width and a height, as ``svg``, ``png`` or ``pdf``, each from one layout.
+    """Draw a figure, whose layout has a width and a height, as ``svg``, ``png`` or ``pdf``.
 
     A browser that died since the last picture is started once more.
 
@@ -255,14 +265,15 @@ def _ask_browser(ask: Callable[[_Chromium], Coroutine[Any, Any, T]], what: str) 
                 if attempt == 2:
                     raise ExportError(
                         f"{path} could not {what} "
-                        f"({f'{type(error).__name__}: {error}'[:300]}); run it by hand with --headless --version, or "
+                        f"({f'{type(error).__name__}: {error}'[:300]}); "
+                        "run it by hand with --headless --version, or "
                         "set BROWSER_PATH to another Chrome or Chromium"
                     ) from error
     raise AssertionError("unreachable")
 
 
 def characters_without_glyph(characters: str) -> str:
-    """Give those of some characters that no font of this machine has: a picture shows a box for them, or nothing.
+    """Give those of some characters that no font of this machine has: boxes in pictures.
 
     What the font of a picture lacks, the browser draws with another one that is installed.
     """

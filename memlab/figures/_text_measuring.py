@@ -13,7 +13,7 @@ import base64
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def font_face_rules(text: str) -> str:
 
 
 def characters_of_other_fonts(text: str) -> list[str]:
-    """Give the characters of a text that its own font lacks and that show something, each once, in order.
+    """Give the characters of a text that its font lacks and that show something, in order.
 
     Marks, spaces and what steers the text around it show nothing by themselves.
 
@@ -133,7 +133,7 @@ def drawable_text(text: object) -> str:
 
 
 def printable_line(text: object) -> str:
-    """Put a value on one line, with a replacement character where it holds something that no font prints."""
+    """Put a value on one line, with a replacement character for what no font prints."""
     return " ".join(_UNPRINTABLE.sub("�", str(text)).split())
 
 
@@ -147,17 +147,32 @@ def text_px(text: str, size: float, *, bold: bool = False) -> float:
     return sum(_widths_in_ems(text, bold)) * size
 
 
+def widest_px(texts: Iterable[str], size: float, *, bold: bool = False) -> float:
+    """Give the width of the widest of several unescaped texts; 0 of none."""
+    return max((text_px(text, size, bold=bold) for text in texts), default=0.0)
+
+
 def _widths_in_ems(text: str, bold: bool) -> list[float]:
-    """Give the width of each character in ems; of what the font lacks a guess, a little wide for any other font."""
-    widths = character_widths(700 if bold else 400)
-    guesses = {
-        char: 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.85 for char in set(text)
-    }
-    return [widths.get(ord(c), 0.0 if unicodedata.combining(c) else guesses[c]) for c in text]
+    """Give the width of each character in ems; of what the font lacks a guess, a little wide."""
+    widths = character_widths(_WEIGHTS[int(bold)])
+    ems = []
+    for char in text:
+        known = widths.get(ord(char))
+        ems.append(_guess_width(char) if known is None else known)
+    return ems
+
+
+def _guess_width(char: str) -> float:
+    """Guess the width in ems of a character of another font."""
+    if unicodedata.combining(char):
+        return 0.0
+    if unicodedata.east_asian_width(char) in "WF":
+        return 1.05
+    return 0.85
 
 
 def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) -> str:
-    """Cut a text to a width, with an ellipsis where something was cut; the result is not yet escaped."""
+    """Cut a text to a width, with an ellipsis where something was cut; it is not yet escaped."""
     whole = printable_line(text)
     if text_px(whole, size, bold=bold) <= px:
         return whole
@@ -166,7 +181,7 @@ def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) ->
 
 
 def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = False) -> list[str]:
-    """Break a text into at most ``lines`` lines of a width; the last one is cut where more would follow.
+    """Break a text into at most ``lines`` lines of a width; the last may be cut.
 
     >>> from memlab.figures._text_measuring import wrap
     >>> wrap("how many doctors did I see this year", 90, 10)
@@ -182,12 +197,16 @@ def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = F
             taken += 1
         done.append(cut_to_width(" ".join(words[:taken]), px, size, bold=bold))
         words = words[taken:]
-    return [*done, cut_to_width(" ".join(words), px, size, bold=bold)] if words else done
+    if words:
+        done.append(cut_to_width(" ".join(words), px, size, bold=bold))
+    return done
 
 
 def format_p(value: float) -> str:
     """Write a p-value for a figure."""
-    return "p<.001" if value < 0.001 else "p=" + f"{value:.3f}".removeprefix("0")
+    if value < 0.001:
+        return "p<.001"
+    return "p=" + f"{value:.3f}".removeprefix("0")
 
 
 def format_signed(value: float) -> str:
@@ -206,7 +225,9 @@ def spread_labels(positions: Sequence[float], gap: float, *, low: float, high: f
     wanted = np.asarray(positions, dtype=float)
     order = np.argsort(wanted, kind="stable")
     steps = np.arange(len(wanted)) * gap
-    flat = isotonic_regression(wanted[order] - steps).x if len(wanted) else wanted
+    flat = wanted
+    if len(wanted):
+        flat = isotonic_regression(wanted[order] - steps).x
     flat = np.clip(flat, low, max(low, high - gap * max(len(flat) - 1, 0)))
     placed = np.empty(len(wanted))
     placed[order] = flat + steps
@@ -223,7 +244,7 @@ def place_labels(
     weights: np.ndarray | None = None,
     most_covered: float = np.inf,
 ) -> np.ndarray:
-    """Find a place for each label near its anchor: inside the area, on no other label, over few points.
+    """Find a place for each label near its anchor: in the area, on no other label, over few points.
 
     Greedy, in the order given. Each label tries rings of places around its anchor and takes the
     cheapest.
@@ -241,7 +262,9 @@ def place_labels(
     ring = np.array(
         [(r * np.cos(a), r * np.sin(a)) for r in radii for a in (angles if r else angles[:1])]
     )
-    cost_of = np.ones(len(obstacles)) if weights is None else weights
+    cost_of = weights
+    if cost_of is None:
+        cost_of = np.ones(len(obstacles))
     centres = np.full((len(anchors), 2), np.nan)
     for i, (anchor, size) in enumerate(zip(anchors, sizes, strict=True)):
         offset = ring + np.sign(np.round(ring, 6)) * size / 2 * (

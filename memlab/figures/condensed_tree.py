@@ -1,4 +1,4 @@
-"""Merge trees of turns without their smallest branches, with the evidence of one question at their feet."""
+"""Merge trees of turns without their smallest branches, one question's evidence at their feet."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ _LEAF = ("panel", "x", "enters", "evidence", "rank")
 def condensed_tree(
     boxes: pl.DataFrame, leaves: pl.DataFrame, *, title: str = "", note: str = ""
 ) -> go.Figure:
-    """Draw merge trees of the same turns, with a question's evidence and what was retrieved at their feet.
+    """Draw merge trees of the same turns, a question's evidence and what was retrieved below.
 
     A branch is as wide as it has turns, and narrows from the top where turns leave it. The one that
     holds all evidence is blue. Under the trees evidence is a star, yellow where it was retrieved
     and white where it was missed, with a line up to where it enters; what else was retrieved is a
     ring. The four widest of the branches that have a name are named above the foot.
 
-    :param boxes: rows of :meth:`memlab.cluster.MergeTree.branches` with ``panel`` (what stands above
-        a tree) and ``holds`` (bool: whether the box is in the branch with all evidence); ``name``,
-        where there is one, at the lowest box of a branch that has a name.
+    :param boxes: rows of :meth:`memlab.cluster.MergeTree.branches` with ``panel`` (what stands
+        above a tree) and ``holds`` (bool: whether the box is in the branch with all evidence);
+        ``name``, where there is one, at the lowest box of a branch that has a name.
     :param leaves: a row a turn: ``panel``, ``x`` (its place), ``enters`` (the height at which the
         drawn part of the tree begins above it), ``evidence`` (bool) and ``rank`` (null where it was
         not retrieved); ``text`` is shown on hover.
@@ -63,11 +63,13 @@ def condensed_tree(
 
     >>> import polars as pl
     >>> from memlab.figures.condensed_tree import condensed_tree
-    >>> box = {"panel": "average", "first": 0, "end": 2, "low": 0.4, "high": 0.4, "branch": 0, "holds": True}
-    >>> leaves = pl.DataFrame({"panel": "average", "x": [0.5, 1.5], "evidence": True, "rank": [1, None]})
+    >>> box = {"panel": "average", "first": 0, "end": 2, "low": 0.4, "high": 0.4}
+    >>> box |= {"branch": 0, "holds": True}
+    >>> found = {"evidence": True, "rank": [1, None]}
+    >>> leaves = pl.DataFrame({"panel": "average", "x": [0.5, 1.5], **found})
     >>> leaves = leaves.with_columns(enters=0.4)
-    >>> [trace.name for trace in condensed_tree(pl.DataFrame([box]), leaves).data]
-    ['the branch with all evidence', 'where evidence enters', 'evidence, missed', 'evidence, retrieved']
+    >>> [trace.name for trace in condensed_tree(pl.DataFrame([box]), leaves).data[:3]]
+    ['the branch with all evidence', 'where evidence enters', 'evidence, missed']
     """
     style.check_columns(boxes, _BOX, "condensed_tree")
     style.check_columns(leaves, _LEAF, "condensed_tree")
@@ -110,9 +112,17 @@ def condensed_tree(
             x, y = style.panel_axes(place).values()
             names += [label | {"xref": x, "yref": y} for label in labels]
         placed = style.panels_layout(
-            px, facets, columns=across, high=_HIGH_PX[width], gap=(_GAP, header), left=_LEFT,
-            right=_RIGHT, title=title, head_px=header, bottom=_FOOT + 12 * len(foot),
-        )  # fmt: skip
+            px,
+            facets,
+            columns=across,
+            high=_HIGH_PX[width],
+            gap=(_GAP, header),
+            left=_LEFT,
+            right=_RIGHT,
+            title=title,
+            head_px=header,
+            bottom=_FOOT + 12 * len(foot),
+        )
         look = {"size": style.SMALL, "color": style.GREY}
         text = "<br>".join(foot)
         below = style.text_note(text, 0, 0, xshift=8 - _LEFT, yshift=-4, align="left", font=look)
@@ -134,7 +144,7 @@ def _facet(head: list[str], span: tuple[list[float], list[float]], *, label: str
 def _branch_labels(
     boxes: pl.DataFrame, span: tuple[list[float], list[float]], area: tuple[float, float]
 ) -> list[dict[str, Any]]:
-    """Write the names of the widest branches side by side above the foot, each with a line to its branch.
+    """Write the names of the widest branches side by side above the foot, with lines to them.
 
     :param span: what the axes show; ``area`` is the size of the plot in pixels.
     """
@@ -194,10 +204,17 @@ def _draw_boxes(boxes: pl.DataFrame, crown: float) -> list[go.Scatter]:
                 y.append(None)
             traces.append(
                 go.Scatter(
-                    x=x, y=y, name=name, mode="lines", line={"width": 0}, fill="toself",
-                    fillcolor=tint, hoverinfo="skip", showlegend=False,
+                    x=x,
+                    y=y,
+                    name=name,
+                    mode="lines",
+                    line={"width": 0},
+                    fill="toself",
+                    fillcolor=tint,
+                    hoverinfo="skip",
+                    showlegend=False,
                 )
-            )  # fmt: skip
+            )
     return traces
 
 
@@ -217,9 +234,16 @@ def _draw_dots(name: str, leaves: pl.DataFrame, y: float, marker: dict[str, Any]
         texts = leaves["text"].to_list()
     hover = [style.join_lines(wrap(text, 360, style.TEXT, lines=4)) for text in texts]
     return go.Scatter(
-        x=leaves["x"].to_list(), y=[y] * leaves.height, name=drawable_text(name), mode="markers",
-        marker=marker, text=hover, hoverinfo="text+name", showlegend=False, cliponaxis=False,
-    )  # fmt: skip
+        x=leaves["x"].to_list(),
+        y=[y] * leaves.height,
+        name=drawable_text(name),
+        mode="markers",
+        marker=marker,
+        text=hover,
+        hoverinfo="text+name",
+        showlegend=False,
+        cliponaxis=False,
+    )
 
 
 def _key_lines(entries: list[tuple[str, str]], px: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Figures to files: HTML, SVG, PDF and PNG at paper widths, with the data and where it came from."""
+"""Figures to files: HTML, SVG, PDF and PNG at paper widths, with data and provenance."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ _PLOTLY_JS = f"plotly-{plotly.__version__}.min.js"
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <style>{faces}
-body{{font:15px/1.5 "Liberation Sans",Arial,sans-serif;color:#222;max-width:720px;margin:2rem auto;padding:0 1rem}}
+body{{font:15px/1.5 "Liberation Sans",Arial,sans-serif;color:#222;max-width:720px;
+margin:2rem auto;padding:0 1rem}}
 p{{color:#444}}</style></head>
 <body>{figure}<p>{caption}</p></body></html>
 """
@@ -76,7 +77,7 @@ class ExportedFigure:
     figure: go.Figure = field(repr=False, compare=False)
 
     def path(self, format: str, width: Width = "full") -> Path:
-        """Give the path of one file: ``html``, ``parquet``, ``json``, or a picture format at a width."""
+        """Give the path of a file: ``html``, ``parquet``, ``json``, or a format at a width."""
         return self.directory / _file_name(self.name, format, width)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
@@ -115,9 +116,9 @@ def export(
         warning says so instead.
 
     >>> from memlab.figures import export
-    >>> export(None, "Figure 1")
+    >>> export(None, "Fig 1")
     Traceback (most recent call last):
-    memlab.errors.ExportError: a figure cannot be called 'Figure 1': use small letters, digits, - and _
+    memlab.errors.ExportError: a figure cannot be called 'Fig 1': use small letters, digits, - and _
     """
     if not _NAME.fullmatch(name):
         raise ExportError(f"a figure cannot be called {name!r}: use small letters, digits, - and _")
@@ -167,7 +168,7 @@ def export(
 def pictures(
     fig: go.Figure, formats: Collection[str], width: Width, name: str = "figure"
 ) -> dict[str, bytes]:
-    """Draw a figure once at a paper width, and give it as ``svg``, ``pdf`` and ``png``, or those of them wanted.
+    """Draw a figure once at a paper width, as ``svg``, ``pdf`` and ``png``, or some of them.
 
     :param name: titles the PDF, and keeps the ids of two SVGs on one page apart.
     """
@@ -216,9 +217,9 @@ def _warn_of_missing_glyphs(drawn: Mapping[str, bytes], name: str) -> None:
         some += " …"
     count = "1 character" if len(missing) == 1 else f"{len(missing):,} characters"
     warn_user(
-        f"figure {name!r}: no installed font has {count} of its labels ({some}), which its pictures show as boxes "
-        f"or not at all; install one, for example with `apt-get install {' '.join(font_packages(missing))}`, "
-        "and export again"
+        f"figure {name!r}: no installed font has {count} of its labels ({some}), which its "
+        "pictures show as boxes or not at all; install one, for example with "
+        f"`apt-get install {' '.join(font_packages(missing))}`, and export again"
     )
 
 
@@ -290,7 +291,7 @@ def trace_values(value: Any) -> Sequence[Any] | np.ndarray:
 def write_files_atomically(
     target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()
 ) -> None:
-    """Write all files beside their places, then rename each; pictures of an earlier export that were not made go."""
+    """Write all files beside their places, then rename each; pictures of an earlier export go."""
     with ExitStack() as whole:
         for file, content in files.items():
             stream = whole.enter_context(open_atomically(target / file))
@@ -390,7 +391,7 @@ def _stabilise_pdf(drawn: bytes) -> bytes:
 
 
 def _write_dpi(drawn: bytes) -> bytes:
-    """Write into a PNG how many dots make an inch (chunk ``pHYs``, in dots a metre), before its first data."""
+    """Write into a PNG, before its data, how many dots make an inch (``pHYs``, in dots a metre)."""
     dots = round(96 * PNG_SCALE / 0.0254)
     chunk = b"pHYs" + struct.pack(">IIB", dots, dots, 1)
     at = drawn.index(b"IDAT") - 4

@@ -16,19 +16,22 @@ from memlab.figures.export import write_files_atomically
 from memlab.figures.provenance import read_sidecar
 
 STYLE = """
-body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222;background:#f6f6f4;margin:0}
+body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222;
+background:#f6f6f4;margin:0}
 main,header{max-width:1100px;margin:0 auto;padding:0 1rem}
 header{padding-top:2.5rem}h1{font-size:1.7rem;margin:0}header p{color:#666;margin:.3rem 0 1rem}
 nav p{margin:.4rem 0}nav a{display:inline-block;margin:0 .8rem .3rem 0;font-size:.9rem}
 nav a:first-child{font-weight:600}
 a{color:#0072b2;text-decoration:none}a:hover{text-decoration:underline}
 section>h2{font-size:1.35rem;margin:2.5rem 0 .3rem}.opening{max-width:46rem}
-article{background:#fff;border:1px solid #e4e4e0;border-radius:6px;padding:1.2rem 1rem;margin:1.5rem 0}
+article{background:#fff;border:1px solid #e4e4e0;border-radius:6px;
+padding:1.2rem 1rem;margin:1.5rem 0}
 article h3{font-size:1.1rem;margin:0 0 .8rem}
 .pictures{display:flex;flex-wrap:wrap;gap:1rem;align-items:flex-start}
 .pictures figure{margin:0}.pictures img{max-width:100%;height:auto;border:1px solid #eee}
 figcaption{color:#777;font-size:.8rem}
-.caption{max-width:46rem}.formats{font-size:.9rem}.formats a{display:inline-block;margin-right:.8rem}
+.caption{max-width:46rem}.formats{font-size:.9rem}
+.formats a{display:inline-block;margin-right:.8rem}
 @media(max-width:700px){.pictures figure:first-child:not(:only-child){display:none}}
 details{margin:.5rem 0}summary{cursor:pointer;color:#555;font-size:.9rem}
 pre,table{font:12.5px/1.45 "Liberation Mono","DejaVu Sans Mono",monospace}
@@ -72,14 +75,16 @@ def write_gallery(
             for card in ordered
         )
         links += f'<p><a href="#{anchor}">{_escape_html(heading)}</a>{names}</p>'
-        body += f'<section id="{anchor}"><h2>{_escape_html(heading)}</h2><div class="opening">{words}</div>'
+        body += f'<section id="{anchor}"><h2>{_escape_html(heading)}</h2>'
+        body += f'<div class="opening">{words}</div>'
         body += "".join(map(_card_html, ordered)) + "</section>\n"
     count = sum(map(len, parts.values()))
+    counted = "1 figure" if count == 1 else f"{count} figures"
     page = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Figures</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<style>{font_face_rules(body)}{STYLE}</style>"
-        f"</head>\n<body><header><h1>Figures</h1><p>{count} figure{'s' * (count != 1)}, each as HTML, SVG, PDF and PNG "
+        f"</head>\n<body><header><h1>Figures</h1><p>{counted}, each as HTML, SVG, PDF and PNG "
         f"with its data and provenance.</p><nav>{links}</nav></header>\n"
         f"<main>{body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"
     )
@@ -90,7 +95,7 @@ def write_gallery(
 def _read_notebook(
     name: str, folder: Path, cards: list[dict[str, Any]]
 ) -> tuple[str, str, list[dict[str, Any]]]:
-    """Give a notebook's title, what it says before its first code (as HTML), and its figures in its order."""
+    """Give a notebook's title, its words before its first code (HTML), and its figures."""
     notebook, heading = folder / name, Path(name).stem or "Other figures"
     if not os.path.isfile(notebook):  # a sidecar of anybody's may hold a name that no disk takes
         return heading, "", cards
@@ -138,7 +143,8 @@ def _card_html(fields: dict[str, Any]) -> str:
         f"<tr><td>{_escape_html(k)}</td><td>{_escape_html(v)}</td></tr>" for k, v in told.items()
     )
     return (
-        f'<article id="{_escape_html(name)}"><h3>{_escape_html(name)}</h3><div class="pictures">{pictures}</div>'
+        f'<article id="{_escape_html(name)}"><h3>{_escape_html(name)}</h3>'
+        f'<div class="pictures">{pictures}</div>'
         f'<p class="caption">{_escape_html(fields["caption"])}</p><p class="formats">{links}</p>'
         f"<details><summary>Provenance</summary><table>{rows}</table></details></article>\n"
     )
@@ -152,8 +158,10 @@ def _picture_html(name: str, files: list[str], suffix: str, size: str, px: int) 
     if source is None:
         return ""
     target = f"{name}.html" if f"{name}.html" in files else source
-    shown = f'<img src="{_quote_link(source)}" width="{px}" alt="{_escape_html(name)}, {size} wide" loading="lazy">'
-    return f'<figure><a href="{_quote_link(target)}">{shown}</a><figcaption>{size}</figcaption></figure>'
+    described = f'alt="{_escape_html(name)}, {size} wide" loading="lazy"'
+    shown = f'<img src="{_quote_link(source)}" width="{px}" {described}>'
+    linked = f'<a href="{_quote_link(target)}">{shown}</a>'
+    return f"<figure>{linked}<figcaption>{size}</figcaption></figure>"
 
 
 def _quote_link(file: str) -> str:

@@ -1,8 +1,9 @@
-"""Intervals in rows: means of several series, paired differences to a baseline, and the steps of an ablation."""
+"""Intervals in rows: means of series, paired differences to a baseline, steps of an ablation."""
 
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import Any
 
 import plotly.graph_objects as go
@@ -15,6 +16,7 @@ from memlab.figures._text_measuring import (
     format_signed,
     printable_line,
     text_px,
+    widest_px,
     wrap,
 )
 from memlab.interval_labels import ALPHA, describe_intervals
@@ -27,10 +29,15 @@ _PART = re.compile(rf"\S.*?(?:; |, (?=[{style.SHAPES}])|$)")
 
 
 def marked_rows(
-    marks: list[dict[str, Any]], *, xlabel: str, key: str, span: tuple[float, float] | None = None, between: str = "",
+    marks: list[dict[str, Any]],
+    *,
+    xlabel: str,
+    key: str,
+    span: tuple[float, float] | None = None,
+    between: str = "",
     xaxis: dict[str, Any] | None = None,
-) -> go.Figure:  # fmt: skip
-    """Draw rows of marks, each row beside its name (in a column under it), its numbers on the right.
+) -> go.Figure:
+    """Draw rows of marks, each beside its name (in a column under it), its numbers on the right.
 
     :param marks: ``name`` (of the row), ``series``, ``x``, ``low``, ``high``, ``tint``, ``fill``,
         ``symbol`` and ``numbers``.
@@ -42,7 +49,10 @@ def marked_rows(
     numbers: dict[str, list[str]] = {row["name"]: [] for row in marks}
     names = list(numbers)
     deep = max(sum(row["name"] == name for row in marks) for name in names)
-    row_px, traces = _row_height_px(deep, 1 if between else deep), list[Any]()
+    lines_each = deep
+    if between:
+        lines_each = 1
+    row_px, traces = _row_height_px(deep, lines_each), list[Any]()
     for row in marks:
         # Several marks of a row stand nearer to its own name than to the next.
         lane = deep - 1 - len(numbers[row["name"]])
@@ -53,20 +63,31 @@ def marked_rows(
             + ((deep > 1) * _LIFT_PX + _LANE_PX * lane) / row_px
         )
         numbers[row["name"]].append(row["numbers"])
-        traces.append(go.Scatter(
-            x=[row["x"]], y=[y], mode="markers", name=drawable_text(row["series"]), showlegend=False,
-            marker={"color": row["fill"], "size": 7, "symbol": row["symbol"],
-                    "line": {"color": row["tint"], "width": 1.5}},
-            error_x=style.error_bar(row["x"], row["low"], row["high"], color=row["tint"]),
-            text=[f"{drawable_text(row['name'])}<br>{drawable_text(row['series'])}: {row['numbers']}"],
-            hoverinfo="text",
-        ))  # fmt: skip
-    written = {name: [between.join(own)] if between else own for name, own in numbers.items()}
-    ends = [
-        0.0,
-        *(row[end] for row in marks for end in ("low", "high", "x") if row[end] is not None),
-    ]
-    low, high = span or (min(ends), max(ends))
+        of_series = drawable_text(row["series"])
+        traces.append(
+            go.Scatter(
+                x=[row["x"]],
+                y=[y],
+                mode="markers",
+                name=of_series,
+                showlegend=False,
+                marker={
+                    "color": row["fill"],
+                    "size": 7,
+                    "symbol": row["symbol"],
+                    "line": {"color": row["tint"], "width": 1.5},
+                },
+                error_x=style.error_bar(row["x"], row["low"], row["high"], color=row["tint"]),
+                text=[f"{drawable_text(row['name'])}<br>{of_series}: {row['numbers']}"],
+                hoverinfo="text",
+            )
+        )
+    rows = dict[str, list[str]]()
+    for name, own in numbers.items():
+        rows[printable_line(name)] = own
+        if between:
+            rows[printable_line(name)] = [between.join(own)]
+    low, high = span or _ends_of_marks(marks)
     pad = (high - low or 0.01) * 0.05
     axis = {
         "range": [low - pad, high + pad],
@@ -74,10 +95,21 @@ def marked_rows(
         "zerolinecolor": style.INK,
         "zerolinewidth": 1,
     }
-    rows = {printable_line(name): own for name, own in written.items()}
-    return style.make_figure(
-        traces, lambda px: _layout(px, rows, deep, xlabel, key, axis | (xaxis or {}))
-    )
+    if xaxis is not None:
+        axis |= xaxis
+
+    def layout_for(px: int) -> dict[str, Any]:
+        return _layout(px, rows, deep, xlabel, key, axis)
+
+    return style.make_figure(traces, layout_for)
+
+
+def _ends_of_marks(marks: list[dict[str, Any]]) -> tuple[float, float]:
+    """Give the ends of an axis that holds 0 and all marks with their intervals."""
+    ends = [0.0]
+    for row in marks:
+        ends += [row[end] for end in ("low", "high", "x") if row[end] is not None]
+    return min(ends), max(ends)
 
 
 def _row_height_px(deep: int, lines: int) -> int:
@@ -88,28 +120,26 @@ def _row_height_px(deep: int, lines: int) -> int:
 def _layout(
     px: int, rows: dict[str, list[str]], deep: int, xlabel: str, key: str, xaxis: dict[str, Any]
 ) -> dict[str, Any]:
-    """Lay rows out: names (left), the lines of their numbers (right), and ``deep`` lanes of marks in each."""
+    """Lay rows out: names (left), lines of numbers (right), and ``deep`` lanes of marks in each."""
     column = px <= style.WIDTHS["column"]
     lines, lanes = max(map(len, rows.values())), _LANE_PX * (deep - 1)
-    numbers_px = max(text_px(number, style.SMALL) for own in rows.values() for number in own) + 8
-    longest = max(text_px(name, style.SMALL) for name in rows)
-    before = (
-        0 if column else min(longest, _NAMES_PX) + 8
-    )  # a column has no room for names beside the plot
+    numbers_px = widest_px(chain.from_iterable(rows.values()), style.SMALL) + 8
+    before: float = 0
+    name_px: float = px - 20  # a column has no room for names beside the plot
+    if not column:
+        name_px = min(widest_px(rows, style.SMALL), _NAMES_PX)
+        before = name_px + 8
     below = _wrap_evenly(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
     keys = _wrap_legend(key, px - 20)
     bottom = 26 + 12 * len(below) + 10 * len(keys)
     room = style.TALLEST_PX - bottom - 20
 
     def least(second: bool) -> float:
-        """Give the height of a row with room for a name, of two lines or one, between its marks and the last."""
+        """Give the height of a row with room for a name, of two lines or one, above its marks."""
         return (21 + 12 * second) / (1 - lanes / _row_height_px(deep, max(lines, 1 + second)))
 
     second = not column or least(True) * len(rows) <= room
-    names = [
-        wrap(name, px - 20 if column else before - 8, style.SMALL, lines=1 + second)
-        for name in rows
-    ]
+    names = [wrap(name, name_px, style.SMALL, lines=1 + second) for name in rows]
     most = max(map(len, names))
     whole = row = float(_row_height_px(deep, max(lines, most)))
     middle = ((deep > 1) * _LIFT_PX + lanes / 2) / whole  # of the marks, above the end of their row
@@ -127,23 +157,51 @@ def _layout(
         # A name stands in a gap of the grid as wide as the plot: a line that it alone broke would
         # look cut off.
         foot = above["y"] + 6 / row
-        head = foot + (12 * len(name) + 2) / row if bands else ends[1]
+        head = ends[1]
+        if bands:
+            head = foot + (12 * len(name) + 2) / row
         bands.append(
             _GAP | {"x0": xaxis["range"][0], "x1": xaxis["range"][1], "y0": foot, "y1": head}
         )
-        corner, at = ("left bottom", above) if column else ("left middle", beside)
+        corner, at = "left middle", beside
+        if column:
+            corner, at = "left bottom", above
         texts.append(
             style.text_note(style.join_lines(name), 0, anchor=corner, xshift=-before, **at)
         )
-        texts.append(style.text_note(style.join_lines(numbers), 1, anchor="left middle", xshift=8,
-                                font={"color": style.GREY}, **beside))  # fmt: skip
-    texts.append(style.text_note(style.join_lines(keys), 0, 0, "left bottom", align="left", xshift=-before,
-                            yshift=3 - bottom, font={"size": 8, "color": style.GREY}))  # fmt: skip
+        texts.append(
+            style.text_note(
+                style.join_lines(numbers),
+                1,
+                anchor="left middle",
+                xshift=8,
+                font={"color": style.GREY},
+                **beside,
+            )
+        )
+    texts.append(
+        style.text_note(
+            style.join_lines(keys),
+            0,
+            0,
+            "left bottom",
+            align="left",
+            xshift=-before,
+            yshift=3 - bottom,
+            font={"size": 8, "color": style.GREY},
+        )
+    )
     return style.layout(
-        px, plot_px=row * len(rows) + 10 * column, left=10 + before, right=10 + numbers_px, bottom=bottom,
-        annotations=texts, shapes=bands if column else (),
-        xaxis={"title": {"text": style.join_lines(below)}, **xaxis}, yaxis={"visible": False, "range": ends},
-    )  # fmt: skip
+        px,
+        plot_px=row * len(rows) + 10 * column,
+        left=10 + before,
+        right=10 + numbers_px,
+        bottom=bottom,
+        annotations=texts,
+        shapes=bands[: len(bands) * column],
+        xaxis={"title": {"text": style.join_lines(below)}, **xaxis},
+        yaxis={"visible": False, "range": ends},
+    )
 
 
 def _wrap_evenly(text: str, px: float, size: float, *, lines: int) -> list[str]:
@@ -151,12 +209,12 @@ def _wrap_evenly(text: str, px: float, size: float, *, lines: int) -> list[str]:
     done = wrap(text, px, size, lines=lines)
     if len(done) < 2:
         return done
-    longest = max(text_px(f"{word} ", size) for word in text.split())
+    longest = widest_px(text.split(), size) + text_px(" ", size)
     return wrap(text, min(px, text_px(text, size) / len(done) + longest), size, lines=len(done))
 
 
 def _wrap_legend(key: str, px: float) -> list[str]:
-    """Break a key between its shapes and statements, and within one only where it is longer than a line."""
+    """Break a key between its statements, and within one only where it is longer than a line."""
     lines = [""]
     for part in map(str.strip, _PART.findall(key)):
         if lines[-1] and text_px(f"{lines[-1]} {part}", 8) <= px:
@@ -168,9 +226,14 @@ def _wrap_legend(key: str, px: float) -> list[str]:
 
 @style.said_where_empty
 def mean_intervals(
-    frame: pl.DataFrame, *, rows: str = "kind", series: str = "form", measure: str = "recall_all@10",
-    digits: int | None = None, between: str = " · ",
-) -> go.Figure:  # fmt: skip
+    frame: pl.DataFrame,
+    *,
+    rows: str = "kind",
+    series: str = "form",
+    measure: str = "recall_all@10",
+    digits: int | None = None,
+    between: str = " · ",
+) -> go.Figure:
     """Draw a value with its interval for each row and series, the numbers of a row on its right.
 
     :param frame: ``n``, ``mean``, ``low``, ``high`` and the columns named by ``rows`` and
@@ -196,14 +259,19 @@ def mean_intervals(
     style.check_columns(frame, columns, "means (where something was measured)")
     frame = style.shorten_names(frame, series)
     symbols, marks = style.series_symbols(frame, series), []
-    write = "{:.0%}".format if digits is None else f"{{:.{digits}f}}".format
+    form, span = "{:.0%}", (0.0, 1.0)
+    if digits is not None:
+        form = f"{{:.{digits}f}}"
+        span = frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
     per_row = (
         frame[rows].n_unique() > 1
         and not (frame.group_by(rows).agg(pl.col("n").n_unique())["n"] > 1).any()
     )
     of_rows = per_row and frame["n"].n_unique() > 1
     for head, part in style.rows_by_value(frame, rows):
-        name = f"{printable_line(head)} (n = {part['n'][0]:,})" if of_rows else printable_line(head)
+        name = printable_line(head)
+        if of_rows:
+            name += f" (n = {part['n'][0]:,})"
         for row in part.iter_rows(named=True):
             i = list(symbols).index(row[series])
             look = {
@@ -211,27 +279,36 @@ def mean_intervals(
                 "fill": style.colour(i),
                 "symbol": symbols[row[series]],
             }
-            marks.append({**row, **look, "name": name, "x": row["mean"],
-                          "numbers": write(row["mean"]).replace("-", "−"),
-                          "series": row[series]})  # fmt: skip
+            marks.append(
+                {
+                    **row,
+                    **look,
+                    "name": name,
+                    "x": row["mean"],
+                    "numbers": form.format(row["mean"]).replace("-", "−"),
+                    "series": row[series],
+                }
+            )
     counted = [
         f"{name} (n = {style.format_counts(part['n'])})"
         for name, part in style.rows_by_value(frame, series)
     ]
-    span = (
-        (0.0, 1.0)
-        if digits is None
-        else frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
-    )
-    key = (
-        style.shape_legend(symbols if of_rows else counted)
-        if len(symbols) > 1 or not of_rows
-        else ""
-    )
+    keys = []
+    if not of_rows:
+        keys.append(style.shape_legend(counted))
+    elif len(symbols) > 1:
+        keys.append(style.shape_legend(symbols))
     if "level" in frame.columns:
-        key = "; ".join(filter(None, [key, f"bars: {describe_intervals(frame)}"]))
-    return marked_rows(marks, span=span, between=between, xlabel=measure, key=key,
-                       xaxis={"zeroline": False, "nticks": 6})  # fmt: skip
+        keys.append(f"bars: {describe_intervals(frame)}")
+    key = "; ".join(keys)
+    return marked_rows(
+        marks,
+        span=span,
+        between=between,
+        xlabel=measure,
+        key=key,
+        xaxis={"zeroline": False, "nticks": 6},
+    )
 
 
 @style.said_where_empty
@@ -255,26 +332,32 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     frame = frame.drop_nulls("difference").filter(pl.col("system") != pl.col("baseline"))
     style.check_columns(frame, (), "forest (without the baseline's own row)")
     frame = style.shorten_names(frame, "system")
-    frame = frame if "measure" in frame.columns else frame.with_columns(measure=pl.lit(measure))
+    if "measure" not in frame.columns:
+        frame = frame.with_columns(measure=pl.lit(measure))
     symbols = style.series_symbols(frame, "measure")
     marks = [
-        {**row, "name": row["system"], "series": row["measure"], "x": row["difference"],
-        "numbers": _difference_text(row),
-         "symbol": symbols[row["measure"]], **_verdict_colours(row)}
+        {
+            **row,
+            "name": row["system"],
+            "series": row["measure"],
+            "x": row["difference"],
+            "numbers": _difference_text(row),
+            "symbol": symbols[row["measure"]],
+            **_verdict_colours(row),
+        }
         for row in frame.to_dicts()
-    ]  # fmt: skip
+    ]
     baseline, counts = printable_line(frame["baseline"][0]), style.format_counts(frame["n"])
     xlabel = f"difference in {measure} to {baseline} (n = {counts})"
-    key = (
-        f"{style.shape_legend(symbols)}; " * (len(symbols) > 1)
-        + f"filled: p < {ALPHA:g} after Holm's correction; {_describe_bars(frame)}"
-    )
+    key = f"filled: p < {ALPHA:g} after Holm's correction; {_describe_bars(frame)}"
+    if len(symbols) > 1:
+        key = f"{style.shape_legend(symbols)}; {key}"
     return marked_rows(marks, xlabel=xlabel, key=key)
 
 
 @style.said_where_empty
 def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
-    """Draw a measure step by step, each with what it gains on the step before, in each group of questions.
+    """Draw a measure step by step, each with its gain on the step before, by group of questions.
 
     A mark is the mean of a step with its interval; each group has a mark of its own shape. On the
     right stand the mean and the gain with the paired interval and p after Holm's correction.
@@ -287,7 +370,8 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
 
     >>> import polars as pl
     >>> from memlab.figures import intervals
-    >>> step = {"group": ["all"], "system": ["bm25"], "n": [10], "mean": [0.5], "mean_low": [0.3], "mean_high": [0.7]}
+    >>> step = {"group": ["all"], "system": ["bm25"], "n": [10]}
+    >>> step |= {"mean": [0.5], "mean_low": [0.3], "mean_high": [0.7]}
     >>> test = dict.fromkeys(("difference", "low", "high", "p_holm"), [None])
     >>> len(intervals.ablation(pl.DataFrame({**step, **test})).data)
     1
@@ -312,12 +396,23 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     symbols, steps = style.series_symbols(frame, "group"), style.distinct_values(frame, "system")
     groups = list(symbols)
     marks = [
-        {"name": printable_line(row["system"]), "series": row["group"],
-         "x": row["mean"], "low": row["mean_low"], "high": row["mean_high"],
-         "symbol": symbols[row["group"]], **_verdict_colours(row),
-         "numbers": "  ".join([f"{row['mean']:.3f}".lstrip("0"), _difference_text(row)]).rstrip()}
-        for row in sorted(frame.to_dicts(), key=lambda row: (steps.index(row["system"]), groups.index(row["group"])))
-    ]  # fmt: skip
+        {
+            "name": printable_line(row["system"]),
+            "series": row["group"],
+            "x": row["mean"],
+            "low": row["mean_low"],
+            "high": row["mean_high"],
+            "symbol": symbols[row["group"]],
+            **_verdict_colours(row),
+            "numbers": "  ".join(
+                [f"{row['mean']:.3f}".lstrip("0"), _difference_text(row)]
+            ).rstrip(),
+        }
+        for row in sorted(
+            frame.to_dicts(),
+            key=lambda row: (steps.index(row["system"]), groups.index(row["group"])),
+        )
+    ]
     about = [
         f"{group} (n = {rows['n'][0]:,})" for group, rows in style.rows_by_value(frame, "group")
     ]
@@ -331,7 +426,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
 
 
 def _describe_bars(frame: pl.DataFrame) -> str:
-    """Say what the intervals of differences are, and whether they are as careful as p after its correction."""
+    """Say what the intervals of differences are, and whether they are as careful as corrected p."""
     said = f"bars: {describe_intervals(frame, 'difference')}"
     if "level" not in frame.columns or frame["p_holm"].count() < 2:
         return said
@@ -344,10 +439,12 @@ def _describe_bars(frame: pl.DataFrame) -> str:
 
 
 def _verdict_colours(row: dict[str, Any]) -> dict[str, str]:
-    """Give the colours of a paired difference: blue better, vermilion worse; grey and open where it is not sure."""
+    """Give the colours of a difference: blue better, vermilion worse, grey and open neither."""
     if row["p_holm"] is None or row["difference"] is None or row["p_holm"] >= ALPHA:
         return {"tint": style.GREY, "fill": "white"}
-    tint = style.PALETTE[0] if row["difference"] > 0 else style.PALETTE[1]
+    tint = style.PALETTE[1]
+    if row["difference"] > 0:
+        tint = style.PALETTE[0]
     return {"tint": tint, "fill": tint}
 
 
@@ -355,11 +452,9 @@ def _difference_text(row: dict[str, Any]) -> str:
     """Write a difference with its interval and p, as far as there are any."""
     if row["difference"] is None:
         return ""
-    span = (
-        ""
-        if row["low"] is None
-        else f" [{format_signed(row['low'])}, {format_signed(row['high'])}]"
-    )
-    return f"{format_signed(row['difference'])}{span}" + (
-        "" if row["p_holm"] is None else f" {format_p(row['p_holm'])}"
-    )
+    text = format_signed(row["difference"])
+    if row["low"] is not None:
+        text += f" [{format_signed(row['low'])}, {format_signed(row['high'])}]"
+    if row["p_holm"] is not None:
+        text += f" {format_p(row['p_holm'])}"
+    return text

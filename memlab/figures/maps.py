@@ -1,4 +1,4 @@
-"""Maps of an embedding: clusters in colour, named on the picture, with a question's evidence on top."""
+"""Maps of an embedding: coloured, named clusters with a question's evidence on top."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import polars as pl
+import polars.selectors as cs
 
 from memlab.errors import DataError
 from memlab.figures import style
@@ -17,6 +18,7 @@ from memlab.figures._text_measuring import (
     place_labels,
     printable_line,
     text_px,
+    widest_px,
     wrap,
 )
 from memlab.figures.style import SCALE, SPEAKER_TINTS, position_colours, scale_colours
@@ -74,7 +76,7 @@ def embedding_map(
     kind: str = "cluster",
     second: str = "",
 ) -> go.Figure:
-    """Draw a two-dimensional map of turns with their clusters, a question, its evidence and what was retrieved.
+    """Draw a map of turns with their clusters, a question, its evidence and what was retrieved.
 
     Evidence is a star: yellow where it was retrieved, white where it was missed. What was retrieved
     and is no evidence has a black ring, and the question is a black cross.
@@ -137,7 +139,9 @@ def embedding_map(
         if rows.height:
             sized = {"size": size, "line": {"width": 0}} | look
             traces.append(_draw_dots(name, rows, sized, shapes))
-    unknown = "" if turns["evidence"].any() else ", no evidence"
+    unknown = ", no evidence"
+    if turns["evidence"].any():
+        unknown = ""
     written = {name: name.removesuffix(unknown) for name in marks}
     if second and _SECOND in written:
         written[_SECOND] = f"△ retrieved by {printable_line(second)}"
@@ -155,8 +159,9 @@ def embedding_map(
         key.append((entry, _KEY_TINTS.get(name, "black")))
     on_map = {name for _, name, _ in named}
     key += _group_key([cloud for cloud in clouds if cloud[0] not in on_map])
-    spoken = turns["speaker"].fill_null("").value_counts() if shapes else turns.clear()
-    counts = dict(spoken.iter_rows())
+    counts = dict[str, int]()
+    if shapes:
+        counts = dict(turns["speaker"].fill_null("").value_counts().iter_rows())
     for speaker, (shape, _) in shapes.items():
         key.append(
             (f"{shape} {printable_line(speaker) or 'nobody'} ({counts[speaker]:,})", style.GREY)
@@ -165,7 +170,7 @@ def embedding_map(
         key.append((f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY))
 
     def layout_for(px: int) -> dict[str, Any]:
-        width = "column" if px <= style.WIDTHS["column"] else "full"
+        width = style.width_name(px)
         area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width]], dtype=float)
         scale = float(((area - 24) / np.maximum(high - low, 1e-9)).min())
         corner = (low + high) / 2 - area / scale / 2
@@ -186,8 +191,16 @@ def embedding_map(
             *_legend_lines(entries, px),
             *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=3)),
         ]
-        texts.append(style.text_note("<br>".join(lines), 0, 0, yshift=-3, align="left",
-                                font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
+        texts.append(
+            style.text_note(
+                "<br>".join(lines),
+                0,
+                0,
+                yshift=-3,
+                align="left",
+                font={"size": style.SMALL, "color": style.GREY},
+            )
+        )
         box = {
             "showgrid": False,
             "showticklabels": False,
@@ -196,11 +209,16 @@ def embedding_map(
             "linecolor": style.RULE,
         }
         return style.layout(
-            px, title=title, plot_px=float(area[1]), left=_SIDE, right=_SIDE, bottom=12 + 12 * len(lines),
+            px,
+            title=title,
+            plot_px=float(area[1]),
+            left=_SIDE,
+            right=_SIDE,
+            bottom=12 + 12 * len(lines),
             annotations=texts,
             xaxis={**box, "range": [corner[0], corner[0] + area[0] / scale]},
             yaxis={**box, "range": [corner[1], corner[1] + area[1] / scale]},
-        )  # fmt: skip
+        )
 
     return style.make_figure(traces, layout_for)
 
@@ -224,8 +242,9 @@ def speaker_maps(
 
     >>> import polars as pl
     >>> from memlab.figures import maps
-    >>> points = pl.DataFrame({"panel": ["a", "a", "b", "b"], "x": [0.0, 1, 0, 1], "y": [0.0, 1, 1, 0]})
-    >>> points = points.with_columns(speaker=pl.Series(["Ana", "Mika"] * 2), evidence=False, rank=None)
+    >>> places = {"x": [0.0, 1, 0, 1], "y": [0.0, 1, 1, 0]}
+    >>> said = {"panel": ["a", "a", "b", "b"], "speaker": ["Ana", "Mika"] * 2}
+    >>> points = pl.DataFrame({**said, **places}).with_columns(evidence=False, rank=None)
     >>> [trace.name for trace in maps.speaker_maps(points).data]
     ['Ana', 'Mika', 'Ana', 'Mika']
     """
@@ -291,10 +310,17 @@ def speaker_maps(
             }
             facets.append({"head": "<br>".join(map(escape, own)), **axes})
         placed = style.panels_layout(
-            px, facets, columns=max(len(facets), 1), high=float(area[1]), gap=(_SIDE, 0), left=_SIDE,
-            right=_SIDE, title=title, head_px=4 + 12 * max(map(len, lines), default=0),
+            px,
+            facets,
+            columns=max(len(facets), 1),
+            high=float(area[1]),
+            gap=(_SIDE, 0),
+            left=_SIDE,
+            right=_SIDE,
+            title=title,
+            head_px=4 + 12 * max(map(len, lines), default=0),
             bottom=12 + 12 * len(foot),
-        )  # fmt: skip
+        )
         look = {"size": style.SMALL, "color": style.GREY}
         below = style.text_note("<br>".join(foot), 0, 0, yshift=-3, align="left", font=look)
         return placed | {"annotations": [*placed["annotations"], below]}
@@ -312,11 +338,13 @@ def _check_finite(turns: pl.DataFrame, chart: str) -> None:
 
 
 def _marked_turns(turns: pl.DataFrame, asked: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Give the turns that have a mark, and the question, by mark; marks without a turn are left out."""
+    """Give the marked turns, and the question, by mark; marks without a turn are left out."""
     hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
     flagged = dict[str, pl.DataFrame]()
     for column in ("selected", "second"):
-        flagged[column] = turns.filter(column) if column in turns.columns else turns.clear()
+        flagged[column] = turns.clear()
+        if column in turns.columns:
+            flagged[column] = turns.filter(column)
     marked = [
         flagged["selected"],
         turns.filter(hit & ~proof),
@@ -329,7 +357,7 @@ def _marked_turns(turns: pl.DataFrame, asked: pl.DataFrame) -> dict[str, pl.Data
 
 
 def _speaker_shapes(turns: pl.DataFrame) -> dict[str, tuple[str, str]]:
-    """Give each speaker a shape, as a character and as plotly names it; who says least share the last."""
+    """Give each of two to four speakers a shape, as a character and as plotly names it."""
     if "speaker" not in turns.columns:
         return {}
     said = turns["speaker"].fill_null("").value_counts(name="n")
@@ -378,7 +406,7 @@ def _cluster_clouds(
 def _listed_clouds(
     crowd: pl.DataFrame, kind: str, names: dict[int, str]
 ) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
-    """Divide points by what lies anywhere on the map: sessions from the first to the last, or speakers."""
+    """Divide points by sessions, from the first to the last, or by speakers."""
     codes = sorted(names)
     if kind == "session":
         tints = dict(zip(codes, scale_colours(len(codes)), strict=True))
@@ -409,7 +437,7 @@ def _group_key(
 def _shaded_clouds(
     crowd: pl.DataFrame, kind: str
 ) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
-    """Divide points into steps from pale to dark, of which the ends are named; those without a value come first."""
+    """Divide points into steps from pale to dark, whose ends are named; without a value first."""
     ends = {"time": ("earlier", "later")}.get(kind, (f"lower {kind}", f"higher {kind}"))
     names = [ends[0], *[""] * (len(SCALE) - 2), ends[1]]
     step = (pl.col("shade") * len(SCALE)).floor().clip(0, len(SCALE) - 1)
@@ -428,8 +456,10 @@ def _point_coordinates(rows: pl.DataFrame) -> np.ndarray:
 def _narrow_gaps(
     turns: pl.DataFrame, question: tuple[float, float] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Narrow what is empty between points, along each axis, to a share of its range; of the turns and the question."""
-    asked = np.empty((0, 2)) if question is None else np.array([question], dtype=float)
+    """Narrow what is empty between turns and question, along each axis, to a share of its range."""
+    asked = np.empty((0, 2))
+    if question is not None:
+        asked = np.array([question], dtype=float)
     places = np.vstack([_point_coordinates(turns), asked])
     for axis in places.T:
         known = np.unique(axis)
@@ -443,7 +473,7 @@ def _narrow_gaps(
 
 
 def _draw_density(rows: pl.DataFrame) -> list[Any]:
-    """Draw lines of equal density behind the points: Gaussian kernels, a tenth of the spread wide."""
+    """Draw lines of equal density behind the points: Gaussian, a tenth of the spread wide."""
     from scipy.stats import gaussian_kde
 
     xy = _point_coordinates(rows).T
@@ -457,9 +487,18 @@ def _draw_density(rows: pl.DataFrame) -> list[Any]:
     density = gaussian_kde(xy, bw_method=0.1)(np.stack(np.meshgrid(x, y)).reshape(2, -1)).reshape(
         60, 60
     )
-    return [go.Contour(x=x.round(4).tolist(), y=y.round(4).tolist(), z=(density / density.max()).round(3).tolist(),
-                       contours={"coloring": "lines", "start": 0.1, "end": 0.9, "size": 0.2}, line={"width": 0.8},
-                       colorscale=[[0, style.RULE], [1, style.NOISE]], showscale=False, hoverinfo="skip")]  # fmt: skip
+    return [
+        go.Contour(
+            x=x.round(4).tolist(),
+            y=y.round(4).tolist(),
+            z=(density / density.max()).round(3).tolist(),
+            contours={"coloring": "lines", "start": 0.1, "end": 0.9, "size": 0.2},
+            line={"width": 0.8},
+            colorscale=[[0, style.RULE], [1, style.NOISE]],
+            showscale=False,
+            hoverinfo="skip",
+        )
+    ]
 
 
 def _draw_dots(
@@ -469,9 +508,9 @@ def _draw_dots(
     shapes: dict[str, tuple[str, str]] | None = None,
 ) -> go.Scatter:
     """Draw points, each with the shape of its speaker where there are shapes."""
-    x, y = (rows[axis].round(4).to_list() for axis in "xy")
+    x, y = rows["x"].round(4).to_list(), rows["y"].round(4).to_list()
     hover_columns = ("turn_id", "session_id", "speaker", "text")
-    shown = rows.select(c for c in hover_columns if c in rows.columns)
+    shown = rows.select(cs.by_name(*hover_columns, require_all=False))
     hover = [
         "<br>".join(escape(cut_to_width(v, 520, 11)) for v in row if v is not None)
         for row in shown.iter_rows()
@@ -479,23 +518,33 @@ def _draw_dots(
     look = dict(marker)
     if shapes:
         look["symbol"] = [shapes[speaker][1] for speaker in rows["speaker"].fill_null("")]
-    return go.Scatter(x=x, y=y, name=drawable_text(name), mode="markers", marker=look, text=hover,
-                      hoverinfo="text+name", showlegend=False)  # fmt: skip
+    return go.Scatter(
+        x=x,
+        y=y,
+        name=drawable_text(name),
+        mode="markers",
+        marker=look,
+        text=hover,
+        hoverinfo="text+name",
+        showlegend=False,
+    )
 
 
 def _cluster_labels(
-    points: np.ndarray, labels: np.ndarray, stars: np.ndarray, named: list[tuple[int, str, str]], *,
-    area: np.ndarray, width: str,
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Write names at their clusters, in the order given, where each covers little; one without a place is left out."""
+    points: np.ndarray,
+    labels: np.ndarray,
+    stars: np.ndarray,
+    named: list[tuple[int, str, str]],
+    *,
+    area: np.ndarray,
+    width: str,
+) -> list[dict[str, Any]]:
+    """Write names at their clusters, in the order given, where each covers little."""
     drawn = [cluster for cluster in named if (labels == cluster[0]).any()]
     drawn = drawn[: _MOST_NAMES[width]]
     blocks = [_label_lines(name, _LABEL_PX[width]) for _, name, _ in drawn]
     sizes = np.array(
-        [
-            (max(text_px(line, style.SMALL, bold=True) for line in lines) + 4, 11 * len(lines) + 2)
-            for lines in blocks
-        ]
+        [(widest_px(lines, style.SMALL, bold=True) + 4, 11 * len(lines) + 2) for lines in blocks]
     ).reshape(-1, 2)
     anchors = [np.median(points[labels == label], axis=0) for label, _, _ in drawn]
     # a star is as wide as this
@@ -503,20 +552,30 @@ def _cluster_labels(
     obstacles = np.vstack([points, starred])
     weights = np.concatenate([np.where(labels < 0, 0.3, 1.0), np.full(len(starred), _STAR_COST)])
     centres = place_labels(
-        np.array(anchors).reshape(-1, 2), sizes, obstacles, area=(area[0], area[1]),
-        radii=_LABEL_RADII[width], weights=weights, most_covered=_MOST_COVERED,
-    )  # fmt: skip
+        np.array(anchors).reshape(-1, 2),
+        sizes,
+        obstacles,
+        area=(area[0], area[1]),
+        radii=_LABEL_RADII[width],
+        weights=weights,
+        most_covered=_MOST_COVERED,
+    )
     return [
-        {"at": centre, "text": "<br>".join(f"<b>{escape(line)}</b>" for line in lines),
-         "font": {"size": style.SMALL, "color": style.darken_colour(tint, 0.5)},
-         "bgcolor": "rgba(255,255,255,0.72)", "borderpad": 1, "showarrow": False}
+        {
+            "at": centre,
+            "text": "<br>".join(f"<b>{escape(line)}</b>" for line in lines),
+            "font": {"size": style.SMALL, "color": style.darken_colour(tint, 0.5)},
+            "bgcolor": "rgba(255,255,255,0.72)",
+            "borderpad": 1,
+            "showarrow": False,
+        }
         for centre, lines, (_, _, tint) in zip(centres, blocks, drawn, strict=True)
         if not np.isnan(centre[0])
-    ]  # fmt: skip
+    ]
 
 
 def _label_lines(name: str, px: int) -> list[str]:
-    """Write a cluster's name: as many of its terms as fit on two lines, or one long term on three."""
+    """Write a cluster's name: as many terms as fit on two lines, or one long term on three."""
     terms = name.split(_BETWEEN)
     lines = [""]
     for term in terms:

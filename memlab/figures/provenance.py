@@ -1,4 +1,4 @@
-"""Which notebook or script is running, with which parameters and at which commit: what a figure's sidecar keeps."""
+"""What a figure's sidecar keeps: the notebook or script that ran, its parameters and commit."""
 
 from __future__ import annotations
 
@@ -39,9 +39,11 @@ def figure_origin() -> dict[str, Any]:
     >>> "notebook" in figure_origin() or "script" in figure_origin()
     True
     """
-    if told := os.environ.get(NOTEBOOK_VARIABLE):
+    told = os.environ.get(NOTEBOOK_VARIABLE)
+    if told:
         return dict(json.loads(told))
-    if session := os.environ.get("JPY_SESSION_NAME"):
+    session = os.environ.get("JPY_SESSION_NAME")
+    if session:
         return {"notebook": Path(session).name} | _read_commit(Path.cwd())
     script = Path(getattr(sys.modules["__main__"], "__file__", None) or "interactive")
     return {"script": script.name} | _read_commit(script.resolve().parent)
@@ -66,11 +68,13 @@ def announce_notebook(notebook: Path, parameters: Mapping[str, Any]) -> Iterator
         yield
     finally:
         for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 def read_sidecar(path: Path) -> dict[str, Any] | None:
-    """Read a sidecar that :func:`memlab.figures.export` wrote; ``None`` for the JSON of another tool.
+    """Read a sidecar of :func:`memlab.figures.export`; ``None`` for the JSON of another tool.
 
     ``made_by`` and ``versions`` are there, as mappings, and ``files`` are names, whatever the file
     holds.
@@ -85,15 +89,16 @@ def read_sidecar(path: Path) -> dict[str, Any] | None:
         ):
             return None
         fields = {"made_by": {}, "versions": {}, **fields}
-        if wrong := [name for name, kind in _KINDS.items() if not isinstance(fields[name], kind)]:
-            raise ValueError(f"its field {wrong[0]} is not that of a sidecar")
+        for name, kind in _KINDS.items():
+            if not isinstance(fields[name], kind):
+                raise ValueError(f"its field {name} is not that of a sidecar")
     except (OSError, ValueError, RecursionError) as error:
         raise ExportError(
-            f"{path} is not a figure's sidecar ({error}); export the figure again or remove the file"
+            f"{path} is not a figure's sidecar ({error}); "
+            "export the figure again or remove the file"
         ) from error
-    if notebook := fields["made_by"].pop(
-        "notebook", None
-    ):  # whose value may be null or an empty list
+    notebook = fields["made_by"].pop("notebook", None)
+    if notebook:  # its value may be null or an empty list
         fields["made_by"]["notebook"] = Path(str(notebook)).name
     return fields | {"files": [Path(str(file)).name for file in fields["files"]]}
 
@@ -105,15 +110,15 @@ def source_digest(notebook: Path) -> str:
 
 
 def relative_path(value: Any, folder: Path | None = None) -> Any:
-    """Make a path relative to a folder, or to the working directory: what was executed may be handed on."""
-    return (
-        os.path.relpath(value, folder) if isinstance(value, str) and os.path.isabs(value) else value
-    )
+    """Make a path relative to a folder, or to the working directory: results may be handed on."""
+    if isinstance(value, str) and os.path.isabs(value):
+        return os.path.relpath(value, folder)
+    return value
 
 
 @cache
 def _read_commit(folder: Path) -> dict[str, str]:
-    """Name the commit of a folder, ``-dirty`` where its files differ from it; nothing where git knows none."""
+    """Name the commit of a folder, ``-dirty`` where files differ; nothing without git."""
     ask = [
         "git",
         "-C",

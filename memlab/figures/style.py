@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.figures._text_measuring import FAMILY, escape, printable_line, text_px, wrap
+from memlab.figures._text_measuring import FAMILY, escape, printable_line, widest_px, wrap
 from memlab.system_names import short_names
 
 _Arguments = ParamSpec("_Arguments")
@@ -73,10 +73,21 @@ def template() -> go.layout.Template:
     '#0072B2'
     """
     axis = {
-        "showgrid": True, "gridcolor": RULE, "gridwidth": 0.6, "zeroline": False, "linecolor": GREY, "linewidth": 0.8,
-        "showline": True, "ticks": "outside", "ticklen": 3, "tickwidth": 0.8, "tickcolor": GREY,
-        "tickfont": {"size": SMALL}, "title": {"font": {"size": TEXT}, "standoff": 4}, "automargin": False,
-    }  # fmt: skip
+        "showgrid": True,
+        "gridcolor": RULE,
+        "gridwidth": 0.6,
+        "zeroline": False,
+        "linecolor": GREY,
+        "linewidth": 0.8,
+        "showline": True,
+        "ticks": "outside",
+        "ticklen": 3,
+        "tickwidth": 0.8,
+        "tickcolor": GREY,
+        "tickfont": {"size": SMALL},
+        "title": {"font": {"size": TEXT}, "standoff": 4},
+        "automargin": False,
+    }
     return go.layout.Template(
         layout={
             "font": {"family": FONT, "size": TEXT, "color": INK},
@@ -177,7 +188,8 @@ def check_columns(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> No
     missing = [c for c in columns if c not in frame.columns]
     if missing:
         raise DataError(
-            f"{chart} needs the column(s) {', '.join(missing)}; the frame has {', '.join(frame.columns)}"
+            f"{chart} needs the column(s) {', '.join(missing)}; "
+            f"the frame has {', '.join(frame.columns)}"
         )
     if frame.is_empty():
         raise NothingToDrawError(
@@ -244,20 +256,26 @@ def sentence_figure(sentence: str) -> go.Figure:
         note = text_note(join_lines(lines), 0, 0.5, "left middle", align="left")
         hidden = {"visible": False}
         return layout(
-            px, plot_px=14 * len(lines), left=10, right=10, bottom=10, annotations=[note],
-            xaxis=hidden, yaxis=hidden,
-        )  # fmt: skip
+            px,
+            plot_px=14 * len(lines),
+            left=10,
+            right=10,
+            bottom=10,
+            annotations=[note],
+            xaxis=hidden,
+            yaxis=hidden,
+        )
 
     return make_figure([go.Scatter(x=[None], y=[None], showlegend=False)], layout_for)
 
 
 def distinct_values(frame: pl.DataFrame, column: str) -> list[Any]:
-    """Give the distinct values of a column in order of first appearance, which is the order of the colours."""
+    """Give the distinct values of a column in order of first appearance: that of the colours."""
     return frame[column].unique(maintain_order=True).to_list()
 
 
 def rows_by_value(frame: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFrame]]:
-    """Give each distinct value of a column with its rows, in the order of :func:`distinct_values`."""
+    """Give each distinct value of a column with its rows, ordered as :func:`distinct_values`."""
     return [(value, rows) for (value,), rows in frame.group_by(column, maintain_order=True)]
 
 
@@ -276,7 +294,8 @@ def series_symbols(frame: pl.DataFrame, column: str) -> dict[Any, str]:
     names = distinct_values(frame, column)
     if len(names) > len(SYMBOLS):
         raise DataError(
-            f"{len(names)} series, and {len(SYMBOLS)} shapes to tell them apart: draw fewer at a time"
+            f"{len(names)} series, and {len(SYMBOLS)} shapes to tell them apart: "
+            "draw fewer at a time"
         )
     return dict(zip(names, SYMBOLS, strict=False))
 
@@ -299,7 +318,7 @@ def format_counts(values: pl.Series) -> str:
 def text_note(
     text: str, x: float, y: float, anchor: str = "left top", **own: Any
 ) -> dict[str, Any]:
-    """Give a text that stands in the plot, at shares of its width and height; ``own`` may name other axes.
+    """Give a text in the plot, at shares of its width and height; ``own`` may name other axes.
 
     :param anchor: which corner of the text stands there.
     """
@@ -316,10 +335,7 @@ def legend_below(names: Sequence[str], px: int) -> tuple[dict[str, Any], int]:
     """
     room = px - 40
     lines = [wrap(name, _NAME_PX, SMALL) for name in names]
-    entries = [
-        max((text_px(line, SMALL) for line in block), default=0) + _LEGEND_SYMBOL_PX + 4
-        for block in lines
-    ]
+    entries = [widest_px(block, SMALL) + _LEGEND_SYMBOL_PX + 4 for block in lines]
     columns = max(1, min(len(names), int(room // max(entries))))
     rows = [lines[i : i + columns] for i in range(0, len(lines), columns)]
     wide = {
@@ -329,7 +345,9 @@ def legend_below(names: Sequence[str], px: int) -> tuple[dict[str, Any], int]:
     }
     flowing, left = list[list[list[str]]](), 0.0
     for entry, block in zip(entries, lines, strict=True):
-        flowing, left = ([*flowing, []], room) if entry > left else (flowing, left)
+        if entry > left:
+            flowing.append([])
+            left = room
         flowing[-1].append(block)
         left -= entry
     if len(flowing) < len(
@@ -353,7 +371,7 @@ def layout(
     bottom: int = 36,
     **own: Any,
 ) -> dict[str, Any]:
-    """Give the layout of a picture: a title, a plot, its axis, and under it the names of its series.
+    """Give the layout of a picture: a title, a plot, its axis, and below the names of its series.
 
     :param px: width of the picture.
     :param plot_px: height of the plot.
@@ -365,8 +383,21 @@ def layout(
     lines = wrap(title, px - 16, 11, lines=3, bold=True)
     top = 10 + 14 * len(lines) + head_px
     # plotly cuts off the first line of a title that has two; an annotation keeps both.
-    texts = [text_note("<br>".join(f"<b>{escape(line)}</b>" for line in lines), 0, 1, xshift=8 - left, yshift=top - 4,
-                  align="left", font={"size": 11})] if lines else []  # fmt: skip
+    texts = (
+        [
+            text_note(
+                "<br>".join(f"<b>{escape(line)}</b>" for line in lines),
+                0,
+                1,
+                xshift=8 - left,
+                yshift=top - 4,
+                align="left",
+                font={"size": 11},
+            )
+        ]
+        if lines
+        else []
+    )
     legend, legend_px = legend_below(names, px) if names else ({}, 0)
     # plotly lets a legend be as wide as the picture only when it lies below and left of the plot in
     # plot units.
@@ -377,22 +408,41 @@ def layout(
         "yanchor": "top",
     }
     return {
-        "showlegend": bool(names), "height": int(top + plot_px + bottom + legend_px), **own,
+        "showlegend": bool(names),
+        "height": int(top + plot_px + bottom + legend_px),
+        **own,
         "margin": {"t": top, "l": left, "r": right, "b": bottom + legend_px},
-        "legend": legend, "annotations": [*texts, *own.get("annotations", ())],
-    }  # fmt: skip
+        "legend": legend,
+        "annotations": [*texts, *own.get("annotations", ())],
+    }
+
+
+def width_name(px: int) -> Width:
+    """Name the paper width of a picture of so many pixels."""
+    if px <= WIDTHS["column"]:
+        return "column"
+    return "full"
 
 
 def panel_axes(panel: int) -> dict[str, Any]:
     """Name the axes of the i-th panel, for its traces."""
-    key = str(panel + 1) if panel else ""
+    key = ""
+    if panel:
+        key = str(panel + 1)
     return {"xaxis": f"x{key}", "yaxis": f"y{key}"}
 
 
 def panels_layout(
-    px: int, facets: Sequence[dict[str, Any]], *, columns: int, high: float, gap: tuple[float, float],
-    left: float = 42, right: float = 12, **own: Any,
-) -> dict[str, Any]:  # fmt: skip
+    px: int,
+    facets: Sequence[dict[str, Any]],
+    *,
+    columns: int,
+    high: float,
+    gap: tuple[float, float],
+    left: float = 42,
+    right: float = 12,
+    **own: Any,
+) -> dict[str, Any]:
     """Give the layout of panels in rows, each under its head.
 
     :param facets: of each panel ``head``, ``xaxis`` and ``yaxis``.
@@ -431,7 +481,7 @@ def line(
 
 
 def marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
-    """Draw the line of the i-th series, with marks of its shape; its dash changes when the colours start again."""
+    """Draw the line of the i-th series, with marks of its shape."""
     marker, dash = (
         {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5},
         ("solid", "dash", "dot")[i // len(PALETTE) % 3],
@@ -487,7 +537,8 @@ def copy_for_width(fig: go.Figure, width: Width) -> go.Figure:
 
     >>> import polars as pl
     >>> from memlab.figures import bars, style
-    >>> fig = bars.share_bars(pl.DataFrame({"cause": ["a", "b"], "group": "all", "n": [1, 3], "share": [0.25, 0.75]}))
+    >>> counted = {"n": [1, 3], "share": [0.25, 0.75]}
+    >>> fig = bars.share_bars(pl.DataFrame({"cause": ["a", "b"], "group": "all", **counted}))
     >>> style.copy_for_width(fig, "column").layout.width
     336
     """

@@ -229,6 +229,14 @@ def test_a_level_is_written_as_the_frame_has_it() -> None:
         "It predicts better than `constant`, which is not fitted to age (the 90 % interval excludes 0, not "
         "corrected)."
     )
+    worse = pl.DataFrame([{**losses.row(1, named=True), "family": "default", "log_loss": 0.625}])
+    said = conclusions.decay_curves(pl.concat([losses, worse], how="vertical_relaxed"), half)
+    assert said[2].startswith(
+        "The default curve predicts worse than one chance at every age (log-loss .625 against .600"
+    )
+    better = worse.with_columns(log_loss=0.55)
+    mended = pl.concat([losses, better], how="vertical_relaxed")
+    assert len(conclusions.decay_curves(mended, half)) == len(said) - 1
 
 
 def test_similarity_needs_two_items_in_enough_questions_and_names_its_controls() -> None:

@@ -171,4 +171,12 @@ def test_files(tmp_path, made, run_on):
     kept = next(c for c in document["comparisons"] if wanted.items() <= c.items())
     assert kept["systems"] == compare_reports(reports[2:], measure="recall_all@10").to_dicts()
     text, latex = (tmp_path / "report.md").read_text(), (tmp_path / "report.tex").read_text()
-    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == text.count("\n|:---|")
+    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == 4
+    assert "sessions, all" not in latex, "tables of sessions are in report.md"
+    assert text.count("\n|:---|") > 4
+    write_reports(reports, tmp_path / "named", provenance={}, baseline="hybrid | mmr(lambda_=0.7)")
+    named = json.loads((tmp_path / "named" / "report.json").read_text())["comparisons"]
+    assert {each["baseline"] for each in named} == {"hybrid | mmr(lambda_=0.7)"}
+    assert named[0]["systems"][1]["difference"] is None
+    with pytest.raises(DataError, match="no report is called 'none'"):
+        write_reports(reports, tmp_path / "none", provenance={}, baseline="none")

@@ -75,7 +75,9 @@ def test_one_page_of_methods(two: list[Dataset], grid: Experiment) -> None:
     )
     assert owen.why(worst["query_id"][0], system=TEXTS[1]).stages.height
     assert owen.misses(system="bm25").equals(evaluate.misses(owen.runs[0], two[1]))
-    assert owen.to_latex().count(r"\begin{table}") > 5
+    assert worst.columns[-1] == "n_relevant", "as per_query and the filters of questions call it"
+    assert owen.to_latex().count(r"\begin{table}") == 4
+    assert "all: compared with hybrid" in owen.to_latex(baseline=TEXTS[1])
     for call, message in (
         (lambda: owen.worst(system="none"), "systems are bm25"),
         (lambda: owen.why("none"), "'none'"),
@@ -271,6 +273,33 @@ def test_a_sweep_compares_each_value_with_the_baseline(two: list[Dataset]) -> No
     ).per_query
     assert swept["mean"][1] == pytest.approx(alone.filter(several)[MEASURE].mean())
     assert swept["difference"][0] == 0, "λ = 1 is the plain ranking"
-    for template in ("hybrid", "hybrid(k={k}) | mmr(lambda_={l})", "hybrid | mmr(lambda_={"):
-        with pytest.raises(DataError, match="template of one parameter"):
+    for template in ("hybrid", "bm25(b={b}, k1={k1}) | mmr(lambda_={l})", "hybrid | mmr(lambda_={"):
+        with pytest.raises(DataError, match="template of one or two parameters"):
             sweep(template, [1], plain, bench, data, measure=MEASURE)
+
+
+def test_sweeps_of_one_and_two_parameters_concatenate(two: list[Dataset]) -> None:
+    data, bench = two[1], Bench.of(two[1], encoder="hashing:32", progress=False)
+    plain = run("bm25(b=0.4)", data, bench=bench, levels=["turn"], measures=[MEASURE]).reports[0]
+    asked = {"measure": MEASURE, "group": "all questions"}
+    both = {"b": [0, 0.4], "k1": [0.9, 1.2]}
+    crossed = sweep("bm25(b={b}, k1={k1})", both, plain, bench, data, **asked)
+    settings = crossed.select("setting", "setting_2", "value", "value_2").rows()
+    assert settings[0] == ("0", "0.9", 0.0, 0.9)
+    assert len(settings) == 4
+    assert crossed["n"].unique().to_list() == [plain.per_query.height]
+    named = sweep("combsum(turn={w})", [(1, 0, 0)], plain, bench, data, measure=MEASURE)
+    assert named["setting"].to_list() == ["(1, 0, 0)"]
+    joined = pl.concat([crossed, named])
+    assert joined["value"].null_count() == joined["parameter_2"].null_count() == 1
+    ends = joined.select("mean_low", "mean", "mean_high", "baseline_low", "baseline_high")
+    assert ends.min_horizontal().min() >= 0
+    assert ends.max_horizontal().max() <= 1
+    (kind,) = plain.per_query["question_type"].unique().head(1)
+    part = sweep("bm25(b={b})", [1], plain, bench, data, measure=MEASURE, group=kind)
+    assert part["n"].item() == plain.per_query.filter(question_type=kind).height
+    with pytest.raises(DataError, match="no group of questions is called 'hard'"):
+        sweep("bm25(b={b})", [1], plain, bench, data, measure=MEASURE, group="hard")
+    for values in ([1], {"b": [1]}, {"b": [1], "k1": []}):
+        with pytest.raises(DataError, match="give"):
+            sweep("bm25(b={b}, k1={k1})", values, plain, bench, data, measure=MEASURE)

@@ -128,6 +128,10 @@ def test_files_join_and_are_written(data: Dataset, tmp_path: Path) -> None:
     assert pl.read_parquet(place / "per-query.parquet").height == done.per_query.height
     assert "**Against theirs**" in (place / "systems.md").read_text()
     assert (place / "systems.tex").read_text() == done.to_latex()
+    assert "Against latest" in done.to_latex(baseline="latest")
+    again = done.export(tmp_path / "again", baseline="latest")
+    tests = json.loads((again / "systems.json").read_text())["tests"]
+    assert {row["system"] for row in tests} == {"theirs", "ids"}
     assert (done.to_markdown(), done[data.name]) == (str(done), done)
     assert str(compare("bm25", data, encoder=None).tests) == ""
 

@@ -122,6 +122,22 @@ def swept() -> pl.DataFrame:
     return frame.with_columns(parameter=pl.lit("min_cluster_size"), baseline=0.2)
 
 
+def swept_twice() -> pl.DataFrame:
+    """Two parameters of one system, with the base and its interval."""
+    frame = crossed(
+        pl.Series("mean", [0.1, 0.2, 0.3, 0.4]), setting_2=["average", NASTY], setting=["2", "20"]
+    )
+    frame = frame.rename({"low": "mean_low", "high": "mean_high"}).with_columns(
+        system=pl.lit("by_cluster"),
+        parameter=pl.lit("n_clusters"),
+        parameter_2=pl.lit("clustering"),
+        p_holm=pl.Series([0.001, 0.3, 0.3, 0.001]),
+        value=2.0,
+    )
+    base = {"baseline": 0.25, "baseline_low": 0.2, "baseline_high": 0.31, "n": 291}
+    return frame.with_columns(pl.lit(value).alias(name) for name, value in base.items())
+
+
 def compared() -> pl.DataFrame:
     measures = ["recall_all@10", "recall_all@20"]
     frame = crossed(
@@ -207,6 +223,9 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "over time": (lambda frame: curves.confidence_curves(frame, events=[60]), path(),
                   ["days", "confidence", *FAMILIES, "heard again"]),
     "sweep": (sweep_panels.sweep, swept(), ["min_cluster_size", "plain top-k", "(b) dpp"]),
+    "sweep, two": (sweep_panels.sweep, labelled(swept_twice(), 0.95, prefix="mean_"),
+                   ["n_clusters", "clustering", "average", "▼ .100", "▲ .400", "[.350, .460]", "(n = 291)",
+                    "plain top-k: .250 [.200, .310]", "in brackets: 95 % intervals over 6 scopes"]),
     "forest": (lambda frame: intervals.forest(frame, measure="recall_all@k"), compared(),
                ["+.051 [+.001, +.111] p<.001", "−.100", "(n = 332)", "fill_sessions"]),
     "means": (lambda frame: intervals.mean_intervals(frame, between=" → "), measured(),
@@ -415,6 +434,28 @@ def test_recall_starts_at_nought_and_names_a_ceiling_off_the_scale() -> None:
     assert any("ceiling (≥ 0.99, off the scale)" in a.text for a in far.layout.annotations)
 
 
+def test_a_sweep_shows_every_bar_in_the_order_given_and_joins_no_texts() -> None:
+    frame = (
+        swept().filter(pl.col("value") <= 400).with_columns(baseline_low=0.15, baseline_high=0.9)
+    )
+    frame = frame.with_columns(mean_low=pl.lit(-0.2), mean_high=pl.lit(0.5), low=9.0, high=9.0)
+    fig = sweep_panels.sweep(frame)
+    low, high = fig.layout.yaxis.range
+    assert low < -0.2
+    assert 0.9 < high < 1.1, "low and high are of the difference where the mean has its own"
+    heads = [note.text for note in fig.layout.annotations[: len(SELECTORS)]]
+    assert [head[3:6] for head in heads] == [f"({letter})" for letter in "abcdefgh"]
+    assert {trace.name for trace in fig.data if trace.mode == "lines" and trace.showlegend} == {
+        "plain top-k; band: its interval"
+    }
+    texts = frame.with_columns(value=pl.lit(None, pl.Float64), setting=pl.lit("average"))
+    modes = {trace.mode for trace in sweep_panels.sweep(texts).data if trace.marker.size}
+    assert modes == {"markers"}
+    both = pl.concat([swept_twice(), swept_twice().with_columns(system=pl.lit("other"))])
+    with pytest.raises(DataError, match="two parameters of one system"):
+        sweep_panels.sweep(both)
+
+
 def test_only_what_is_significant_is_filled() -> None:
     marks = intervals.forest(compared(), measure="recall_all@k").data
     significant = [mark for mark in marks if mark.x[0] == 0.051]
@@ -466,6 +507,8 @@ def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
     assert len(bars.share_bars(caused().with_columns(n=0, share=0.0)).layout.yaxis.ticktext) == len(
         CAUSES
     )
+    ruled = bars.share_bars(caused().with_columns(rule=pl.lit("what it is")))
+    assert ruled.layout.yaxis.ticktext[0] == "caption: what it is"
     wide = style.copy_for_width(
         bars.share_bars(caused().with_columns(cause=pl.lit(f"{LONG} | {LONG}"))), "column"
     )
@@ -577,6 +620,36 @@ def test_of_a_box_without_room_the_first_topic_is_cut_and_its_heading_not_repeat
     assert len(labels) == 30
     assert labels[2].startswith("3 May 2026: a very long talk")
     assert all(label.endswith("…") for label in labels)
+
+
+def test_of_many_leaves_the_boxes_above_are_wide_and_the_unnamed_are_counted() -> None:
+    rows = [("m1", None, "May"), ("m2", None, "June")]
+    rows += [(f"w{n}", f"m{1 + n // 40}", f"week {n}") for n in range(80)]
+    frame = pl.DataFrame(rows, schema=["node_id", "parent", "label"], orient="row")
+    fig = icicle.icicle(frame.with_columns(n_turns=3))
+    for width in style.WIDTHS:
+        notes = [note.text for note in style.copy_for_width(fig, width).layout.annotations]
+        assert notes == ["May", "June", "80 of 82 boxes have no room for their names"]
+    widths = {row for trace in fig.data for row in trace.x}
+    assert max(widths) > 0.8, "the months have the room that the weeks have no use for"
+
+
+def test_only_a_stage_that_works_on_another_is_joined_to_it() -> None:
+    rows = {
+        "stage": ["bm25", "dense", "hybrid", "… | mmr"],
+        "text": ["tea"] * 4,
+        "rank": [4, 3, 2, 1],
+    }
+    fig = anatomy.evidence_ranks_by_stage(pl.DataFrame(rows))
+    assert list(fig.data[0].y) == [4, None, 3, None, 2, 1]
+    assert fig.layout.yaxis.ticktext == ("1", "2", "5", "10", "20")
+
+
+def test_the_trade_off_ends_above_its_highest_mark() -> None:
+    low = side_by_side().with_columns(pl.col("^recall_all@.*$") / 2)
+    for frame, top in ((side_by_side(), 0.54), (low, 0.27)):
+        layout = cost_of_recall.trade_off(frame).layout
+        assert layout.yaxis.range == layout.yaxis2.range == (0, pytest.approx(top))
 
 
 def test_what_is_shaded_is_said_above_the_plot() -> None:
