@@ -1,4 +1,4 @@
-"""Where the results and figures of a dataset go: a folder of its name, which no other dataset shares."""
+"""Where the results and figures of a dataset go: a folder that no other dataset shares."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def choose_result_folder(
     :param results: where the folders of all datasets are, ``figures`` those of their figures.
 
     >>> from memlab.experiments.result_folders import choose_result_folder
-    >>> found = choose_result_folder("my chats", "a.jsonl", part={"scopes": 3}, results="r", figures="f")
+    >>> places = {"results": "r", "figures": "f"}
+    >>> found = choose_result_folder("my chats", "a.jsonl", part={"scopes": 3}, **places)
     >>> found.results.as_posix(), found.figures.as_posix()
     ('r/my-chats-3-memories', 'f/my-chats-3-memories')
     """
@@ -87,8 +88,9 @@ def choose_result_folder(
     note = ""
     if folder != wanted:
         note = (
-            f"{Path(results) / wanted} or {Path(figures) / wanted} holds what is not of this dataset: another of "
-            f"that name, a former version of memlab, or you made it; it is left as it is, and this goes to {folder}"
+            f"{Path(results) / wanted} or {Path(figures) / wanted} is not of this dataset: another of "
+            "that name, a former version of memlab, or you made it; it is left as it is, and this goes "
+            f"to {folder}"
         )
     return ResultFolder(*places, about=about, note=note)
 

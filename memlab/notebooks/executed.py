@@ -48,14 +48,19 @@ def split_opening(notebook: Any) -> Opening:
 
 
 def answer_text(notebook: Any) -> str:
-    """Give what an executed notebook found: the Markdown of the cell tagged :data:`ANSWER`, else of its last cell."""
+    """Give what an executed notebook found: what the cell tagged :data:`ANSWER` shows."""
     if not notebook.cells:
         return ""
-    tagged = [cell for cell in notebook.cells if ANSWER in cell.metadata.get("tags", [])]
-    answering = [*tagged, notebook.cells[-1]][0]
-    outputs = answering.get("outputs", [])
-    texts = [output.get("data", {}).get("text/markdown", "") for output in outputs]
-    return "\n".join(text for text in texts if text)
+    answering = notebook.cells[-1]
+    for cell in notebook.cells:
+        if ANSWER in cell.metadata.get("tags", []):
+            answering = cell
+    texts = []
+    for output in answering.get("outputs", []):
+        text = output.get("data", {}).get("text/markdown", "")
+        if text:
+            texts.append(text)
+    return "\n".join(texts)
 
 
 def answer_points(notebook: Any) -> list[str]:
@@ -69,7 +74,7 @@ def findings(path: Path) -> list[str]:
 
 
 def notebook_dataset(path: Path) -> str:
-    """Give the name of the file that an executed notebook read, with the memories where it read some of them."""
+    """Name the file that an executed notebook read, with the memories that it took of it."""
     return read_dataset(read_notebook(path).metadata)
 
 
@@ -87,7 +92,9 @@ def data_and_part(name: str, part: Mapping[str, Any] | None) -> str:
     >>> data_and_part("mine", {"scopes": 3}), data_and_part("mine", {"scopes": ["ann", "bo"]})
     ('mine, 3 memories drawn', 'mine, of ann and bo')
     """
-    scopes = (part or {}).get("scopes")
+    if part is None:
+        return name
+    scopes = part.get("scopes")
     if isinstance(scopes, int):
         return f"{name}, {scopes:,} memories drawn"
     if scopes:

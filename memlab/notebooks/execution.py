@@ -40,9 +40,10 @@ def run_notebooks(
     jobs: int = 1,
     again: bool = True,
 ) -> Iterator[tuple[Path, float]]:
-    """Execute notebooks with papermill, in order of name or, several at a time, from the last; each becomes HTML too.
+    """Execute notebooks with papermill, in order of name; each becomes a page of HTML too.
 
-    What can be refused is refused at the call; notebooks run as the results are asked for.
+    Several at a time begin with the last. What can be refused is refused at the call; notebooks run
+    as the results are asked for.
 
     :param source: where the ``NN_name.ipynb`` are.
     :param out: where the executed ones go.
@@ -60,13 +61,14 @@ def run_notebooks(
     :raises ExportError: when a notebook fails; says which cell of which, and where the executed
         part lies.
     """
+    chosen = dict(chosen or {})
     paths = _find_notebooks(Path(source), only)
     if Path(out).resolve() == Path(source).resolve():
         raise DataError(
             f"{out} holds the notebooks themselves, which stay without outputs; name another folder"
         )
-    _check_known(chosen or {}, paths)
-    given = {**parameters, **(chosen or {})}
+    _check_known(chosen, paths)
+    given = {**parameters, **chosen}
     values = {name: _as_literal(value, name) for name, value in given.items()}
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
@@ -85,9 +87,12 @@ def _find_notebooks(source: Path, only: str) -> list[Path]:
     if os.path.isdir(source):
         found = [path for path in source.glob("[0-9]*.ipynb") if fnmatch(path.stem, f"*{only}*")]
     if not found:
-        named = f" whose name holds {only!r}" if only else ""
+        named = ""
+        if only:
+            named = f" whose name holds {only!r}"
         raise DataError(
-            f"{source} holds no notebook{named}; run memlab where the folder 'notebooks' is, or give --source"
+            f"{source} holds no notebook{named}; run memlab where the folder 'notebooks' is, "
+            "or give --source"
         )
     return sorted(found)
 
@@ -102,10 +107,12 @@ def _check_known(chosen: Mapping[str, Any], paths: list[Path]) -> None:
     for name in chosen:
         if name in known:
             continue
-        near = get_close_matches(name, known, n=1)
-        meant = f"did you mean {near[0]!r}? They" if near else "they"
+        meant = "they"
+        for near in get_close_matches(name, known, n=1):
+            meant = f"did you mean {near!r}? They"
         raise DataError(
-            f"no notebook that would run has a parameter {name!r}; {meant} have {', '.join(sorted(known))}"
+            f"no notebook that would run has a parameter {name!r}; {meant} have "
+            f"{', '.join(sorted(known))}"
         )
 
 
@@ -116,7 +123,10 @@ def _run_found(
     waiting = []
     for path in paths:
         target = out / path.name
-        if not again and _is_unchanged(path, target, values):
+        is_kept = False
+        if not again:
+            is_kept = _is_unchanged(path, target, values)
+        if is_kept:
             yield target, 0.0
         else:
             waiting.append(path)
@@ -196,7 +206,7 @@ def _as_literal(value: Any, name: str) -> Any:
 
 
 def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
-    """Give a digest of the inputs of a notebook: cells, parameters, settings, dataset and code of memlab."""
+    """Digest the inputs of a notebook: cells, parameters, settings, dataset and code of memlab."""
     texts = [value for value in values.values() if isinstance(value, str)]
     files = [Path(text) for text in texts if "\0" not in text]
     if "dataset" in values:
@@ -210,7 +220,7 @@ def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
 
 
 def _sidecar_digests(figures: Any, notebook: str) -> dict[str, str]:
-    """Give digests of the sidecars of the figures that a notebook has exported to a folder, by name."""
+    """Digest the sidecars of the figures that a notebook has exported to a folder, by name."""
     digests = {}
     for path in sorted(Path(figures or "").glob("*.json")):
         text = path.read_text(encoding="utf-8")
@@ -229,7 +239,7 @@ def _is_unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
 
 
 def _strip_paths(notebook: Any) -> None:
-    """Remove the folders of this machine from the record and the outputs of an executed notebook."""
+    """Remove folders of this machine from the record and the outputs of an executed notebook."""
     about = notebook.metadata.get("papermill", {})
     for key in ("input_path", "output_path"):
         if isinstance(about.get(key), str):
@@ -258,8 +268,9 @@ def _strip_folders(value: Any, folders: re.Pattern[str]) -> Any:
         return value
     stripped = {}
     for kind, content in value.items():
-        is_picture = kind in ("image/png", "image/jpeg")
-        stripped[kind] = content if is_picture else _strip_folders(content, folders)
+        stripped[kind] = content
+        if kind not in ("image/png", "image/jpeg"):
+            stripped[kind] = _strip_folders(content, folders)
     return stripped
 
 
@@ -287,7 +298,8 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any]) -> tuple[Path,
         _strip_paths(partial)
         papermill.iorw.write_ipynb(partial, str(target))
         raise ExportError(
-            f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; as far as it came: {target}"
+            f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; "
+            f"as far as it came: {target}"
         ) from error
     except (NoSuchKernel, OSError, ValueError, RuntimeError) as error:
         raise ExportError(

@@ -25,9 +25,11 @@ _SHOWN = frozenset(
 _CELLS = """
 main{max-width:1010px;padding:2rem 1rem}main p,main li{max-width:46rem}
 .prompt,.jp-InputPrompt,.jp-OutputPrompt,.anchor-link{display:none}
-.highlight{background:#fff;border:1px solid #e4e4e0;border-radius:4px}.highlight pre{background:none}
+.highlight{background:#fff;border:1px solid #e4e4e0;border-radius:4px}
+.highlight pre{background:none}
 td{word-break:normal}td:first-child{color:inherit}table{font-family:inherit}
-.output_area,.jp-OutputArea-output{overflow-x:auto;margin:.6rem 0}main img,main svg{max-width:100%;height:auto}
+.output_area,.jp-OutputArea-output{overflow-x:auto;margin:.6rem 0}
+main img,main svg{max-width:100%;height:auto}
 .chart{position:relative;max-width:100%;background:#fff}.chart img{display:block;width:100%}
 .live{position:absolute;top:0;left:0;transform-origin:0 0}
 """
@@ -38,14 +40,14 @@ _PROGRESS = re.compile(r"\d+%\|.*\|")
 def write_notebook_page(
     notebook: Any, target: Path, *, figures: str | os.PathLike[str] | None = None
 ) -> None:
-    """Write an executed notebook as one HTML page beside it, with its pictures, that needs no network.
+    """Write an executed notebook as one HTML page beside it that needs no network.
 
     What this run found, the output of the cell tagged :data:`memlab.notebooks.executed.ANSWER`,
     stands under the title too, with the figure of the opening as this run drew it: a committed
     opening speaks of the sample, and what it says of it comes last. What libraries print to stderr
-    is left to the notebook. Charts of plotly can be moved and read (:mod:`memlab.notebooks.page_charts`),
-    in letters of the size of the text; a line stands for a widget, and for whatever else the page
-    cannot show.
+    is left to the notebook. Charts of plotly can be zoomed and read
+    (:mod:`memlab.notebooks.page_charts`), in letters of the size of the text; a line stands for a
+    widget, and for whatever else the page cannot show.
 
     :param figures: where the notebook exported its figures to.
     """
@@ -73,7 +75,7 @@ def write_notebook_page(
 def _with_findings_first(
     notebook: Any, figures: str | os.PathLike[str] | None, charts: PageCharts
 ) -> list[Any]:
-    """Give the cells of a notebook with what it found under its title, and its words on the sample at the end."""
+    """Put what a notebook found under its title, and its words on the sample at the end."""
     from nbformat.v4 import new_markdown_cell
 
     cells, text = [*notebook.cells], answer_text(notebook)
@@ -81,7 +83,9 @@ def _with_findings_first(
         return cells
     opening = split_opening(notebook)
     read = read_dataset(notebook.metadata)
-    head = f"**Found in this run, on {read}:**" if read else "**Found in this run:**"
+    head = "**Found in this run:**"
+    if read:
+        head = f"**Found in this run, on {read}:**"
     first = {
         "title": f"# {opening.title}",
         "findings": f"{head}\n\n{text}",
@@ -89,7 +93,10 @@ def _with_findings_first(
         "opening": opening.words,
     }
     # The same cells get the same ids, so that the page is the same at every run.
-    made = [new_markdown_cell(words, id=name) for name, words in first.items() if words]
+    made = []
+    for name, words in first.items():
+        if words:
+            made.append(new_markdown_cell(words, id=name))
     if opening.sample:
         words = f"## What it found on the sample\n\n{_GALLERY_PICTURE.sub('', opening.sample)}"
         cells.append(new_markdown_cell(words, id="sample"))
@@ -99,7 +106,7 @@ def _with_findings_first(
 def _picture_of_run(
     opening: str, figures: str | os.PathLike[str] | None, charts: PageCharts
 ) -> str:
-    """Give the figure that an opening shows of the sample, as this run exported it; "" where it did not."""
+    """Give the figure of an opening as this run exported it; "" where it did not."""
     found = _GALLERY_PICTURE.search(opening)
     if found is None or figures is None:
         return ""
@@ -110,7 +117,10 @@ def _picture_of_run(
 
 
 def _with_one_parameter_cell(cells: list[Any]) -> list[Any]:
-    """Put the values that a notebook was run with in the place of its own: papermill adds a second cell of them."""
+    """Put the values that a notebook was run with in the place of its own.
+
+    papermill adds a second cell of them.
+    """
     given = {}
     for cell in cells:
         if "injected-parameters" in cell.metadata.get("tags", []):
@@ -146,7 +156,7 @@ def _show_outputs(cell: Any, key: str, charts: PageCharts) -> None:
 
 
 def _is_passing(output: Any) -> bool:
-    """Say whether an output was for who waited: what libraries print to stderr, or a bar of progress."""
+    """Say whether an output was for who waited: a line on stderr, or a bar of progress."""
     if output.get("name") == "stderr":
         return True
     data = output.get("data", {})
@@ -154,7 +164,7 @@ def _is_passing(output: Any) -> bool:
 
 
 def _shown_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
-    """Give an output as the page shows it: as it is, as a chart, as a picture, or as a line that says what is missing.
+    """Give an output as it is, as a chart, as a picture, or as a line that says what is missing.
 
     nbconvert 7.17 prefers the view of a widget to a picture beside it, and leaves out a kind of
     output that it does not know, such as the only one that plotly 7.1 gives in a kernel.
@@ -171,14 +181,16 @@ def _shown_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[s
         return shown
     if _WIDGET in data:
         name = re.match(r"[A-Za-z_]\w*(?=\()", data.get("text/plain", ""))
-        return _missing_line(f"a widget ({name[0]})" if name else "a widget")
+        if name:
+            return _missing_line(f"a widget ({name[0]})")
+        return _missing_line("a widget")
     if "text/plain" in shown or "application/javascript" in shown:
         return shown
     return _missing_line(f"an output of the kind {', '.join(shown)}")
 
 
 def _chart_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
-    """Give a chart of plotly, with a picture of it for where no script runs, or for what the page cannot hold."""
+    """Give a chart of plotly, with a picture of it for where no script runs."""
     picture = data.get("image/svg+xml")
     if picture is None:
         try:

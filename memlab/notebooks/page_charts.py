@@ -1,4 +1,4 @@
-"""Charts on the page of a notebook: pictures in letters of the size of the text, which scripts bring to life."""
+"""Charts on the page of a notebook: in letters of the size of the text, and interactive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ TEXT_PX = 15
 MOST_BYTES = 3_000_000
 """What the charts of a page may take to come to life; plotly's own script takes 4.8 MB beside."""
 _LARGEST_SCALE = 1.5
-_PLOTLY_FONT_PX = 12
+_PLOTLY_FONT_PX = 12.0
+_DRAWN_PX = 672.0
 _FONT_SIZE = re.compile(r"font-size: ?([\d.]+)px")
 _SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)(?:px)?"')
 _SCRIPT = """
@@ -39,7 +40,8 @@ for (const place of document.querySelectorAll(".chart[data-chart]")) {
     displaylogo: false, plotlyServerURL: "", responsive: false, plotGlPixelRatio: 3,
     modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
   };
-  Plotly.newPlot(live, spec.data, layout, options).then(() => { picture.remove(); addEventListener("resize", fit); });
+  Plotly.newPlot(live, spec.data, layout, options).then(() => picture.remove());
+  addEventListener("resize", fit);
 }
 """
 
@@ -112,13 +114,15 @@ def _place(picture: str, more: str) -> str:
 
 def _drawn_width(picture: str) -> float:
     found = _SIZE.search(picture)
-    return float(found[1]) if found else 672.0
+    if found is None:
+        return _DRAWN_PX
+    return float(found[1])
 
 
 def _scale(picture: str) -> float:
     """Give how much larger a picture must be for most of its letters to be as large as the text."""
     sizes = Counter(map(float, _FONT_SIZE.findall(picture)))
-    drawn = float(_PLOTLY_FONT_PX)
+    drawn = _PLOTLY_FONT_PX
     if sizes:
         # Of labels: a title, or the legend that a script hides, is one of many.
         drawn = sizes.most_common(1)[0][0]

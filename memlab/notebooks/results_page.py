@@ -1,4 +1,4 @@
-"""The page of all results: by dataset its key picture, what was found, its table, and its figures."""
+"""The page of all results: by dataset a picture, what was found, its table, and its figures."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ NOTEBOOKS = "notebooks"
 _KEY_PICTURES = ("cluster-map", "recall-all")
 _MOST_POINTS = 3
 _STYLE = """
-main>section{margin-bottom:3.5rem}.pictures{align-items:center}.answers h3{font-size:1.05rem;margin:1.2rem 0 0}
-ul{margin:.3rem 0}td,th{padding:.1rem .6rem .1rem 0}table{font-family:inherit}td:first-child{color:inherit}
-.answers{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:0 2rem;margin-bottom:1.5rem}
+main>section{margin-bottom:3.5rem}.pictures{align-items:center}
+.answers h3{font-size:1.05rem;margin:1.2rem 0 0}
+ul{margin:.3rem 0}td,th{padding:.1rem .6rem .1rem 0}
+table{font-family:inherit}td:first-child{color:inherit}
+.answers{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr))}
+.answers{gap:0 2rem;margin-bottom:1.5rem}
 .thumbnails{display:grid;grid-template-columns:repeat(auto-fill,minmax(210px,1fr));gap:1rem}
-.thumbnails figure{margin:0}.thumbnails img{width:100%;height:160px;object-fit:contain;background:#fff;
-border:1px solid #e4e4e0;border-radius:4px}
+.thumbnails figure{margin:0}.thumbnails img{width:100%;height:160px;object-fit:contain}
+.thumbnails img{background:#fff;border:1px solid #e4e4e0;border-radius:4px}
 """
 
 
@@ -51,7 +54,7 @@ class ResultsOfDataset:
 
 
 def write_results_page(results: str | os.PathLike[str]) -> Path:
-    """Write ``index.html``: of each dataset a picture, what was found in sentences, its table and its figures.
+    """Write ``index.html``: of each dataset a picture, what was found, its table and its figures.
 
     A dataset has a folder in ``results`` that says whose it is
     (:mod:`memlab.experiments.result_folders`). Of other folders with tables there are links.
@@ -61,11 +64,10 @@ def write_results_page(results: str | os.PathLike[str]) -> Path:
     :raises ExportError: when it cannot be written.
     """
     folder = Path(results)
-    shown = [part for part in _find_results(folder) if part.notebooks or part.report]
-    links = "".join(
-        f'<a href="#{_escape(part.folder.name)}">{_escape(part.name)}</a>' for part in shown
-    )
-    sections = "".join(_dataset_section(part, folder) for part in shown)
+    links, sections = "", ""
+    for part in _find_results(folder):
+        links += f'<a href="#{_escape(part.folder.name)}">{_escape(part.name)}</a>'
+        sections += _dataset_section(part, folder)
     others = _other_tables(folder)
     header = f"<header><h1>Results</h1><nav><p>{links}</p></nav></header>"
     body = f"{header}<main>{sections}{others}</main>"
@@ -74,7 +76,7 @@ def write_results_page(results: str | os.PathLike[str]) -> Path:
 
 
 def former_results(results: Path, figures: Path) -> str:
-    """Say what a former version of memlab, which kept no datasets apart, left; "" where there is nothing."""
+    """Say what a former version, which kept no datasets apart, left; "" where there is nothing."""
     left = []
     if any((results / NOTEBOOKS).glob("[0-9]*.ipynb")):
         left.append(str(results / NOTEBOOKS))
@@ -86,28 +88,33 @@ def former_results(results: Path, figures: Path) -> str:
         left.append(f"figures in {figures} itself")
     if not left:
         return ""
-    return f"{' and '.join(left)}: of a former version of memlab, or your own; left as they are, and on no page"
+    what = " and ".join(left)
+    return f"{what}: of a former version of memlab, or your own; left as they are, and on no page"
 
 
 def _find_results(folder: Path) -> Iterator[ResultsOfDataset]:
+    """Find the folders that say of which dataset they are, and have something to show."""
     for place in sorted(folder.iterdir()):
         about = read_marker(place)
         if about is None:
             continue
         places = about["places"]
+        kept = place / str(places.get("notebooks", NOTEBOOKS))
         executed = [
             path
-            for path in sorted(
-                (place / str(places.get("notebooks", NOTEBOOKS))).glob("[0-9]*.ipynb")
-            )
+            for path in sorted(kept.glob("[0-9]*.ipynb"))
             if path.with_suffix(".html").is_file()
         ]
-        report = place / "report.md"
+        report = None
+        if (place / "report.md").is_file():
+            report = place / "report.md"
+        if not executed and report is None:
+            continue
         yield ResultsOfDataset(
             folder=place,
             name=data_and_part(about["name"], about.get("part")),
             notebooks=executed,
-            report=report if report.is_file() else None,
+            report=report,
             figures=place / str(places.get("figures", "figures")),
         )
 
@@ -122,38 +129,42 @@ def _dataset_section(part: ResultsOfDataset, folder: Path) -> str:
     if part.report:
         links.append(f'<a href="{_link(part.report, folder)}">tables</a>')
         table = _report_table(part.report)
-    key = next((name for name in (*_KEY_PICTURES, *figures) if name in figures), None)
-    picture = ""
-    if key:
-        picture = _picture(key, figures[key], beside, 'width="430"')
-    thumbnails = "".join(
-        _picture(name, caption, beside, 'loading="lazy"', short=True)
-        for name, caption in figures.items()
-    )
-    answers = "".join(_notebook_answer(path, folder) for path in part.notebooks)
+    picture, thumbnails, answers = "", "", ""
+    for name in (*_KEY_PICTURES, *figures):
+        if name in figures:
+            picture = _picture(name, figures[name], beside, 'width="430"')
+            break
+    for name, caption in figures.items():
+        thumbnails += _picture(name, caption, beside, 'loading="lazy"', short=True)
+    for path in part.notebooks:
+        answers += _notebook_answer(path, folder)
     if not answers:
         answers = _conclusions(part.folder)
     head = f"<h2>{_escape(part.name)}</h2><p>{' · '.join(links)}</p>"
     return (
-        f'<section id="{_escape(part.folder.name)}">{head}<div class="pictures">{picture}{table}</div>'
-        f'<div class="answers">{answers}</div><div class="thumbnails">{thumbnails}</div></section>'
+        f'<section id="{_escape(part.folder.name)}">{head}'
+        f'<div class="pictures">{picture}{table}</div><div class="answers">{answers}</div>'
+        f'<div class="thumbnails">{thumbnails}</div></section>'
     )
 
 
 def _exported_figures(folder: Path) -> dict[str, str]:
     """Give the captions of the figures of a folder that have a picture, by name."""
-    cards = map(read_sidecar, sorted(folder.glob("*.json")))
-    captions = {card["name"]: card["caption"] for card in cards if card is not None}
-    return {
-        name: caption for name, caption in captions.items() if (folder / f"{name}.svg").is_file()
-    }
+    captions = {}
+    for path in sorted(folder.glob("*.json")):
+        card = read_sidecar(path)
+        if card is not None and path.with_suffix(".svg").is_file():
+            captions[path.stem] = card["caption"]
+    return captions
 
 
 def _picture(name: str, caption: str, beside: str, size: str, *, short: bool = False) -> str:
     """Show a figure, with a link to its page."""
     place = f"{beside}/{quote(name)}"
     image = f'<img src="{place}.svg" alt="{_escape(name)}" {size}>'
-    words = name if short else caption
+    words = caption
+    if short:
+        words = name
     linked = f'<a href="{place}.html" title="{_escape(caption)}">{image}</a>'
     return f"<figure>{linked}<figcaption>{_escape(words)}</figcaption></figure>"
 
@@ -177,7 +188,7 @@ def _conclusions(folder: Path) -> str:
 
 
 def _report_table(report: Path) -> str:
-    """Give the table of a report with the recall of each pipeline by number of evidence sessions."""
+    """Give the table of a report with recall by number of evidence sessions."""
     text = report.read_text(encoding="utf-8")
     pattern = r"^\*\*turns, \S+ by number of evidence sessions\*\*\n\n(?:\|[^\n]*\n)+"
     table = re.search(pattern, text, re.MULTILINE)
