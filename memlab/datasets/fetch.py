@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memlab.errors import DataError
-from memlab.files import shipped_data
 
 if TYPE_CHECKING:
     import polars as pl
@@ -184,6 +183,8 @@ def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
 
     :raises DataError: when there is neither a file of that name nor the fetched one.
     """
+    from memlab.files import shipped_data
+
     if os.path.exists(path):
         return Path(path)
     if str(path) == SAMPLE:

@@ -7,10 +7,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from memlab.figures._text_measuring import font_face_rules
+from memlab.figures.export import font_face_rules, plotly_script
 
 PLOTLY = "application/vnd.plotly.v1+json"
 TEXT_PX = 15
@@ -87,15 +86,12 @@ class PageCharts:
         """Give the scripts of the page, none where no chart comes to life."""
         if not self._specs:
             return ""
-        import plotly
-
-        library = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
         specs = ""
         for number, spec in enumerate(self._specs):
             # A text in a chart may end the script.
             safe = spec.replace("</", "<\\/")
             specs += f'<script type="application/json" id="chart-{number}">{safe}</script>\n'
-        code = library.read_text(encoding="utf-8")
+        code = plotly_script().decode("utf-8")
         return f"{specs}<script>{code}</script>\n<script>{_SCRIPT}</script>"
 
     def font_rules(self) -> str:
