@@ -32,6 +32,26 @@ _IS_LOCKED = (errno.EWOULDBLOCK, errno.EACCES)
 _HAS_NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
 
 
+_INSTALLED_DATA = Path(__file__).parent / "data"
+_CHECKOUT_DATA = Path(__file__).parents[1] / "data"
+
+
+def shipped_data(*parts: str) -> Path:
+    """Give the place of a file or folder of the data that comes with memlab.
+
+    An installed package has it in itself, the sample alone (``setup.py`` puts it there); a checkout
+    has it in its folder ``data``. Nothing need be there.
+
+    >>> from memlab.files import shipped_data
+    >>> shipped_data("sample", "sample.jsonl").is_file()
+    True
+    """
+    installed = _INSTALLED_DATA.joinpath(*parts)
+    if installed.exists():
+        return installed
+    return _CHECKOUT_DATA.joinpath(*parts)
+
+
 def fix_place(path: str | os.PathLike[str]) -> Path:
     """Give the absolute path of what is read or written later, maybe from another working directory.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from memlab.errors import DataError
 if TYPE_CHECKING:
     from memlab.records import Dataset
 
+_log = logging.getLogger("memlab")
 _MOST_ISSUES = 8
 _BIDI_CONTROLS = "\u202a-\u202e\u2066-\u2069"
 """Characters that change the direction of the text behind them."""
@@ -46,6 +48,26 @@ def issue_lines(data: Dataset) -> list[str]:
         f"{action}: {', '.join(found)}" for action, found in sorted(counted.items(), reverse=True)
     )
     return [f"  {escape_line(summary)}", *lines] if summary else lines
+
+
+LONG_STEP = 20.0
+"""Seconds from which a step is announced."""
+
+
+def announce_step(what: str, seconds: float) -> None:
+    """Say what will take long, and how long; steps of less than :data:`LONG_STEP` are not announced.
+
+    The line goes to the log ``memlab``, which is stderr where nobody set it up otherwise.
+
+    >>> from memlab.terminal import announce_step
+    >>> announce_step("encoding 12 texts", 0.5)
+    """
+    if seconds < LONG_STEP:
+        return
+    duration = f"{round(seconds, -1):.0f} s"
+    if seconds >= 100:
+        duration = f"{seconds / 60:.0f} min"
+    _log.warning("%s takes about %s", what, duration)
 
 
 def count_noun(n: int, plural: str) -> str:

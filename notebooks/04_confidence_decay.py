@@ -45,7 +45,6 @@ gold = None  # a folder of gold facts that curves are fitted to; None for the sa
 
 # %%
 from dataclasses import replace
-from pathlib import Path
 
 import polars as pl
 
@@ -54,6 +53,7 @@ from memlab.evaluate import comparison, conclusions
 from memlab.evaluate.changed_values import decay_labels, fact_outcomes, fitted_conditions
 from memlab.evaluate.gold_facts import read_gold
 from memlab.figures import curves, export, intervals
+from memlab.files import shipped_data
 from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extract
 
 # %% [markdown]
@@ -66,7 +66,7 @@ from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extr
 
 # %%
 memlab.evaluate.show_tables()
-labels = decay_labels(read_gold(gold or Path(memlab.__file__).parents[1] / "data" / "sample"))
+labels = decay_labels(read_gold(gold or shipped_data("sample")))
 
 # %%
 losses = decay_fitting.compare_curves(labels, seed=seed).sort("log_loss")

@@ -43,8 +43,6 @@ k = 10
 seed = 0
 
 # %%
-from pathlib import Path
-
 import polars as pl
 
 import memlab
@@ -52,11 +50,12 @@ from memlab import conversation, evaluate
 from memlab.evaluate import comparison, conclusions
 from memlab.experiments import compare_follow_up_forms, follow_up_forms_table
 from memlab.figures import curves, export, intervals
+from memlab.files import shipped_data
 
 evaluate.show_tables()
 
 # %%
-sample = Path(memlab.__file__).parents[1] / "data" / "sample"
+sample = shipped_data("sample")
 data = memlab.datasets.load(conversations or sample / "sample.jsonl")
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 asked = conversation.read_follow_ups(follow_up_file or sample / "follow-ups.jsonl")

@@ -2,7 +2,7 @@
 
     python scripts/gallery.py [--figures FOLDER] [--only WORD]
 
-Each picture is a figure of ``figures`` at the width that pages need, and has a sidecar of its name
+Each picture is a figure of ``figures/sample`` at the width that pages need, and has a sidecar of its name
 beside it: where it came from, and the values that it shows. The map is drawn here, from the store.
 The picture of the language-model page is remade where ``scripts/language_model.py`` has exported its figure.
 """
@@ -63,7 +63,7 @@ _PROVENANCE = ("dataset", "fingerprint", "encoder", "pipeline", "code", "labels"
 def main() -> None:
     """Remake the pictures, and print a line for each."""
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--figures", type=Path, default=ROOT / "figures")
+    asked.add_argument("--figures", type=Path, default=ROOT / "figures" / "sample")
     asked.add_argument("--only", default="", help="pictures whose name holds this")
     asked.add_argument("--store", default=str(ROOT / ".memlab" / "store"))
     given = asked.parse_args()

@@ -16,6 +16,7 @@ import polars as pl
 
 import memlab
 from memlab.evaluate import Report, Table
+from memlab.experiments.result_folders import choose_result_folder
 from memlab.figures import curves, export
 from memlab.interval_labels import describe_intervals
 
@@ -31,12 +32,21 @@ PRICED = "1,000 questions at 3/15"
 AXIS = "US$ for 1,000 questions"
 
 
+def _figures_of_the_sample() -> Path:
+    """Give the folder of the sample's figures, where `make gallery` looks for them."""
+    file = ROOT / "data" / "sample" / "sample.jsonl"
+    folder = choose_result_folder("sample", file, part={}, results="results", figures="figures")
+    folder.keep(notebooks=folder.results / "notebooks")
+    return folder.figures
+
+
 def main() -> None:
     """Print a table a kind of talk, and export the picture."""
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--store", default=".memlab/store")
-    asked.add_argument("--picture", default="figures")
+    asked.add_argument("--picture", type=Path, help="a folder; figures/sample by default")
     given = asked.parse_args()
+    target = given.picture or _figures_of_the_sample()
     lines = (ROOT / "scripts" / "language-model.txt").read_text(encoding="utf-8").splitlines()
     texts = [line for line in lines if line and not line.startswith("#")]
     together = [text for text in texts if "expand | decompose" in text and "least" not in text]
@@ -82,7 +92,7 @@ def main() -> None:
         data=pl.concat(points),
         caption=f"{caption} ({drawn}).",
         provenance={},
-        directory=given.picture,
+        directory=target,
     )
 
 

@@ -374,6 +374,36 @@ def test_figures_and_notebooks_of_small_folders(memlab_cli: Any, tmp_path: Path)
     )
 
 
+def test_two_files_of_one_name_have_results_of_their_own(memlab_cli: Any, tmp_path: Path) -> None:
+    texts = {"a": "The bookcase cost 65.", "b": "The kettle cost 30."}
+    for folder, text in texts.items():
+        (tmp_path / folder).mkdir()
+        records: list[dict[str, Any]] = [
+            {"scope": scope, "session": "s", "sender": "Ann", "text": text, "id": "1"}
+            for scope in ("ann", "bo")
+        ]
+        records += [
+            {"scope": scope, "question": "What did it cost?", "evidence": ["1"]}
+            for scope in ("ann", "bo")
+        ]
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        (tmp_path / folder / "log.jsonl").write_text(lines)
+    measure = ("--pipeline", "bm25", *HASHING)
+    first = memlab_cli("evaluate", "a/log.jsonl", *measure, cwd=tmp_path)
+    assert (first.code, first.messages) == (0, [])
+    kept = (tmp_path / "results" / "log" / "report.json").read_bytes()
+    second = memlab_cli("evaluate", "b/log.jsonl", *measure, cwd=tmp_path)
+    assert second.code == 0
+    assert "this goes to log-2" in second.messages[0]
+    assert (tmp_path / "results" / "log" / "report.json").read_bytes() == kept
+    part = memlab_cli("evaluate", "a/log.jsonl", "--sample", "1", *measure, cwd=tmp_path)
+    assert (part.code, part.messages) == (0, [])
+    assert "1 scope, 1 question" in part.out
+    found = {path.name for path in (tmp_path / "results").iterdir()}
+    assert found == {"log", "log-2", "log-1-memories"}
+    assert (tmp_path / "results" / "log" / "conclusions.md").read_text().startswith("- ")
+
+
 def test_notebooks_are_given_the_memories_that_were_named_or_drawn(
     memlab_cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

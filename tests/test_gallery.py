@@ -81,7 +81,7 @@ def test_a_picture_is_small_and_says_what_it_shows(place: str, name: str) -> Non
 @each
 def test_a_picture_shows_what_the_demo_computes(place: str, name: str) -> None:
     """The demo is the run on the sample; .ci/run makes it before the tests."""
-    figures = ROOT / "figures"
+    figures = ROOT / "figures" / "sample"
     if not (figures / f"{name}.parquet").is_file():
         pytest.skip(f"the figure {name} was not exported here")
     about = read_sidecar(place)

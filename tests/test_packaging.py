@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,6 +15,8 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 from talk import excerpt, write
+
+from memlab import files
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,6 +58,54 @@ def test_pins_are_installed_and_those_of_conda() -> None:
     for name, floor in _pins(declared).items():
         if name in installed or name not in later:
             assert Version(version(name)) >= Version(floor), name
+
+
+def test_the_built_package_has_the_sample() -> None:
+    """What setup.py and MANIFEST.in name is what ``memlab.files.shipped_data`` looks for."""
+    script = (ROOT / "setup.py").read_text()
+    assert 'parent / "data" / "sample"' in script
+    assert '"memlab" / "data" / "sample"' in script
+    assert (ROOT / "MANIFEST.in").read_text() == "graft data/sample\n"
+    assert Path(files.__file__).parent / "data" == files._INSTALLED_DATA
+
+
+WAYS = """
+import memlab
+from memlab.llm.recording import recorded_rows
+assert "installed" in memlab.__file__
+data = memlab.sample(scopes=["owen"])
+assert data.questions.height == memlab.load("sample").questions.filter(scope="owen").height > 0
+assert len(recorded_rows("recorded")) > 50_000
+done = memlab.run(["bm25"], data, encoder=None, levels=["turn"])
+assert done.conclusions()
+"""
+
+
+@pytest.mark.nightly
+def test_a_plain_install_has_the_sample_in_any_folder(tmp_path: Path) -> None:
+    """The package is built, installed alone, and used from an empty folder."""
+    pytest.importorskip("setuptools")
+    source, installed, empty = (tmp_path / name for name in ("source", "installed", "empty"))
+    empty.mkdir()
+    for name in ("memlab", "data/sample"):
+        shutil.copytree(ROOT / name, source / name)
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--target", str(installed), str(source)], check=True)
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    places = ["--store", str(tmp_path / "store"), "--encoder", "hashing"]
+    memlab = [sys.executable, "-c", "from memlab.cli import main; main()"]
+    export = "data/sample/exports/chatgpt/conversations.json"
+    for command in (
+        [sys.executable, "-c", WAYS],
+        [*memlab, "ingest", export, *places],
+        [*memlab, "search", "what did the bookcase cost?", *places],
+        [*memlab, "evaluate", "sample", "--pipeline", "bm25", *places],
+    ):
+        done = subprocess.run(command, cwd=empty, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert (empty / "results" / "sample" / "report.md").is_file()
 
 
 @pytest.fixture(scope="module")

@@ -74,5 +74,5 @@ def test_scopes_stand_in_the_order_of_the_file(
         with pytest.raises(DataError, match=r"no scope 'nobody'|turns is 0"):
             memlab.sample(**wrong)  # type: ignore[arg-type]
     monkeypatch.setattr(module, "_FILE", tmp_path / "sample.jsonl")
-    with pytest.raises(DataError, match="work in a clone"):
+    with pytest.raises(DataError, match="comes with memlab: install memlab again"):
         memlab.sample()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from memlab.config import Settings
     from memlab.embed import Encoder
+    from memlab.experiments.result_folders import ResultFolder
     from memlab.records import Dataset
 
 app = typer.Typer(
@@ -40,7 +41,7 @@ MOST_RESULTS = 1_000_000
 Path_ = Annotated[
     Path,
     typer.Argument(
-        help="An export of a chat tool (file, folder or ZIP), a chat log, or a benchmark, its name once fetched.",
+        help="An export of a chat tool (file, folder or ZIP), a chat log, a benchmark (its name once fetched), sample.",
         show_default=False,
     ),
 ]
@@ -269,6 +270,7 @@ def load_files(
     format: str | None,
     pool: int | None,
     scope: list[str] | None = None,
+    sample: int | None = None,
     source: list[str] | None = None,
     questions: Path | None = None,
 ) -> Iterator[Dataset]:
@@ -276,7 +278,9 @@ def load_files(
 
     :param source: of the questions that are kept; ``questions``: a file of more of them, see
         :func:`memlab.datasets.load`.
+    :raises DataError: also when scopes are both named and drawn.
     """
+    scopes = wanted_scopes(scope, sample)
     for path in files:
         fits = (
             len(files) == 1 or format is not None or memlab.datasets.detect(path) == "longmemeval"
@@ -285,11 +289,46 @@ def load_files(
             path,
             format=format,
             pool=pool if fits else None,
-            scopes=scope or None,
+            scopes=scopes,
             sources=source or None,
             questions=questions,
             **reading_options(chosen),
         )
+
+
+def wanted_scopes(scope: list[str] | None, sample: int | None) -> list[str] | int | None:
+    """Give the scopes that ``--scope`` names, or how many ``--sample`` draws; nothing for all.
+
+    :raises DataError: when both are given.
+    """
+    if scope and sample:
+        raise DataError("--scope names the memories and --sample draws some; give one of them")
+    return scope or sample
+
+
+def result_folder(
+    chosen: Settings,
+    name: str,
+    file: Path,
+    *,
+    scope: list[str] | None = None,
+    sample: int | None = None,
+) -> ResultFolder:
+    """Give where a dataset has its results; what is to be said of that is said."""
+    from memlab.datasets.fetch import locate_file
+    from memlab.experiments.result_folders import choose_result_folder
+
+    part: dict[str, Any] = {}
+    if scope:
+        part = {"scopes": sorted(scope)}
+    elif sample:
+        part = {"scopes": sample, "seed": chosen.seed}
+    folder = choose_result_folder(
+        name, locate_file(file), part=part, results=chosen.results, figures=chosen.figures
+    )
+    if folder.note:
+        echo(folder.note, err=True)
+    return folder
 
 
 def pipeline_lines(text: str) -> list[str]:

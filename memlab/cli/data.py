@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -25,6 +26,7 @@ from memlab.terminal import (
 )
 
 if TYPE_CHECKING:
+    from memlab.embed import Encoder
     from memlab.records import Dataset
     from memlab.store import MemoryStore
 
@@ -91,16 +93,48 @@ def ingest(
         echo(
             f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them"
         )
+    # By dataset that has new turns, the seconds that a text of them took.
+    paces: dict[str, float] = {}
     for name in names:
         memory.choose(name)
+        began = time.monotonic()
         added = memory.vectors.backfill(model, name)
+        if added:
+            paces[name] = (time.monotonic() - began) / added
         echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
     for column, kind, made in memory.search.create_indexes(model).iter_rows():
         echo(f"index of {column}: {kind}, {made}")
     for name in names if not chosen.header else ():
         if encoded := large_scopes.encode_large_scopes(memory, name, model):
             echo(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
+    for name, pace in paces.items():
+        if line := _first_search_line(memory, name, model, seconds_of_text=pace):
+            echo(line)
     echo(f"store: {mask_secrets(chosen.store)}")
+
+
+def _first_search_line(
+    memory: MemoryStore, name: str, encoder: Encoder, *, seconds_of_text: float
+) -> str:
+    """Say what the first search of a memory still makes, which `ingest` leaves to it; "" where that is nothing.
+
+    :param seconds_of_text: what encoding a text took just now; its tokens take about as long.
+    """
+    from memlab.embed.wrapper import token_encoder_of
+    from memlab.retrieve.large_scopes import uses_candidates
+
+    if token_encoder_of(encoder) is None:
+        return ""
+    sizes = [
+        memory.search.size(name, scope)
+        for scope in memory.scopes(name)
+        if not uses_candidates(memory, name, scope, encoder)
+    ]
+    if not sizes:
+        return ""
+    seconds = max(sizes) * seconds_of_text
+    took = f", about {seconds:,.0f} s for the largest" if seconds >= 1 else ""
+    return f"{name}: the first search of a memory encodes the tokens of its turns{took}; later ones do not wait"
 
 
 @register_command(GROUP, "optimize --store .memlab/store")

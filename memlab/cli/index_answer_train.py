@@ -129,7 +129,7 @@ def answer(
         bool, typer.Option("--show-prompts", help="Show what would be asked, and ask nothing.")
     ] = False,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
-    questions: opt.QuestionFile = None, source: opt.QuestionSources = None,
+    sample: opt.Sample = None, questions: opt.QuestionFile = None, source: opt.QuestionSources = None,
     timeout: opt.Timeout = 600.0, unit: opt.Unit = "auto", store: opt.Store = None,
     encoder: opt.EncoderName = None, on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
@@ -147,10 +147,23 @@ def answer(
     )
     opt.enable_system_imports(system or [])
     (data,) = opt.load_files(
-        [dataset], chosen, format=format, pool=pool, scope=scope, source=source, questions=questions
+        [dataset],
+        chosen,
+        format=format,
+        pool=pool,
+        scope=scope,
+        sample=sample,
+        source=source,
+        questions=questions,
     )
     echo(data.describe())
-    directory = out or Path(chosen.results) / data.name / "answers"
+    directory, returned = out, out
+    if directory is None:
+        folder = opt.result_folder(chosen, data.name, dataset, scope=scope, sample=sample)
+        if not show_prompts:
+            folder.keep()
+        # Where memlab compare keeps what memories returned: it is not asked for twice.
+        directory, returned = folder.results / "answers", folder.results / "systems"
     systems = system or ([] if run else ["best"])
     options: dict[str, Any] = {
         "runs": run or [],
@@ -158,8 +171,7 @@ def answer(
         "budget": budget,
         "encoder": opt.load_encoder(chosen),
         "store": chosen.store,
-        # Where memlab compare keeps what memories returned: it is not asked for twice.
-        "folder": (out or Path(chosen.results) / data.name / "systems") / "returned",
+        "folder": (returned or directory) / "returned",
         "timeout": timeout,
         "seed": chosen.seed,
         "unit": unit,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,8 +17,10 @@ from memlab.errors import DataError, MemlabError
 from memlab.terminal import count_noun, issue_lines, mask_secrets
 
 if TYPE_CHECKING:
+    from memlab.config import Settings
     from memlab.embed import Encoder
     from memlab.experiments.compare_systems import Comparison
+    from memlab.experiments.experiment import Experiment
     from memlab.llm.proxy import ModelProxy
     from memlab.records import Dataset
 
@@ -33,7 +35,8 @@ def evaluate(
         typer.Option(help="For example 'hybrid | mmr', or @FILE with one a line; may be repeated."),
     ] = None,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None,
-    scope: opt.Scopes = None, questions: opt.QuestionFile = None, source: opt.QuestionSources = None,
+    scope: opt.Scopes = None, sample: opt.Sample = None, questions: opt.QuestionFile = None,
+    source: opt.QuestionSources = None,
     name: Annotated[str | None, typer.Option(help="Name of the comparison in the store.", show_default=False)] = None,
     corrections: Annotated[
         Path | None,
@@ -65,7 +68,14 @@ def evaluate(
         raise DataError("--dry-run estimates what pipelines would ask: name them with --pipeline")
     data: list[Dataset] = []
     for part in opt.load_files(
-        dataset, chosen, format=format, pool=pool, scope=scope, source=source, questions=questions
+        dataset,
+        chosen,
+        format=format,
+        pool=pool,
+        scope=scope,
+        sample=sample,
+        source=source,
+        questions=questions,
     ):
         data.append(part)
         for line in (part.describe(), *issue_lines(part)):
@@ -81,7 +91,6 @@ def evaluate(
                 f"{corrections}: the evidence of {n:,} of "
                 f"{count_noun(part.questions.height, 'questions')} is corrected"
             )
-    directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
     model = opt.load_encoder(chosen, engine)
     if dry_run:
         from memlab.experiments.costs import estimate_costs
@@ -94,7 +103,7 @@ def evaluate(
         stages, data, store=chosen.store, encoder=model, name=name,
         seed=chosen.seed, engine=engine, jobs=jobs, unit=unit,
     )  # fmt: skip
-    done.export(directory)
+    directories = _export_by_dataset(done, out, chosen, dataset, scope=scope, sample=sample)
     echo(f"{done}\n")
     for one in done.reports:
         if tied := one.provenance["ties"]:
@@ -118,13 +127,48 @@ def evaluate(
             )
     if corrections:
         mended_too = done.corrected(corrections)
-        mended_too.export(directory / "corrected")
+        if out or len(data) == 1:
+            mended_too.export(directories[0] / "corrected")
+        else:
+            for part, directory in zip(mended_too.datasets, directories, strict=True):
+                mended_too[part.name].export(directory / "corrected")
         echo(f"\nwith the evidence that {corrections.name} corrects\n\n{mended_too}")
-    echo(f"runs, qrels, per-query results and reports: {directory}")
+    echo(f"runs, qrels, per-query results and reports: {', '.join(map(str, directories))}")
     n_read = done.cells["read"].sum()
     echo(
         f"comparison {done.name!r} in the store: {n_read} of {done.cells.height} runs were there before"
     )
+
+
+def _export_by_dataset(
+    done: Experiment,
+    out: Path | None,
+    chosen: Settings,
+    files: list[Path],
+    *,
+    scope: list[str] | None,
+    sample: int | None,
+) -> list[Path]:
+    """Export what was measured to the directory that was named, else of each dataset to its own folder."""
+    if out:
+        return [done.export(out)]
+    directories = []
+    for data, file in zip(done.datasets, files, strict=True):
+        folder = opt.result_folder(chosen, data.name, file, scope=scope, sample=sample)
+        folder.keep()
+        one = done[data.name]
+        one.export(folder.results)
+        _write_conclusions(one, folder.results)
+        directories.append(folder.results)
+    return directories
+
+
+def _write_conclusions(done: Experiment, directory: Path) -> None:
+    """Write what was found in sentences, for the page of results."""
+    from memlab.evaluate.report_files import write_files
+
+    with suppress(DataError):  # where no question cites evidence, nothing was found
+        write_files(directory, {"conclusions.md": f"{done.conclusions()}\n"})
 
 
 @register_command(GROUP, "compare my-chats.jsonl --system best --system my_memory:search")
@@ -133,7 +177,7 @@ def compare(
     system: opt.Systems = None,
     run: opt.Rankings = None,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
-    questions: opt.QuestionFile = None, source: opt.QuestionSources = None,
+    sample: opt.Sample = None, questions: opt.QuestionFile = None, source: opt.QuestionSources = None,
     baseline: Annotated[
         str | None, typer.Option(help="The system, or the file of the run, that the others are compared with.")
     ] = None,
@@ -170,20 +214,32 @@ def compare(
     )
     opt.enable_system_imports(system or [])
     (data,) = opt.load_files(
-        [dataset], chosen, format=format, pool=pool, scope=scope, source=source, questions=questions
+        [dataset],
+        chosen,
+        format=format,
+        pool=pool,
+        scope=scope,
+        sample=sample,
+        source=source,
+        questions=questions,
     )
     if "turn" not in measurable_levels(data):
         raise DataError(
             f"no question of {data.name!r} cites turns; systems are compared by the turns that they find"
         )
     echo(data.describe())
-    directory, runs = out or Path(chosen.results) / data.name / "systems", [*(run or [])]
+    runs = [*(run or [])]
     if baseline and os.path.isfile(baseline):
         runs += [Path(baseline)] * (Path(baseline) not in runs)
         baseline = Path(baseline).stem
     if service is not None and record is None:
         raise DataError("--service answers for --record FILE; give the file that keeps its answers")
     model, systems = opt.load_encoder(chosen, engine), system or ([] if runs else ["bm25", "best"])
+    directory = out
+    if directory is None:
+        folder = opt.result_folder(chosen, data.name, dataset, scope=scope, sample=sample)
+        folder.keep()
+        directory = folder.results / "systems"
     with _recorded_calls(record, service, model) as calls:
         done = memlab.compare(
             _asking_through(calls, systems), data, runs=runs, baseline=baseline,

@@ -11,7 +11,6 @@ import typer
 import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
-from memlab.errors import DataError
 
 GROUP = "Share"
 
@@ -36,16 +35,18 @@ def notebooks(
     seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
+    from memlab.datasets import dataset_name
     from memlab.datasets.fetch import locate_file
     from memlab.notebooks import findings, notebook_dataset, run_notebooks, write_results_page
+    from memlab.notebooks.results_page import NOTEBOOKS, former_results
 
-    if scope and sample:
-        raise DataError("--scope names the memories and --sample draws some; give one of them")
-    part: dict[str, Any] = {"pool": pool, "scopes": scope or sample}
+    part: dict[str, Any] = {"pool": pool, "scopes": opt.wanted_scopes(scope, sample)}
     if questions is not None:
         # A notebook runs in its own folder, and its record shows no folder of this machine.
         part["questions"] = os.path.relpath(questions.resolve(), source.resolve())
     chosen = opt.settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
+    name = dataset_name(dataset, pool=pool, seed=chosen.seed)
+    folder = opt.result_folder(chosen, name, dataset, scope=scope, sample=sample)
     parameters = {
         "dataset": str(locate_file(dataset).resolve()),
         "part": {name: value for name, value in part.items() if value is not None},
@@ -53,22 +54,22 @@ def notebooks(
         "seed": chosen.seed,
         "encoder": chosen.encoder,
         "store": chosen.store if "://" in chosen.store else str(Path(chosen.store).resolve()),
-        "figures": str(Path(chosen.figures).resolve()),
+        "figures": str(folder.figures.resolve()),
     }
-    directory, values = out or Path(chosen.results) / "notebooks", opt.read_assignments(set_ or [])
-    done = []
-    for path, seconds in run_notebooks(
+    directory, values = out or folder.results / NOTEBOOKS, opt.read_assignments(set_ or [])
+    running = run_notebooks(
         source, directory, parameters, only=only, chosen=values, jobs=jobs, again=again
-    ):
+    )
+    folder.keep(notebooks=directory)
+    if left := former_results(Path(chosen.results), Path(chosen.figures)):
+        echo(left, err=True)
+    done = []
+    for path, seconds in running:
         done.append(path)
-        echo(
-            f"{path}  {seconds:.0f} s"
-            if seconds
-            else f"{path}  kept, nothing changed; --again runs it anyway"
-        )
-    if Path(chosen.figures).is_dir():
-        memlab.figures.write_gallery(chosen.figures, notebooks=source)
-    page = write_results_page(chosen.results, chosen.figures, directory)
+        took = f"{seconds:.0f} s" if seconds else "kept, nothing changed; --again runs it anyway"
+        echo(f"{path}  {took}")
+    memlab.figures.write_gallery(folder.figures, notebooks=directory)
+    page = write_results_page(chosen.results)
     for found in findings(min(done))[:1]:
         read = notebook_dataset(min(done))  # none where a notebook is about the sample alone
         echo(f"found{read and f' in {read}'}: {found}")

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from memlab.errors import DataError, require_extra
+from memlab.terminal import announce_step
 
 # Neighbours are found exactly up to so many rows: UMAP's own search is random and has to be
 # compiled.
 _EXACT_UP_TO = 20_000
+# On one core, as measured: 12.8 s for 12,000 points in 64 dimensions.
+_SECONDS_A_POINT = 0.0011
 # The neighbours that were found last, which the layout in two dimensions and the one that is
 # clustered share: by a digest of the rows, how many neighbours each has, and the seed of the search.
 _last_neighbours: dict[tuple[bytes, int, int], tuple[np.ndarray, np.ndarray]] = {}
@@ -98,6 +101,7 @@ def _umap(
         with require_extra("clusters", "UMAP"):
             import umap
 
+        announce_step(f"laying out {len(rows):,} points", len(rows) * _SECONDS_A_POINT)
         _enable_numba_cache(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")
         _enable_numba_cache(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
         indices, distances = _nearest_neighbours(rows, n_neighbors, seed)

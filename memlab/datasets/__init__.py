@@ -138,6 +138,27 @@ def _read_questions(path: Path, data: Dataset, options: Mapping[str, Any]) -> Da
     return read_questions(source, data)
 
 
+def dataset_name(path: str | Path, *, pool: int | None = None, seed: int = 0) -> str:
+    """Give the name that :func:`load` gives a file, without reading it to its end.
+
+    :param pool: and ``seed``, as for :func:`stream`.
+    :raises DataError: when the format is not known.
+
+    >>> from memlab.datasets import dataset_name
+    >>> dataset_name("sample"), dataset_name("log of mine.jsonl")
+    ('sample', 'log of mine')
+    """
+    place = fetch.locate_file(path)
+    name = place.stem
+    if _GENERIC_NAME.fullmatch(name):
+        kind = detect(path)
+        if formats.describe(kind).kind == "export":
+            name = kind
+    if pool is None:
+        return name
+    return f"{name}-pool{pool}-seed{seed}"
+
+
 def _choose_scopes(data: Dataset, wanted: int | Sequence[str], *, seed: int) -> list[str]:
     """Give the scopes of these names, or so many that are drawn, in the order of the dataset."""
     there = data.scopes

@@ -62,6 +62,8 @@ SOURCES: dict[str, Published] = {
     "lmeb": Published(f"{_HUB}KaLM-Embedding/LMEB", "of each data set", "22 data sets"),
 }
 """Every benchmark that memlab reads by name, and what is known of its files."""
+SAMPLE = "sample"
+"""The name by which the sample is read wherever a file is named."""
 
 
 def fetch(name: str, *, directory: str | Path = "data") -> Path:
@@ -174,11 +176,23 @@ def _find_published(name: str, directory: str | Path) -> tuple[Published, Path]:
 
 
 def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
-    """Give the path itself, or where :func:`fetch` puts the file of that name.
+    """Give the path itself, where the sample lies, or where :func:`fetch` puts the file of that name.
+
+    ``sample``, and what is named as in a checkout (``data/sample/sample.jsonl``), is the sample that
+    comes with memlab where the working directory has no such file.
 
     :raises DataError: when there is neither a file of that name nor the fetched one.
     """
-    if str(path) not in SOURCES or os.path.exists(path):
+    from memlab.files import shipped_data
+
+    if os.path.exists(path):
+        return Path(path)
+    if str(path) == SAMPLE:
+        return shipped_data(SAMPLE, "sample.jsonl")
+    parts = Path(path).parts
+    if parts[:2] == ("data", SAMPLE) and shipped_data(*parts[1:]).exists():
+        return shipped_data(*parts[1:])
+    if str(path) not in SOURCES:
         return Path(path)
     _, target = _find_published(str(path), directory)
     if not target.exists():

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import polars as pl
 
 from memlab.datasets import load
 from memlab.errors import DataError, explained
+from memlab.files import shipped_data
 from memlab.records import Dataset
 
-_FILE = Path(__file__).parents[2] / "data" / "sample" / "sample.jsonl"
+_FILE = shipped_data("sample", "sample.jsonl")
 _load_cached = cache(load)
 
 
@@ -26,8 +26,8 @@ def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dat
     :param turns: about how many turns to keep in all. Each scope has the same share and keeps whole
         sessions from its first on, at least one. Of the questions stay those whose evidence is
         kept, and those without an answer.
-    :raises DataError: when the file is not there (it is part of the repository, not of an installed
-        package), for a scope that it does not have, or fewer than one turn.
+    :raises DataError: when the file is not there, for a scope that it does not have, or fewer than
+        one turn.
 
     >>> import memlab
     >>> data = memlab.sample(turns=200)
@@ -37,9 +37,9 @@ def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dat
     if turns is not None and turns < 1:
         raise DataError(f"turns is {turns}; give at least 1, or leave it out for the whole sample")
     if not _FILE.exists():
-        where = "it is part of the repository, not of the installed package"
         raise DataError(
-            f"{_FILE}: the sample is not there; {where}: work in a clone, or load a file of your own"
+            f"{_FILE}: the sample is not there, which comes with memlab: install memlab again, "
+            "or load a file of your own"
         )
     data = _load_cached(_FILE, name="sample")
     data = data if scopes is None else data.take([scopes] if isinstance(scopes, str) else scopes)

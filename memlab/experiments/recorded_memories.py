@@ -16,11 +16,12 @@ from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import mean_intervals
 from memlab.evaluate.tables import Table
 from memlab.experiments.compare_systems import Comparison, compare
+from memlab.files import shipped_data
 from memlab.memories import ReturnedTexts, attribute
 from memlab.memories.collecting import RETURNED_SCHEMA
 from memlab.records import Dataset, qrels
 
-DEFAULT = Path(__file__).parents[2] / "data" / "memories"
+DEFAULT = shipped_data("memories")
 """Of the checkout; an installed package has none."""
 PER = 1_000
 

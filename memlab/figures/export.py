@@ -360,14 +360,21 @@ def _plain_json() -> Iterator[None]:
             config.default_engine = before
 
 
+def plotly_script() -> bytes:
+    """Give the script that draws the figures of a page, 4.8 MB."""
+    return _plotly_file().read_bytes()
+
+
+def _plotly_file() -> Path:
+    return Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+
+
 def _missing_plotly_js(target: Path) -> dict[str, bytes]:
-    """Give the script of every page, 4.8 MB, where it is not in its place yet."""
-    script, place = (
-        Path(plotly.__file__).parent / "package_data" / "plotly.min.js",
-        target / _PLOTLY_JS,
-    )
-    there = place.is_file() and place.stat().st_size == script.stat().st_size
-    return {} if there else {place.name: script.read_bytes()}
+    """Give the script of every page where it is not in its place yet."""
+    place = target / _PLOTLY_JS
+    if place.is_file() and place.stat().st_size == _plotly_file().stat().st_size:
+        return {}
+    return {place.name: plotly_script()}
 
 
 def _stabilise_svg(drawn: bytes, key: str) -> bytes:

@@ -15,6 +15,7 @@ from memlab.figures._text_measuring import font_face_rules
 from memlab.figures.export import write_files_atomically
 from memlab.figures.provenance import read_sidecar
 
+_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 STYLE = """
 body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222;
 background:#f6f6f4;margin:0}
@@ -50,8 +51,8 @@ def write_gallery(
     It is read off the sidecars that :func:`memlab.figures.export` writes, links relatively, and
     opens without a server.
 
-    :param notebooks: where their sources are: each part begins with what the notebook says before
-        its first code.
+    :param notebooks: where they are, executed or not: each part begins with what the notebook
+        found, or says before its first code.
     :returns: the path of the page.
     :raises ExportError: when the directory is missing or cannot be written, or a sidecar cannot be
         read.
@@ -64,7 +65,7 @@ def write_gallery(
     for path in sorted(target.glob("*.json")):
         if (card := read_sidecar(path)) is not None:
             parts.setdefault(card["made_by"].get("notebook", ""), []).append(card)
-    links, body = "", ""
+    links, body = _links_to_folders(target), ""
     for name, cards in sorted(
         parts.items(), key=lambda part: (not part[0], part[0])
     ):  # those of no notebook are last
@@ -104,18 +105,37 @@ def _read_notebook(
         sources = ["".join(cell["source"]) for cell in cells]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return heading, "", cards
+    code = "\n".join(sources)
     first = next((i for i, cell in enumerate(cells) if cell["cell_type"] == "code"), len(cells))
-    opening = re.sub(
-        r"!\[[^\]]*\]\([^)]*\)", "", "\n\n".join(sources[:first])
-    )  # the figures stand below
+    # The figures stand below.
+    opening = _PICTURE.sub("", "\n\n".join(sources[:first]))
     if opening.startswith("# "):
         heading, _, opening = opening[2:].partition("\n")
-    code = "\n".join(sources)
     return (
         heading,
-        render_markdown(opening),
+        render_markdown(_found_text(cells) or opening),
         sorted(cards, key=lambda card: code.find(f'"{card["name"]}"') % (len(code) + 1)),
     )
+
+
+def _found_text(cells: list[dict[str, Any]]) -> str:
+    """Give what an executed notebook found: the Markdown that its cell tagged ``answer`` shows."""
+    for cell in cells:
+        if "answer" not in cell.get("metadata", {}).get("tags", []):
+            continue
+        outputs = [output.get("data", {}) for output in cell.get("outputs", [])]
+        return "\n".join("".join(data.get("text/markdown", "")) for data in outputs).strip()
+    return ""
+
+
+def _links_to_folders(directory: Path) -> str:
+    """Link to the galleries of the folders of a directory, which are those of datasets."""
+    pages = sorted(directory.glob("*/index.html"))
+    names = [page.parent.name for page in pages]
+    links = "".join(
+        f'<a href="{_quote_link(name)}/index.html">{_escape_html(name)}</a>' for name in names
+    )
+    return f"<p>{links}</p>" if links else ""
 
 
 def render_markdown(markdown: str) -> str:

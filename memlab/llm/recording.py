@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from memlab.errors import DataError, warn_user
-from memlab.files import digest
+from memlab.files import digest, shipped_data
 from memlab.llm.service import Service, resolve_service
 
-# Of the checkout; an installed package has none.
-_DATA = Path(__file__).parents[2] / "data"
 DEFAULT_RECORDINGS = (
-    _DATA / "sample" / "recorded.jsonl",
-    _DATA / "heldout" / "recorded" / "answers.jsonl",
+    shipped_data("sample", "recorded.jsonl"),
+    shipped_data("heldout", "recorded", "answers.jsonl"),
 )
+"""Recorded answers that come with memlab: of the sample, and in a checkout of held-out chats."""
 
 
 def recording_key(task: str, version: int, about: Iterable[str]) -> str:
@@ -45,7 +44,7 @@ def recordings_digest() -> str:
 def recorded_rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
     """Give the recorded rows by their keys: of the service's own file, or, for ``recorded``, of all recordings.
 
-    The first file that has a key wins: those of the settings, then those of the checkout.
+    The first file that has a key wins: those of the settings, then those that come with memlab.
     """
     model = resolve_service(service)
     if model is not None:

@@ -1,11 +1,13 @@
 """Execution of the notebooks, and the HTML pages of their results.
 
-``execution`` runs them, ``html_page`` writes the executed ones as HTML and the page of all results.
+``execution`` runs them, ``executed`` reads what one found, ``html_page`` writes it as a page (its
+charts: ``page_charts``), and ``results_page`` the page of all results.
 """
 
 from __future__ import annotations
 
+from memlab.notebooks.executed import findings, notebook_dataset
 from memlab.notebooks.execution import run_notebooks
-from memlab.notebooks.html_page import findings, notebook_dataset, write_results_page
+from memlab.notebooks.results_page import write_results_page
 
 __all__ = ["findings", "notebook_dataset", "run_notebooks", "write_results_page"]

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
+from difflib import get_close_matches
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,10 @@ def run_notebooks(
     jobs: int = 1,
     again: bool = True,
 ) -> Iterator[tuple[Path, float]]:
-    """Execute notebooks with papermill, in order of name or, several at a time, from the last; each becomes HTML too.
+    """Execute notebooks with papermill, in order of name; each becomes a page of HTML too.
+
+    Several at a time begin with the last. What can be refused is refused at the call; notebooks run
+    as the results are asked for.
 
     :param source: where the ``NN_name.ipynb`` are.
     :param out: where the executed ones go.
@@ -57,27 +61,14 @@ def run_notebooks(
     :raises ExportError: when a notebook fails; says which cell of which, and where the executed
         part lies.
     """
-    with require_extra("lab", "running notebooks"):
-        import papermill
-    notebooks = Path(source).glob("[0-9]*.ipynb") if os.path.isdir(source) else ()
-    paths = sorted(path for path in notebooks if fnmatch(path.stem, f"*{only}*"))
-    if not paths:
-        named = f" whose name holds {only!r}" if only else ""
-        raise DataError(
-            f"{source} holds no notebook{named}; run memlab where the folder 'notebooks' is, or give --source"
-        )
+    chosen = dict(chosen or {})
+    paths = _find_notebooks(Path(source), only)
     if Path(out).resolve() == Path(source).resolve():
         raise DataError(
             f"{out} holds the notebooks themselves, which stay without outputs; name another folder"
         )
-    known = (
-        {name for path in paths for name in papermill.inspect_notebook(path)} if chosen else set()
-    )
-    if unknown := [name for name in chosen or {} if name not in known]:
-        raise DataError(
-            f"no notebook that would run has a parameter {unknown[0]!r}; they have {', '.join(sorted(known))}"
-        )
-    given = {**parameters, **(chosen or {})}
+    _check_known(chosen, paths)
+    given = {**parameters, **chosen}
     values = {name: _as_literal(value, name) for name, value in given.items()}
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
@@ -85,23 +76,70 @@ def run_notebooks(
         raise ExportError(
             f"{out}: cannot be made ({error.strerror}); name another folder"
         ) from error
-    unchanged = (
-        []
-        if again
-        else [path for path in paths if _is_unchanged(path, Path(out) / path.name, values)]
-    )
-    yield from ((Path(out) / path.name, 0.0) for path in unchanged)
-    paths = [path for path in paths if path not in unchanged]
+    return _run_found(paths, Path(out), values, jobs=jobs, again=again)
+
+
+def _find_notebooks(source: Path, only: str) -> list[Path]:
+    """Give the notebooks of a folder whose names hold a text, in order."""
+    with require_extra("lab", "running notebooks"):
+        import papermill  # noqa: F401
+    found: list[Path] = []
+    if os.path.isdir(source):
+        found = [path for path in source.glob("[0-9]*.ipynb") if fnmatch(path.stem, f"*{only}*")]
+    if not found:
+        named = ""
+        if only:
+            named = f" whose name holds {only!r}"
+        raise DataError(
+            f"{source} holds no notebook{named}; run memlab where the folder 'notebooks' is, "
+            "or give --source"
+        )
+    return sorted(found)
+
+
+def _check_known(chosen: Mapping[str, Any], paths: list[Path]) -> None:
+    """Refuse a value for a parameter that none of these notebooks has."""
+    if not chosen:
+        return
+    import papermill
+
+    known = {name for path in paths for name in papermill.inspect_notebook(str(path))}
+    for name in chosen:
+        if name in known:
+            continue
+        meant = "they"
+        for near in get_close_matches(name, known, n=1):
+            meant = f"did you mean {near!r}? They"
+        raise DataError(
+            f"no notebook that would run has a parameter {name!r}; {meant} have "
+            f"{', '.join(sorted(known))}"
+        )
+
+
+def _run_found(
+    paths: list[Path], out: Path, values: Mapping[str, Any], *, jobs: int, again: bool
+) -> Iterator[tuple[Path, float]]:
+    """Run notebooks, several at a time where that is wanted; those that are up to date are kept."""
+    waiting = []
+    for path in paths:
+        target = out / path.name
+        is_kept = False
+        if not again:
+            is_kept = _is_unchanged(path, target, values)
+        if is_kept:
+            yield target, 0.0
+        else:
+            waiting.append(path)
     if jobs < 2:
-        for path in paths:
-            yield _execute(path, Path(out) / path.name, values)
+        for path in waiting:
+            yield _execute(path, out / path.name, values)
         return
     # Processes, since papermill changes the working directory while it runs.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_end_with_parent) as pool:
         # The last ones take longest: begun last, one of them would run alone at the end.
         running = [
-            pool.submit(_execute, path, Path(out) / path.name, values) for path in reversed(paths)
+            pool.submit(_execute, path, out / path.name, values) for path in reversed(waiting)
         ]
         hear_interrupts()
         try:
@@ -168,16 +206,16 @@ def _as_literal(value: Any, name: str) -> Any:
 
 
 def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
-    """Give a digest of the inputs of a notebook: cells, parameters, settings, dataset and code of memlab."""
-    files = [
-        Path(value) for value in values.values() if isinstance(value, str) and "\0" not in value
-    ]
-    root = Path(memlab.__file__).parent
-    files += sorted(Path(str(values.get("dataset") or root / "none")).rglob("*"))
+    """Digest the inputs of a notebook: cells, parameters, settings, dataset and code of memlab."""
+    texts = [value for value in values.values() if isinstance(value, str)]
+    files = [Path(text) for text in texts if "\0" not in text]
+    if "dataset" in values:
+        files += sorted(Path(str(values["dataset"])).rglob("*"))
     questions = (values.get("part") or {}).get("questions")
     if questions:
         files.append(path.parent / questions)
-    files += sorted(p for p in root.rglob("*") if "__pycache__" not in p.parts)
+    code = Path(memlab.__file__).parent.rglob("*")
+    files += sorted(file for file in code if "__pycache__" not in file.parts)
     chosen = settings(directory=path.parent)[0].model_dump()
     contents = [(file.name, sha256(file)) for file in files if file.is_file()]
     about = [path.name, source_digest(path), dict(sorted(values.items())), chosen, contents]
@@ -185,16 +223,13 @@ def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
 
 
 def _sidecar_digests(figures: Any, notebook: str) -> dict[str, str]:
-    """Give digests of the sidecars of the figures that a notebook has exported to a folder, by name."""
-    texts = {
-        path.name: path.read_text(encoding="utf-8")
-        for path in sorted(Path(figures or "").glob("*.json"))
-    }
-    return {
-        name: hashlib.sha256(t.encode()).hexdigest()
-        for name, t in texts.items()
-        if f'"{notebook}"' in t
-    }
+    """Digest the sidecars of the figures that a notebook has exported to a folder, by name."""
+    digests = {}
+    for path in sorted(Path(figures or "").glob("*.json")):
+        text = path.read_text(encoding="utf-8")
+        if f'"{notebook}"' in text:
+            digests[path.name] = hashlib.sha256(text.encode()).hexdigest()
+    return digests
 
 
 def _is_unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
@@ -207,13 +242,11 @@ def _is_unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
 
 
 def _strip_paths(notebook: Any) -> None:
-    """Remove the folders of this machine from the record and the outputs of an executed notebook."""
+    """Remove folders of this machine from the record and the outputs of an executed notebook."""
     about = notebook.metadata.get("papermill", {})
-    about |= {
-        key: Path(about[key]).name
-        for key in ("input_path", "output_path")
-        if isinstance(about.get(key), str)
-    }
+    for key in ("input_path", "output_path"):
+        if isinstance(about.get(key), str):
+            about[key] = Path(about[key]).name
     places = [
         Path(memlab.__file__).parent.parent,
         Path.cwd(),
@@ -223,8 +256,9 @@ def _strip_paths(notebook: Any) -> None:
     ]
     named = "|".join(re.escape(str(place)) for place in places if place != place.parent)
     folders = re.compile(rf"(?:{named})/|(?<![\w/.])(?:{named})(?![\w.-])")
-    for output in (o for cell in notebook.cells for o in cell.get("outputs", ())):
-        output.update(_strip_folders(output, folders))
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            output.update(_strip_folders(output, folders))
 
 
 def _strip_folders(value: Any, folders: re.Pattern[str]) -> Any:
@@ -233,16 +267,18 @@ def _strip_folders(value: Any, folders: re.Pattern[str]) -> Any:
         return folders.sub("", value)
     if isinstance(value, list):
         return [_strip_folders(each, folders) for each in value]
-    if isinstance(value, dict):
-        pictures = ("image/png", "image/jpeg")
-        return {
-            kind: each if kind in pictures else _strip_folders(each, folders)
-            for kind, each in value.items()
-        }
-    return value
+    if not isinstance(value, dict):
+        return value
+    stripped = {}
+    for kind, content in value.items():
+        stripped[kind] = content
+        if kind not in ("image/png", "image/jpeg"):
+            stripped[kind] = _strip_folders(content, folders)
+    return stripped
 
 
 def _execute(path: Path, target: Path, values: Mapping[str, Any]) -> tuple[Path, float]:
+    """Execute one notebook, and write it and its page; gives the executed one and its seconds."""
     import papermill
     from jupyter_client.kernelspec import NoSuchKernel
 
@@ -251,40 +287,22 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any]) -> tuple[Path,
     started, level = time.perf_counter(), inspector.level
     inspector.setLevel(logging.ERROR)
     try:
-        inputs, notebook = _input_digest(path, values), papermill.iorw.load_notebook_node(str(path))
-        known = papermill.inspect_notebook(str(path))
-        parameters = {
-            name: relative_path(value, path.parent)
-            for name, value in values.items()
-            if name in known
-        }
-        with announce_notebook(
-            path, {name: value for name, value in values.items() if name != "figures"}
-        ):
-            executed = papermill.execute_notebook(
-                notebook, target, parameters,
-                cwd=str(path.parent), progress_bar=False, extra_arguments=["--log-level=40"],
-            )  # fmt: skip
-        for cell in executed.cells:
-            if (
-                cell.cell_type == "markdown"
-            ):  # what lay beside the notebook lies elsewhere from the executed one
-                cell.source = cell.source.replace(
-                    "](../", f"]({os.path.relpath(path.parent.parent, target.parent)}/"
-                )
+        inputs = _input_digest(path, values)
+        executed = _run_kernel(path, target, values)
+        _move_links(executed, path, target)
         _strip_paths(executed)
-        executed.metadata["memlab"] = {
-            "inputs": inputs,
-            "figures": _sidecar_digests(values.get("figures"), path.name),
-        }
+        figures = values.get("figures")
+        made = {"inputs": inputs, "figures": _sidecar_digests(figures, path.name)}
+        executed.metadata["memlab"] = made
         papermill.iorw.write_ipynb(executed, str(target))
-        write_notebook_page(executed, target)
+        write_notebook_page(executed, target, figures=figures)
     except papermill.PapermillExecutionError as error:
         partial = papermill.iorw.load_notebook_node(str(target))
         _strip_paths(partial)
         papermill.iorw.write_ipynb(partial, str(target))
         raise ExportError(
-            f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; as far as it came: {target}"
+            f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; "
+            f"as far as it came: {target}"
         ) from error
     except (NoSuchKernel, OSError, ValueError, RuntimeError) as error:
         raise ExportError(
@@ -293,3 +311,32 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any]) -> tuple[Path,
     finally:
         inspector.setLevel(level)
     return target, time.perf_counter() - started
+
+
+def _run_kernel(path: Path, target: Path, values: Mapping[str, Any]) -> Any:
+    """Execute a notebook with those of the values that it knows, in its own folder."""
+    import papermill
+
+    notebook = papermill.iorw.load_notebook_node(str(path))
+    known = papermill.inspect_notebook(str(path))
+    parameters = {
+        name: relative_path(value, path.parent) for name, value in values.items() if name in known
+    }
+    announced = {name: value for name, value in values.items() if name != "figures"}
+    with announce_notebook(path, announced):
+        return papermill.execute_notebook(
+            notebook,
+            target,
+            parameters,
+            cwd=str(path.parent),
+            progress_bar=False,
+            extra_arguments=["--log-level=40"],
+        )
+
+
+def _move_links(executed: Any, path: Path, target: Path) -> None:
+    """Make links to what lay beside a notebook lead there from where the executed one lies."""
+    beside = os.path.relpath(path.parent.parent, target.parent)
+    for cell in executed.cells:
+        if cell.cell_type == "markdown":
+            cell.source = cell.source.replace("](../", f"]({beside}/")

@@ -1,9 +1,9 @@
-"""Executed notebooks as HTML pages, and the page of all results."""
+"""Executed notebooks as HTML pages of one file."""
 
 from __future__ import annotations
 
+import ast
 import html
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -13,40 +13,43 @@ from typing import Any
 
 from memlab.errors import ExportError
 from memlab.figures.export import svg_as_shown, write_files_atomically
-from memlab.figures.gallery import STYLE, render_markdown
-from memlab.system_names import hide_model_files
+from memlab.figures.gallery import STYLE
+from memlab.notebooks.executed import answer_text, read_dataset, split_opening
+from memlab.notebooks.page_charts import PLOTLY, PageCharts
 
-_PLOTLY = "application/vnd.plotly.v1+json"
 _WIDGET = "application/vnd.jupyter.widget-view+json"
-# What a page without scripts shows of an output, text alone aside.
+# What a page shows of an output, text alone aside.
 _SHOWN = frozenset(
     ["text/html", "text/markdown", "text/latex", "image/svg+xml", "image/png", "image/jpeg"]
 )
 _CELLS = """
-main{max-width:980px;padding:2rem 1rem}main p,main li{max-width:46rem}
+main{max-width:1010px;padding:2rem 1rem}main p,main li{max-width:46rem}
 .prompt,.jp-InputPrompt,.jp-OutputPrompt,.anchor-link{display:none}
-.highlight{background:#fff;border:1px solid #e4e4e0;border-radius:4px}.highlight pre{background:none}
+.highlight{background:#fff;border:1px solid #e4e4e0;border-radius:4px}
+.highlight pre{background:none}
 td{word-break:normal}td:first-child{color:inherit}table{font-family:inherit}
-.output_area,.jp-OutputArea-output{overflow-x:auto;margin:.6rem 0}main img,main svg{max-width:672px;height:auto}
+.output_area,.jp-OutputArea-output{overflow-x:auto;margin:.6rem 0}
+main img,main svg{max-width:100%;height:auto}
+.chart{position:relative;max-width:100%;background:#fff}.chart img{display:block;width:100%}
+.live{position:absolute;top:0;left:0;transform-origin:0 0}
 """
-_INDEX = """
-.pictures{align-items:center}.answers h2{font-size:1.05rem;margin:1.2rem 0 0}ul{margin:.3rem 0}
-td,th{padding:.1rem .6rem .1rem 0}table{font-family:inherit}td:first-child{color:inherit}
-.answers{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:0 2rem;margin-bottom:3rem}
-"""
+_GALLERY_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*/figures/gallery/sample-([\w-]+)\.png\)")
+_PROGRESS = re.compile(r"\d+%\|.*\|")
 
 
-ANSWER = "answer"
-"""The tag of the cell whose output is what a notebook found."""
+def write_notebook_page(
+    notebook: Any, target: Path, *, figures: str | os.PathLike[str] | None = None
+) -> None:
+    """Write an executed notebook as one HTML page beside it that needs no network.
 
+    What this run found, the output of the cell tagged :data:`memlab.notebooks.executed.ANSWER`,
+    stands under the title too, with the figure of the opening as this run drew it: a committed
+    opening speaks of the sample, and what it says of it comes last. What libraries print to stderr
+    is left to the notebook. Charts of plotly can be zoomed and read
+    (:mod:`memlab.notebooks.page_charts`), in letters of the size of the text; a line stands for a
+    widget, and for whatever else the page cannot show.
 
-def write_notebook_page(notebook: Any, target: Path) -> None:
-    """Write an executed notebook as one HTML page beside it, with its pictures, that needs no network.
-
-    What this run found, the output of the cell tagged :data:`ANSWER`, stands under the title too: a
-    committed opening speaks of the sample, in words. What libraries print to stderr is left to the
-    notebook. A figure of plotly that brought no picture is drawn; a line stands for a widget, and
-    for whatever else the page cannot show.
+    :param figures: where the notebook exported its figures to.
     """
     from nbconvert import HTMLExporter
     from pygments.formatters import HtmlFormatter
@@ -54,52 +57,114 @@ def write_notebook_page(notebook: Any, target: Path) -> None:
     shown = deepcopy(notebook)
     # The state of widgets, with their scripts: megabytes that nothing on the page reads.
     shown.metadata.pop("widgets", None)
-    shown.cells = _with_findings_first(shown)
-    for i, cell in enumerate(shown.cells):
-        if cell.cell_type != "code":
-            continue
-        cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
-        for j, output in enumerate(cell.outputs):
-            if "data" in output:
-                output.data = _still_data(output.data, f"{target.stem} {i} {j}")
+    charts = PageCharts()
+    shown.cells = _with_findings_first(shown, figures, charts)
+    shown.cells = _with_one_parameter_cell(shown.cells)
+    for number, cell in enumerate(shown.cells):
+        if cell.cell_type == "code":
+            _show_outputs(cell, f"{target.stem} {number}", charts)
     exporter = HTMLExporter(template_name="basic", embed_images=True)
     body, _ = exporter.from_notebook_node(shown, {"metadata": {"path": str(target.parent)}})
     style = STYLE + _CELLS + HtmlFormatter(style="default").get_style_defs(".highlight")
-    write_files_atomically(
-        target.parent,
-        {f"{target.stem}.html": _html_page(target.stem, f"<main>{body}</main>", style)},
+    page = html_page(
+        target.stem, f"<main>{body}</main>{charts.script()}", charts.font_rules() + style
     )
+    write_files_atomically(target.parent, {f"{target.stem}.html": page})
 
 
-def _with_findings_first(notebook: Any) -> list[Any]:
-    """Give the cells of a notebook with what it found under its title, above the words of its opening."""
+def _with_findings_first(
+    notebook: Any, figures: str | os.PathLike[str] | None, charts: PageCharts
+) -> list[Any]:
+    """Put what a notebook found under its title, and its words on the sample at the end."""
     from nbformat.v4 import new_markdown_cell
 
     cells, text = [*notebook.cells], answer_text(notebook)
     if not text or not cells or cells[0].cell_type != "markdown":
         return cells
-    title, _, opening = cells[0].source.partition("\n")
-    read = _data_and_part(notebook.metadata)
-    head = f"**Found in this run, on {read}:**" if read else "**Found in this run:**"
+    opening = split_opening(notebook)
+    read = read_dataset(notebook.metadata)
+    head = "**Found in this run:**"
+    if read:
+        head = f"**Found in this run, on {read}:**"
+    first = {
+        "title": f"# {opening.title}",
+        "findings": f"{head}\n\n{text}",
+        "picture": _picture_of_run(opening.sample, figures, charts),
+        "opening": opening.words,
+    }
     # The same cells get the same ids, so that the page is the same at every run.
-    texts = (title, f"{head}\n\n{text}", opening.strip())
-    ids = ("title", "findings", "opening")
-    first = [new_markdown_cell(each, id=name) for each, name in zip(texts, ids, strict=True)]
-    return [*first, *cells[1:]]
+    made = []
+    for name, words in first.items():
+        if words:
+            made.append(new_markdown_cell(words, id=name))
+    if opening.sample:
+        words = f"## What it found on the sample\n\n{_GALLERY_PICTURE.sub('', opening.sample)}"
+        cells.append(new_markdown_cell(words, id="sample"))
+    return [*made, *cells[1:]]
 
 
-def answer_text(notebook: Any) -> str:
-    """Give what an executed notebook found: the Markdown of the cell tagged :data:`ANSWER`, else of its last cell."""
-    tagged = [cell for cell in notebook.cells if ANSWER in cell.metadata.get("tags", [])]
-    outputs = [*tagged, *notebook.cells[-1:]][0].get("outputs", []) if notebook.cells else []
-    texts = (output.get("data", {}).get("text/markdown", "") for output in outputs)
-    return "\n".join(text for text in texts if text)
+def _picture_of_run(
+    opening: str, figures: str | os.PathLike[str] | None, charts: PageCharts
+) -> str:
+    """Give the figure of an opening as this run exported it; "" where it did not."""
+    found = _GALLERY_PICTURE.search(opening)
+    if found is None or figures is None:
+        return ""
+    picture = Path(figures) / f"{found[1]}.svg"
+    if not picture.is_file():
+        return ""
+    return charts.add_picture(picture.read_text(encoding="utf-8"))
 
 
-def _still_data(data: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Give an output as a page without scripts shows it.
+def _with_one_parameter_cell(cells: list[Any]) -> list[Any]:
+    """Put the values that a notebook was run with in the place of its own.
 
-    That is as it is, as a picture, or as a line that says what is missing.
+    papermill adds a second cell of them.
+    """
+    given = {}
+    for cell in cells:
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            given = _assignments(cell.source)
+    kept = []
+    for cell in cells:
+        tags = cell.metadata.get("tags", [])
+        if "injected-parameters" in tags:
+            continue
+        if "parameters" in tags:
+            lines = {**_assignments(cell.source), **given}
+            cell.source = "\n".join(lines.values())
+        kept.append(cell)
+    return kept
+
+
+def _assignments(source: str) -> dict[str, str]:
+    """Give the source of each assignment of a cell by its name, in order."""
+    lines = source.splitlines()
+    found = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            found[node.targets[0].id] = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+    return found
+
+
+def _show_outputs(cell: Any, key: str, charts: PageCharts) -> None:
+    """Make the outputs of a cell what the page can show."""
+    cell.outputs = [output for output in cell.outputs if not _is_passing(output)]
+    for number, output in enumerate(cell.outputs):
+        if "data" in output:
+            output.data = _shown_data(output.data, f"{key} {number}", charts)
+
+
+def _is_passing(output: Any) -> bool:
+    """Say whether an output was for who waited: a line on stderr, or a bar of progress."""
+    if output.get("name") == "stderr":
+        return True
+    data = output.get("data", {})
+    return _WIDGET in data and _PROGRESS.search(data.get("text/plain", "")) is not None
+
+
+def _shown_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
+    """Give an output as it is, as a chart, as a picture, or as a line that says what is missing.
 
     nbconvert 7.17 prefers the view of a widget to a picture beside it, and leaves out a kind of
     output that it does not know, such as the only one that plotly 7.1 gives in a kernel.
@@ -107,24 +172,32 @@ def _still_data(data: Mapping[str, Any], key: str) -> dict[str, Any]:
     :param data: by kind (MIME type).
     :param key: of the output, on its page.
     """
-    still = {kind: content for kind, content in data.items() if kind != _WIDGET}
-    if not _SHOWN.isdisjoint(still):
-        return still
-    if _PLOTLY in data:
-        return _still_figure(data[_PLOTLY], key)
+    shown = {kind: content for kind, content in data.items() if kind != _WIDGET}
+    if PLOTLY in shown and "text/html" not in shown:
+        return _chart_data(shown, key, charts)
+    if "image/svg+xml" in shown:
+        return {"text/html": charts.add_picture(shown["image/svg+xml"])}
+    if not _SHOWN.isdisjoint(shown):
+        return shown
     if _WIDGET in data:
         name = re.match(r"[A-Za-z_]\w*(?=\()", data.get("text/plain", ""))
-        return _missing_line(f"a widget ({name[0]})" if name else "a widget")
-    if "text/plain" in still or "application/javascript" in still:
-        return still
-    return _missing_line(f"an output of the kind {', '.join(still)}")
+        if name:
+            return _missing_line(f"a widget ({name[0]})")
+        return _missing_line("a widget")
+    if "text/plain" in shown or "application/javascript" in shown:
+        return shown
+    return _missing_line(f"an output of the kind {', '.join(shown)}")
 
 
-def _still_figure(spec: Any, key: str) -> dict[str, Any]:
-    try:
-        return {"image/svg+xml": svg_as_shown(spec, key)}
-    except ExportError as error:
-        return _missing_line(f"a figure of plotly ({error})")
+def _chart_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
+    """Give a chart of plotly, with a picture of it for where no script runs."""
+    picture = data.get("image/svg+xml")
+    if picture is None:
+        try:
+            picture = svg_as_shown(data[PLOTLY], key)
+        except ExportError as error:
+            return _missing_line(f"a figure of plotly ({error})")
+    return {"text/html": charts.add(data[PLOTLY], picture)}
 
 
 def _missing_line(what: str) -> dict[str, Any]:
@@ -132,107 +205,8 @@ def _missing_line(what: str) -> dict[str, Any]:
     return {"text/html": f"<p><em>{html.escape(line)}</em></p>"}
 
 
-def write_results_page(
-    results: str | os.PathLike[str], figures: str | os.PathLike[str], notebooks: Path
-) -> Path:
-    """Write ``index.html``: the map, the table of pipelines, and what each executed notebook found.
-
-    :param results: where the reports of ``memlab evaluate`` are, and the page is written.
-    :param figures: where figures were exported to.
-    :param notebooks: where the executed notebooks are.
-    :returns: the path of the page.
-    :raises ExportError: when it cannot be written.
-    """
-    folder, beside = Path(results), os.path.relpath(figures, results)
-    picture = ""
-    if (Path(figures) / "cluster-map.svg").is_file():
-        picture = f'<figure><a href="{beside}/cluster-map.html"><img src="{beside}/cluster-map.svg" width="430"></a>'
-        picture += "<figcaption>A question on the map of one memory: stars are its evidence.</figcaption></figure>"
-    shown = [
-        path
-        for path in sorted(notebooks.glob("[0-9]*.ipynb"))
-        if path.with_suffix(".html").is_file()
-    ]
-    read = {_dataset_name(_metadata(path)) for path in shown}
-    reports = sorted(
-        folder.glob("*/report.md"), key=lambda path: (path.parent.name not in read, path)
-    )
-    tables = "".join(map(_report_table, reports[:1]))
-    answers = "".join(_notebook_section(path, folder) for path in shown)
-    links = [f'<a href="{beside}/index.html">all figures</a>'] * (
-        Path(figures) / "index.html"
-    ).is_file()
-    links += [
-        f'<a href="{path.parent.name}/report.md">tables of {path.parent.name}</a>'
-        for path in reports
-    ]
-    body = f"<header><h1>Results</h1><p>{' · '.join(links)}</p></header><main>"
-    body += (
-        f'<div class="pictures">{picture}{tables}</div><div class="answers">{answers}</div></main>'
-    )
-    write_files_atomically(folder, {"index.html": _html_page("Results", body, STYLE + _INDEX)})
-    return folder / "index.html"
-
-
-def notebook_dataset(path: Path) -> str:
-    """Give the name of the file that an executed notebook read, with the memories where it read some of them."""
-    return _data_and_part(_metadata(path))
-
-
-def _metadata(path: Path) -> dict[str, Any]:
-    return dict(json.loads(path.read_text(encoding="utf-8"))["metadata"])
-
-
-def _dataset_name(metadata: Mapping[str, Any]) -> str:
-    """Give the name of what a notebook was given to read, or "" where its sentences say it."""
-    given = metadata.get("papermill", {}).get("parameters", {})
-    return Path(given.get("dataset") or given.get("conversations") or "").stem
-
-
-def _data_and_part(metadata: Mapping[str, Any]) -> str:
-    """Give the name of what a notebook was given to read, with the memories where it was some of them."""
-    name = _dataset_name(metadata)
-    given = metadata.get("papermill", {}).get("parameters", {})
-    part = given.get("part") or {}
-    if part.get("questions"):
-        name += f" with {Path(part['questions']).name}"
-    scopes = part.get("scopes")
-    if isinstance(scopes, int):
-        return f"{name}, {scopes:,} memories drawn"
-    if scopes:
-        return f"{name}, of {' and '.join(scopes)}"
-    return name
-
-
-def findings(path: Path) -> list[str]:
-    """Give the findings of an executed notebook: the points of its answer."""
-    import nbformat
-
-    text = answer_text(nbformat.read(path, as_version=4))
-    return re.findall(r"^- (.*)", text, re.MULTILINE)
-
-
-def _report_table(report: Path) -> str:
-    """Give the table of a report with the recall of each pipeline by number of evidence sessions."""
-    text = report.read_text(encoding="utf-8")
-    tables = re.findall(
-        r"^\*\*turns, \S+ by number of evidence sessions\*\*\n\n(?:\|[^\n]*\n)+", text, re.MULTILINE
-    )
-    head = f"<h2>{html.escape(report.parent.name)}</h2>"
-    return f"<div>{head}{render_markdown(hide_model_files(tables[0]))}</div>" if tables else ""
-
-
-def _notebook_section(path: Path, folder: Path) -> str:
-    import nbformat
-
-    question = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0].removeprefix("# ")
-    points = render_markdown("\n".join(f"- {point}" for point in findings(path)[:3]))
-    place = os.path.relpath(path.with_suffix(".html"), folder)
-    head = f'<a href="{place}">{html.escape(question)}</a> {html.escape(notebook_dataset(path))}'
-    return f"<section><h2>{head}</h2>{points}</section>"
-
-
-def _html_page(title: str, body: str, style: str) -> bytes:
+def html_page(title: str, body: str, style: str) -> bytes:
+    """Put a body into a page with a title and a style."""
     head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{style}</style>'
     page = f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
     return page.encode("utf-8", "replace")

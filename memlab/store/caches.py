@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from itertools import pairwise
@@ -17,6 +17,7 @@ from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_toke
 from memlab.embed.wrapper import for_storing, token_encoder_of
 from memlab.store.database import Database, TableGroup, split_arrow_table
 from memlab.store.schemas import TABLES, build_row_filter, text_hashes
+from memlab.terminal import announce_step
 
 LOOKUP = 20_000
 """Keys up to which the database looks for each; for more, every row of a cache is read."""
@@ -26,6 +27,8 @@ KEEP_SECONDS, KEEP_TEXTS = 5.0, 16_384
 can lose that."""
 
 _SHOWN_FROM = 256  # texts of which the progress is shown
+_WARMING, _MEASURED = 8, 32
+"""Texts before the time is taken, and while it is."""
 
 
 class Cache:
@@ -82,7 +85,7 @@ class Cache:
         disable = is_short or not progress
         with tqdm(total=missing.height, desc=shown, unit=" texts", disable=disable) as bar:
             try:
-                for chunk in missing.iter_slices(step):
+                for chunk in _measured_slices(missing, step, shown, is_measured=not disable):
                     if chunk.height:
                         new.append(chunk.select("key").hstack(make(chunk["place"].to_list())))
                         parts.append(new[-1])
@@ -121,6 +124,28 @@ class Cache:
             with self.database.remembering(self.name):
                 rows = split_arrow_table(pl.concat(parts).to_arrow().cast(self.table.schema))
                 self.database.retried(partial(self.table.add, rows))
+
+
+def _measured_slices(
+    missing: pl.DataFrame, step: int, what: str, *, is_measured: bool
+) -> Iterator[pl.DataFrame]:
+    """Give some rows at a time; after the first few, say how long the others take where that is long.
+
+    :param what: is made of them, for who waits.
+    :param is_measured: whether somebody waits.
+    """
+    if not is_measured or missing.height <= _WARMING + _MEASURED:
+        yield from missing.iter_slices(step)
+        return
+    # The first ones also wait for the model to be loaded.
+    yield missing.head(_WARMING)
+    began = time.monotonic()
+    yield missing.slice(_WARMING, _MEASURED)
+    seconds = time.monotonic() - began
+    left = missing.slice(_WARMING + _MEASURED)
+    doing = f"{what}: encoding {left.height:,} texts, once for this store,"
+    announce_step(doing, seconds / _MEASURED * left.height)
+    yield from left.iter_slices(step)
 
 
 def _is_due(new: Sequence[pl.DataFrame], began: float) -> bool:

@@ -115,6 +115,21 @@ def test_a_fetched_file_is_read_by_its_name(
     assert load("tiny").format == "chatlog", "a file of that name is meant first"
 
 
+def test_the_sample_is_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Path(__file__).parents[2]
+    monkeypatch.chdir(tmp_path)
+    for name in ("sample", "data/sample/sample.jsonl"):
+        assert locate_file(name) == here / "data" / "sample" / "sample.jsonl"
+    export = "data/sample/exports/chatgpt/conversations.json"
+    assert locate_file(export) == here / export
+    for name in ("data/sample/none.jsonl", "data/sample/../../x", "data/other.jsonl"):
+        assert locate_file(name) == Path(name)
+    (tmp_path / "sample").write_text("")
+    assert locate_file("sample") == Path("sample"), "a file of that name is meant first"
+
+
 def test_what_is_not_published_is_told_where_it_is(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"get it from https://.*/BEAM"):
         load("beam")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import html
 import json
 import re
 import shutil
@@ -23,10 +24,13 @@ import pytest
 
 import memlab
 from memlab.errors import DataError, ExportError
+from memlab.experiments.result_folders import choose_result_folder
 from memlab.figures import _browser
 from memlab.notebooks import run_notebooks, write_results_page
+from memlab.notebooks.executed import ANSWER, answer_text
 from memlab.notebooks.execution import _is_unchanged
-from memlab.notebooks.html_page import ANSWER, answer_text, write_notebook_page
+from memlab.notebooks.html_page import write_notebook_page
+from memlab.notebooks.results_page import former_results
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"
@@ -188,15 +192,15 @@ def test_a_cell_that_fails_is_named_and_a_figure_says_what_made_it(
 @each
 def test_the_demo_ran_it_on_the_sample_and_its_page_says_first_what_was_found(path: Path) -> None:
     """The demo is the run on the sample; .ci/run makes it before the tests."""
-    executed = ROOT / "results" / "notebooks" / path.name
+    executed = ROOT / "results" / "sample" / "notebooks" / path.name
     if not executed.exists():
         pytest.skip("make demo was not run")
     sources = ["".join(cell["source"]) for cell in cells(path)]
-    ran = {"".join(cell["source"]).replace("](../../", "](../") for cell in cells(executed)}
+    ran = {"".join(cell["source"]).replace("](../../../", "](../") for cell in cells(executed)}
     if [source for source in sources if source not in ran]:
         pytest.skip("make demo ran an older notebook")
-    assert_finished(executed, ROOT / "figures")
-    gallery = (ROOT / "figures" / "index.html").read_text()
+    assert_finished(executed, ROOT / "figures" / "sample")
+    gallery = (ROOT / "figures" / "sample" / "index.html").read_text()
     assert not [name for name in exported(path) if f'id="{name}"' not in gallery]
     page = executed.with_suffix(".html").read_text(encoding="utf-8")
     assert page.index("Found in this run") < page.index("On the committed sample")
@@ -349,12 +353,13 @@ def test_a_page_says_what_it_cannot_show(tmp_path: Path) -> None:
         tmp_path,
         WIDGET | {"text/plain": "IntSlider(value=0)"},
         WIDGET | {"text/plain": "  0%| | 0/3"},
+        WIDGET | {"text/plain": "?"},
         WIDGET | {"text/html": "<p>its picture</p>", "text/plain": "W()"},
         {"application/vnd.foo+json": {"<a>": 1}},
         {"application/vnd.bar+json": {"a": 1}, "text/plain": "Bar of one"},
     )
     assert "Here is a widget (IntSlider), which this page cannot show; open the notebook" in page
-    assert "Here is a widget, which this page cannot show" in page
+    assert page.count("Here is a widget, which this page cannot show") == 1, "no bar of progress"
     assert "<p>its picture</p>" in page
     assert "an output of the kind application/vnd.foo+json, which this page cannot show" in page
     assert "<pre>Bar of one</pre>" in page
@@ -434,14 +439,34 @@ def test_they_run_on_locomo_unchanged(tmp_path: Path, locomo_path: Path, only: s
     run(locomo_path, tmp_path, only=only, encoder="minilm")
 
 
-def test_the_page_of_results_leads_to_what_was_found(tmp_path: Path) -> None:
-    made, figures = tmp_path / "results", tmp_path / "figures"
-    for folder in (made / "sample", made / "notebooks", figures):
-        folder.mkdir(parents=True)
-    (figures / "cluster-map.svg").write_text("<svg/>")
-    for name in ("aaa", "sample"):
+CARD = {"caption": "How much is complete.", "files": [], "provenance": {}, "made_by": {}}
+
+
+def write_figure(folder: Path, name: str) -> None:
+    """An exported figure, as far as a page of results reads it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.svg").write_text("<svg/>")
+    (folder / f"{name}.json").write_text(json.dumps(CARD | {"name": name}))
+
+
+def test_the_page_of_results_has_each_dataset_with_its_picture_answers_and_figures(
+    tmp_path: Path,
+) -> None:
+    places = {"results": tmp_path / "results", "figures": tmp_path / "figures"}
+    folders = {
+        name: choose_result_folder(name, f"{name}.jsonl", part={}, **places)
+        for name in ("aaa", "mine")
+    }
+    for name, folder in folders.items():
         data = replace(memlab.sample(scopes=["owen"]), name=name)
-        memlab.run(["bm25"], data, encoder=None, store=None, levels=["turn"]).export(made / name)
+        done = memlab.run(["bm25"], data, encoder=None, store=None, levels=["turn"])
+        done.export(folder.results)
+        (folder.results / "conclusions.md").write_text(f"- {name} is half complete.\n")
+        folder.keep()
+    executed = folders["mine"].results / "notebooks"
+    folders["mine"].keep(notebooks=executed)
+    write_figure(folders["mine"].figures, "cluster-map")
+    write_figure(folders["mine"].figures, "recall-all")
     answer = nbformat.v4.new_output(
         "execute_result", {"text/markdown": "- <b>Half</b> of it.\n- And more."}
     )
@@ -451,15 +476,92 @@ def test_the_page_of_results_leads_to_what_was_found(tmp_path: Path) -> None:
             nbformat.v4.new_code_cell(outputs=[answer]),
         ]
     )
-    book.metadata["papermill"] = {"parameters": {"dataset": "../data/sample.jsonl"}}
-    nbformat.write(book, made / "notebooks" / "00_a.ipynb")
-    (made / "notebooks" / "00_a.html").write_text("")
-    nbformat.write(book, made / "notebooks" / "00_stale.ipynb")
-    text = write_results_page(made, figures, made / "notebooks").read_text(encoding="utf-8")
-    assert 'href="notebooks/00_a.html">How much?</a>' in text
-    assert "&lt;b&gt;Half" in text
-    assert "<h2>sample</h2>" in text
-    assert "bm25</td>" in text
+    executed.mkdir()
+    nbformat.write(book, executed / "00_a.ipynb")
+    (executed / "00_a.html").write_text("")
+    nbformat.write(book, executed / "00_stale.ipynb")
+    (tmp_path / "results" / "before").mkdir()
+    (tmp_path / "results" / "before" / "report.md").write_text("")
+    text = write_results_page(tmp_path / "results").read_text(encoding="utf-8")
+    first, second = text.index('<section id="aaa">'), text.index('<section id="mine">')
+    assert "aaa is half complete" in text[first:second]
+    mine = text[second:]
+    assert 'href="mine/notebooks/00_a.html">How much?</a>' in mine
+    assert "&lt;b&gt;Half" in mine
+    assert "mine is half complete" not in mine, "its notebooks say it"
+    assert "bm25</td>" in mine
+    assert mine.count('src="../figures/mine/cluster-map.svg"') == 2, "key picture and thumbnail"
+    assert mine.count('src="../figures/mine/recall-all.svg"') == 1
+    assert 'href="mine/report.md"' in mine
+    assert 'href="before/report.md"' in mine
     assert "00_stale" not in text
-    assert 'src="../figures/cluster-map.svg"' in text
-    assert 'href="sample/report.md"' in text
+
+
+def test_what_a_former_version_left_is_said(tmp_path: Path) -> None:
+    assert former_results(tmp_path / "results", tmp_path / "figures") == ""
+    write_figure(tmp_path / "figures", "own")
+    assert former_results(tmp_path / "results", tmp_path / "figures") == ""
+    (tmp_path / "results" / "notebooks").mkdir(parents=True)
+    (tmp_path / "results" / "notebooks" / "00_a.ipynb").write_text("{}")
+    card = CARD | {"name": "old", "made_by": {"notebook": "00_a.ipynb"}}
+    (tmp_path / "figures" / "old.json").write_text(json.dumps(card))
+    said = former_results(tmp_path / "results", tmp_path / "figures")
+    assert f"{tmp_path / 'results' / 'notebooks'} and figures in {tmp_path / 'figures'}" in said
+
+
+def test_a_page_opens_with_the_run_and_ends_with_the_sample(tmp_path: Path) -> None:
+    opening = (
+        "# Does it help?\n\nOn the committed sample:\n\n- It helps.\n\n"
+        "![All of it](../../../figures/gallery/sample-recall-all.png)\n\nBelow: how."
+    )
+    found = [nbformat.v4.new_output("execute_result", {"text/markdown": "- No."})]
+    book = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_markdown_cell(opening, id="o"),
+            nbformat.v4.new_code_cell("x", outputs=found, metadata={"tags": [ANSWER]}, id="a"),
+        ]
+    )
+    write_figure(tmp_path / "figures", "recall-all")
+    write_notebook_page(book, tmp_path / "00_a.ipynb", figures=tmp_path / "figures")
+    page = (tmp_path / "00_a.html").read_text(encoding="utf-8")
+    order = (
+        "Does it help?",
+        "Found in this run",
+        "<img",
+        "Below: how.",
+        "What it found on the sample",
+    )
+    assert sorted(order, key=page.index) == [*order]
+    assert page.index("What it found on the sample") < page.index("It helps.")
+    assert page.count("<img") == 1, "the figure of the run, not the sample's picture"
+
+
+def test_a_page_has_the_parameters_once_as_they_were_given(tmp_path: Path) -> None:
+    own = "k = 10  # turns\npart = {}\nnames = [\n    1,\n]"
+    book = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_code_cell(own, metadata={"tags": ["parameters"]}, id="p"),
+            nbformat.v4.new_code_cell(
+                "# Parameters\nk = 99\n", metadata={"tags": ["injected-parameters"]}, id="i"
+            ),
+        ]
+    )
+    write_notebook_page(book, tmp_path / "00_a.ipynb")
+    page = re.sub(r"<[^>]*>", "", (tmp_path / "00_a.html").read_text(encoding="utf-8"))
+    assert "k = 99\npart = {}\nnames = [\n    1,\n]" in html.unescape(page)
+    assert "k = 10" not in page
+
+
+def test_charts_come_to_life_in_letters_of_the_size_of_the_text_within_eight_megabytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = '<svg width="672" height="300"><text style="font-size: 10px">recall</text></svg>'
+    chart = FIGURE | {"image/svg+xml": picture}
+    page = page_of(tmp_path, chart, chart, {"image/svg+xml": picture})
+    assert page.count('style="width:1008px"') == 3
+    assert page.count('data-chart="') == 2
+    assert page.count("plotly.js v") == 1, "the script stands on the page once"
+    assert 'src="http' not in page
+    assert len(page.encode()) < 8_000_000
+    monkeypatch.setattr("memlab.notebooks.page_charts.MOST_BYTES", 100)
+    assert 'data-chart="' not in page_of(tmp_path, chart), "a large one stays a picture"

@@ -1,0 +1,104 @@
+"""What an executed notebook says of itself: its question, what it read, and what it found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ANSWER = "answer"
+"""The tag of the cell whose output is what a notebook found."""
+_OF_THE_SAMPLE = re.compile(
+    r"^On the committed sample\b.*?^!\[[^\]]*\]\([^)]*\)\n?", re.MULTILINE | re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The first cell of a notebook.
+
+    :param title: its heading.
+    :param sample: what it says of the committed sample, with its picture; "" where it says nothing.
+    :param words: the rest, which is true of any data.
+    """
+
+    title: str
+    sample: str
+    words: str
+
+
+def read_notebook(path: Path) -> Any:
+    """Read a notebook of the present format."""
+    import nbformat
+
+    return nbformat.read(path, as_version=4)
+
+
+def split_opening(notebook: Any) -> Opening:
+    """Tell apart what the first cell of a notebook says of the sample and of any data."""
+    title, _, rest = notebook.cells[0].source.partition("\n")
+    found = _OF_THE_SAMPLE.search(rest)
+    sample = ""
+    if found:
+        sample = found[0].strip()
+        rest = rest[: found.start()] + rest[found.end() :]
+    return Opening(title.removeprefix("# "), sample, rest.strip())
+
+
+def answer_text(notebook: Any) -> str:
+    """Give what an executed notebook found: what the cell tagged :data:`ANSWER` shows."""
+    if not notebook.cells:
+        return ""
+    answering = notebook.cells[-1]
+    for cell in notebook.cells:
+        if ANSWER in cell.metadata.get("tags", []):
+            answering = cell
+    texts = []
+    for output in answering.get("outputs", []):
+        text = output.get("data", {}).get("text/markdown", "")
+        if text:
+            texts.append(text)
+    return "\n".join(texts)
+
+
+def answer_points(notebook: Any) -> list[str]:
+    """Give the points of what an executed notebook found."""
+    return re.findall(r"^- (.*)", answer_text(notebook), re.MULTILINE)
+
+
+def findings(path: Path) -> list[str]:
+    """Give the findings of an executed notebook: the points of its answer."""
+    return answer_points(read_notebook(path))
+
+
+def notebook_dataset(path: Path) -> str:
+    """Name the file that an executed notebook read, with the memories that it took of it."""
+    return read_dataset(read_notebook(path).metadata)
+
+
+def read_dataset(metadata: Mapping[str, Any]) -> str:
+    """Give what a notebook was given to read, or "" where its sentences say it."""
+    given = metadata.get("papermill", {}).get("parameters", {})
+    file = given.get("dataset") or given.get("conversations") or ""
+    return data_and_part(Path(file).stem, given.get("part"))
+
+
+def data_and_part(name: str, part: Mapping[str, Any] | None) -> str:
+    """Name a dataset, with the memories where it is some of them.
+
+    >>> from memlab.notebooks.executed import data_and_part
+    >>> data_and_part("mine", {"scopes": 3}), data_and_part("mine", {"scopes": ["ann", "bo"]})
+    ('mine, 3 memories drawn', 'mine, of ann and bo')
+    """
+    if part is None:
+        return name
+    if part.get("questions"):
+        name += f" with {Path(part['questions']).name}"
+    scopes = part.get("scopes")
+    if isinstance(scopes, int):
+        return f"{name}, {scopes:,} memories drawn"
+    if scopes:
+        return f"{name}, of {' and '.join(scopes)}"
+    return name
