@@ -171,12 +171,14 @@ def _setting_columns(settings: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     columns = dict[str, pl.Series]()
     names = list(settings[0])
     for place, end in enumerate(("", "_2")):
-        name, texts, numbers = None, [None] * len(settings), [None] * len(settings)
+        name = None
+        texts: list[str | None] = [None] * len(settings)
+        numbers: list[float | None] = [None] * len(settings)
         if place < len(names):
             name = names[place].strip("_")
             own = [setting[names[place]] for setting in settings]
-            texts = list(map(str, own))
-            numbers = list(map(_as_number, own))
+            texts = [*map(str, own)]
+            numbers = [*map(_as_number, own)]
         columns[f"parameter{end}"] = pl.Series([name] * len(settings), dtype=pl.String)
         columns[f"setting{end}"] = pl.Series(texts, dtype=pl.String)
         columns[f"value{end}"] = pl.Series(numbers, dtype=pl.Float64)

@@ -277,16 +277,13 @@ def _spread(
 
     Not those of the most first: what lies in the most sessions has the least in common.
     """
-    drawn = [*groups]
-    draw.shuffle(drawn)
-    of_two, of_more = list[tuple[str, ...]](), list[tuple[str, ...]]()
-    for turns in drawn:
-        sessions = len({*map(session_of.__getitem__, turns)})
-        if sessions == 2:
-            of_two.append(turns)
-        elif sessions > 2:
-            of_more.append(turns)
-    return of_more + of_two
+    sessions = dict[tuple[str, ...], int]()
+    for turns in groups:
+        sessions[turns] = len({*map(session_of.__getitem__, turns)})
+    several = [turns for turns in groups if sessions[turns] > 1]
+    draw.shuffle(several)
+    of_two = [turns for turns in several if sessions[turns] == 2]
+    return [turns for turns in several if sessions[turns] > 2] + of_two
 
 
 def _choose(groups: Sequence[tuple[str, ...]], number: int) -> list[tuple[str, ...]]:
