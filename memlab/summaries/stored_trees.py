@@ -1,4 +1,6 @@
-"""Trees of summaries in the store: read where nothing below them changed, made and kept where something did."""
+"""Trees of summaries in the store: read where nothing below them changed, made and kept where
+something did.
+"""
 
 from __future__ import annotations
 
@@ -147,7 +149,9 @@ class StoredTree:
         return whole
 
     def digests(self, model: str | None) -> dict[str, str]:
-        """Name what the tree of each scope is made of: turns, sessions of the index, prompts, model, code."""
+        """Name what the tree of each scope is made of: turns, sessions of the index, prompts,
+        model, code.
+        """
         about = [str(CODE_VERSION), model or ""]
         about += [f"{task.name} {task.version}" for task in (SESSION, PERIOD, CLUSTER)]
         if self.design.service == llm.RECORDED:
@@ -224,7 +228,8 @@ class StoredTree:
 
 
 def read_or_write_tree(bench: Bench, design: TreeDesign) -> Tree:
-    """Give the summaries of a bench's conversations with their vectors: of its store, or made now, and kept there.
+    """Give the summaries of a bench's conversations with their vectors: of its store, or made now,
+    and kept there.
 
     :raises DataError: for an unknown time zone, or without an encoder.
     :raises ModelError: when the service cannot be asked at all.
@@ -243,7 +248,10 @@ def read_or_write_tree(bench: Bench, design: TreeDesign) -> Tree:
 def _write_tree(
     bench: Bench, design: TreeDesign, summaries: pl.DataFrame, known: Tree | None
 ) -> Tree:
-    """Write a tree of a bench; what a model wrote of the same before, and its vector, is taken from a known one."""
+    """Write a tree of a bench.
+
+    What a model wrote of the same before, and its vector, is taken from a known one.
+    """
     if design.over == "clusters":
         return build_raptor_tree(bench, service=design.service, seed=design.seed, known=known)
     nodes = rollup(
@@ -258,7 +266,8 @@ def _write_tree(
 
 
 def read_or_write_period(bench: Bench, design: TreeDesign, kind: str, day: date) -> pl.DataFrame:
-    """Give the week or month that a day lies in, with what stands below it: of the store, or written now and kept.
+    """Give the week or month that a day lies in, with what stands below it: of the store, or
+    written now and kept.
 
     :param bench: of one scope, with a store that has it; an encoder is not needed.
     :param kind: ``week`` or ``month``.
@@ -289,7 +298,8 @@ def read_or_write_period(bench: Bench, design: TreeDesign, kind: str, day: date)
 def choose_design(
     bench: Bench, design: TreeDesign, service: str | None, default: str
 ) -> TreeDesign:
-    """Say who writes a tree: the service that is named, else whose whole tree the store has, else the default.
+    """Say who writes a tree: the service that is named, else whose whole tree the store has, else
+    the default.
 
     A tree that a model wrote is preferred, then that of the default, then the latest. Where the
     index has sessions of another model than the one that was not named, weeks are made of those.
@@ -322,7 +332,8 @@ def choose_design(
 
 
 def preferred_tree(rows: pl.DataFrame) -> pl.DataFrame:
-    """Give the rows of one tree of several: one that a model wrote, else the one that was written last.
+    """Give the rows of one tree of several: one that a model wrote, else the one that was written
+    last.
 
     :param rows: of :meth:`memlab.store.tree_nodes.TreeNodes.rows`, of one scope.
     """
@@ -335,7 +346,9 @@ def preferred_tree(rows: pl.DataFrame) -> pl.DataFrame:
 def _rank_stored(
     bench: Bench, design: TreeDesign, own: str | None
 ) -> tuple[bool, bool, datetime] | None:
-    """Rank a whole tree of the store: whether a model wrote of it, whether it is the default's, and when."""
+    """Rank a whole tree of the store: whether a model wrote of it, whether it is the default's, and
+    when.
+    """
     stored = StoredTree.of(bench, design)
     if stored is None or stored.rows.is_empty() or not stored.whole_scopes():
         return None
@@ -363,7 +376,9 @@ def _shares(children: Sequence[str]) -> pl.Expr:
 def _indexed_summaries(
     store: MemoryStore, dataset: str, scopes: Sequence[str], design: TreeDesign
 ) -> pl.DataFrame:
-    """Give the summaries of sessions that the index has and the tree takes: a model's, by default those of its own."""
+    """Give the summaries of sessions that the index has and the tree takes: a model's, by default
+    those of its own.
+    """
     if design.service is None and not design.indexed:
         return frame(Summary)
     rows = store.knowledge.rows("summaries", dataset, scopes=scopes)

@@ -1,4 +1,6 @@
-"""A whole tree of summaries as a page, each sentence with its messages: Markdown, or HTML that opens and closes."""
+"""A whole tree of summaries as a page, each sentence with its messages: Markdown, or HTML that
+opens and closes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _STYLE = """
 body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222}
 body{max-width:54rem;margin:2rem auto;padding:0 1rem}
 details{margin:.3rem 0 .3rem 1rem}summary{cursor:pointer}.node>summary{font-weight:600}
-.about,.message{color:#555;font-size:.9rem}.message{margin:.2rem 0 .2rem 1.2rem;white-space:pre-wrap}
+.about,.message{color:#555;font-size:.9rem}\
+.message{margin:.2rem 0 .2rem 1.2rem;white-space:pre-wrap}
 h4{margin:.6rem 0 .2rem 1rem;font-size:.95rem}
 """
 
@@ -69,7 +72,8 @@ def tree_markdown(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") 
 
 
 def tree_html(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> str:
-    """Write a tree of summaries of one scope as one HTML page, whose nodes and sentences open and close.
+    """Write a tree of summaries of one scope as one HTML page, whose nodes and sentences open and
+    close.
 
     It has no script and loads nothing; parameters as for :func:`tree_markdown`.
     """
