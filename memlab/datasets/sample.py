@@ -1,4 +1,6 @@
-"""The sample: conversations of four invented memories with questions and gold evidence, for examples and tests."""
+"""The sample: conversations of four invented memories with questions and gold evidence, for
+examples and tests.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dat
     if not _FILE.exists():
         where = "it is part of the repository, not of the installed package"
         raise DataError(
-            f"{_FILE}: the sample is not there; {where}: work in a clone, or load a file of your own"
+            f"{_FILE}: the sample is not there; {where}: work in a clone, or load a file of your "
+            "own"
         )
     data = _load_cached(_FILE, name="sample")
     data = data if scopes is None else data.take([scopes] if isinstance(scopes, str) else scopes)
