@@ -1,4 +1,6 @@
-"""Whose words a statement stands on: its speaker's own, or words that the speaker only forwarded or quoted."""
+"""Whose words a statement stands on: its speaker's own, or words that the speaker only forwarded or
+quoted.
+"""
 
 from __future__ import annotations
 
