@@ -1,4 +1,6 @@
-"""Why a question lost its evidence: where each item ranks after every stage, what it shares, what stands above it."""
+"""Why a question lost its evidence: where each item ranks after every stage, what it shares, what
+stands above it.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,8 @@ def explain(
     """
     if query_id not in bench.queries["query_id"]:
         raise DataError(
-            f"no question {query_id!r}; the ids look like {bench.queries['query_id'].head(3).to_list()}"
+            f"no question {query_id!r}; the ids look like "
+            f"{bench.queries['query_id'].head(3).to_list()}"
         )
     question = data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
     items = pl.DataFrame(
@@ -156,7 +159,9 @@ def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:
 
 
 def _traced_pipelines(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
-    """Give the simple rankings, and the pipeline up to each of its stages, by the names that they have in tables."""
+    """Give the simple rankings, and the pipeline up to each of its stages, by the names that they
+    have in tables.
+    """
     tokens = isinstance(bench.encoder, TokenEncoder)
     simple = ["bm25", *(["dense"] if bench.encoder else []), *(["late"] if tokens else [])]
     steps = {name: pipeline(name) for name in simple if str(read.stages[0]) != name}
@@ -175,7 +180,9 @@ def _with_snippets(
 
 
 def _losing_stage(ranks: list[int | None], stages: list[str], k: int) -> str | None:
-    """Name the stage after which an item was no longer among the first k, the last where it came back between."""
+    """Name the stage after which an item was no longer among the first k, the last where it came
+    back between.
+    """
     within = [rank is not None and rank <= k for rank in ranks]
     if within[-1]:
         return None
@@ -183,7 +190,9 @@ def _losing_stage(ranks: list[int | None], stages: list[str], k: int) -> str | N
 
 
 def _match_turns(bench: Bench, question: str) -> pl.DataFrame:
-    """Give for each turn of the question's scope its text, the words that it shares, and its cosine."""
+    """Give for each turn of the question's scope its text, the words that it shares, and its
+    cosine.
+    """
     documents = bench.documents("turn")
     ((_, span),) = bench.by_scope("turn")
     texts = documents.texts[span]
