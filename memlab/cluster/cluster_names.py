@@ -192,8 +192,9 @@ class _Cluster:
 
         candidates = []
         for phrase in self.forms:
-            has_repeated_word = len(set(phrase)) < len(phrase)
-            if not has_repeated_word and (len(phrase) == 1 or phrase in repeated):
+            if len(set(phrase)) < len(phrase):
+                continue  # a word twice
+            if len(phrase) == 1 or phrase in repeated:
                 candidates.append(phrase)
         ranked = sorted(candidates, key=rank_key)
         chosen: list[str] = []

@@ -102,7 +102,8 @@ def load(
     >>> from memlab.datasets import load
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "log.jsonl")
-    ...     line = '{"scope": "me", "sender": "Ann", "text": "Hi", "timestamp": "2026-03-01"}'
+    ...     line = '{"scope": "me", "sender": "Ann", "text": "Hello", '
+    ...     line += '"timestamp": "2026-03-01T09:00Z"}'
     ...     _ = file.write_text(line)
     ...     load(file).describe()
     'log (chatlog): 1 turn in 1 session of 1 scope, 0 questions'

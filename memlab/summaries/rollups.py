@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -89,8 +90,9 @@ def describe_node(node: Mapping[str, Any]) -> str:
 
 
 def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
-    """Give the name of a node's period: ``week of 2 March 2026``, ``March 2026``, ``session of 4
-    March 2026``.
+    """Write the name of a node's period.
+
+    ``week of 2 March 2026``, ``March 2026``, ``session of 4 March 2026``
     """
     if node["start"] is None:
         return f"{node['kind']}, undated"
@@ -98,7 +100,8 @@ def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     monday = day - timedelta(days=day.weekday())
     if node["kind"] == "month":
         return f"{monday + timedelta(days=3):%B %Y}"
-    return f"{node['kind']} of {monday if node['kind'] == 'week' else day:%-d %B %Y}"
+    first_day = monday if node["kind"] == "week" else day
+    return f"{node['kind']} of {first_day:%-d %B %Y}"
 
 
 def summarize_sessions(
@@ -366,24 +369,21 @@ class PeriodWriter:
         self, kind: str, below: list[Row], *, only: Collection[date | None] | None = None
     ) -> list[Row]:
         """Write the weeks or months above some nodes, in order; ``only``: those of these dates."""
-        parts = [
-            list(rows) for _, rows in groupby(below, key=lambda row: (row["scope"], row[kind]))
-        ]
-        pairs = [
-            (part, before if before and before[0]["scope"] == part[0]["scope"] else [])
-            for part, before in zip(parts, [[], *parts], strict=False)
-            if only is None or part[0][kind] in only
-        ]
-        nodes = write_summaries(
-            PERIOD,
-            [part for part, _ in pairs],
-            self.service,
-            before=[before for _, before in pairs],
-            known=self.known,
-        )
-        for (part, _), node in zip(pairs, nodes, strict=True):
-            method = f"{kind}s ({self.tz})" if part[0][kind] else "undated"
-            node |= {"kind": kind, "method": method, "month": part[0]["month"]}
+        parts: list[list[Row]] = []
+        before: list[list[Row]] = []
+        previous: list[Row] = []
+        for (scope, day), rows in groupby(below, key=itemgetter("scope", kind)):
+            part = list(rows)
+            if only is None or day in only:
+                has_previous = len(previous) > 0 and previous[0]["scope"] == scope
+                parts.append(part)
+                before.append(previous if has_previous else [])
+            previous = part
+        nodes = write_summaries(PERIOD, parts, self.service, before=before, known=self.known)
+        for part, node in zip(parts, nodes, strict=True):
+            node["kind"] = kind
+            node["method"] = f"{kind}s ({self.tz})" if part[0][kind] else "undated"
+            node["month"] = part[0]["month"]
             for row in part:
                 row["parent"] = node["node_id"]
         return nodes

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from itertools import product
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -298,10 +300,9 @@ def read_or_write_period(bench: Bench, design: TreeDesign, kind: str, day: date)
 def choose_design(
     bench: Bench, design: TreeDesign, service: str | None, default: str
 ) -> TreeDesign:
-    """Say who writes a tree: the service that is named, else whose whole tree the store has, else
-    the default.
+    """Say who writes a tree.
 
-    A tree that a model wrote is preferred, then that of the default, then the latest. Where the
+    It is the service that is named, else whose whole tree the store has, else the default. A tree that a model wrote is preferred, then that of the default, then the latest. Where the
     index has sessions of another model than the one that was not named, weeks are made of those.
 
     :param bench: with a store that has it.
@@ -310,20 +311,22 @@ def choose_design(
     """
     asked = service or default
     own = None if asked == EXTRACTIVE else asked
-    store, scopes = bench.store, bench.turns["scope"].unique().to_list()
+    store = bench.store
+    scopes = bench.turns["scope"].unique().to_list()
     assert store is not None
     if service is None:
         stored = store.nodes.rows(bench.name, scopes=scopes)["service"].unique().sort()
         names = dict.fromkeys([own, *stored.filter(stored != EXTRACTIVE), None])
-        designs = [
-            replace(design, service=name, indexed=indexed)
-            for name in names
-            for indexed in {False, design.over == "weeks"}
-        ]
-        ranked = [(_rank_stored(bench, each, own), each) for each in designs]
-        there = [(rank, each) for rank, each in ranked if rank is not None]
-        if there:
-            return max(there, key=lambda pair: pair[0])[1]
+        may_be_indexed = [False, True] if design.over == "weeks" else [False]
+        ranked = []
+        for name, indexed in product(names, may_be_indexed):
+            candidate = replace(design, service=name, indexed=indexed)
+            rank = _rank_stored(bench, candidate, own)
+            if rank is not None:
+                ranked.append((rank, candidate))
+        if ranked:
+            _, best = max(ranked, key=itemgetter(0))
+            return best
     indexed = False
     if design.over == "weeks" and (service is None or own is None):
         sessions = store.knowledge.rows("summaries", bench.name, scopes=scopes)

@@ -119,19 +119,24 @@ def _safe(text: str) -> str:
 
 
 def _places(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str) -> Iterator[_Place]:
-    """Give the nodes from the top down, in order of time, each behind the one above it."""
-    zone, rows = ZoneInfo(tz), nodes.to_dicts()
-    messages = {row["turn_id"]: _message(row, zone) for row in turns.to_dicts()}
-    below = dict[str | None, list[dict[str, Any]]]()
-    known = {row["node_id"] for row in rows}
-    for row in sorted(rows, key=lambda row: (row["start"] is None, row["start"] or 0)):
-        parent = row["parent"] if row["parent"] in known else None
-        below.setdefault(parent, []).append(row)
-    waiting = [(row, 0) for row in reversed(below.get(None, []))]
+    """Iterate over the nodes from the top down, in order of time, each behind the one above it."""
+    zone = ZoneInfo(tz)
+    messages = {turn["turn_id"]: _message(turn, zone) for turn in turns.to_dicts()}
+    node_ids = set(nodes["node_id"])
+    # Nodes without a time stand last.
+    ordered = nodes.sort("start", nulls_last=True, maintain_order=True).to_dicts()
+    children: dict[str | None, list[dict[str, Any]]] = {}
+    for node in ordered:
+        parent = node["parent"]
+        if parent not in node_ids:
+            parent = None
+        children.setdefault(parent, []).append(node)
+    waiting = [(node, 0) for node in reversed(children.get(None, []))]
     while waiting:
-        row, depth = waiting.pop()
-        yield _Place(row, depth, _sentences(row, messages))
-        waiting += [(child, depth + 1) for child in reversed(below.get(row["node_id"], []))]
+        node, depth = waiting.pop()
+        yield _Place(node, depth, _sentences(node, messages))
+        below = children.get(node["node_id"], [])
+        waiting += [(child, depth + 1) for child in reversed(below)]
 
 
 def _sentences(node: Node, messages: Mapping[str, str]) -> list[_Sentence]:

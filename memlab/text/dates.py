@@ -271,8 +271,11 @@ def date_range(value: str) -> tuple[date, date] | None:
     if len(first) == len("2023-05-07"):
         return date.fromisoformat(first), date.fromisoformat(last or first)
     year, *months = map(int, value.split("-"))
-    first_month = months[0] if months else 1
-    last_month = months[0] if months else len(MONTHS)
+    first_month = 1
+    last_month = len(MONTHS)
+    if months:
+        first_month = months[0]
+        last_month = months[0]
     last_day = monthrange(year, last_month)[1]
     return date(year, first_month, 1), date(year, last_month, last_day)
 
@@ -291,7 +294,9 @@ def _shift_date(now: date, count: int, unit: str) -> str:
     if unit == "weekend":
         # In the week from Monday to Sunday, of which the weekend is the next while it is ahead.
         is_ahead = now.weekday() < 5
-        weeks = count - 1 if count > 0 and is_ahead else count
+        weeks = count
+        if count > 0 and is_ahead:
+            weeks -= 1
         saturday = now + timedelta(5 - now.weekday() + 7 * weeks)
         return f"{saturday}/{saturday + timedelta(1)}"
     if unit == "month":
@@ -400,7 +405,9 @@ def _read_offset(match: Any, day: date) -> tuple[int, str]:
 
 
 def _read_quantity(text: str) -> int:
-    return int(text) if text.isdigit() else _QUANTITIES[text]
+    if text.isdigit():
+        return int(text)
+    return _QUANTITIES[text]
 
 
 def _days_to_weekday(name: str, day: date, direction: int) -> int:
