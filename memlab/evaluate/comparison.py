@@ -42,8 +42,9 @@ def compare_reports(
     where: pl.Expr | str | None = None,
     unit: Unit | None = None,
 ) -> Table:
-    """Compare systems with a baseline on the same questions: paired tests, intervals, wins and
-    losses.
+    """Compare systems with a baseline on the same questions.
+
+    Paired tests, intervals, wins and losses.
 
     :param measure: one that every report has.
     :param baseline: name of the report to compare with, or the text of its pipeline; the first by
@@ -78,8 +79,11 @@ def compare_reports(
     asked = _filter_questions(reports[0].per_query, where)
     ((column,),) = {tuple(map(str, report.pick(measure))) for report in reports}
     values = _align_values(asked["query_id"], [report.per_query for report in reports], column)
-    seed, scopes = reports[0].seed, clustering_scopes(asked["scope"], unit or reports[0].unit)
-    reference = np.maximum(np.arange(len(names)) - 1, 0) if stepwise else np.full(len(names), base)
+    seed = reports[0].seed
+    scopes = clustering_scopes(asked["scope"], unit or reports[0].unit)
+    reference = np.full(len(names), base)
+    if stepwise:
+        reference = np.maximum(np.arange(len(names)) - 1, 0)
     # Of one measure all columns are shares, or none is.
     shares = are_shares(reports[0].pick(measure), values.reshape(-1, 1)).repeat(len(names))
     compared = compare_paired(values, reference, scopes=scopes, shares=shares, seed=seed)
@@ -87,8 +91,9 @@ def compare_reports(
 
 
 def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **options: Any) -> Table:
-    """Compare over all questions and over those with evidence in several sessions: one family of
-    tests.
+    """Compare over all questions and over those with evidence in several sessions.
+
+    They are one family of tests.
 
     :param options: ``baseline``, ``stepwise`` and ``unit``, as in :func:`compare_reports`.
     :returns: a row a group and system: ``group`` (see
@@ -105,7 +110,7 @@ def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **optio
 
 
 def group_means(report: Report, *, measure: MeasureLike) -> pl.DataFrame:
-    """Give the mean of a measure in each of :func:`~memlab.evaluate.groups.question_groups`.
+    """Average a measure in each of :func:`~memlab.evaluate.groups.question_groups`.
 
     :returns: a row a group: the columns of :meth:`Report.summary`, without ceiling and chance.
     """
@@ -119,17 +124,16 @@ def group_means(report: Report, *, measure: MeasureLike) -> pl.DataFrame:
 
 def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
     """Keep the questions that pass a predicate; refuse one that is none, or that none passes."""
+    if where is None:
+        return asked
     try:
-        kept = (
-            asked
-            if where is None
-            else asked.filter(pl.sql_expr(where) if isinstance(where, str) else where)
-        )
+        predicate = pl.sql_expr(where) if isinstance(where, str) else where
+        kept = asked.filter(predicate)
     except (pl.exceptions.PolarsError, TypeError) as error:
         raise DataError(
             f"where={where!s} is no predicate over {', '.join(asked.columns)}: {error}"
         ) from None
-    if kept.is_empty() and where is not None:
+    if kept.is_empty():
         raise DataError(f"no question passes where={where!s}; nothing to compare: loosen it")
     return kept
 
@@ -147,26 +151,28 @@ def _find_report(reports: Sequence[Report], system: str) -> int:
 
 
 def _align_values(key: pl.Series, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
-    """Give what each table says of the questions: (questions, tables)."""
-    rows = (
-        key.to_frame().join(each, on="query_id", how="left", maintain_order="left")
-        for each in tables
-    )
-    return np.stack([each[column].to_numpy() for each in rows], axis=1)
+    """Put what each table says of the questions side by side: (questions, tables)."""
+    questions = key.to_frame()
+    columns = []
+    for table in tables:
+        rows = questions.join(table, on="query_id", how="left", maintain_order="left")
+        columns.append(rows[column].to_numpy())
+    return np.stack(columns, axis=1)
 
 
 def _check_comparable(reports: Sequence[Report]) -> list[str]:
-    """Check that reports can stand in one table, and give their names."""
+    """Check that reports can stand in one table, and list their names."""
     names = [report.name for report in reports]
     if not names or len(set(names)) < len(names):
         raise DataError(f"reports are called {names}; give at least one, and each its own name")
-    first, asked = reports[0], set(reports[0].per_query["query_id"])
+    first = reports[0]
+    asked = set(first.per_query["query_id"])
     for other in reports[1:]:
         if other.level != first.level or set(other.per_query["query_id"]) != asked:
             raise DataError(
                 f"{first.name!r} ranks {first.level}s for {len(asked)} questions and "
-                f"{other.name!r} {other.level}s for "
-                f"{other.per_query.height}; compare reports of one level on the same questions"
+                f"{other.name!r} {other.level}s for {other.per_query.height}; compare reports of "
+                "one level on the same questions"
             )
     return names
 
@@ -233,15 +239,13 @@ def cutoff_curve(
     """
     parts = []
     for report in reports:
-        wanted = [
-            measure for measure in report.measures if measure.name == name and measure.k is not None
-        ]
+        with_cutoff = [measure for measure in report.measures if measure.k is not None]
+        wanted = [measure for measure in with_cutoff if measure.name == name]
         rows = report.summary(by, measures=wanted).filter(pl.col("group") == group)
         if rows.is_empty():
             raise DataError(
                 f"report {report.name!r} has no {name}@k for group {group!r} of {by!r}; evaluate "
-                "with measures such as "
-                f"{name}@10"
+                f"with measures such as {name}@10"
             )
         cutoff = pl.col("measure").str.extract(r"@(\d+)$").cast(pl.Int64)
         parts.append(rows.with_columns(system=pl.lit(report.name), k=cutoff))
@@ -252,25 +256,32 @@ def cutoff_curve(
 def _wide_table(
     reports: Sequence[Report], by: str, label: str, columns: Mapping[str, tuple[Measure, str]]
 ) -> Table:
-    """Give a column a measure and group of questions, and note which system is significantly the
-    best in it.
+    """Make a column of each measure and group of questions.
+
+    Noted is which system is significantly the best in it.
     """
-    parts = [split_by(report.per_query, by) for report in reports]
+    groups_of_reports = [split_by(report.per_query, by) for report in reports]
     best: dict[str, str] = {}
-    cells: dict[str, list[Any]] = {label: [*(report.name for report in reports), *BOUNDS]}
+    names = [report.name for report in reports]
+    cells: dict[str, list[Any]] = {label: [*names, *BOUNDS]}
     for name, (measure, group) in columns.items():
-        rows = [
-            r.summary(by, measures=measure).row(by_predicate=pl.col("group") == group, named=True)
-            for r in reports
-        ]
-        cells[name] = [*(row["mean"] for row in rows), *(rows[0][bound] for bound in BOUNDS)]
-        of_group = [part[group] for part in parts]
+        rows = [_summary_of_group(report, by, measure, group) for report in reports]
+        means = [row["mean"] for row in rows]
+        bounds = [rows[0][bound] for bound in BOUNDS]
+        cells[name] = [*means, *bounds]
+        of_group = [groups[group] for groups in groups_of_reports]
         values = _align_values(of_group[0]["query_id"], of_group, str(measure))
         scopes = clustering_scopes(of_group[0]["scope"], reports[0].unit)
-        winner = _find_significant_best(sum_units(values, scopes)[0], reports[0].seed)
+        unit_sums, _ = sum_units(values, scopes)
+        winner = _find_significant_best(unit_sums, reports[0].seed)
         if winner is not None:
-            best[name] = reports[winner].name
+            best[name] = names[winner]
     return Table(cells, best=best, strict=False)
+
+
+def _summary_of_group(report: Report, by: str, measure: Measure, group: str) -> dict[str, Any]:
+    summary = report.summary(by, measures=measure)
+    return summary.row(by_predicate=pl.col("group") == group, named=True)
 
 
 def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
@@ -281,14 +292,16 @@ def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
     if not len(values):
         return None
     first, *others = np.argsort(-values.mean(axis=0), kind="stable")
-    p: list[float] = []
-    for other in (
-        others
-    ):  # the nearest first: most columns are a tie with it, which is all that need be tested
-        p.append(randomisation_test(values[:, first] - values[:, other], seed=seed))
-        if p[-1] >= ALPHA:
+    p_values: list[float] = []
+    # The nearest first: most columns are a tie with it, which is all that need be tested.
+    for other in others:
+        p_value = randomisation_test(values[:, first] - values[:, other], seed=seed)
+        if p_value >= ALPHA:
             return None
-    return first if p and holm(np.array(p)).max() < ALPHA else None
+        p_values.append(p_value)
+    if not p_values or holm(np.array(p_values)).max() >= ALPHA:
+        return None
+    return first
 
 
 STALE_COLUMNS = ("stale@10", "current@10", "current first")
@@ -296,8 +309,9 @@ STALE_COLUMNS = ("stale@10", "current@10", "current first")
 
 
 def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
-    """Say of rankings whether must-exclude turns come back, and whether what holds stands above
-    them.
+    """Say of rankings whether must-exclude turns come back.
+
+    And whether what holds stands above them.
 
     :param runs: rankings of turns.
     :returns: ``system``, ``n`` (questions with ``stale`` turns), and shares of these questions:
@@ -317,8 +331,7 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
     if asked.is_empty() or any(run.level != "turn" for run in runs):
         raise DataError(
             f"{asked.height} questions of {data.name!r} name stale turns; give rankings of turns, "
-            "and questions with "
-            "the key stale"
+            "and questions with the key stale"
         )
 
     rows = []
@@ -334,16 +347,16 @@ def stale_outcomes(run: Run, data: Dataset) -> pl.DataFrame:
     :returns: ``query_id``, ``scope`` and a Boolean column for each of :data:`STALE_COLUMNS`.
     """
     asked = data.questions.filter(pl.col("stale").list.len() > 0)
-    stale, current = (_evidence_places(run, asked, of) for of in ("stale", "evidence"))
-    above = (current["first"] < stale["first"]).fill_null(False)
-    columns = stale["first"] <= 10, current["last"] <= 10, above
-    return asked.select("query_id", "scope").with_columns(
-        [each.alias(name) for each, name in zip(columns, STALE_COLUMNS, strict=True)]
-    )
+    stale = _evidence_places(run, asked, "stale")
+    current = _evidence_places(run, asked, "evidence")
+    is_above = (current["first"] < stale["first"]).fill_null(False)
+    outcomes = (stale["first"] <= 10, current["last"] <= 10, is_above)
+    columns = [each.alias(name) for each, name in zip(outcomes, STALE_COLUMNS, strict=True)]
+    return asked.select("query_id", "scope").with_columns(columns)
 
 
 def _evidence_places(run: Run, asked: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Give the best and the worst rank of each question's turns.
+    """Find the best and the worst rank of each question's turns.
 
     What is not ranked stands behind all.
     """

@@ -302,8 +302,9 @@ def choose_design(
 ) -> TreeDesign:
     """Say who writes a tree.
 
-    It is the service that is named, else whose whole tree the store has, else the default. A tree that a model wrote is preferred, then that of the default, then the latest. Where the
-    index has sessions of another model than the one that was not named, weeks are made of those.
+    It is the service that is named, else whose whole tree the store has, else the default. A tree
+    that a model wrote is preferred, then that of the default, then the latest. Where the index has
+    sessions of another model than the one that was not named, weeks are made of those.
 
     :param bench: with a store that has it.
     :param service: a name, ``recorded``, ``extractive``, or ``None`` where none was named.
