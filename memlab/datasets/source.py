@@ -182,7 +182,8 @@ class Source:
                         "is empty, expected conversations; check that it was written or downloaded "
                         "whole"
                     )
-                file.read(3 * start.startswith(codecs.BOM_UTF8))
+                if start.startswith(codecs.BOM_UTF8):
+                    file.read(len(codecs.BOM_UTF8))
                 if wide := _UTF16.match(start):
                     encoding = "utf-16-le" if wide[1] else "utf-16-be" if wide[2] else "utf-16"
                     text = file.read().decode(encoding, "surrogatepass")

@@ -164,11 +164,12 @@ def _resolve_evidence(
     """
     turns: list[str] = []
     for number in dict.fromkeys(numbers):
-        if len(holders := places.get(number, [])) == 1:
+        holders = places.get(number, [])
+        if len(holders) == 1:
             turns += holders
-        else:
-            what = f"{number}, the id of {len(holders) or 'no'} message{'s' * (len(holders) > 1)}"
-            file.note(where, what, "dropped evidence")
+            continue
+        messages = f"{len(holders)} messages" if holders else "no message"
+        file.note(where, f"{number}, the id of {messages}", "dropped evidence")
     if not turns:
         file.note(where, "no evidence", "kept without evidence")
     return turns
