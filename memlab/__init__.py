@@ -37,10 +37,32 @@ _EXPORTS: dict[str, str] = {
     "search": "memlab.lookup",
 }
 _ROOMS = (
-    "cluster", "config", "conversation", "datasets", "distributed", "embed", "errors", "evaluate", "experiments",
-    "explorer", "figures", "indexing", "knowledge", "llm", "memories", "pipelines", "records",
-    "registry", "rerank", "retrieve", "select", "sessions", "store", "summaries", "text",
-)  # fmt: skip
+    "cluster",
+    "config",
+    "conversation",
+    "datasets",
+    "distributed",
+    "embed",
+    "errors",
+    "evaluate",
+    "experiments",
+    "explorer",
+    "figures",
+    "indexing",
+    "knowledge",
+    "llm",
+    "memories",
+    "pipelines",
+    "records",
+    "registry",
+    "rerank",
+    "retrieve",
+    "select",
+    "sessions",
+    "store",
+    "summaries",
+    "text",
+)
 
 __all__ = ["__version__", *_EXPORTS, *_ROOMS]
 

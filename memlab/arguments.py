@@ -1,4 +1,4 @@
-"""What a failed call says: a wrong argument becomes one :class:`DataError` instead of an error of a library.
+"""What a failed call says: a wrong argument becomes one :class:`DataError`.
 
 Nothing is checked before a call, so that whatever works is taken: a numpy integer for a count, a
 Series for a list. Only when a call fails with an error that is not memlab's are its arguments
@@ -34,7 +34,8 @@ _PLAIN = (str, bytes, int, float, complex, bool, NoneType)
 _LISTS = (list, Sequence, Collection, Iterable)
 _COMPILED = (".pyx", ".pxd")  # of libraries; their paths do not say where they lie
 _SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = 60
+_SHORT.maxstring = 60
+_SHORT.maxother = 60
 
 
 class _NoSuch:
@@ -53,7 +54,9 @@ class _Names(dict[str, Any]):
 
 
 def find_misfit(function: Callable[..., Any], bound: inspect.BoundArguments) -> str | None:
-    """Say which argument of a call is of another type than the function's annotations; ``None`` where all fit.
+    """Say which argument of a call is of another type than the function's annotations.
+
+    ``None`` where all fit.
 
     >>> import inspect
     >>> from memlab.arguments import find_misfit
@@ -73,20 +76,24 @@ def find_misfit(function: Callable[..., Any], bound: inspect.BoundArguments) -> 
 def _annotated(
     function: Callable[..., Any], bound: inspect.BoundArguments
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Give the name, value and type of each argument; those of ``*args`` and ``**kwargs`` one by one."""
+    """Iterate over the name, value and type of each argument.
+
+    Those of ``*args`` and ``**kwargs`` one by one.
+    """
     hints = parameter_hints(function)
     for name, value in bound.arguments.items():
         kind = bound.signature.parameters[name].kind
+        values = [value]
         if kind is inspect.Parameter.VAR_POSITIONAL:
-            yield from ((name, each, hints[name]) for each in value)
+            values = [*value]
         elif kind is inspect.Parameter.VAR_KEYWORD:
-            yield from ((name, each, hints[name]) for each in value.values())
-        else:
-            yield name, value, hints[name]
+            values = [*value.values()]
+        for each in values:
+            yield name, each, hints[name]
 
 
 def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Give the types of the parameters of a function; one that cannot be evaluated is ``Any``."""
+    """Read the types of the parameters of a function; one that cannot be evaluated is ``Any``."""
     names = _Names(vars(builtins))
     names.update(getattr(inspect.unwrap(function), "__globals__", {}))
     hints = dict[str, Any]()
@@ -96,15 +103,18 @@ def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _evaluate(hint: Any, names: _Names) -> Any:
+    if not isinstance(hint, str):
+        return hint
     try:
-        return eval(hint, {}, names) if isinstance(hint, str) else hint
+        return eval(hint, {}, names)
     except Exception:  # whatever stands in an annotation
         return Any
 
 
 def fits(value: Any, hint: Any) -> bool:
     """Say whether a value is of a type, as far as that can be seen without using it up."""
-    origin, inner = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    inner = get_args(hint)
     if hint in _ANY or isinstance(hint, TypeVar | ForwardRef | str):
         return True
     if origin in (Union, UnionType):
@@ -117,25 +127,37 @@ def fits(value: Any, hint: Any) -> bool:
         return value is None
     if hint in _NUMBERS:
         return isinstance(value, _NUMBERS[hint])
-    if not isinstance(origin or hint, type):
+    container = origin or hint
+    if not isinstance(container, type):
         return True
-    if getattr(origin or hint, "_is_protocol", False) and (origin or hint) not in _LISTS:
-        return all(hasattr(value, name) for name in _members(origin or hint))
-    if hasattr(value, "__array__") and (origin or hint) in _LISTS:
-        # Arrays and Series stand for lists of plain values.
-        return getattr(value, "ndim", 1) > 0 and (not inner or inner[0] in (*_PLAIN, *_ANY))
-    if not isinstance(value, origin or hint):
+    if container in _LISTS:
+        if hasattr(value, "__array__"):
+            return _array_fits(value, inner)
+    elif getattr(container, "_is_protocol", False):
+        return all(hasattr(value, name) for name in _members(container))
+    if not isinstance(value, container):
         return False
-    return _items_fit(value, origin or hint, inner)
+    return _items_fit(value, container, inner)
+
+
+def _array_fits(value: Any, inner: tuple[Any, ...]) -> bool:
+    """Say whether an array or a Series may stand for a list: one of plain values."""
+    if getattr(value, "ndim", 1) == 0:
+        return False
+    return not inner or inner[0] in (*_PLAIN, *_ANY)
 
 
 def _items_fit(value: Any, container: type, inner: tuple[Any, ...]) -> bool:
+    """Say whether the items of a container are of their types, as far as they can be seen."""
     if isinstance(value, str | bytes):
         return container in (str, bytes)  # a text is a sequence of texts, and never meant as one
     if not inner or container is type:
         return True
     if isinstance(value, Mapping) and len(inner) == 2:
-        return all(fits(k, inner[0]) and fits(v, inner[1]) for k, v in value.items())
+        key_hint, value_hint = inner
+        if not all(fits(key, key_hint) for key in value):
+            return False
+        return all(fits(each, value_hint) for each in value.values())
     if isinstance(value, tuple) and container is tuple and inner[-1] is not Ellipsis:
         return len(value) == len(inner) and all(map(fits, value, inner))
     if isinstance(value, list | tuple | set | frozenset):
@@ -144,11 +166,11 @@ def _items_fit(value: Any, container: type, inner: tuple[Any, ...]) -> bool:
 
 
 def _members(protocol: type) -> set[str]:
-    """Give the attributes that a protocol asks for."""
+    """List the attributes that a protocol asks for."""
     names = set[str]()
-    for each in protocol.__mro__[:-1]:
-        if getattr(each, "_is_protocol", False):
-            names.update(vars(each).get("__annotations__", ()), vars(each))
+    for base in protocol.__mro__[:-1]:
+        if getattr(base, "_is_protocol", False):
+            names.update(vars(base).get("__annotations__", ()), vars(base))
     return {name for name in names if not name.startswith("_")}
 
 
@@ -166,7 +188,7 @@ def _article(noun: str) -> str:
 
 @cache
 def _library_folders() -> tuple[str, ...]:
-    """Give the folders of Python and of the packages that are installed."""
+    """List the folders of Python and of the packages that are installed."""
     return tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
 
 

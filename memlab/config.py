@@ -1,4 +1,7 @@
-"""Settings: ``memlab.toml`` in the current directory, then ``MEMLAB_*`` variables, then flags; later ones win."""
+"""Settings: ``memlab.toml`` in the current directory, then ``MEMLAB_*`` variables, then flags.
+
+Later ones win.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
 TOKEN_VARIABLE = "MEMLAB_MEMORY_TOKEN"
 RESERVED_VARIABLES = (TOKEN_VARIABLE, "MEMLAB_NOTEBOOK")
-"""Environment variables that are no settings: the token of memories over HTTP, and the mark of a notebook run."""
+"""Environment variables that are no settings: the token of memories over HTTP, and the mark of a
+notebook run.
+"""
 
 
 Parameter = Literal["temperature", "seed", "max_tokens", "response_format", "encoding_format"]
@@ -25,7 +30,10 @@ Parameter = Literal["temperature", "seed", "max_tokens", "response_format", "enc
 
 
 class ServiceSettings(BaseModel, extra="forbid"):
-    """A language-model service: any OpenAI-compatible endpoint. The key itself stays in the environment."""
+    """A language-model service: any OpenAI-compatible endpoint.
+
+    The key itself stays in the environment.
+    """
 
     base_url: str
     model: str
@@ -68,14 +76,18 @@ class EmbedSettings(BaseModel, extra="forbid"):
 
 
 class LLMSettings(BaseModel, extra="forbid"):
-    """The table ``[llm]``: services by name, and further files of recorded answers, which come first."""
+    """The table ``[llm]``: services by name, and further files of recorded answers, which come
+    first.
+    """
 
     services: dict[str, ServiceSettings] = {}
     recordings: tuple[str, ...] = ()
 
 
 class IndexSettings(BaseModel, extra="forbid"):
-    """The table ``[index]``: what is made of a session once it is closed; see :mod:`memlab.indexing`.
+    """The table ``[index]``: what is made of a session once it is closed.
+
+    See :mod:`memlab.indexing`.
 
     :param service: what makes it: ``recorded`` (answers that were written down, see
         :func:`memlab.llm.ask`), ``extractive`` (no model, so no facts), or the name of a service
@@ -96,7 +108,9 @@ class IndexSettings(BaseModel, extra="forbid"):
 
 
 class RecallSettings(BaseModel, extra="forbid"):
-    """The table ``[recall]``: the weights of a fact's score; see :mod:`memlab.knowledge.fact_search`.
+    """The table ``[recall]``: the weights of a fact's score.
+
+    See :mod:`memlab.knowledge.fact_search`.
 
     Iterating gives each component with its weight; ``calibrated`` is none of them.
 
@@ -278,7 +292,12 @@ def _read_environment() -> dict[str, Any]:
         )
     try:
         # Its values alone are wanted: `settings` says of each where it came from.
-        return EnvSettingsSource(Settings, env_prefix=PREFIX, env_nested_delimiter="__")()  # type: ignore[arg-type]
+        source = EnvSettingsSource(
+            Settings,  # type: ignore[arg-type]
+            env_prefix=PREFIX,
+            env_nested_delimiter="__",
+        )
+        return source()
     except (
         Exception
     ) as error:  # pydantic-settings raises its own kinds for a variable that is no JSON

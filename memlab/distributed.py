@@ -1,4 +1,5 @@
-"""Parallel work, on a Ray cluster or in processes of this machine: workers call a function for each part, in order.
+"""Parallel work, on a Ray cluster or in processes of this machine: workers call a function for each
+part, in order.
 
 Only the calling process writes results. Workers compute, and at most fill caches: the parts of a
 worker that dies are computed elsewhere, and a run whose head died continues where its store says
@@ -25,7 +26,9 @@ R = TypeVar("R")
 
 ENGINES = ("local", "ray")
 PARTS_PER_CORE = 2
-"""Parts that wait for each core of the cluster: enough that none is idle, few enough that what is read is bounded."""
+"""Parts that wait for each core of the cluster: enough that none is idle, few enough that what is
+read is bounded.
+"""
 
 MAX_RETRIES = 5
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -38,7 +41,9 @@ DEADLINE = 60.0
 def parallel_map(
     function: Callable[..., R], parts: Iterable[P], *shared: Any, engine: str = "local"
 ) -> Iterator[R]:
-    """Call ``function(part, *shared)`` for each part; give the results in the order of the parts, as they come.
+    """Call ``function(part, *shared)`` for each part.
+
+    Give the results in the order of the parts, as they come.
 
     :param function: a Python function of a module that the workers can import too; one that gives
         the same when it is called again.
@@ -64,7 +69,9 @@ def parallel_map(
 def map_in_processes(
     function: Callable[..., R], parts: Iterable[P], *shared: Any, jobs: int
 ) -> Iterator[R]:
-    """Call ``function(part, *shared)`` for each part in processes of this machine; give results in order.
+    """Call ``function(part, *shared)`` for each part in processes of this machine.
+
+    Give results in order.
 
     Each process computes with one thread. It ends with this one, and when this one is interrupted;
     those that are idle end after five minutes.
@@ -98,13 +105,16 @@ def map_in_processes(
         yield from side_by_side(delayed(function)(part, *shared) for part in parts)
     except BrokenProcessPool as error:
         raise ModelError(
-            f"one of {jobs} processes ended before its work was done ({type(error).__name__}): it was killed, or "
+            f"one of {jobs} processes ended before its work was done ({type(error).__name__}): it "
+            "was killed, or "
             "memory ran out; run with fewer jobs"
         ) from error
 
 
 def _serve_parent(parent: int) -> None:
-    """Let this process end with the one that it works for, which alone answers Ctrl-C and shows bars."""
+    """Let this process end with the one that it works for, which alone answers Ctrl-C and shows
+    bars.
+    """
     os.environ["TQDM_DISABLE"] = "1"  # read when tqdm is imported, which memlab does later
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -157,8 +167,9 @@ def _ray_result(ray: Any, reference: Any) -> Any:
         raise (error.cause or error) from error
     except ray.exceptions.RayError as error:
         raise ModelError(
-            f"a part of the work was lost on {MAX_RETRIES + 1} workers ({type(error).__name__}): look at the memory "
-            "and the logs of the cluster (ray status), then run the same command again; it goes on where it stopped"
+            f"a part of the work was lost on {MAX_RETRIES + 1} workers ({type(error).__name__}): "
+            "look at the memory and the logs of the cluster (ray status), then run the same "
+            "command again; it goes on where it stopped"
         ) from error
 
 
@@ -177,7 +188,8 @@ def _connect_ray() -> Any:
         except Exception as error:  # whatever a cluster does that cannot be reached
             where = os.environ.get("RAY_ADDRESS")
             raise ModelError(
-                f"no Ray cluster {f'at {where}' if where else 'on this machine'} ({type(error).__name__}: "
+                f"no Ray cluster {f'at {where}' if where else 'on this machine'} "
+                f"({type(error).__name__}: "
                 f"{str(error)[:200]}): correct RAY_ADDRESS, or start one with `ray start --head`"
             ) from error
     return ray

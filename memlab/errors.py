@@ -41,10 +41,14 @@ class MemlabError(Exception):
 
 
 Translate = Callable[[str, Any, BaseException], MemlabError | None]
-"""Gives the error that stands for one of a library: of a name, its first argument, what was raised."""
+"""Gives the error that stands for one of a library: of a name, its first argument, what was raised.
+"""
 
 
-VAGUE = "an argument holds what cannot be used, or this is a fault of memlab, which the error above shows"
+VAGUE = (
+    "an argument holds what cannot be used, or this is a fault of memlab, "
+    "which the error above shows"
+)
 """Ends the error of a call whose arguments all are of the right types."""
 
 _PASSING = (MemlabError, AssertionError, ModuleNotFoundError, MemoryError)
@@ -81,7 +85,8 @@ def require_extra(extra: str, what: str) -> Iterator[None]:
     ...     import nonesuch
     Traceback (most recent call last):
         ...
-    memlab.errors.ModelError: a chart needs nonesuch, which is not installed; run: pip install "memlab[figures]"
+    memlab.errors.ModelError: a chart needs nonesuch, which is not installed; run: pip install
+    "memlab[figures]"
     """
     try:
         yield
@@ -156,8 +161,8 @@ def warn_user(message: str) -> None:
 def explain_arguments(namespace: MutableMapping[str, Any]) -> None:
     """Let the public functions and classes of a module say which argument was wrong when they fail.
 
-    :param namespace: the globals of a module. What its ``__all__`` names, or else what is defined in
-        it, is replaced there and where it is defined.
+    :param namespace: the globals of a module. What its ``__all__`` names, or else what is
+        defined in it, is replaced there and where it is defined.
     """
     listed = namespace.get("__all__") or _defined_names(namespace)
     for name in set(listed) & namespace.keys():  # some are imported when first asked for
@@ -180,7 +185,8 @@ def _defined_names(namespace: Mapping[str, Any]) -> list[str]:
 
 
 def explain_methods(owner: type, translate: Translate | None = None) -> None:
-    """Do the same for the public methods of a class, those that it inherits from memlab's classes too.
+    """Do the same for the public methods of a class, those that it inherits from memlab's classes
+    too.
 
     :param translate: asked where the arguments are of the right types.
     """
@@ -252,7 +258,7 @@ def explained(function: F, translate: Translate | None = None) -> F:
 
 
 def is_panic(error: BaseException) -> bool:
-    """Say whether an error is a panic of a library in Rust, whose classes cannot all be imported."""
+    """Say whether an error is a panic of a Rust library; not all their classes can be imported."""
     return type(error).__name__ in ("PanicException", "RustPanic")
 
 

@@ -1,8 +1,11 @@
-"""Why a question lost its evidence: where each item ranks after every stage, what it shares, what stands above it."""
+"""Why a question lost its evidence: where each item ranks after every stage, what it shares, what
+stands above it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -19,6 +22,7 @@ from memlab.terminal import escape_markdown, shorten_line
 from memlab.text.analysis import snippets, tokenize
 
 SNIPPET_CHARS = 90
+LINE_CHARS = 100
 
 
 @dataclass(frozen=True)
@@ -45,18 +49,16 @@ class Explanation:
     def __str__(self) -> str:
         ranks = self.stages.with_columns(pl.col("rank").cast(pl.String).fill_null("–"))
         wide = ranks.pivot("turn_id", index="stage", values="rank", maintain_order=True)
-        cut = pl.col("text").map_elements(
-            lambda text: shorten_line(text, 100), return_dtype=pl.String
-        )
-        parts = {
-            "Evidence": self.evidence.with_columns(cut),
-            "Above it": self.above.with_columns(cut),
-        }
+        question = escape_markdown(str(self.question["text"]))
         if self.stages.is_empty():
-            return escape_markdown(str(self.question["text"]))
-        tables = tables_to_markdown({"Rank after each stage": wide, **parts})
-        question, answer = (
-            escape_markdown(str(self.question[name])) for name in ("text", "answer")
+            return question
+        answer = escape_markdown(str(self.question["answer"]))
+        tables = tables_to_markdown(
+            {
+                "Rank after each stage": wide,
+                "Evidence": _shorten_texts(self.evidence),
+                "Above it": _shorten_texts(self.above),
+            }
         )
         head = f"{question} → {answer}"
         said = explain_question(self.question.get("source"))
@@ -66,6 +68,11 @@ class Explanation:
 
     def _repr_markdown_(self) -> str:
         return str(self)
+
+
+def _shorten_texts(rows: pl.DataFrame) -> pl.DataFrame:
+    shorten = partial(shorten_line, most=LINE_CHARS)
+    return rows.with_columns(pl.col("text").map_elements(shorten, return_dtype=pl.String))
 
 
 def explain(
@@ -88,7 +95,8 @@ def explain(
     """
     if query_id not in bench.queries["query_id"]:
         raise DataError(
-            f"no question {query_id!r}; the ids look like {bench.queries['query_id'].head(3).to_list()}"
+            f"no question {query_id!r}; the ids look like "
+            f"{bench.queries['query_id'].head(3).to_list()}"
         )
     question = data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
     items = pl.DataFrame(
@@ -99,41 +107,43 @@ def explain(
             f"question {query_id!r} has no evidence among the turns; there is nothing to follow"
         )
     check_at_least(1, k=k)
-    alone, read = _bench_of_question(bench, question["scope"], query_id), pipeline(stages)
-    traced = _traced_pipelines(read, bench)
-    runs = {
-        name: each.run(alone).frame.rename({"doc_id": "turn_id"}) for name, each in traced.items()
-    }
-    ranks = {
-        name: items.join(run, on="turn_id", how="left", maintain_order="left")
-        for name, run in runs.items()
-    }
-    own = list(runs)[-len(read.stages) :]
-    lost = [
-        _losing_stage([ranks[stage]["rank"][n] for stage in own], own, k)
-        for n in range(items.height)
-    ]
-    evidence = ranks[own[-1]].with_columns(lost=pl.Series(lost, dtype=pl.String))
-    above = (
-        runs[own[-1]]
-        .filter(pl.col("rank") <= k)
-        .join(items, on="turn_id", how="anti", maintain_order="left")
-    )
+    alone = _bench_of_question(bench, question["scope"], query_id)
+    followed = pipeline(stages)
+    runs: dict[str, pl.DataFrame] = {}
+    ranks: dict[str, pl.DataFrame] = {}
+    for name, traced in _traced_pipelines(followed, bench).items():
+        run = traced.run(alone).frame.rename({"doc_id": "turn_id"})
+        runs[name] = run
+        ranks[name] = _join_turns(items, run)
+
+    own_stages = list(runs)[-len(followed.stages) :]
+    last = own_stages[-1]
+    lost = []
+    for place in range(items.height):
+        own_ranks = [ranks[stage]["rank"][place] for stage in own_stages]
+        lost.append(_losing_stage(own_ranks, own_stages, k))
+
     matched = _match_turns(alone, question["text"])
     named = _with_snippets(items, matched, question["text"], bench.language)
-    after = [
-        each.select(pl.lit(name).alias("stage"), "turn_id", "rank", "score").join(
-            named, on="turn_id", how="left", maintain_order="left"
-        )
-        for name, each in ranks.items()
-    ]
-    evidence, above = (
-        each.join(matched, on="turn_id", how="left", maintain_order="left")
-        for each in (evidence, above)
+    after = []
+    for name, ranked in ranks.items():
+        rows = ranked.select(pl.lit(name).alias("stage"), "turn_id", "rank", "score")
+        after.append(_join_turns(rows, named))
+    evidence = ranks[last].with_columns(lost=pl.Series(lost, dtype=pl.String))
+    evidence = _join_turns(evidence, matched)
+    first_turns = runs[last].filter(pl.col("rank") <= k)
+    above = first_turns.join(items, on="turn_id", how="anti", maintain_order="left")
+    above = _join_turns(above, matched)
+    return Explanation(
+        question,
+        pl.concat(after),
+        evidence.select("turn_id", "text", "rank", "lost", "words", "cosine"),
+        above.select("rank", "turn_id", "score", "text", "words", "cosine"),
     )
-    evidence = evidence.select("turn_id", "text", "rank", "lost", "words", "cosine")
-    above = above.select("rank", "turn_id", "score", "text", "words", "cosine")
-    return Explanation(question, pl.concat(after), evidence, above)
+
+
+def _join_turns(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    return rows.join(turns, on="turn_id", how="left", maintain_order="left")
 
 
 def explain_nothing() -> Explanation:
@@ -161,7 +171,9 @@ def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:
 
 
 def _traced_pipelines(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
-    """Give the simple rankings, and the pipeline up to each of its stages, by the names that they have in tables."""
+    """Give the simple rankings, and the pipeline up to each of its stages, by the names that they
+    have in tables.
+    """
     tokens = isinstance(bench.encoder, TokenEncoder)
     simple = ["bm25", *(["dense"] if bench.encoder else []), *(["late"] if tokens else [])]
     steps = {name: pipeline(name) for name in simple if str(read.stages[0]) != name}
@@ -180,7 +192,9 @@ def _with_snippets(
 
 
 def _losing_stage(ranks: list[int | None], stages: list[str], k: int) -> str | None:
-    """Name the stage after which an item was no longer among the first k, the last where it came back between."""
+    """Name the stage after which an item was no longer among the first k, the last where it came
+    back between.
+    """
     within = [rank is not None and rank <= k for rank in ranks]
     if within[-1]:
         return None
@@ -188,7 +202,9 @@ def _losing_stage(ranks: list[int | None], stages: list[str], k: int) -> str | N
 
 
 def _match_turns(bench: Bench, question: str) -> pl.DataFrame:
-    """Give for each turn of the question's scope its text, the words that it shares, and its cosine."""
+    """Give for each turn of the question's scope its text, the words that it shares, and its
+    cosine.
+    """
     documents = bench.documents("turn")
     ((_, span),) = bench.by_scope("turn")
     texts = documents.texts[span]

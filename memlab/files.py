@@ -53,7 +53,8 @@ def shipped_data(*parts: str) -> Path:
 
 
 def fix_place(path: str | os.PathLike[str]) -> Path:
-    """Give the absolute path of what is read or written later, maybe from another working directory.
+    """Give the absolute path of what is read or written later, maybe from another working
+    directory.
 
     :raises DataError: when the path is relative and the working directory was removed.
 
@@ -65,7 +66,8 @@ def fix_place(path: str | os.PathLike[str]) -> Path:
         return Path(os.path.abspath(os.path.expanduser(path)))
     except FileNotFoundError as error:
         raise DataError(
-            f"{os.fspath(path)!r} is of a working directory that was removed; change to another one, "
+            f"{os.fspath(path)!r} is of a working directory that was removed; change to another "
+            "one, "
             "or name an absolute path"
         ) from error
 
@@ -88,7 +90,8 @@ def open_atomically(path: Path) -> Iterator[BinaryIO]:
         partial.replace(path)
     except OSError as error:
         raise ExportError(
-            f"{path}: cannot be written: {error.strerror or error}; nothing was changed: free space, or write to "
+            f"{path}: cannot be written: {error.strerror or error}; nothing was changed: free "
+            "space, or write to "
             "another folder"
         ) from error
     finally:
@@ -134,7 +137,10 @@ def lock_path(path: Path, *, alone: bool = False, wait_for: str = "") -> Iterato
 
 
 def _open_to_lock(path: Path, *, alone: bool) -> int:
-    """Open what is to be locked; network file systems lock alone only what can be written, and files."""
+    """Open what is to be locked.
+
+    Network file systems lock alone only what can be written, and files.
+    """
     if path.is_dir():
         return os.open(path, os.O_RDONLY)
     mode = os.O_RDWR if alone else os.O_RDONLY

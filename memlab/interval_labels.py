@@ -28,7 +28,9 @@ _SELECTORS = {
     "units": cs.integer(),
     "method": cs.string(),
 }
-"""A column of one of these names that holds something else, as a ranking's level does, is another one."""
+"""A column of one of these names that holds something else, as a ranking's level does, is another
+one.
+"""
 
 
 class IntervalColumns(NamedTuple):
@@ -42,7 +44,8 @@ class IntervalColumns(NamedTuple):
 def interval_columns(
     frame: pl.DataFrame, name: str, *, anywhere: bool = False
 ) -> IntervalColumns | None:
-    """Find the interval of a column: ``low`` and ``high`` right behind it, or ``NAME_low`` and ``NAME_high``.
+    """Find the interval of a column: ``low`` and ``high`` right behind it, or ``NAME_low`` and
+    ``NAME_high``.
 
     :param anywhere: ``low`` and ``high`` may stand elsewhere, where the column has none of its own.
 
@@ -86,7 +89,9 @@ def format_level(level: float) -> str:
 
 
 def format_interval_label(level: float | None, unit: str | None, units: int | None) -> str:
-    """Say what an interval is, as it stands in a column's name; questions are counted in a column of their own.
+    """Say what an interval is, as it stands in a column's name.
+
+    Questions are counted in a column of their own.
 
     >>> from memlab.interval_labels import format_interval_label
     >>> format_interval_label(0.95, "scope", 6), format_interval_label(0.95, "question", 40)
@@ -132,7 +137,8 @@ def describe_intervals(frame: pl.DataFrame, name: str = "mean") -> str:
 
     >>> import polars as pl
     >>> from memlab.interval_labels import describe_intervals
-    >>> frame = pl.DataFrame({"mean": [0.5], "low": [0.4], "high": [0.6], "level": [0.95], "unit": ["question"]})
+    >>> interval = {"mean": [0.5], "low": [0.4], "high": [0.6], "level": [0.95]}
+    >>> frame = pl.DataFrame({**interval, "unit": ["question"]})
     >>> describe_intervals(frame), describe_intervals(frame.drop("level", "unit"))
     ('95 % intervals over questions', 'intervals')
     """
@@ -151,7 +157,8 @@ def describe_intervals(frame: pl.DataFrame, name: str = "mean") -> str:
 
 
 def smallest_p(units: int) -> float:
-    """Give the smallest p of a test that flips the signs of so many units: both ways in which all agree.
+    """Give the smallest p of a test that flips the signs of so many units: both ways in which all
+    agree.
 
     >>> from memlab.interval_labels import smallest_p
     >>> smallest_p(6)
@@ -161,7 +168,9 @@ def smallest_p(units: int) -> float:
 
 
 def scope_note(frame: pl.DataFrame) -> str:
-    """Say of tests whose units are few scopes how small their p can be; empty where that binds nobody.
+    """Say of tests whose units are few scopes how small their p can be.
+
+    Empty where that binds nobody.
 
     >>> import polars as pl
     >>> from memlab.interval_labels import scope_note
@@ -183,11 +192,14 @@ def _short_p(units: int) -> str:
 
 
 def bold_note(units: int, systems: int, *, alpha: float = 0.05) -> str:
-    """Say of a table of systems tested over scopes that none can be the best of all; empty where one can.
+    """Say of a table of systems tested over scopes that none can be the best of all.
+
+    Empty where one can.
 
     >>> from memlab.interval_labels import bold_note
     >>> bold_note(6, 3), bold_note(10, 3)
-    ('6 scopes: no p below .031, so none of 3 systems can be bold; unit="question" takes questions as independent.', '')
+    ('6 scopes: no p below .031, so none of 3 systems can be bold; unit="question" takes questions
+    as independent.', '')
     """
     if smallest_p(units) * (systems - 1) < alpha:
         return ""

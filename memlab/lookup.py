@@ -64,7 +64,8 @@ def search(
 
     >>> import memlab
     >>> data = memlab.sample()
-    >>> found = memlab.search(data, "What did the bookcase cost?", scope="owen", k=3, pipeline="bm25")
+    >>> question = "What did the bookcase cost?"
+    >>> found = memlab.search(data, question, scope="owen", k=3, pipeline="bm25")
     >>> found.height, found.columns[:4]
     (3, ['rank', 'score', 'time', 'speaker'])
     """
@@ -237,7 +238,8 @@ def _scope_bench(
 
 
 def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
-    """Give the ranking of one question with the texts and times of its turns or sessions, without non-matches.
+    """Give the ranking of one question with the texts and times of its turns or sessions, without
+    non-matches.
 
     A turn without a time has that of its session. At session level ``speaker`` and ``turn_id`` are
     null.

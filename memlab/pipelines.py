@@ -1,7 +1,7 @@
 """Pipelines: stages joined by ``|``, written the same way everywhere.
 
-``hybrid(k=200) | mmr(lambda_=0.7)`` retrieves two hundred candidates and reorders them. The first stage retrieves,
-every other takes a ranking and gives one. Parameters are Python literals.
+``hybrid(k=200) | mmr(lambda_=0.7)`` retrieves two hundred candidates and reorders them. The first
+stage retrieves, every other takes a ranking and gives one. Parameters are Python literals.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ class Stage:
         return "level" in stage_parameters(stages[self.name])
 
     def value(self, parameter: str) -> Any:
-        """Give the value of a parameter, or its default; ``None`` where the stage has no such parameter."""
+        """Give the value of a parameter, or its default.
+
+        ``None`` where the stage has no such parameter.
+        """
         declared = stage_parameters(stages[self.name]).get(parameter)
         return self.parameters.get(parameter, declared.default if declared else None)
 
@@ -105,7 +108,8 @@ class Pipeline:
         """
         if not isinstance(bench, Bench):
             raise DataError(
-                f"a pipeline runs on a bench, not on a {type(bench).__name__}: make one with memlab.Bench.of(data), or "
+                f"a pipeline runs on a bench, not on a {type(bench).__name__}: make one with "
+                "memlab.Bench.of(data), or "
                 "call memlab.run([pipeline], data)"
             )
         if level not in LEVELS:
@@ -150,7 +154,8 @@ class Pipeline:
         return Run(frame, level, name, about)
 
     def dependencies(self) -> dict[str, dict[str, str]]:
-        """Give digests of what decides a ranking besides its text: model files and files of plug-ins.
+        """Give digests of what decides a ranking besides its text: model files and files of
+        plug-ins.
 
         :returns: ``files``: what stages read as ``model``, a path, by name; a model's name is no
             path. ``stages``: the stages, and the clusterers that they name in ``clustering``, that
@@ -176,7 +181,10 @@ class Pipeline:
         }
 
     def _run_stages(self, bench: Bench, level: Level) -> tuple[Run, llm.ModelSpending]:
-        """Run the stages, or reuse the run of the same stages on the same bench; give it with what it spent."""
+        """Run the stages, or reuse the run of the same stages on the same bench.
+
+        Give it with what it spent.
+        """
         reads = self.dependencies()
         place = (str(self), level, *reads["files"].items(), *reads["stages"].items())
         remembered = bench.remembered.pop(place, None)
@@ -204,7 +212,7 @@ class Pipeline:
 
 
 def _keep_left_out(run: Run, first: Run) -> Run:
-    """Note in a run what the stages before it left out: later ones choose among what these found."""
+    """Note in a run what the stages before it left out: it chose among what these found."""
     lacking = [*first.provenance.get("left_out", []), *run.provenance.get("left_out", [])]
     if not lacking:
         return run
@@ -232,13 +240,16 @@ def _call_stage(stage: Stage, *inputs: Any, **level: Any) -> Run:
         ) from error
     if not isinstance(run, Run):
         raise PipelineError(
-            f"stage {str(stage)!r} gave {type(run).__name__}; a stage gives a Run: run_from_scores makes one"
+            f"stage {str(stage)!r} gave {type(run).__name__}; a stage gives a Run: run_from_scores "
+            "makes one"
         )
     return run
 
 
 Transforms = Annotated[str, AfterValidator(lambda text: _parse_transforms(text) and text)]
-"""Type of a stage's parameter that is itself stages, such as ``"light(window=2)"``: checked when it is read."""
+"""Type of a stage's parameter that is itself stages, such as ``"light(window=2)"``: checked when it
+is read.
+"""
 
 
 def _parse_transforms(text: str) -> tuple[Stage, ...]:
@@ -246,7 +257,8 @@ def _parse_transforms(text: str) -> tuple[Stage, ...]:
 
 
 def apply_transforms(text: str, run: Run, bench: Bench) -> Run:
-    """Apply the stages of a text to a run of turns: what a stage with a parameter of :data:`Transforms` does.
+    """Apply the stages of a text to a run of turns: what a stage with a parameter of
+    :data:`Transforms` does.
 
     :raises PipelineError: when the text cannot be read.
     """
@@ -267,7 +279,8 @@ def pipeline(text: str | Pipeline) -> Pipeline:
     >>> memlab.pipeline("hybrid | mrr")
     Traceback (most recent call last):
         ...
-    memlab.errors.PipelineError: no stage is called 'mrr' (did you mean 'mmr'?); after the first come ...
+    memlab.errors.PipelineError: no stage is called 'mrr' (did you mean 'mmr'?); after the first
+    come ...
     """
     if isinstance(text, Pipeline):
         return text
@@ -344,7 +357,10 @@ def _unknown_stage_message(name: str, *, first: bool) -> str:
 
 
 def _check_type(value: Any, function: Callable[..., Run], parameter: str, where: str) -> Any:
-    """Raise for a value that is not of the parameter's type, such as 1.5 for a count; else give it back."""
+    """Raise for a value that is not of the parameter's type, such as 1.5 for a count.
+
+    Else give it back.
+    """
     hint = parameter_types(function).get(parameter, Any)
     try:
         TypeAdapter(hint).validate_python(value, strict=True)

@@ -1,4 +1,5 @@
-"""Registries of stages, encoders, clusterers, measures and formats: memlab's own and those of plug-ins.
+"""Registries of stages, encoders, clusterers, measures and formats: memlab's own and those of
+plug-ins.
 
 Each kind has a registry: a mapping of names to functions that a decorator fills. A package brings
 its own through entry points: under the registry's group (``memlab.stages``, ``memlab.encoders``,
@@ -60,7 +61,9 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     @overload
     def register(self, function: None = None, *, name: str | None = None) -> Callable[[F], F]: ...
     def register(self, function: Any = None, *, name: str | None = None) -> Any:
-        """Register a function under its own name or another; a decorator, which returns the function unchanged.
+        """Register a function under its own name or another.
+
+        A decorator, which returns the function unchanged.
 
         A function that is defined again, as a notebook cell does, takes the place of what it was.
 
@@ -81,7 +84,10 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         return function
 
     def digest(self, name: str) -> str | None:
-        """Give the digest of a plug-in's file; ``None`` for a function of memlab, which its version identifies."""
+        """Give the digest of a plug-in's file.
+
+        ``None`` for a function of memlab, which its version identifies.
+        """
         function = self[name]
         return None if is_own_code(function) else plugin_digest(function)
 
@@ -210,7 +216,8 @@ def plugin_digest(function: Callable[..., Any]) -> str:
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
         raise PipelineError(
-            f"the source of {code.co_name!r} cannot be read, and by it memlab tells whether a saved "
+            f"the source of {code.co_name!r} cannot be read, and by it memlab tells whether a "
+            "saved "
             "run is still its own: define it in a file or in a notebook cell"
         )
     place = f"{code.co_qualname}, line {code.co_firstlineno}"
@@ -235,7 +242,10 @@ def stage_parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Param
 
 @lru_cache(maxsize=1024)
 def parameter_types(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """Give the types of a stage's parameters; an annotation that cannot be evaluated allows any value."""
+    """Give the types of a stage's parameters.
+
+    An annotation that cannot be evaluated allows any value.
+    """
     hints: dict[str, Any] = {}
     for name, parameter in stage_parameters(function).items():
         hint = Any if parameter.annotation is parameter.empty else parameter.annotation
@@ -247,7 +257,10 @@ def parameter_types(function: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 def is_retriever(function: Callable[..., Any]) -> bool:
-    """Say whether a stage is a retriever, which takes a bench; any other stage takes a run and a bench."""
+    """Say whether a stage is a retriever, which takes a bench.
+
+    Any other stage takes a run and a bench.
+    """
     return next(iter(stage_parameters(function))) == "bench"
 
 
@@ -257,7 +270,8 @@ def _check_stage(name: str, function: Callable[..., Any]) -> None:
     data = list(parameters)[: 1 if next(iter(parameters), "") == "bench" else 2]
     if data not in (["bench"], ["run", "bench"]):
         raise PipelineError(
-            f"stage {name!r} takes ({', '.join(parameters)}); a retriever takes bench first, any other run and bench: "
+            f"stage {name!r} takes ({', '.join(parameters)}); a retriever takes bench first, any "
+            "other run and bench: "
             f"def {name}(run, bench, *, k=10)"
         )
     loose = [
@@ -267,7 +281,8 @@ def _check_stage(name: str, function: Callable[..., Any]) -> None:
     ]
     if loose:
         raise PipelineError(
-            f"stage {name!r}: {loose[0]} is written by name: put * before it, as in def {name}(…, *, k=10)"
+            f"stage {name!r}: {loose[0]} is written by name: put * before it, as in def {name}(…, "
+            "*, k=10)"
         )
 
 
@@ -324,7 +339,9 @@ measures = Registry(
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What a format is, and how its files are recognised; one without keys, detect and files is read by its name only.
+    """What a format is, and how its files are recognised.
+
+    One without keys, detect and files is read by its name only.
 
     The functions take what :class:`memlab.datasets.source.Source` knows of the beginning of a file:
     ``head`` (text), ``keys`` (dotted paths of JSON keys), ``columns`` (of a table), ``name``.

@@ -122,7 +122,8 @@ def _times_in_utc(messages: pl.DataFrame) -> pl.DataFrame:
         return messages.with_columns(time.cast(TIMESTAMP))
     if not isinstance(dtype, pl.Datetime):
         raise DataError(
-            f"column 'timestamp' is {dtype}, expected Datetime; parse it with str.to_datetime or from_epoch"
+            f"column 'timestamp' is {dtype}, expected Datetime; parse it with str.to_datetime or "
+            "from_epoch"
         )
     zoned = (
         time.dt.replace_time_zone("UTC")
@@ -133,7 +134,10 @@ def _times_in_utc(messages: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
-    """Number the sessions of messages that name none; a name that the scope uses already is skipped."""
+    """Number the sessions of messages that name none.
+
+    A name that the scope uses already is skipped.
+    """
     is_unnamed = ordered["session"].is_null()
     if not is_unnamed.any():
         return ordered
@@ -169,7 +173,8 @@ def _number_sessions(scopes: pl.Series, begins: pl.Series) -> pl.Series:
 
 
 def _sort_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
-    """Sort sessions (``scope``, ``scope_first``, ``start``, ``first``) by scope and start; one without times follows
+    """Sort sessions (``scope``, ``scope_first``, ``start``, ``first``) by scope and start; one
+    without times follows
     the session that appears before it."""
     start = pl.col("start").forward_fill().backward_fill().over("scope")
     by_appearance = sessions.sort("scope_first", "first").with_columns(_start=start)
@@ -222,7 +227,8 @@ def sessions_of(turns: pl.DataFrame, *, summaries: Mapping[str, str] | None = No
 
 
 def order_times(messages: pl.DataFrame, *, ordered: bool) -> pl.Series:
-    """Give the time by which each message is put into order: its own, or that of a message before it, where that is
+    """Give the time by which each message is put into order: its own, or that of a message before
+    it, where that is
     later.
 
     A message without a time gets that of the one before it. Of a log the order of the lines is
@@ -273,7 +279,7 @@ def _has_newest_first() -> pl.Expr:
 
 
 def _follows_clock() -> pl.Expr:
-    """Say whether the lines of a group are in order but for a clock that steps back now and then."""
+    """Say whether the lines of a group are in order, but for a clock that steps back at times."""
     step, none = pl.col("step"), pl.duration()
     back = -step.filter(step < none).sum()
     forward = step.filter(step > none).sum()

@@ -10,10 +10,13 @@ from memlab.errors import DataError
 
 
 def hide_model_files(pipeline: str) -> str:
-    """Leave the files of models out of a pipeline's text: they make it long and say nothing to a reader.
+    """Leave the files of models out of a pipeline's text.
+
+    They make it long and say nothing to a reader.
 
     >>> from memlab.system_names import hide_model_files
-    >>> hide_model_files("best | learned(model='./results/a.safetensors')"), hide_model_files("learned(model='a', k=3)")
+    >>> hidden = hide_model_files("best | learned(model='./results/a.safetensors')")
+    >>> hidden, hide_model_files("learned(model='a', k=3)")
     ('best | learned', 'learned(k=3)')
     """
     model = r"""model=(?:'[^']*'|"[^"]*")"""
@@ -29,14 +32,24 @@ def short_names(names: Sequence[str], *, width: int = 40) -> dict[str, str]:
     """
     distinct = dict.fromkeys(names)
     for size in range(width, max(map(len, distinct), default=0)):
-        head, tail = size // 2, size - size // 2 - 1
-        short = {
-            name: name if len(name) <= size else f"{name[:head]}…{name[-tail:]}"
-            for name in distinct
-        }
+        short = {name: _cut_middle(name, size) for name in distinct}
         if len(set(short.values())) == len(distinct):
             return short
     return {name: name for name in distinct}
+
+
+def _cut_middle(name: str, size: int) -> str:
+    if len(name) <= size:
+        return name
+    head = size // 2
+    tail = size - head - 1
+    return f"{name[:head]}…{name[-tail:]}"
+
+
+def _is_one_line(name: Any) -> bool:
+    if not isinstance(name, str) or not name.strip():
+        return False
+    return len(name.splitlines()) == 1
 
 
 def check_system_names(names: Iterable[Any], *, reserved: Collection[str] = ()) -> None:
@@ -54,7 +67,7 @@ def check_system_names(names: Iterable[Any], *, reserved: Collection[str] = ()) 
     """
     listed = [*names]
     for name in listed:
-        if not isinstance(name, str) or not name.strip() or len(name.splitlines()) > 1:
+        if not _is_one_line(name):
             raise DataError(
                 f"a system is called {name!r}; its name is a text of one line, and not empty"
             )

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memlab")
 _MOST_ISSUES = 8
+_MOST_NAMES = 10
 _BIDI_CONTROLS = "\u202a-\u202e\u2066-\u2069"
 """Characters that change the direction of the text behind them."""
 
 
 def choose_one(names: list[str], given: str | None, what: str, otherwise: str) -> str:
-    """Give the chosen name, or the only one.
+    """Take the chosen name, or the only one.
 
     :raises DataError: for a name that is not there, or none where there are several.
     """
@@ -27,13 +28,20 @@ def choose_one(names: list[str], given: str | None, what: str, otherwise: str) -
         return given
     if given is None and len(names) == 1:
         return names[0]
-    shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
-    fault = f"no {what} {given!r}" if given is not None else f"--{what} is needed"
-    raise DataError(f"{fault}; the store has {shown or f'none: {otherwise}'}")
+    fault = f"--{what} is needed"
+    if given is not None:
+        fault = f"no {what} {given!r}"
+    listed = ", ".join(names[:_MOST_NAMES])
+    if len(names) > _MOST_NAMES:
+        listed += " …"
+    raise DataError(f"{fault}; the store has {listed or f'none: {otherwise}'}")
 
 
 def issue_lines(data: Dataset) -> list[str]:
-    """List the issues of a dataset, one a line, the first few; the counts of an import stand in one line."""
+    """List the issues of a dataset, one a line, the first few.
+
+    The counts of an import stand in one line.
+    """
     counted: dict[str, list[str]] = {}
     issues = []
     for where, found, action in data.issues.iter_rows():
@@ -41,13 +49,13 @@ def issue_lines(data: Dataset) -> list[str]:
             counted.setdefault(action, []).append(found)
         else:
             issues.append(f"  {where}: {shorten_line(found)}: {action}")
-    lines = issues[:_MOST_ISSUES] + [f"  … and {len(issues) - _MOST_ISSUES:,} more"] * (
-        len(issues) > _MOST_ISSUES
-    )
-    summary = "; ".join(
-        f"{action}: {', '.join(found)}" for action, found in sorted(counted.items(), reverse=True)
-    )
-    return [f"  {escape_line(summary)}", *lines] if summary else lines
+    lines = issues[:_MOST_ISSUES]
+    if len(issues) > _MOST_ISSUES:
+        lines.append(f"  … and {len(issues) - _MOST_ISSUES:,} more")
+    counts = [f"{action}: {', '.join(counted[action])}" for action in sorted(counted, reverse=True)]
+    if counts:
+        lines.insert(0, f"  {escape_line('; '.join(counts))}")
+    return lines
 
 
 LONG_STEP = 20.0
@@ -76,14 +84,22 @@ def count_noun(n: int, plural: str) -> str:
     >>> count_noun(1, "summaries"), count_noun(1_200, "facts")
     ('1 summary', '1,200 facts')
     """
-    return f"{n:,} {re.sub('ies$', 'y', plural).removesuffix('s') if n == 1 else plural}"
+    if n != 1:
+        return f"{n:,} {plural}"
+    singular = re.sub("ies$", "y", plural).removesuffix("s")
+    return f"1 {singular}"
 
 
 def escape_line(text: str) -> str:
-    """Escape line breaks and control characters of a text from outside, such as a file name or an id."""
-    return re.sub(
-        rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI_CONTROLS}]", lambda m: repr(m[0])[1:-1], text
-    )
+    """Escape line breaks and control characters of a text from outside.
+
+    Such as a file name or an id.
+    """
+    return re.sub(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI_CONTROLS}]", _escape_character, text)
+
+
+def _escape_character(match: re.Match[str]) -> str:
+    return repr(match[0])[1:-1]
 
 
 def escape_controls(text: str) -> str:
@@ -95,7 +111,7 @@ def escape_controls(text: str) -> str:
     """
     return re.sub(
         rf"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_BIDI_CONTROLS}]",
-        lambda m: repr(m[0])[1:-1],
+        _escape_character,
         text,
     )
 
@@ -103,11 +119,15 @@ def escape_controls(text: str) -> str:
 def shorten_line(text: Any, most: int = 160) -> str:
     """Cut a text to one short line."""
     plain = escape_line(" ".join(str(text).split()))
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
+    if len(plain) <= most:
+        return plain
+    return plain[: most - 1] + "…"
 
 
 def escape_markdown(text: str) -> str:
-    """Escape a text from outside for one line of Markdown, so that it cannot mark up, link or load anything.
+    """Escape a text from outside for one line of Markdown.
+
+    It then cannot mark up, link or load anything.
 
     >>> from memlab.terminal import escape_markdown
     >>> print(escape_markdown("a | <img src=x> ![b](http://c) <0.001"))
@@ -115,9 +135,8 @@ def escape_markdown(text: str) -> str:
     """
     plain = re.sub(r"(?<=\])(?=[(:\[])|(?=[\\|*`$])", r"\\", " ".join(text.split()))
     plain = re.sub(r"^(?=[#>~])", r"\\", re.sub(r"&(?=#?\w+;)", "&amp;", plain))
-    return re.sub(
-        r"<(?=[A-Za-z/!?])", "&lt;", plain
-    )  # where it could begin a tag; <0.001 is a number
+    # Where it could begin a tag; <0.001 is a number.
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", plain)
 
 
 def mask_secrets(text: str) -> str:
@@ -126,7 +145,7 @@ def mask_secrets(text: str) -> str:
 
 
 def package_version(package: str) -> str:
-    """Give the version of an installed package."""
+    """Look up the version of an installed package."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -1,4 +1,5 @@
-"""Clusters of turns: labels by any clusterer, trees, soft groups, maps, names, and how evidence lies in them.
+"""Clusters of turns: labels by any clusterer, trees, soft groups, maps, names, and how evidence
+lies in them.
 
 ``clusterers`` calls what is registered, brings four of its own and finds soft groups,
 ``density_clusters`` gives all that HDBSCAN knows, ``merge_trees`` joins turns by average or single
@@ -39,6 +40,6 @@ __all__ = [
     "project",
     "scope_labels",
     "scope_trees",
-]  # fmt: skip
+]
 
 explain_arguments(globals())

@@ -1,4 +1,5 @@
-"""Clusterers: functions from unit vectors to labels, by name, so that every stage and the map can use any of them.
+"""Clusterers: functions from unit vectors to labels, by name, so that every stage and the map can
+use any of them.
 
 Among them Gaussian mixtures whose number of components the data choose. Equal vectors, which equal
 texts have, are clustered once and share a label: a message that is sent a hundred times is one
@@ -28,7 +29,9 @@ DIMENSIONS, MAX_COMPONENTS, THRESHOLD, LOCAL_NEIGHBORS = 10, 50, 0.1, 10
 # group.
 _REGULARISATION = 1e-2
 STARTS = 5
-"""Of k-means, of which the best is taken: one alone can leave two groups in a cluster and cut a third."""
+"""Of k-means, of which the best is taken: one alone can leave two groups in a cluster and cut a
+third.
+"""
 
 _COARSE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)
 _Groups = list[tuple[np.ndarray, np.ndarray]]
@@ -55,8 +58,9 @@ def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
 
     >>> import numpy as np
     >>> from memlab.cluster import mixture_memberships
-    >>> two = np.repeat(np.eye(8)[:2], 6, axis=0) + np.random.default_rng(0).normal(scale=0.05, size=(12, 8))
-    >>> likeliest = mixture_memberships(two).argmax(axis=1)  # of how many groups depends on the machine, by UMAP
+    >>> noise = np.random.default_rng(0).normal(scale=0.05, size=(12, 8))
+    >>> two = np.repeat(np.eye(8)[:2], 6, axis=0) + noise
+    >>> likeliest = mixture_memberships(two).argmax(axis=1)  # the machine decides how many, by UMAP
     >>> set(likeliest[:6].tolist()) & set(likeliest[6:].tolist())
     set()
     """
@@ -103,7 +107,10 @@ def _component_members(rows: np.ndarray, n_neighbors: int, seed: int) -> _Groups
 
 
 def _fit_best_mixture(points: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """Fit mixtures of several sizes, coarse steps first, then around the best; give the probabilities of the best."""
+    """Fit mixtures of several sizes, coarse steps first, then around the best.
+
+    Give the probabilities of the best.
+    """
     fits: dict[int, tuple[float, np.ndarray]] = {}
 
     def criterion(n_components: int) -> float:
@@ -131,9 +138,13 @@ def _fit_mixture(points: np.ndarray, n_components: int, seed: int) -> tuple[floa
         # gives a mixture.
         warnings.simplefilter("ignore")
         model = GaussianMixture(
-            n_components, covariance_type="diag", reg_covar=_REGULARISATION, max_iter=50, init_params="k-means++",
+            n_components,
+            covariance_type="diag",
+            reg_covar=_REGULARISATION,
+            max_iter=50,
+            init_params="k-means++",
             random_state=seed,
-        ).fit(points)  # fmt: skip
+        ).fit(points)
         return float(model.bic(points)), model.predict_proba(points)
 
 
@@ -157,7 +168,8 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
 
     >>> import numpy as np
     >>> from memlab.cluster import cluster_labels
-    >>> cluster_labels(np.repeat(np.eye(2), 3, axis=0), "kmeans", n_clusters=2, min_cluster_size=5).tolist()
+    >>> vectors = np.repeat(np.eye(2), 3, axis=0)
+    >>> cluster_labels(vectors, "kmeans", n_clusters=2, min_cluster_size=5).tolist()
     [0, 0, 0, 1, 1, 1]
     """
     if clustering not in clusterers:
@@ -182,7 +194,8 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
         ) from error
     if labels.shape != (len(rows),) or not np.issubdtype(labels.dtype, np.integer):
         raise DataError(
-            f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape}; expected {len(rows)} whole numbers"
+            f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape}; expected "
+            f"{len(rows)} whole numbers"
         )
     return renumber_by_size(labels[copy_of])
 
@@ -256,7 +269,8 @@ def kmeans(
     seed: int = 0,
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Lloyd's k-means, the best of five starts, with at most as many clusters as there are different rows.
+    """Lloyd's k-means, the best of five starts, with at most as many clusters as there are
+    different rows.
 
     :param weights: (n,) how often each row counts; once by default.
     """
@@ -364,7 +378,10 @@ def label_lone_copies(labels: np.ndarray, copies: np.ndarray, least: int) -> np.
 def _dense_groups(
     rows: np.ndarray, min_cluster_size: int, n_components: int | None, seed: int
 ) -> np.ndarray:
-    """Give the leaves of HDBSCAN's cluster tree of different rows: (n,) labels; fewer than a cluster has are noise."""
+    """Give the leaves of HDBSCAN's cluster tree of different rows: (n,) labels.
+
+    Fewer than a cluster has are noise.
+    """
     from sklearn.cluster import HDBSCAN
 
     points, point_of = clustered_points(rows, n_components, seed)
@@ -375,9 +392,11 @@ def _dense_groups(
         return dense[point_of].astype(np.int64)
     # scikit-learn counts the point itself among its neighbours.
     model = HDBSCAN(
-        min_cluster_size=min_cluster_size, min_samples=1 + neighbours_of_density(min_cluster_size),
-        cluster_selection_method="leaf", copy=True,
-    )  # fmt: skip
+        min_cluster_size=min_cluster_size,
+        min_samples=1 + neighbours_of_density(min_cluster_size),
+        cluster_selection_method="leaf",
+        copy=True,
+    )
     labels: np.ndarray = model.fit_predict(points)[point_of].astype(np.int64)
     return labels
 
@@ -433,7 +452,10 @@ def clustered_points(
 
 
 def renumber_by_size(labels: np.ndarray) -> np.ndarray:
-    """Number clusters from 0, the largest first and ties by first member; negative labels become noise."""
+    """Number clusters from 0, the largest first and ties by first member.
+
+    Negative labels become noise.
+    """
     numbers, first, sizes = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
     renumbered = np.full(len(labels), NOISE, np.int64)
     for place, which in enumerate(np.lexsort((first, -sizes))):

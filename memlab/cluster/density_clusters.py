@@ -1,4 +1,5 @@
-"""HDBSCAN with all that it knows: how firmly a row belongs, where else it might, how far out it lies, the trees.
+"""HDBSCAN with all that it knows: how firmly a row belongs, where else it might, how far out it
+lies, the trees.
 
 Labels are those of :func:`memlab.cluster.hdbscan_labels`, which scikit-learn gives of up to 10,000
 points without the package ``hdbscan``. The rest only that package has.
@@ -97,7 +98,8 @@ class DensityClusters:
 
         >>> import numpy as np
         >>> from memlab.cluster import density_clusters
-        >>> rows = np.repeat(np.eye(4)[:2], 8, axis=0) + np.random.default_rng(0).normal(scale=0.05, size=(16, 4))
+        >>> noise = np.random.default_rng(0).normal(scale=0.05, size=(16, 4))
+        >>> rows = np.repeat(np.eye(4)[:2], 8, axis=0) + noise
         >>> density_clusters(rows, n_components=None).place(np.eye(4)[:2]).labels.tolist()
         [0, 1]
         """
@@ -149,7 +151,8 @@ class _Fitted:
 
 
 def place_among(rows: np.ndarray, known: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Place new rows in few dimensions among rows that have a place there: where UMAP's transform begins.
+    """Place new rows in few dimensions among rows that have a place there: where UMAP's transform
+    begins.
 
     The mean of the places of the nearest rows, each weighted by how much nearer than the others it
     is; without UMAP's last, random steps a row lands always in the same place.
@@ -177,7 +180,8 @@ def density_clusters(
     n_components: int | None = 5,
     seed: int = 0,
 ) -> DensityClusters:
-    """Find the dense groups of embeddings by HDBSCAN, by default after UMAP, with all that it knows of them.
+    """Find the dense groups of embeddings by HDBSCAN, by default after UMAP, with all that it knows
+    of them.
 
     Parameters are those of :func:`memlab.cluster.hdbscan_labels`, and so are the labels. Different
     rows are clustered, each once: the library gives no numbers where more than ``min_cluster_size``
@@ -194,7 +198,8 @@ def density_clusters(
 
     >>> import numpy as np
     >>> from memlab.cluster import density_clusters
-    >>> rows = np.repeat(np.eye(4)[:2], 8, axis=0) + np.random.default_rng(0).normal(scale=0.05, size=(16, 4))
+    >>> noise = np.random.default_rng(0).normal(scale=0.05, size=(16, 4))
+    >>> rows = np.repeat(np.eye(4)[:2], 8, axis=0) + noise
     >>> found = density_clusters(np.vstack([rows, -np.eye(4)[:1]]), n_components=None)
     >>> found.labels.tolist(), found.memberships.shape
     ([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, -1], (17, 2))
@@ -234,7 +239,9 @@ def density_clusters(
 
 
 def _values_of_points(model: Any, n_points: int) -> _Values:
-    """Give labels, strengths, memberships and outlier scores of the points that a model was fitted to."""
+    """Give labels, strengths, memberships and outlier scores of the points that a model was fitted
+    to.
+    """
     import hdbscan
 
     if model is None:

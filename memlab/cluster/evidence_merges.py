@@ -24,7 +24,8 @@ def observed_and_null_merges(
     draws: int = 1000,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Say how much of a memory one must take to have all turns of a set in one branch, and as much for random turns.
+    """Say how much of a memory one must take to have all turns of a set in one branch, and as much
+    for random turns.
 
     That is the share of the scope's turns under the lowest node that holds the set. A random set
     has for each turn another one of the scope, or of the same speaker and session: turns are

@@ -17,9 +17,13 @@ from memlab.embed.speaker_centring import centre_by_speaker
 from memlab.errors import DataError
 
 PAIR_KINDS = (
-    "evidence, same session", "evidence, other session", "evidence – random",
-    "evidence – random, same speaker", "question – evidence", "question – best other",
-)  # fmt: skip
+    "evidence, same session",
+    "evidence, other session",
+    "evidence – random",
+    "evidence – random, same speaker",
+    "question – evidence",
+    "question – best other",
+)
 
 _BLOCK = 1024
 
@@ -32,7 +36,8 @@ def observed_and_null_spread(
     draws: int = 1000,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Say how sets of turns lie in clusters, and how after the labels were permuted over the turns of each scope.
+    """Say how sets of turns lie in clusters, and how after the labels were permuted over the turns
+    of each scope.
 
     A permutation keeps the sizes of clusters and which turns the sets share: the null distribution
     for :func:`memlab.evaluate.significance.compare_with_null`. Permuted within speakers, labels
@@ -54,7 +59,8 @@ def observed_and_null_spread(
     >>> import polars as pl
     >>> from memlab.cluster import observed_and_null_spread
     >>> sets = pl.DataFrame({"query_id": ["q"] * 2, "turn_id": ["a", "b"]})
-    >>> labels = pl.DataFrame({"scope": "u", "turn_id": ["a", "b", "c"], "label": [0, 0, 1], "draw": 0})
+    >>> labels = pl.DataFrame({"turn_id": ["a", "b", "c"], "label": [0, 0, 1]})
+    >>> labels = labels.with_columns(scope=pl.lit("u"), draw=pl.lit(0))
     >>> observed_and_null_spread(sets, labels)[0].tolist()
     [[1.0, 1.0, 1.0]]
     """
@@ -96,7 +102,9 @@ def observed_and_null_spread(
 
 
 def _measure_spread(groups: np.ndarray) -> np.ndarray:
-    """Give number of groups, largest share and pairs together of rows of groups (rows, n, clusterings): (rows, 3)."""
+    """Give number of groups, largest share and pairs together of rows of groups (rows, n,
+    clusterings): (rows, 3).
+    """
     n = groups.shape[1]
     together = (groups[:, :, None] == groups[:, None]).sum(axis=2)
     pairs = (
@@ -120,7 +128,8 @@ def pair_similarity(
     seed: int = 0,
     centred: bool = True,
 ) -> pl.DataFrame:
-    """Compare evidence with itself, with the rest of its scope and with its question: cosine of each pair.
+    """Compare evidence with itself, with the rest of its scope and with its question: cosine of
+    each pair.
 
     If evidence items of one question are as dissimilar as random turns are, no cluster can hold
     them; if they are similar, penalising similarity (as MMR does) pushes them out of the ranking.
@@ -132,8 +141,8 @@ def pair_similarity(
     :param turn_ids: n ids, in the order of ``embeddings``.
     :param questions: rows of :class:`memlab.records.Question`.
     :param question_embeddings: (questions, d), in the order of ``questions``.
-    :param turns: rows of :class:`memlab.records.Turn`, for the session, the scope and the speaker of
-        each turn.
+    :param turns: rows of :class:`memlab.records.Turn`, for the session, the scope and the
+        speaker of each turn.
     :param n_random: random turns to draw for each evidence item, of all and of its speaker.
     :param centred: ``False`` compares turns with each other as they are encoded, too.
     :returns: ``query_id``, ``kind``, ``similarity`` (−1 to 1), one row a pair. Kinds,
@@ -145,7 +154,8 @@ def pair_similarity(
 
     >>> import numpy as np, polars as pl
     >>> from memlab.cluster import pair_similarity
-    >>> turns = pl.DataFrame({"turn_id": ["a", "b"], "session_id": ["s", "t"], "scope": "u", "speaker": "Mika"})
+    >>> turns = pl.DataFrame({"turn_id": ["a", "b"], "session_id": ["s", "t"]})
+    >>> turns = turns.with_columns(scope=pl.lit("u"), speaker=pl.lit("Mika"))
     >>> asked = pl.DataFrame({"query_id": ["q"], "evidence": [["a", "b"]]})
     >>> about = {"question_embeddings": np.eye(2)[:1], "turns": turns}
     >>> pair_similarity(np.eye(2), ["a", "b"], asked, **about, centred=False).row(0)
@@ -158,7 +168,8 @@ def pair_similarity(
     fits = len(rows) == len(turn_ids) == listed.height and not listed["scope"].has_nulls()
     if not fits or asked.shape != (questions.height, rows.shape[1]):
         raise DataError(
-            f"embeddings are {rows.shape} for {len(turn_ids)} turns and {asked.shape} for {questions.height} "
+            f"embeddings are {rows.shape} for {len(turn_ids)} turns and {asked.shape} for "
+            f"{questions.height} "
             "questions; expected one row for each, all of one width, and each turn once in turns"
         )
     compared, members, said_by = rows, dict[str, np.ndarray](), listed["speaker"].fill_null("")
@@ -204,7 +215,8 @@ def pair_similarity(
 def similarity_quartiles(pairs: pl.DataFrame) -> pl.DataFrame:
     """Sum pairs of :func:`pair_similarity` up by kind, for a figure of medians and quartiles.
 
-    :returns: ``kind``, ``n`` (questions), ``mean`` (the median), ``low`` and ``high`` (the quartiles).
+    :returns: ``kind``, ``n`` (questions), ``mean`` (the median), ``low`` and ``high`` (the
+        quartiles).
     """
     cosine = pl.col("similarity")
     places = dict(zip(PAIR_KINDS, range(len(PAIR_KINDS)), strict=True))
@@ -222,7 +234,8 @@ def similarity_quartiles(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def nearest_same_speaker(vectors: np.ndarray, speakers: Sequence[str]) -> tuple[float, float]:
-    """Say how often the most similar other turn is one of the same speaker, and how often a random one is.
+    """Say how often the most similar other turn is one of the same speaker, and how often a random
+    one is.
 
     :param vectors: (n, d) of the turns of one scope, finite numbers.
     :param speakers: n names.

@@ -1,4 +1,5 @@
-"""Merge trees: rows joined two groups at a time until all are one, and the branches in which rows lie.
+"""Merge trees: rows joined two groups at a time until all are one, and the branches in which rows
+lie.
 
 A cut through such a tree is a clustering; the tree itself needs no number of clusters and no least
 size. Average linkage joins the two groups whose members are the most similar on average, single
@@ -66,7 +67,7 @@ class MergeTree:
 
     @cached_property
     def spans(self) -> np.ndarray:
-        """The first place and the end of the leaves of each node, from left to right: (2m − 1, 2)."""
+        """First place and end of the leaves of each node, from left to right: (2m − 1, 2)."""
         leaves = self.n_leaves
         below = np.ones(leaves + len(self.children), np.int64)
         for merge, (left, right) in enumerate(self.children.tolist()):
@@ -79,7 +80,9 @@ class MergeTree:
 
     @cached_property
     def _joints(self) -> np.ndarray:
-        """The highest merge between leaves side by side, over 1, 2, 4, … of these gaps: (levels, m − 1)."""
+        """The highest merge between leaves side by side, over 1, 2, 4, … of these gaps: (levels, m
+        − 1).
+        """
         leaves, spans = self.n_leaves, self.spans
         merges = leaves + np.arange(len(self.children))
         highest = np.zeros(len(self.children), np.int64)

@@ -1,4 +1,6 @@
-"""Few dimensions out of many: seeded UMAP, and principal components where there are too few points for it."""
+"""Few dimensions out of many: seeded UMAP, and principal components where there are too few points
+for it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ _EXACT_UP_TO = 20_000
 # On one core, as measured: 12.8 s for 12,000 points in 64 dimensions.
 _SECONDS_A_POINT = 0.0011
 # The neighbours that were found last, which the layout in two dimensions and the one that is
-# clustered share: by a digest of the rows, how many neighbours each has, and the seed of the search.
+# clustered share: by a digest of the rows, how many neighbours each has, and the seed of the
+# search.
 _last_neighbours: dict[tuple[bytes, int, int], tuple[np.ndarray, np.ndarray]] = {}
 
 
@@ -57,7 +60,8 @@ def project(
     """
     if n_components < 1 or n_neighbors < 2 or not 0 <= min_dist <= 1:
         raise DataError(
-            f"n_components={n_components}, n_neighbors={n_neighbors}, min_dist={min_dist}: expected n_components ≥ 1, "
+            f"n_components={n_components}, n_neighbors={n_neighbors}, min_dist={min_dist}: "
+            "expected n_components ≥ 1, "
             "n_neighbors ≥ 2 and min_dist between 0 and 1"
         )
     rows = unit_rows(embeddings)
@@ -71,7 +75,9 @@ def project(
 
 
 def unit_rows(embeddings: np.ndarray) -> np.ndarray:
-    """Check embeddings and scale their rows to unit length: (n, d) float32; all-zero rows stay zero.
+    """Check embeddings and scale their rows to unit length: (n, d) float32.
+
+    All-zero rows stay zero.
 
     :raises DataError: when the array is not (n, d) or holds NaN or infinity.
     """
@@ -82,7 +88,8 @@ def unit_rows(embeddings: np.ndarray) -> np.ndarray:
         )
     if len(bad := np.flatnonzero(~np.isfinite(rows).all(axis=1))):
         raise DataError(
-            f"embeddings: row {bad[0]} of {len(rows)} holds NaN or infinity; encode it again or leave it out"
+            f"embeddings: row {bad[0]} of {len(rows)} holds NaN or infinity; encode it again or "
+            "leave it out"
         )
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.ascontiguousarray(rows / np.where(norms > 0, norms, 1), dtype=np.float32)
@@ -106,9 +113,14 @@ def _umap(
         _enable_numba_cache(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
         indices, distances = _nearest_neighbours(rows, n_neighbors, seed)
         layout = umap.UMAP(
-            n_components=n_components, n_neighbors=n_neighbors, min_dist=min_dist, metric="cosine", n_jobs=1,
-            random_state=seed, precomputed_knn=(indices, distances, None),
-        ).fit_transform(rows)  # fmt: skip
+            n_components=n_components,
+            n_neighbors=n_neighbors,
+            min_dist=min_dist,
+            metric="cosine",
+            n_jobs=1,
+            random_state=seed,
+            precomputed_knn=(indices, distances, None),
+        ).fit_transform(rows)
     return np.asarray(layout, dtype=np.float32)
 
 
@@ -149,7 +161,9 @@ def _search_neighbours(
 
 
 def _enable_numba_cache(module: Any, *names: str) -> None:
-    """Let numba keep on disk what it compiles for UMAP: eight seconds that every process would pay again."""
+    """Let numba keep on disk what it compiles for UMAP: eight seconds that every process would pay
+    again.
+    """
     for name in names:
         # numba raises RuntimeError where neither the package nor the user's cache directory can be
         # written.

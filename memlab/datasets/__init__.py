@@ -7,9 +7,9 @@ gives the same data in batches of whole scopes, for files larger than memory.
 - ``detection``: finds the format of a file, a folder or an archive.
 - ``source``: a file with its folder or archive, and what was odd or bad in it. ``archives``: ZIP.
   ``json_values``: JSON of any size. ``fields``: checks of fields.
-- ``message_identity``: ids of messages, sessions and questions. ``time_forms``: times in other forms
-  than ISO 8601. ``thoughts``: those of a model in the text of its answer. ``unread_texts``: what
-  stands under keys that nobody knows.
+- ``message_identity``: ids of messages, sessions and questions. ``time_forms``: times in other
+  forms than ISO 8601. ``thoughts``: those of a model in the text of its answer. ``unread_texts``:
+  what stands under keys that nobody knows.
 - ``fetch``: downloads published benchmarks. ``sample``: the sample.
 - ``importers``, ``benchmarks``: exports of chat tools and published benchmarks. They hang on the
   registry :data:`memlab.formats`, as formats of plug-ins do, and are imported when a format is
@@ -90,7 +90,9 @@ def load(
     questions: str | Path | None = None,
     **options: Any,
 ) -> Dataset:
-    """Load conversations and their questions from a file, an export or a benchmark; the format is detected.
+    """Load conversations and their questions from a file, an export or a benchmark.
+
+    The format is detected.
 
     :param path: a file; the folder of a benchmark or of an export; a ZIP archive; or the name of a
         published file that was fetched to ``data/``, such as ``locomo`` (see
@@ -111,7 +113,9 @@ def load(
     >>> from memlab.datasets import load
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "log.jsonl")
-    ...     _ = file.write_text('{"scope": "me", "sender": "Ann", "text": "Hello", "timestamp": "2026-03-01T09:00Z"}')
+    ...     line = '{"scope": "me", "sender": "Ann", "text": "Hello", '
+    ...     line += '"timestamp": "2026-03-01T09:00Z"}'
+    ...     _ = file.write_text(line)
     ...     load(file).describe()
     'log (chatlog): 1 turn in 1 session of 1 scope, 0 questions'
     """
@@ -194,7 +198,9 @@ def stream(
     scope: str | None = None,
     date_order: str | None = None,
 ) -> Iterator[Dataset]:
-    """Load a file in batches of whole scopes; joined by :func:`memlab.records.concat` they are what :func:`load` gives.
+    """Load a file in batches of whole scopes.
+
+    Joined by :func:`memlab.records.concat` they are what :func:`load` gives.
 
     Memory holds one batch and one scope. Two cases need more: a chat log that does not say in its
     header that it is grouped by scope is gathered first, and pooling holds the file that it draws
@@ -261,7 +267,8 @@ def stream(
         there = into([])
         if "benchmark" in (about.kind, formats.describe(there.format).kind):
             raise DataError(
-                f"{path} is {kind}, {there.name!r} is {there.format}; only a chat log takes more messages"
+                f"{path} is {kind}, {there.name!r} is {there.format}; only a chat log takes more "
+                "messages"
             )
         source.language, called, name = there.language, there.format, there.name
     is_export = about.kind == "export"
@@ -369,7 +376,9 @@ def _rename_scopes(
 
 
 def _note_other_files(source: Source, files: list[Source]) -> None:
-    """Name the files of an export that are not read, but for those that are empty or that a reader looks up."""
+    """Name the files of an export that are not read, but for those that are empty or that a reader
+    looks up.
+    """
     read, beside = {file.name for file in source.members}, set[str]()
     for kind in formats:
         beside.update(formats.describe(kind).beside)

@@ -165,8 +165,9 @@ def _recognise(file: Source, names: list[str], *, refuse: bool = True) -> str | 
 
 
 def _refusal(file: Source) -> str | None:
-    """Say what a file is that is known and cannot be read, and what to do; ``None`` for any
-    other.
+    """Say what a file is that is known and cannot be read, and what to do.
+
+    ``None`` for any other.
     """
     for refuse in dict.fromkeys(formats.describe(format_name).refuse for format_name in formats):
         if refuse is None:

@@ -1,4 +1,6 @@
-"""Download a published benchmark file: resumed, verified, and never half there under its final name."""
+"""Download a published benchmark file: resumed, verified, and never half there under its final
+name.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,15 @@ from memlab.errors import DataError
 if TYPE_CHECKING:
     import polars as pl
 
-_LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/3eb6f2c585f5e1699204e3c3bdf7adc5c28cb376/data/"
+_LOCOMO = (
+    "https://raw.githubusercontent.com/snap-research/locomo/"
+    "3eb6f2c585f5e1699204e3c3bdf7adc5c28cb376/data/"
+)
 _HUB = "https://huggingface.co/datasets/"
-_LONGMEMEVAL = f"{_HUB}xiaowu0162/longmemeval-cleaned/resolve/98d7416c24c778c2fee6e6f3006e7a073259d48f/longmemeval_"
+_LONGMEMEVAL = (
+    f"{_HUB}xiaowu0162/longmemeval-cleaned/resolve/"
+    "98d7416c24c778c2fee6e6f3006e7a073259d48f/longmemeval_"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,9 @@ SAMPLE = "sample"
 
 
 def fetch(name: str, *, directory: str | Path = "data") -> Path:
-    """Download a benchmark's published file and give its path; what is already there and right is not loaded again.
+    """Download a benchmark's published file and give its path.
+
+    What is already there and right is not loaded again.
 
     Bytes go to ``NAME.part``, and the next call goes on where an interrupted one stopped. Only a
     file whose SHA-256 is the published one gets its final name.
@@ -81,7 +91,8 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
     >>> fetch("locomo11")
     Traceback (most recent call last):
         ...
-    memlab.errors.DataError: no published data set 'locomo11'; choose one of locomo, longmemeval, ...
+    memlab.errors.DataError: no published data set 'locomo11'; choose one of locomo, longmemeval,
+    ...
     """
     from memlab.files import lock_path
 
@@ -93,7 +104,8 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
             if _file_sha256(target) == source.sha256:
                 return target
             raise DataError(
-                f"{target} is there and not the published file (SHA-256 {source.sha256}); move it away"
+                f"{target} is there and not the published file (SHA-256 {source.sha256}); move it "
+                "away"
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         # Two that add to one part would mix their bytes.
@@ -130,7 +142,10 @@ def _file_sha256(path: Path) -> str:
 
 
 def _download(source: Published, part: Path, hint: str) -> None:
-    """Append to a part file what it lacks; begin again where the server knows no ranges, or it is too long."""
+    """Append to a part file what it lacks.
+
+    Begin again where the server knows no ranges, or it is too long.
+    """
     import httpx
     from tqdm import tqdm
 
@@ -197,7 +212,8 @@ def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
     _, target = _find_published(str(path), directory)
     if not target.exists():
         raise DataError(
-            f"{path} is not at {target}; `memlab fetch {path}` downloads it, or give the path of the file"
+            f"{path} is not at {target}; `memlab fetch {path}` downloads it, or give the path of "
+            "the file"
         )
     return target
 

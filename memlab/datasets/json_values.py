@@ -48,7 +48,8 @@ class BrokenJson(BadField):
 def iterate_values(
     file: BinaryIO, *lists: str, repair: Callable[[str], str] | None = None
 ) -> Iterator[tuple[str, Any]]:
-    """Give the values of JSON, one held at a time: the elements of a list, or values one after the other.
+    """Give the values of JSON, one held at a time: the elements of a list, or values one after the
+    other.
 
     :param lists: dotted paths of lists in one object: instead of the object, its fields are given
         with their paths, in the order of the file, and the elements of these lists one by one.

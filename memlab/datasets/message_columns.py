@@ -1,4 +1,5 @@
-"""Messages as columns: a chunk of a chat log is decoded and checked at once where every line of it is plain.
+"""Messages as columns: a chunk of a chat log is decoded and checked at once where every line of it
+is plain.
 
 A chunk in which anything is odd (a bad field, a question, a type that changes from line to line) is
 no table: ``None`` is given, and it is read record by record, which says what is wrong and where.
@@ -76,7 +77,7 @@ def tabulate_lines(raw: bytes, known: frozenset[str]) -> MessageTable | None:
 
     :param known: the fields of a message that are no unread texts.
 
-    >>> line = b'{"scope": "me", "sender": "Ann", "text": "Hi", "timestamp": "2026-03-01T09:00:00Z"}'
+    >>> line = b'{"scope": "me", "sender": "Ann", "text": "Hi", "timestamp": "2026-03-01T09:00Z"}'
     >>> known = frozenset(("scope", "sender", "text", "timestamp"))
     >>> tabulate_lines(line, known).messages.height
     1
@@ -147,7 +148,9 @@ def _decode_lines(raw: bytes, types: dict[str, pa.DataType]) -> pa.Table:
 
 
 def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable | None:
-    """Check records in memory; ``None`` where not every one is a plain message without other fields.
+    """Check records in memory.
+
+    ``None`` where not every one is a plain message without other fields.
 
     :param known: the fields that a message has.
     """
@@ -249,7 +252,9 @@ def _check_table(
 
 
 def _has_other_names(table: pa.Table, unread: pa.Table) -> bool:
-    """Say whether a message may lack a field and have it under another name: then each is looked at."""
+    """Say whether a message may lack a field and have it under another name: then each is looked
+    at.
+    """
     names = set(table.column_names)
     for row in unread.slice(0, 1).to_pylist():
         lacking = dict.fromkeys(row, None)
@@ -273,7 +278,9 @@ def _list_texts(given: pl.DataFrame) -> list[pl.Expr]:
 
 
 def _is_plain(texts: pl.DataFrame) -> bool:
-    """Say whether messages have what each needs, names that are not blank, and text that can be stored."""
+    """Say whether messages have what each needs, names that are not blank, and text that can be
+    stored.
+    """
     needed = texts.select("scope", "text", pl.coalesce("sender", "role"))
     if needed.null_count().sum_horizontal().item():
         return False
@@ -311,7 +318,7 @@ def _read_quoted(given: pl.DataFrame) -> pl.Series | None:
 
 
 def _read_times(column: pa.Array) -> pl.Series | None:
-    """Read times that are all written in one form, with a zone or without one; ``None`` for others."""
+    """Read times that are all written in one form, with or without a zone; ``None`` for others."""
     if pa.types.is_floating(column.type):
         return _read_epoch_times(column)
     for form in (_UTC, pa.timestamp("us")):
@@ -320,7 +327,8 @@ def _read_times(column: pa.Array) -> pl.Series | None:
         except pa.ArrowException:
             continue
         counts = times.to_physical()
-        # The first and the last days of all are left to the reader of records, which knows its limits.
+        # The first and the last days of all are left to the reader of records, which knows its
+        # limits.
         is_usual = counts.is_between(_FIRST_USUAL, _LAST_USUAL).all()
         return times if is_usual else None
     return None
@@ -360,7 +368,9 @@ def _find_zoneless(written: pa.Array, times: pl.Series) -> tuple[int, Any] | Non
 
 
 def _is_plain_json(column: pa.ChunkedArray) -> bool:
-    """Say whether values nest no deeper than can be looked through, and hold no number that JSON has not."""
+    """Say whether values nest no deeper than can be looked through, and hold no number that JSON
+    has not.
+    """
     try:
         leaves = list(_list_leaves(column.combine_chunks()))
     except RecursionError:

@@ -23,7 +23,9 @@ from memlab.records import Annotation, Dataset, Question, decode_id_part, encode
 from memlab.sessions import order_times
 
 _DIGEST, _BEGUN = "~", "@"
-"""What the last part of an id begins with where it is a digest, or a session is named by its first message."""
+"""What the last part of an id begins with where it is a digest, or a session is named by its first
+message.
+"""
 
 
 _MAY_BE_UNSAFE = r"[\s/%\x00-\x1f\x7f]"
@@ -102,7 +104,7 @@ def turn_id(turn: Record) -> str:
 
 
 def question_record(scope: str, i: int, text: str, **more: Any) -> Record:
-    """Give the i-th question of a scope, which cites turn ids, as readers of benchmarks yield it."""
+    """Make the i-th question of a scope, citing turn ids, as readers of benchmarks yield it."""
     return Record(
         {"scope": scope, "query_id": f"{encode_id_part(scope)}/q{i}", "question": text, **more}
     )
@@ -117,8 +119,10 @@ def map_names(names: pl.Series, give: Callable[[str], str]) -> pl.Series:
 
 
 def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
-    """Give messages their ``turn_id``; exact doubles without an id are numbered in the order of the rows, and of those
-    with one, which an edit between two exports makes, the last takes the place of the first.
+    """Give messages their ``turn_id``.
+
+    Exact doubles without an id are numbered in the order of the rows, and of those with one, which
+    an edit between two exports makes, the last takes the place of the first.
 
     :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``,
         ``speaker`` and ``text``.
@@ -184,7 +188,8 @@ def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
 
 
 def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """Put messages to the stored turns of a chat log: one with the same ``turn_id`` takes the place of the other.
+    """Put messages to the stored turns of a chat log: one with the same ``turn_id`` takes the place
+    of the other.
 
     :param stored: turns, which become the messages that they were: ``raw_scope``, ``named`` and
         ``id`` beside, in the order in which they are stored.
@@ -252,7 +257,9 @@ class TakenQuestionIds:
             self.same.update(zip(texts, there.questions["query_id"], strict=True))
 
     def named(self, question: Question, i: int, where: str) -> Question:
-        """Name a question by its id, as the same question where it is there, else by the next number that is free."""
+        """Name a question by its id, as the same question where it is there, else by the next
+        number that is free.
+        """
         name = question.query_id
         if name and not self.as_they_are:
             name = "/".join(map(_encode_if_any, name.split("/")))
@@ -279,7 +286,10 @@ def _encode_if_any(part: str) -> str:
 def build_citation_index(
     placed: pl.DataFrame, whole: pl.DataFrame, asked: list[Record]
 ) -> dict[str, CitationIndex]:
-    """Find what questions cite: turns by place, turn id or message id, sessions by name or id; the last win."""
+    """Find what questions cite: turns by place, turn id or message id, sessions by name or id.
+
+    The last win.
+    """
     found = {field: CitationIndex() for field in _CITED}
     wanted = {field: _list_cited(asked, field) for field in _CITED}
     if not any(wanted.values()):
@@ -311,7 +321,9 @@ def build_citation_index(
 
 
 def _list_cited(asked: list[Record], field: str) -> set[str]:
-    """List what questions cite in a field, but for what names no turn: no frame takes a lone surrogate."""
+    """List what questions cite in a field, but for what names no turn: no frame takes a lone
+    surrogate.
+    """
     names = set[str]()
     for record in asked:
         cited = record.get(field)
@@ -403,7 +415,10 @@ def _resolve_judgements(
 
 
 def _list_grades(judged: dict[str, tuple[str, int]]) -> dict[str, int]:
-    """Give the grades of turns, those of evidence first; none where each is 1, which goes without saying."""
+    """Give the grades of turns, those of evidence first.
+
+    None where each is 1, which goes without saying.
+    """
     grades = {turn: grade for turn, (_, grade) in judged.items()}
     if set(grades.values()) <= {1}:
         return {}

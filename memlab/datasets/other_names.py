@@ -27,7 +27,8 @@ def find_other_names(record: dict[str, Any]) -> dict[str, str]:
     :returns: the keys, by the usual names.
 
     >>> from memlab.datasets.other_names import find_other_names
-    >>> find_other_names({"scope": "me", "speaker": "Ann", "text": "Hi", "time": "2026-03-01T09:00:00Z"})
+    >>> fields = {"scope": "me", "speaker": "Ann", "text": "Hi", "time": "2026-03-01T09:00:00Z"}
+    >>> find_other_names(fields)
     {'sender': 'speaker', 'timestamp': 'time'}
     >>> find_other_names({"scope": "me", "sender": "Ann", "speaker": "A.", "text": "Hi"})
     {}

@@ -1,4 +1,5 @@
-"""Sources of records: a file, the files of a folder or those of a ZIP archive, and what was odd or bad in them.
+"""Sources of records: a file, the files of a folder or those of a ZIP archive, and what was odd or
+bad in them.
 
 Nothing is unpacked to the disk: :mod:`memlab.datasets.archives` lists what is in an archive, and
 :mod:`memlab.datasets.json_values` reads JSON of any size. A bad record stops the load or goes to
@@ -50,7 +51,8 @@ _UTF16 = re.compile(
 
 @dataclass
 class Source:
-    """What is read, with the options of the load and its report, which the files of a folder or archive share.
+    """What is read, with the options of the load and its report, which the files of a folder or
+    archive share.
 
     :param on_error: ``raise``, or ``quarantine``: bad records go to a side file, which is only ever
         added to, and a line that it holds is not written again.
@@ -102,7 +104,8 @@ class Source:
         return self.packed[1].file_size if self.packed else self.path.stat().st_size
 
     def files(self, *patterns: str, unread: bool = False) -> list[Source]:
-        """Give the file itself, the files of a folder that match the first pattern that any does, or, without a
+        """Give the file itself, the files of a folder that match the first pattern that any does,
+        or, without a
         pattern, all files of a folder, of the archives in it or of an archive that may hold text; 2
         stands before 10.
 
@@ -133,7 +136,9 @@ class Source:
         ]
 
     def _open_archives(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Put what is in the ZIPs of a folder in their place, but for those that lie there unpacked, or are broken."""
+        """Put what is in the ZIPs of a folder in their place, but for those that lie there
+        unpacked, or are broken.
+        """
         texts = [(name, self.path / name) for name in found if archives.may_hold_text(name)]
         zips = [name for name in found if archives.may_hold_text(name, (".zip",))]
         if not zips:
@@ -159,7 +164,9 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[Any]:
-        """Open the file in a ``with`` block, past a byte order mark; of UTF-16, which is read whole, as UTF-8.
+        """Open the file in a ``with`` block, past a byte order mark.
+
+        Of UTF-16, which is read whole, as UTF-8.
 
         :raises DataError: when it is missing, unreadable or empty, or its archive turns out to be
             broken.
@@ -172,9 +179,11 @@ class Source:
                 start = file.peek(4)[:4]
                 if start in (b"", codecs.BOM_UTF8):
                     self.fail(
-                        "is empty, expected conversations; check that it was written or downloaded whole"
+                        "is empty, expected conversations; check that it was written or downloaded "
+                        "whole"
                     )
-                file.read(3 * start.startswith(codecs.BOM_UTF8))
+                if start.startswith(codecs.BOM_UTF8):
+                    file.read(len(codecs.BOM_UTF8))
                 if wide := _UTF16.match(start):
                     encoding = "utf-16-le" if wide[1] else "utf-16-be" if wide[2] else "utf-16"
                     text = file.read().decode(encoding, "surrogatepass")
@@ -188,7 +197,9 @@ class Source:
 
     @cached_property
     def is_api_list(self) -> bool:
-        """Whether it is the page of an API: an object around a list of records, the newest of which may stand first."""
+        """Whether it is the page of an API: an object around a list of records, the newest of which
+        may stand first.
+        """
         keys = self.first_keys
         paged = "data" in keys and bool(keys & {"object", "has_more", "first_id"})
         return paged and self.head.lstrip()[:1] == "{"
@@ -202,14 +213,17 @@ class Source:
 
     @cached_property
     def keys(self) -> set[str]:
-        """Dotted paths of the keys at the beginning of a JSON file, and those of records in an object around them;
+        """Dotted paths of the keys at the beginning of a JSON file, and those of records in an
+        object around them;
         empty for any other."""
         found = json_values.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
         return found | {path.partition(".")[2] for path in found if path.startswith(_AROUND)}
 
     @cached_property
     def first_keys(self) -> set[str]:
-        """The keys of the first record of a JSON file, without those within them, or the columns of a table."""
+        """The keys of the first record of a JSON file, without those within them, or the columns of
+        a table.
+        """
         return json_values.key_paths(self.head, first=True) | self.columns
 
     @property
@@ -238,7 +252,10 @@ class Source:
             self.__dict__.pop(read, None)
 
     def look_further(self) -> bool:
-        """Look at more of a JSON file, whose first record may be longer than its beginning; false for any other."""
+        """Look at more of a JSON file, whose first record may be longer than its beginning.
+
+        False for any other.
+        """
         further = self.looked == _HEAD < self.size and self.head.lstrip()[:1] in ("{", "[")
         if further:
             self.forget()
@@ -246,7 +263,8 @@ class Source:
         return further
 
     def values(self) -> Iterator[tuple[int, Any]]:
-        """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their numbers from 1.
+        """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their
+        numbers from 1.
 
         Of an object that is nothing but around records, as an API gives them, the records are
         given.
@@ -277,7 +295,7 @@ class Source:
     def stream_json(
         self, *lists: str, repair: Callable[[str], str] | None = None
     ) -> Iterator[tuple[str, Any]]:
-        """Stream the values of a JSON file, see :func:`memlab.datasets.json_values.iterate_values`."""
+        """Stream the values of a JSON file: :func:`memlab.datasets.json_values.iterate_values`."""
         n = 0
         with self.open() as file:
             try:
@@ -296,7 +314,9 @@ class Source:
             yield from self.decode_lines(lines, number)
 
     def read_line_chunks(self) -> Iterator[tuple[int, bytes]]:
-        """Read some megabytes of whole lines at a time, each with the number of its first line (from 1)."""
+        """Read some megabytes of whole lines at a time, each with the number of its first line
+        (from 1).
+        """
         most = json_values.LONGEST
         number = 1
         with self.open() as file:
@@ -375,7 +395,10 @@ class Source:
             self.fail(f"found {byte}; save the file as UTF-8", error)
 
     def parse_time(self, value: Any, where: str) -> datetime:
-        """Read a time, see :func:`memlab.datasets.fields.parse_time`; the file says in which order it writes dates."""
+        """Read a time, see :func:`memlab.datasets.fields.parse_time`.
+
+        The file says in which order it writes dates.
+        """
         order = self.find_date_order() if is_slashed(value) else None
         if not self.report.serials and is_serial(value):
             self.report.serials = True
@@ -384,7 +407,9 @@ class Source:
         return parse_time(value, where, order)
 
     def find_date_order(self) -> str:
-        """Say whether the day or the month stands first in dates such as 2/1/2026, decided over all that is read."""
+        """Say whether the day or the month stands first in dates such as 2/1/2026, decided over all
+        that is read.
+        """
         from memlab.datasets import time_forms
 
         if self.date_order in ("dmy", "mdy"):
@@ -402,7 +427,9 @@ class Source:
         self.report.issues.append(Issue(*about, action))
 
     def drop(self, kind: str, scope: str = "", n: int = 1) -> tuple[()]:
-        """Count what is left out, by kind in the plural, and give nothing, which is what is kept of it."""
+        """Count what is left out, by kind in the plural, and give nothing, which is what is kept of
+        it.
+        """
         self.keep(kind, scope, "left out", n)
         return ()
 

@@ -1,4 +1,6 @@
-"""A BERT encoder of a few texts in numpy: importing torch takes ten seconds, a question milliseconds."""
+"""A BERT encoder of a few texts in numpy: importing torch takes ten seconds, a question
+milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ import numpy as np
 
 
 class Bert:
-    """Tokens and last hidden states of single texts, equal to transformers' up to the rounding of float32.
+    """Tokens and last hidden states of single texts, equal to transformers' up to the rounding of
+    float32.
 
     Source: Devlin et al., BERT (NAACL 2019); the layers as ``transformers`` has them, without
     dropout.

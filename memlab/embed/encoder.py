@@ -17,19 +17,23 @@ from memlab.errors import DataError, ModelError
 Kind = Literal["document", "query"]
 
 HALF = "+bf16"
-"""Ends the revision of an encoder whose layers are computed in bfloat16: two to three times as fast where the processor
+"""Ends the revision of an encoder whose layers are computed in bfloat16: two to three times as fast
+where the processor
 multiplies such matrices (Intel's AMX), at cosines of .9999 to the exact vectors; they differ
 between machines."""
 
 _UNSTATED: dict[str, Any] = {"dtype": "float32", "cut_from": None, "token_mean": ""}
-"""Fields of an identity that are part of its key only where they differ from these: they came later than stores."""
+"""Fields of an identity that are part of its key only where they differ from these: they came later
+than stores.
+"""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class EncoderIdentity:
-    """Everything that vectors depend on, so that two vectors are compared only when one encoder made them.
+    """Everything that vectors depend on, so that two vectors are compared only when one encoder
+    made them.
 
     Nothing in it names the machine: the same encoder has the same identity everywhere.
 
@@ -68,7 +72,9 @@ class EncoderIdentity:
 
     @property
     def key(self) -> str:
-        """A short slug, ``[a-z0-9_]+``, that differs whenever any field differs: ``minilm_1a2b3c4d``."""
+        """A short slug, ``[a-z0-9_]+``, that differs whenever any field differs:
+        ``minilm_1a2b3c4d``.
+        """
         name = (
             re.sub(r"[^a-z0-9]+", "_", self.model.rsplit("/", 1)[-1].lower())
             .strip("_")[:32]
@@ -156,7 +162,9 @@ class IdentifiedEncoder:
 
 
 def check_texts(texts: Iterable[str], kind: str) -> list[str]:
-    """Check what was given to :meth:`Encoder.encode`; lone surrogates, which no tokenizer takes, become U+FFFD.
+    """Check what was given to :meth:`Encoder.encode`.
+
+    Lone surrogates, which no tokenizer takes, become U+FFFD.
 
     :raises DataError: when an item is not a string, a string stands where a list should, or the
         kind is unknown.
@@ -173,7 +181,8 @@ def check_texts(texts: Iterable[str], kind: str) -> list[str]:
     for row, text in enumerate(listed):
         if not isinstance(text, str):
             raise DataError(
-                f"text {row} is {type(text).__name__}, expected a string; fill or drop missing texts first"
+                f"text {row} is {type(text).__name__}, expected a string; fill or drop missing "
+                "texts first"
             )
     return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in listed]
 
@@ -203,7 +212,8 @@ def unit_rows(vectors: np.ndarray, *, of: str) -> np.ndarray:
     if bad.size:
         fault = "a zero vector" if norms[bad[0], 0] == 0 else "NaN or infinity"
         raise ModelError(
-            f"{of} gave {fault} for text {bad[0]} ({bad.size} of {len(wide)} texts); expected finite numbers: "
+            f"{of} gave {fault} for text {bad[0]} ({bad.size} of {len(wide)} texts); expected "
+            "finite numbers: "
             "check that its weights are whole and that it is an embedding model"
         )
     return np.ascontiguousarray(wide / norms, dtype=np.float32)

@@ -15,7 +15,9 @@ EMPTY = "(empty)"
 
 
 class EndpointEncoder(IdentifiedEncoder):
-    """Vectors from a service that the user named; made by :func:`memlab.embed.load` with ``endpoint:NAME``.
+    """Vectors from a service that the user named.
+
+    Made by :func:`memlab.embed.load` with ``endpoint:NAME``.
 
     One text is encoded at once, to learn the width and to fail early. The identity holds the
     model's name at the server and no address or key; whether two servers of one name give the same
@@ -30,8 +32,10 @@ class EndpointEncoder(IdentifiedEncoder):
         width = probe.shape[1]
         if service.dimensions not in (None, width):
             raise ModelError(
-                f"endpoint {service.name!r} gave vectors of {width} numbers, and dimensions of the settings "
-                f"is {service.dimensions}: its server or model does not cut them; leave dimensions out"
+                f"endpoint {service.name!r} gave vectors of {width} numbers, and dimensions of the "
+                "settings "
+                f"is {service.dimensions}: its server or model does not cut them; leave dimensions "
+                "out"
             )
         self.identity = EncoderIdentity(
             kind="endpoint",
@@ -61,7 +65,8 @@ class EndpointEncoder(IdentifiedEncoder):
         def done(vectors: np.ndarray) -> None:
             if vectors.shape[1] != self.dim:
                 raise ModelError(
-                    f"{name} gave vectors of {vectors.shape[1]} numbers, expected {self.dim} as at load"
+                    f"{name} gave vectors of {vectors.shape[1]} numbers, expected {self.dim} as at "
+                    "load"
                 )
             bar.update(len(vectors))
 

@@ -1,4 +1,6 @@
-"""Models that sentence-transformers, transformers, model2vec or PyLate saved: what memlab takes from their folders."""
+"""Models that sentence-transformers, transformers, model2vec or PyLate saved: what memlab takes
+from their folders.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def _load_dense(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encod
     model = model_files.load_model(path, named.model, dtype=_torch_dtype(own))
     if not isinstance(model[0], Transformer):
         raise ModelError(
-            f"encoder {named.model}: it begins with {type(model[0]).__name__}, expected a transformer"
+            f"encoder {named.model}: it begins with {type(model[0]).__name__}, expected a "
+            "transformer"
         )
     for module in list(model)[1:]:
         module.float()  # as they are small, only the transformer is computed in fewer bits
@@ -67,7 +70,8 @@ def _load_dense(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encod
 def _load_static(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encoder:
     if own.max_length is not None:
         raise ModelError(
-            f"encoder {named.model} is a table of vectors and reads texts whole: leave max_length out"
+            f"encoder {named.model} is a table of vectors and reads texts whole: leave max_length "
+            "out"
         )
     model = load_static_model(path, named.model)
     identity = replace(
@@ -85,7 +89,8 @@ def _load_static(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Enco
 def _load_multi_vector(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encoder:
     if own.dimensions is not None:
         raise ModelError(
-            f"encoder {named.model} gives a vector for each token, which is not cut: leave dimensions out"
+            f"encoder {named.model} gives a vector for each token, which is not cut: leave "
+            "dimensions out"
         )
     what = "multi-vector encoder"
     model = model_files.load_model(path, named.model, what=what, dtype=_torch_dtype(own))
@@ -126,11 +131,14 @@ def _is_normalized(model: Any) -> bool:
 
 
 def _warn_of_similarity(model: Any, identity: EncoderIdentity) -> None:
-    """Warn of a model that was trained for another similarity than the cosine: only cosines are compared here."""
+    """Warn of a model that was trained for another similarity than the cosine: only cosines are
+    compared here.
+    """
     trained_for = model.similarity_fn_name
     if trained_for not in (None, "cosine") and not identity.normalized:
         warn_user(
-            f"encoder {identity.model} was trained for the similarity {trained_for!r} of vectors as they "
+            f"encoder {identity.model} was trained for the similarity {trained_for!r} of vectors "
+            "as they "
             "are; memlab brings them to length 1 and compares their cosines"
         )
 
@@ -147,7 +155,9 @@ def _describe_queries(transformer: Any) -> str:
 
 
 def _with_width(named: EncoderIdentity, model: Any, own: EmbedSettings) -> EncoderIdentity:
-    """Add prompts and dimensions of a model to what names it; vectors are cut here and not by the library.
+    """Add prompts and dimensions of a model to what names it.
+
+    Vectors are cut here and not by the library.
 
     :raises ModelError: when the settings ask for more dimensions than there are.
     """
@@ -158,7 +168,8 @@ def _with_width(named: EncoderIdentity, model: Any, own: EmbedSettings) -> Encod
         wanted = own.dimensions
         if wanted > width:
             raise ModelError(
-                f"encoder {named.model} gives {width} dimensions, and dimensions of the settings is {wanted}"
+                f"encoder {named.model} gives {width} dimensions, and dimensions of the settings "
+                f"is {wanted}"
             )
     query, document = choose_prompts(model.prompts, model.default_prompt_name, own)
     prompted = replace(named, query_prompt=query, document_prompt=document, dim=width)
@@ -180,13 +191,17 @@ def _max_length(model: Any, name: str, own: EmbedSettings) -> int:
         return length
     if positions is not None and own.max_length > positions:
         raise ModelError(
-            f"encoder {name} has {positions} positions, and max_length of the settings is {own.max_length}"
+            f"encoder {name} has {positions} positions, and max_length of the settings is "
+            f"{own.max_length}"
         )
     return own.max_length
 
 
 def _position_table(model: Any) -> Any:
-    """Give the table of a transformer's positions, beyond which it reads nothing; ``None`` where it computes them."""
+    """Give the table of a transformer's positions, beyond which it reads nothing.
+
+    ``None`` where it computes them.
+    """
     embeddings = getattr(model[0].model, "embeddings", None)
     return getattr(embeddings, "position_embeddings", None)
 
@@ -201,7 +216,9 @@ def _positions(model: Any) -> int | None:
 
 
 def _torch_dtype(own: EmbedSettings) -> Any:
-    """Give what the transformer is computed in: float32 whatever the files hold, so that machines agree."""
+    """Give what the transformer is computed in: float32 whatever the files hold, so that machines
+    agree.
+    """
     import torch
 
     return getattr(torch, own.dtype)

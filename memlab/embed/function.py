@@ -20,7 +20,9 @@ _CALL_BATCH = 1024
 
 
 class FunctionEncoder(IdentifiedEncoder):
-    """Vectors that a function gives, at length 1; a text for which it gives zeros gets a vector without direction.
+    """Vectors that a function gives, at length 1.
+
+    A text for which it gives zeros gets a vector without direction.
 
     :param function: n texts to (n, d) numbers, for queries and documents.
     :param source: digest of its file, by which vectors of changed code are distinguished.

@@ -35,7 +35,8 @@ class HashingEncoder(IdentifiedEncoder):
     :raises ModelError: when ``dim`` is outside 16 to 16384.
 
     >>> from memlab.embed import load
-    >>> a, b, c = load("hashing").encode(["my doctor called", "the doctor called me", "a red bicycle"])
+    >>> texts = ["my doctor called", "the doctor called me", "a red bicycle"]
+    >>> a, b, c = load("hashing").encode(texts)
     >>> bool(a @ b > a @ c)
     True
     """
@@ -43,7 +44,8 @@ class HashingEncoder(IdentifiedEncoder):
     def __init__(self, dim: int = DEFAULT_DIM) -> None:
         if not MIN_DIM <= dim <= MAX_DIM:
             raise ModelError(
-                f"hashing to {dim} dimensions; expected {MIN_DIM} to {MAX_DIM}, for example hashing:512"
+                f"hashing to {dim} dimensions; expected {MIN_DIM} to {MAX_DIM}, for example "
+                "hashing:512"
             )
         self.identity = EncoderIdentity(
             "hashing", "words-bigrams-trigrams", "2", "sum", normalized=True, dim=dim
@@ -52,7 +54,10 @@ class HashingEncoder(IdentifiedEncoder):
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
     ) -> np.ndarray:
-        """Encode texts; see :meth:`memlab.embed.Encoder.encode`. Queries and documents are treated the same."""
+        """Encode texts; see :meth:`memlab.embed.Encoder.encode`.
+
+        Queries and documents are treated the same.
+        """
         from sklearn.feature_extraction.text import HashingVectorizer
 
         checked = check_texts(texts, kind)

@@ -1,4 +1,6 @@
-"""Where a model's files are, and loading them by sentence-transformers: all of the weights or an error."""
+"""Where a model's files are, and loading them by sentence-transformers: all of the weights or an
+error.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ _LFS_POINTER = b"version https://git-lfs"
 
 
 def minilm_path() -> Path | None:
-    """Find the installed files of all-MiniLM-L6-v2; the package itself, which loads more than its files, stays out."""
+    """Find the installed files of all-MiniLM-L6-v2.
+
+    The package itself, which loads more than its files, stays out.
+    """
     found = importlib.util.find_spec(MINILM_PACKAGE)
     path = Path(found.origin).parent / "model" if found and found.origin else None
     return path if path and (path / "model.safetensors").is_file() else None
@@ -68,7 +73,8 @@ def weights_digest(path: Path) -> str:
 
 
 def _weights_files(path: Path) -> list[Path]:
-    """List the files of a model's weights: in its folder, then those of modules in folders such as 2_Dense.
+    """List the files of a model's weights: in its folder, then those of modules in folders such as
+    2_Dense.
 
     Of a folder that holds them in several formats, the first of :data:`_WEIGHTS` is taken. A module
     may have another than the transformer.
@@ -82,7 +88,10 @@ def _weights_files(path: Path) -> list[Path]:
 
 
 def _name_other_weights(path: Path) -> str:
-    """Name what a folder holds in place of weights, behind a comma; nothing where there is nothing known."""
+    """Name what a folder holds in place of weights, behind a comma.
+
+    Nothing where there is nothing known.
+    """
     for pattern, what in _OTHER_WEIGHTS.items():
         if next(path.glob(pattern), None):
             return f", but {what}"
@@ -102,19 +111,21 @@ def find_model(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
         return path, path.resolve().name, weights_digest(path)[:12]
     if path.is_file():
         raise ModelError(
-            f"{what} {spec!r} is a file{_name_other_weights(path.parent)}; give the directory of a model"
+            f"{what} {spec!r} is a file{_name_other_weights(path.parent)}; give the directory of a "
+            "model"
         )
     if HUB_ID.fullmatch(spec):
         path = _fetch_hub_model(spec, what)
         return path, spec.partition("@")[0], path.name[:12]
     raise ModelError(
-        f"no {what} {spec!r}: there is no such directory; expected a directory that sentence-transformers or "
+        f"no {what} {spec!r}: there is no such directory; expected a directory that "
+        "sentence-transformers or "
         "transformers saved, or a hub id (owner/name or owner/name@revision)"
     )
 
 
 def _fetch_hub_model(spec: str, what: str) -> Path:
-    """Give the directory of a hub model in the hub's local cache, downloaded where it is not there."""
+    """Find the directory of a hub model in the hub's local cache; it is downloaded if missing."""
     from huggingface_hub import snapshot_download
 
     repo, _, revision = spec.partition("@")
@@ -133,8 +144,10 @@ def _fetch_hub_model(spec: str, what: str) -> Path:
             failed = error
     reason = (str(failed).splitlines() or ["no message"])[0]
     raise ModelError(
-        f"no {what} {spec!r}: there is no such directory, and the hub did not give it ({type(failed).__name__}: "
-        f"{reason}); check the name and the network, or download the model elsewhere and give its directory"
+        f"no {what} {spec!r}: there is no such directory, and the hub did not give it "
+        f"({type(failed).__name__}: "
+        f"{reason}); check the name and the network, or download the model elsewhere and give its "
+        "directory"
     ) from failed
 
 
@@ -167,7 +180,8 @@ def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) 
         if code:
             raise ModelError(_describe_own_code(what, name, code)) from error
         raise ModelError(
-            f"{what} {name}: sentence-transformers cannot load it ({type(error).__name__}: {error}); its files are "
+            f"{what} {name}: sentence-transformers cannot load it ({type(error).__name__}: "
+            f"{error}); its files are "
             "damaged or belong to another model: fetch it again"
         ) from error
     _check_vocabulary(model, what, name)
@@ -176,14 +190,16 @@ def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) 
         missing = [key for key in missing if ".pooler." not in f".{key}"]
     if missing:
         raise ModelError(
-            f"{what} {name}: its weights lack {missing[0]!r} ({len(missing)} in all); the file is damaged or belongs "
+            f"{what} {name}: its weights lack {missing[0]!r} ({len(missing)} in all); the file is "
+            "damaged or belongs "
             f"to another config.json, or the model is no {what}: fetch it again or choose another"
         )
     return model.eval()
 
 
 def _check_vocabulary(model: Any, what: str, name: str) -> None:
-    """Refuse a model whose tokenizer knows no word: transformers makes such a one where its files are missing.
+    """Refuse a model whose tokenizer knows no word: transformers makes such a one where its files
+    are missing.
 
     :raises ModelError: saying which files.
     """
@@ -191,13 +207,14 @@ def _check_vocabulary(model: Any, what: str, name: str) -> None:
     special = getattr(tokenizer, "all_special_ids", None)
     if special is not None and len(tokenizer.get_vocab()) <= len(special):
         raise ModelError(
-            f"{what} {name}: its tokenizer knows no word, since its folder holds no vocabulary; expected "
-            "tokenizer.json, or the files that its tokenizer reads (vocab.txt, spiece.model): fetch them too"
+            f"{what} {name}: its tokenizer knows no word, since its folder holds no vocabulary; "
+            "expected tokenizer.json, or the files that its tokenizer reads (vocab.txt, "
+            "spiece.model): fetch them too"
         )
 
 
 def _missing_weights(model: Any, path: Path) -> list[str]:
-    """List what no file holds, as transformers itself maps names: it reads the weights once more."""
+    """List what no file holds, as transformers maps names: it reads the weights once more."""
     inner = getattr(model[0], "model", None)
     if inner is None:
         return []  # a table of vectors, which is read whole or not at all
@@ -212,7 +229,8 @@ def _missing_weights(model: Any, path: Path) -> list[str]:
 
 def _describe_own_code(what: str, name: str, code: str) -> str:
     return (
-        f"{what} {name}: it needs code of its own ({code}), which memlab does not run; write a plug-in that "
+        f"{what} {name}: it needs code of its own ({code}), which memlab does not run; write a "
+        "plug-in that "
         "loads the model and gives its vectors: a function of texts under @memlab.encoders.register"
     )
 

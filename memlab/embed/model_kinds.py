@@ -1,4 +1,6 @@
-"""What kind of model a folder holds, and whose code it needs: read from its JSON files, nothing is loaded."""
+"""What kind of model a folder holds, and whose code it needs: read from its JSON files, nothing is
+loaded.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def _read_json(path: Path) -> Any:
 
 
 def read_modules(path: Path) -> list[tuple[str, str]]:
-    """Give folder and class of the modules of sentence-transformers, in their order: ``modules.json``."""
+    """Give folder and class of the modules of sentence-transformers, in their order:
+    ``modules.json``.
+    """
     listed = _read_json(path / "modules.json")
     modules = []
     if isinstance(listed, list):
@@ -46,7 +50,9 @@ def read_modules(path: Path) -> list[tuple[str, str]]:
 
 
 def module_folder(path: Path) -> Path:
-    """Give the folder of the first module: the model's own, or an inner one such as ``0_Transformer``."""
+    """Give the folder of the first module: the model's own, or an inner one such as
+    ``0_Transformer``.
+    """
     for folder, _ in read_modules(path)[:1]:
         return path / folder
     return path
@@ -65,19 +71,21 @@ def model_kind(path: Path, name: str) -> ModelKind:
         return "multi-vector"
     if stated == "CrossEncoder" or _is_classifier(path, architecture):
         raise ModelError(
-            f"encoder {name} is a cross-encoder or a classifier: it scores pairs of texts and gives no vectors; "
+            f"encoder {name} is a cross-encoder or a classifier: it scores pairs of texts and "
+            "gives no vectors; "
             f"use it as a reranker: cross_encoder(model='{name}')"
         )
     if stated == "SparseEncoder" or _has_sparse_modules(path) or _is_old_splade(path, name):
         raise ModelError(
             f"encoder {name} is a sparse encoder (SPLADE): it weighs the words of a vocabulary and "
-            "gives no dense vectors, and memlab has no index for its weights; choose a dense encoder "
-            "or a ColBERT, or bm25 for words"
+            "gives no dense vectors, and memlab has no index for its weights; choose a dense "
+            "encoder or a ColBERT, or bm25 for words"
         )
     for _, module in read_modules(path):
         if module.endswith(_ROUTERS):
             raise ModelError(
-                f"encoder {name} reads queries and documents by modules of their own (Router), which "
+                f"encoder {name} reads queries and documents by modules of their own (Router), "
+                "which "
                 "memlab does not; choose a model that has the same for both, or write a plug-in"
             )
     if config.get("model_type") == "model2vec":
@@ -97,7 +105,9 @@ def _architecture(config: Mapping[str, Any]) -> str:
 
 
 def _is_classifier(path: Path, architecture: str) -> bool:
-    """Whether a model was saved with a head that scores texts, as cross-encoders were before they said so."""
+    """Whether a model was saved with a head that scores texts, as cross-encoders were before they
+    said so.
+    """
     return architecture.endswith("ForSequenceClassification") and not read_modules(path)
 
 
@@ -107,7 +117,9 @@ def _has_sparse_modules(path: Path) -> bool:
 
 
 def _is_old_splade(path: Path, name: str) -> bool:
-    """Whether a model was published before sentence-transformers knew its kind: a language model, and the name."""
+    """Whether a model was published before sentence-transformers knew its kind: a language model,
+    and the name.
+    """
     if read_modules(path) or "splade" not in name.lower():
         return False
     return _architecture(read_table(path / "config.json")).endswith("ForMaskedLM")
@@ -133,7 +145,9 @@ def own_code(path: Path) -> str:
 
 
 def foreign_function(path: Path) -> str:
-    """Name the activation function of a ``Dense`` that is none of torch's; empty where there is none.
+    """Name the activation function of a ``Dense`` that is none of torch's.
+
+    Empty where there is none.
 
     sentence-transformers takes the hyperbolic tangent in its place and only logs it.
     """

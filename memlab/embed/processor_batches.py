@@ -1,4 +1,5 @@
-"""How a processor reads batches: several side by side, a thread for each, by weights that lie as they are multiplied.
+"""How a processor reads batches: several side by side, a thread for each, by weights that lie as
+they are multiplied.
 
 Loaded with a model, since it imports torch.
 """
@@ -27,7 +28,9 @@ _threads = threading.RLock()  # The number of threads is one for the process.
 def map_side_by_side(
     function: Callable[[Item], Result], batches: Iterable[Item]
 ) -> Iterator[Result]:
-    """Call a function of torch for each batch, as many at a time as torch has threads; give results in order.
+    """Call a function of torch for each batch, as many at a time as torch has threads.
+
+    Give results in order.
 
     A product of few rows gains little from a second thread, and two threads of one product wait for
     each other where the machine is busy. What is read does not depend on the number of threads.
@@ -86,7 +89,8 @@ def _one_thread_a_product() -> Iterator[int]:
 
 
 def pack_weights(model: torch.nn.Module) -> None:
-    """Let the linear layers of a model multiply by weights that lie as oneDNN reads them, in their place.
+    """Let the linear layers of a model multiply by weights that lie as oneDNN reads them, in their
+    place.
 
     Products of some hundred rows take a sixth less time than those of MKL, whose results they equal
     up to the rounding of float32. Layers in another type or on another device stay as they are, and

@@ -1,4 +1,6 @@
-"""Prompts: what is put before queries and documents, and the families of models that are known to need it."""
+"""Prompts: what is put before queries and documents, and the families of models that are known to
+need it.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ _warned: set[str] = set()
 def choose_prompts(
     prompts: Mapping[str, str | None], default: str | None, own: EmbedSettings
 ) -> tuple[str, str]:
-    """Choose the prompts of queries and documents: those of the settings, else those of the model's files.
+    """Choose the prompts of queries and documents: those of the settings, else those of the model's
+    files.
 
     sentence-transformers itself never reads ``passage`` and ``corpus``, nor the default prompt, for
     documents: it always has an empty prompt ``document``, which it finds first.
@@ -102,8 +105,10 @@ def warn_without_prompts(path: Path, name: str, own: EmbedSettings) -> None:
         lines.append(f"document_prompt = {_toml(family.document)}")
     table = re.sub(r"[^\w-]+", "-", name.rpartition("/")[2])
     warn_user(
-        f"encoder {name} has no prompts in its files, and models of its family were trained with them; "
-        f"write in {FILE}: [embed.{table}] with path, {' and '.join(lines)}, and name it as encoder "
+        f"encoder {name} has no prompts in its files, and models of its family were trained with "
+        "them; "
+        f"write in {FILE}: [embed.{table}] with path, {' and '.join(lines)}, and name it as "
+        "encoder "
         f'{table!r}; query_prompt = "" says that none is meant'
     )
 

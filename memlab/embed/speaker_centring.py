@@ -17,7 +17,9 @@ import polars as pl
 from memlab.errors import DataError
 
 SHRINKAGE = 8
-"""κ: turns like the scope that a speaker's mean is counted with, and empty ones in that of the scope."""
+"""κ: turns like the scope that a speaker's mean is counted with, and empty ones in that of the
+scope.
+"""
 
 
 @dataclass(frozen=True, eq=False)

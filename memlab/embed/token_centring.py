@@ -17,19 +17,29 @@ import numpy as np
 from memlab.embed.token_vectors import TokenVectors
 
 CENTRE_FROM = 0.6
-"""Length of the mean of unit token vectors from which they are centred: two tokens then have a cosine of .36 on
-average. It is .31 for MiniLM, and .85 for multilingual-e5-small. A common direction was added to MiniLM's tokens: up to
-a mean of .5 late interaction found more of them as they are, at .63 as much either way, above it more centred."""
+"""Length of the mean of unit token vectors from which they are centred: two tokens then have a
+cosine of .36 on
+average. It is .31 for MiniLM, and .85 for multilingual-e5-small. A common direction was added to
+MiniLM's tokens: up to
+a mean of .5 late interaction found more of them as they are, at .63 as much either way, above it
+more centred.
+"""
 
 PROBES = 512
-"""Tokens of the vocabulary that the mean is estimated from; its length then errs by 1/√512 = .04 at most."""
+"""Tokens of the vocabulary that the mean is estimated from.
+
+Its length then errs by 1/√512 = .04 at most.
+"""
 
 VOCABULARY = "vocabulary-512"
-"""How it is called in an encoder's identity, which says so that other vectors are another encoder's."""
+"""How it is called in an encoder's identity, which says so that other vectors are another
+encoder's.
+"""
 
 
 def choose_probes(words: np.ndarray) -> np.ndarray:
-    """Choose tokens to estimate the mean from, evenly from the vocabulary, which is mostly in order of frequency.
+    """Choose tokens to estimate the mean from, evenly from the vocabulary, which is mostly in order
+    of frequency.
 
     :param words: (v,) bool, which tokens of the vocabulary hold a letter or a digit.
     :returns: (p,) ids, p at most :data:`PROBES`.

@@ -1,4 +1,6 @@
-"""Token embeddings: one vector for every token of a text, read in the light of what was said before."""
+"""Token embeddings: one vector for every token of a text, read in the light of what was said
+before.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class TokenVectors:
 
         >>> import numpy as np
         >>> from memlab.embed.token_vectors import TokenVectors
-        >>> two = TokenVectors(np.array([7, 8, 9]), np.eye(3, dtype=np.float16), np.array([0, 1, 3]))
+        >>> vectors = np.eye(3, dtype=np.float16)
+        >>> two = TokenVectors(np.array([7, 8, 9]), vectors, np.array([0, 1, 3]))
         >>> two.take(np.array([1, 0, 1])).ids.tolist()
         [8, 9, 7, 8, 9]
         """
@@ -64,7 +67,9 @@ class TokenEncoder(Encoder, Protocol):
         kind: Kind = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        """Embed the tokens of texts; signs that are no word or number, such as commas, may be left out.
+        """Embed the tokens of texts.
+
+        Signs that are no word or number, such as commas, may be left out.
 
         :param before: as many texts that the model reads before each of them, and of which no
             vector is given: a pronoun takes its meaning from there. Its last tokens count, up to
@@ -85,7 +90,8 @@ def concat_tokens(parts: Sequence[TokenVectors], dim: int) -> TokenVectors:
 
 
 def compress_tokens(tokens: TokenVectors) -> TokenVectors:
-    """Keep one bit a dimension: the signs of the vectors after a rotation that is the same for all of one width.
+    """Keep one bit a dimension: the signs of the vectors after a rotation that is the same for all
+    of one width.
 
     A random rotation spreads what a vector says evenly over its dimensions, so that signs alone
     keep its direction: 48 bytes for the 384 numbers of MiniLM, and no codebook that would depend on
@@ -121,7 +127,8 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Compare tokens with those of texts: the best cosine with a token of each, (t asked, n texts) float32.
+    """Compare tokens with those of texts: the best cosine with a token of each, (t asked, n texts)
+    float32.
 
     :param asked: (t asked, d) unit rows.
     :param codes: (t, d / 8) uint8 vectors of compressed tokens.
@@ -173,7 +180,8 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
 
 
 def _block_edges(begin: np.ndarray, end: np.ndarray) -> list[int]:
-    """Divide texts into blocks whose signs stay in the processor's cache: the first text of each, and n.
+    """Divide texts into blocks whose signs stay in the processor's cache: the first text of each,
+    and n.
 
     :param begin: (n,) places of the tokens of texts that have some; ``end`` (n,) of the next ones.
     """

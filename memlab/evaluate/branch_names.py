@@ -40,7 +40,8 @@ def name_branches(
     >>> import polars as pl
     >>> from memlab.cluster import merge_tree
     >>> from memlab.evaluate.branch_names import name_branches
-    >>> vectors = np.repeat(np.eye(2), 3, axis=0) + np.random.default_rng(0).normal(scale=0.1, size=(6, 2))
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=(6, 2))
+    >>> vectors = np.repeat(np.eye(2), 3, axis=0) + noise
     >>> texts = ["my boat", "a boat", "the boat", "the train", "a train", "train"]
     >>> turns = pl.DataFrame({"turn_id": list("abcdef"), "speaker": "Mel", "text": texts})
     >>> tree = merge_tree(vectors)
@@ -66,7 +67,9 @@ def name_branches(
 
 
 def end_branches(boxes: pl.DataFrame) -> pl.DataFrame:
-    """Give the branches that part no further: ``branch``, ``first``, ``end`` at their widest, the largest first."""
+    """Give the branches that part no further: ``branch``, ``first``, ``end`` at their widest, the
+    largest first.
+    """
     widest = boxes.group_by("branch", maintain_order=True).agg(
         pl.col("first").min(), pl.col("end").max()
     )

@@ -14,21 +14,24 @@ from memlab.source_labels import COLUMN
 
 
 def cited_shares(nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto") -> pl.DataFrame:
-    """Give the share of questions whose every evidence item is cited, and of turns that are, by kind.
+    """Give the share of questions whose every evidence item is cited, and of turns that are, by
+    kind.
 
-    A summary that cites every turn keeps all evidence and condenses nothing, so the two stand beside
-    each other. The turns are all there are, so their share has no interval.
+    A summary that cites every turn keeps all evidence and condenses nothing, so the two stand
+    beside each other. The turns are all there are, so their share has no interval.
 
     :param nodes: summaries with ``kind``, ``scope`` and ``evidence``, the turns that each sentence
         stands on. Of each kind only the scopes count that have such summaries.
-    :returns: two rows a kind, ``form`` is ``questions`` and ``turns``: ``kind``, ``n``, ``mean`` (null
-        where there is nothing), ``low``, ``high``, ``level``, ``unit`` and ``units``.
+    :returns: two rows a kind, ``form`` is ``questions`` and ``turns``: ``kind``, ``n``,
+        ``mean`` (null where there is nothing), ``low``, ``high``, ``level``, ``unit`` and
+        ``units``.
 
     >>> import memlab, polars as pl
     >>> from memlab.evaluate.cited_evidence import cited_shares
     >>> data = memlab.sample(turns=200)
     >>> everything = data.turns.group_by("scope").agg(evidence="turn_id")
-    >>> everything = everything.select("scope", pl.lit("all").alias("kind"), pl.concat_list("evidence"))
+    >>> kind = pl.lit("all").alias("kind")
+    >>> everything = everything.select("scope", kind, pl.concat_list("evidence"))
     >>> cited_shares(everything, data)["mean"].to_list()
     [1.0, 1.0]
     """
@@ -61,7 +64,8 @@ def _share_of_questions(cited: pl.Series, dataset: Dataset, unit: Unit) -> dict[
 
 
 def summary_sizes(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """Count summaries and their words by kind, beside the turns of the memories that they summarise.
+    """Count summaries and their words by kind, beside the turns of the memories that they
+    summarise.
 
     :param nodes: summaries with ``kind``, ``scope`` and ``text``.
     :param turns: ``scope`` and ``text``.
@@ -70,7 +74,8 @@ def summary_sizes(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
 
     >>> import polars as pl
     >>> from memlab.evaluate.cited_evidence import summary_sizes
-    >>> turns = pl.DataFrame({"scope": ["ann", "bo"], "text": ["six words are said in all", "two more"]})
+    >>> texts = ["six words are said in all", "two more"]
+    >>> turns = pl.DataFrame({"scope": ["ann", "bo"], "text": texts})
     >>> nodes = pl.DataFrame({"kind": ["week"], "scope": ["ann"], "text": ["six words"]})
     >>> summary_sizes(nodes, turns).row(1)
     ('week', 1, 2, 1, 0.3333333333333333)

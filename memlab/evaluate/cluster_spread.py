@@ -22,8 +22,10 @@ from memlab.terminal import count_noun
 AS_ENCODED, CENTRED = "as encoded", "speaker-centred"
 """What turns are compared by."""
 SPANNED, LARGEST, TOGETHER = (
-    "clusters spanned", "share in the largest cluster", "pairs that share a cluster",
-)  # fmt: skip
+    "clusters spanned",
+    "share in the largest cluster",
+    "pairs that share a cluster",
+)
 MEASURED, PERMUTED, WITHIN = "measured", "permuted", "permuted within speakers"
 FEWEST = fewest_units()
 """Questions from which a finding is stated: of fewer, no p of a paired test is below .05."""
@@ -69,8 +71,8 @@ def spread_table(
     :returns: ``vectors``, ``of``, ``number`` (:data:`SPANNED`, :data:`LARGEST`, :data:`TOGETHER`),
         ``clusters`` (:data:`MEASURED`, :data:`PERMUTED`, :data:`WITHIN`), ``n`` questions, ``mean``
         with ``low`` and ``high`` at ``level``: of what is measured an interval over ``units`` of
-        ``unit``, of a control the middle of its draws, its ``unit``; ``p``, two-sided, of the measured mean under
-        a control. A number that no set has gives no row.
+        ``unit``, of a control the middle of its draws, its ``unit``; ``p``, two-sided, of the
+        measured mean under a control. A number that no set has gives no row.
     """
     rows = list[dict[str, Any]]()
     for vectors, of_turns in labels.items():

@@ -286,7 +286,7 @@ def _wide_table(
         winner = _find_significant_best(sum_units(values, scopes)[0], reports[0].seed)
         if winner is not None:
             best[name] = reports[winner].name
-    note = explain_sources(*(describe_sources(part) for part in parts[0].values()))
+    note = explain_sources(*(describe_sources(part) for part in groups.values()))
     return Table(cells, best=best, note=note, strict=False)
 
 

@@ -2,8 +2,8 @@
 
 Each function takes frames as the rest of memlab gives them, and gives :class:`Conclusions`. A
 sentence says no more than its table: a share stands with its interval and the number of questions,
-a difference with its interval and corrected p, and where there are too few questions for any test to
-be significant, the sentence says so and gives no number.
+a difference with its interval and corrected p, and where there are too few questions for any test
+to be significant, the sentence says so and gives no number.
 
 Shares are rounded to whole percent and p to two decimals. One question more or less, which is what
 rankings of two processors differ by, then mostly leaves a sentence as it is; the tables have all
@@ -37,8 +37,6 @@ _PHRASES = {
     SEVERAL_SESSIONS: "the {n:,} questions with evidence in two or more sessions",
 }
 _BUDGET = re.compile(r"recall_all@\d+ tokens")
-_LARGEST = (("Largest loss", "worse", False), ("Largest gain", "better", True))
-_COUNTED = ("better", "worse", "equivalent", "inconclusive")
 
 
 class Conclusions(tuple[str, ...]):
@@ -87,7 +85,9 @@ def points(difference: float) -> str:
     ('+16', '−9', '0')
     """
     whole = round(100 * difference)
-    return f"{whole:+d}".replace("-", "−") if whole else "0"
+    if whole == 0:
+        return "0"
+    return f"{whole:+d}".replace("-", "−")
 
 
 def share_text(row: Mapping[str, Any], value: str = "mean", prefix: str = "mean_") -> str:
@@ -95,7 +95,8 @@ def share_text(row: Mapping[str, Any], value: str = "mean", prefix: str = "mean_
 
     :param row: of a table: ``value``, and its ends ``low`` and ``high`` after the prefix.
     """
-    low, high = row[f"{prefix}low"], row[f"{prefix}high"]
+    low = row[f"{prefix}low"]
+    high = row[f"{prefix}high"]
     if low is None or high is None:
         return f"{round(row[value] * row['n']):,} of {row['n']:,}"
     level = level_text(row, f"{prefix}level")
@@ -103,18 +104,21 @@ def share_text(row: Mapping[str, Any], value: str = "mean", prefix: str = "mean_
 
 
 def difference_text(row: Mapping[str, Any]) -> str:
-    """Write a paired difference with its interval and the level of it: ``+16 points [95 %: +11 to +21]``."""
-    low, high = row["low"], row["high"]
+    """Write a paired difference with its interval and the level of it.
+
+    ``+16 points [95 %: +11 to +21]``
+    """
+    low = row["low"]
+    high = row["high"]
     if low is None or high is None:
         return f"{row['win']:,} won and {row['loss']:,} lost"
-    ends = f"{level_text(row, 'level')}: {points(low)} to {points(high)}"
+    difference = row["difference"]
+    gain = points(difference)
     # Beside two equal shares a whole point would contradict them.
-    small = 0 < abs(row["difference"]) < 0.0095
-    gain = (
-        f"{row['difference'] * 100:+.1f}".replace("-", "−") if small else points(row["difference"])
-    )
+    if 0 < abs(difference) < 0.0095:
+        gain = f"{difference * 100:+.1f}".replace("-", "−")
     unit = "point" if gain.strip("+−") == "1" else "points"
-    return f"{gain} {unit} [{ends}]"
+    return f"{gain} {unit} [{level_text(row, 'level')}: {points(low)} to {points(high)}]"
 
 
 def p_text(p: float, tests: int = 1) -> str:
@@ -133,7 +137,9 @@ def p_text(p: float, tests: int = 1) -> str:
         text = f"p = {p:.2f}".replace("0.", ".")
     else:
         text = "p = 1"
-    return f"{text}, corrected for {tests} tests" if tests > 1 else text
+    if tests > 1:
+        text = f"{text}, corrected for {tests} tests"
+    return text
 
 
 def listed(words: Iterable[str]) -> str:
@@ -144,12 +150,17 @@ def listed(words: Iterable[str]) -> str:
     'a, b and c'
     """
     *before, last = words
-    return f"{', '.join(before)} and {last}" if before else last
+    if not before:
+        return last
+    return f"{', '.join(before)} and {last}"
 
 
 def level_text(row: Mapping[str, Any], column: str = "level") -> str:
-    """Write the level of a row's interval, and over how many memories it is where these are the unit."""
-    level = row[column] if column in row else row["level"]
+    """Write the level of a row's interval.
+
+    Where memories are the unit, it says over how many.
+    """
+    level = row.get(column, row.get("level"))
     if row.get("unit") != "scope":
         return format_level(level)
     return f"{format_level(level)} over {row['units']} memories"
@@ -165,7 +176,7 @@ def _enough(row: Mapping[str, Any], tests: int = 1) -> bool:
 
 
 def _asked(group: str, n: int) -> str:
-    """Name the questions of a group: ``the 178 questions with evidence in two or more sessions``."""
+    """Name the questions of a group: ``the 178 questions with evidence in two sessions``."""
     if n == 1:
         phrase = _PHRASES.get(group, "").partition("questions")[2]
         return f"the one question{phrase}"
@@ -192,7 +203,9 @@ def _found(measure: str) -> str:
 
 def nothing_measured(n_questions: int = 0) -> str:
     """Say that no question has evidence, so that nothing can be said."""
-    asked = f"none of the {n_questions:,} questions has" if n_questions else "no question has"
+    asked = "no question has"
+    if n_questions:
+        asked = f"none of the {n_questions:,} questions has"
     return (
         f"Nothing can be said: {asked} evidence. "
         "Label some questions with the turns that answer them."
@@ -219,17 +232,27 @@ def too_few(
     'with 8 tests, no difference is significant below 9 questions.'
     """
     counted = "one test" if tests == 1 else f"{tests} tests"
-    n, plural = row["n"], f"{noun}s"
-    those = f"This one {noun}" if n == 1 else f"These {n:,} {plural}"
-    if group == SEVERAL_SESSIONS:
-        phrase = f"{noun if n == 1 else plural} with evidence in two or more sessions"
-        those = f"The one {phrase}" if n == 1 else f"The {n:,} {phrase}"
+    those = _those_questions(row["n"], noun, group)
+    units = f"{noun}s"
     if row.get("unit") == "scope":
-        those, plural = f"{those}, about {row['units']} memories,", "memories"
+        those = f"{those}, about {row['units']} memories,"
+        units = "memories"
     return (
         f"{those} cannot say {what}: with {counted}, no difference is significant below "
-        f"{fewest_units(tests)} {plural}."
+        f"{fewest_units(tests)} {units}."
     )
+
+
+def _those_questions(n: int, noun: str, group: str) -> str:
+    """Name the questions of a group at the beginning of a sentence: ``These 5 questions``."""
+    if group == SEVERAL_SESSIONS:
+        where = "with evidence in two or more sessions"
+        if n == 1:
+            return f"The one {noun} {where}"
+        return f"The {n:,} {noun}s {where}"
+    if n == 1:
+        return f"This one {noun}"
+    return f"These {n:,} {noun}s"
 
 
 def without_several_sessions(groups: Iterable[str]) -> list[str]:
@@ -237,7 +260,8 @@ def without_several_sessions(groups: Iterable[str]) -> list[str]:
     if SEVERAL_SESSIONS in groups:
         return []
     return [
-        "No question has evidence in two or more sessions: about such questions nothing can be said."
+        "No question has evidence in two or more sessions: about such questions nothing can be "
+        "said."
     ]
 
 
@@ -267,7 +291,8 @@ def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> list[str]:
 
     >>> from memlab.evaluate.conclusions import asked_elsewhere
     >>> asked_elsewhere("mine", "sample", lacking="question about a changed value")
-    ['mine has no question about a changed value, so nothing can be said about it; what follows is of sample.']
+    ['mine has no question about a changed value, so nothing can be said about it; what follows is
+    of sample.']
     """
     if wanted == used:
         return []
@@ -286,14 +311,17 @@ def recall(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     >>> import memlab
     >>> from memlab.evaluate import conclusions
     >>> from memlab.evaluate.comparison import compare_by_group
-    >>> done = memlab.run(["bm25(b=0)", "bm25"], memlab.sample(), encoder=None, store=None, levels=["turn"])
-    >>> said = conclusions.recall(compare_by_group(done.reports, measure="recall_all@10"), measure="recall_all@10")
+    >>> options = {"encoder": None, "store": None, "levels": ["turn"]}
+    >>> done = memlab.run(["bm25(b=0)", "bm25"], memlab.sample(), **options)
+    >>> compared = compare_by_group(done.reports, measure="recall_all@10")
+    >>> said = conclusions.recall(compared, measure="recall_all@10")
     >>> said[0].partition(":")[0]
     'No'
     """
-    said, tests = list[str](), judged["p"].count()
+    tests = judged["p"].count()
     if not judged["n"].sum():
         return Conclusions([nothing_measured()])
+    said: list[str] = []
     largest = judged.sort("n", descending=True, maintain_order=True).row(0, named=True)
     if tests and not _enough(largest, tests):
         few = too_few(largest, tests, "whether another system finds more")
@@ -317,12 +345,11 @@ def recall(judged: pl.DataFrame, *, measure: str) -> Conclusions:
 def _best_of(
     best: Mapping[str, Any], base: Mapping[str, Any], group: str, tests: int, measure: str
 ) -> str:
-    """Answer for one group of questions whether the best of the other systems is better than the baseline."""
-    asked, gain = (
-        _asked(group, best["n"]),
-        f"{difference_text(best)}, {p_text(best['p_holm'], tests)}",
-    )
-    first, other = _code(base["system"]), _code(best["system"])
+    """Answer for one group whether the best of the other systems is better than the baseline."""
+    asked = _asked(group, best["n"])
+    gain = f"{difference_text(best)}, {p_text(best['p_holm'], tests)}"
+    first = _code(base["system"])
+    other = _code(best["system"])
     if best["verdict"] == "better":
         return (
             f"Yes: {other} finds {_found(measure)} for {share_text(best)} of {asked}, {first} for "
@@ -355,11 +382,13 @@ def some_and_all(report: Report, *, measure: str) -> Conclusions:
     rows = report.summary(by, measures=[some, measure]).filter(group=group).to_dicts()
     if not rows or not _enough(rows[0]):
         return Conclusions()
-    found, every = (share_text(row, prefix="") for row in rows)
-    phrase = _asked(SEVERAL_SESSIONS if by != "all" else ALL_QUESTIONS, rows[0]["n"])
+    some_row, all_row = rows
+    asked_group = ALL_QUESTIONS if by == "all" else SEVERAL_SESSIONS
     return Conclusions(
         [
-            f"{_code(report.name)} finds {_found(some)} for {found} of {phrase}, and all of it for {every}."
+            f"{_code(report.name)} finds {_found(some)} for {share_text(some_row, prefix='')} of "
+            f"{_asked(asked_group, some_row['n'])}, and all of it for "
+            f"{share_text(all_row, prefix='')}."
         ]
     )
 
@@ -368,13 +397,13 @@ def sessions_apart(report: Report, *, measure: str) -> Conclusions:
     """Set questions with evidence in one session beside those with evidence in several."""
     summary = report.summary("evidence_sessions", measures=measure)
     rows = {row["group"]: row for row in summary.to_dicts()}
-    one, several = rows.get("1"), rows.get(MULTI_SESSION)
-    if one is None or several is None or not (_enough(one) and _enough(several)):
-        return Conclusions()
-    texts = [
-        f"{share_text(row, prefix='')} of the {row['n']:,} questions with evidence in {where}"
-        for row, where in ((one, "one session"), (several, "several"))
-    ]
+    texts = []
+    for group, where in (("1", "one session"), (MULTI_SESSION, "several")):
+        row = rows.get(group)
+        if row is None or not _enough(row):
+            return Conclusions()
+        share = share_text(row, prefix="")
+        texts.append(f"{share} of the {row['n']:,} questions with evidence in {where}")
     return Conclusions(
         [f"{_code(report.name)} finds {_found(measure)} for {texts[0]}, and for {texts[1]}."]
     )
@@ -389,12 +418,14 @@ def steps(judged: pl.DataFrame, whole: pl.DataFrame, *, measure: str) -> Conclus
     tests = judged["p"].count()
     if not judged["n"].sum():
         return Conclusions([nothing_measured()])
-    said, able = list[str](), list[pl.DataFrame]()
+    said: list[str] = []
+    able: list[pl.DataFrame] = []
     for (group,), rows in judged.group_by("group", maintain_order=True):
-        if _enough(rows.row(0, named=True), tests):
+        first_row = rows.row(0, named=True)
+        if _enough(first_row, tests):
             able.append(rows)
         else:
-            said.append(too_few(rows.row(0, named=True), tests, "which step adds", group=group))
+            said.append(too_few(first_row, tests, "which step adds", group=group))
     if able:
         said.insert(0, _significant_steps(pl.concat(able), tests))
     ends = whole["p"].count()
@@ -403,8 +434,9 @@ def steps(judged: pl.DataFrame, whole: pl.DataFrame, *, measure: str) -> Conclus
             first = whole.filter(pl.col("p").is_null(), group=row["group"]).row(0, named=True)
             gain = f"{difference_text(row)}, {p_text(row['p_holm'], ends)}"
             said.append(
-                f"From {_code(first['system'])} to {_code(row['system'])}, {_found(measure)} goes from "
-                f"{share_text(first)} to {share_text(row)} of {_asked(row['group'], row['n'])}: {gain}."
+                f"From {_code(first['system'])} to {_code(row['system'])}, {_found(measure)} goes "
+                f"from {share_text(first)} to {share_text(row)} of "
+                f"{_asked(row['group'], row['n'])}: {gain}."
             )
     said += without_several_sessions(judged["group"])
     return Conclusions([*said, *_note_of_sources(judged)])
@@ -422,12 +454,13 @@ def _significant_steps(judged: pl.DataFrame, tests: int) -> str:
     significant = judged.filter(pl.col("verdict").is_in(["better", "worse"])).to_dicts()
     if not significant:
         return f"No: not one step alone adds significantly ({tests} tests)."
-    texts = [
-        f"{_code(row['system'])} over {_asked(row['group'], row['n'])} ({difference_text(row)}, "
-        f"{p_text(row['p_holm'])})"
-        for row in significant
-    ]
-    answer = "Yes" if any(row["verdict"] == "better" for row in significant) else "No"
+    texts = []
+    answer = "No"
+    for row in significant:
+        asked = _asked(row["group"], row["n"])
+        texts.append(f"{_code(row['system'])} over {asked} ({_gain_and_p(row)})")
+        if row["verdict"] == "better":
+            answer = "Yes"
     which = "is" if len(texts) == 1 else "are"
     return (
         f"{answer}: of {tests} tests of single steps {len(texts)} {which} significant after "
@@ -471,16 +504,15 @@ def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
         few = too_few(largest, tests, "whether choosing differently completes more")
         return Conclusions([few, *without_several_sessions(judged["group"])])
     said = [_choice_answer(tested, tests)]
-    said += [
-        f"{largest}: {_tested_text(row, tests)}."
-        for largest, verdict, highest in _LARGEST
-        for row in _extreme(tested.filter(verdict=verdict), highest=highest)
-    ]
-    if tested.filter(verdict="better").is_empty():
-        said += [
-            f"Largest gain, not significant: {_tested_text(row, tests)}."
-            for row in _extreme(tested, highest=True)
-        ]
+    worse = tested.filter(verdict="worse")
+    better = tested.filter(verdict="better")
+    if worse.height:
+        said.append(f"Largest loss: {_tested_text(_extreme(worse, highest=False), tests)}.")
+    if better.height:
+        said.append(f"Largest gain: {_tested_text(_extreme(better, highest=True), tests)}.")
+    else:
+        largest_gain = _tested_text(_extreme(tested, highest=True), tests)
+        said.append(f"Largest gain, not significant: {largest_gain}.")
     for (group,), rows in tested.group_by("group", maintain_order=True):
         first = rows.row(0, named=True)
         if not _enough(first, tests):
@@ -490,25 +522,35 @@ def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
 
 
 def _choice_answer(tested: pl.DataFrame, tests: int) -> str:
-    """Answer in one sentence whether any choice is better or worse than the ranking that it chooses from."""
-    counts = {verdict: (tested["verdict"] == verdict).sum() for verdict in _COUNTED}
+    """Answer whether any choice is better or worse than the ranking that it chooses from."""
+    better = tested.filter(verdict="better")
+    worse = tested.filter(verdict="worse")
+    n_equivalent = tested.filter(verdict="equivalent").height
+    n_inconclusive = tested.filter(verdict="inconclusive").height
     bases = listed(map(_code, tested["base"].unique(maintain_order=True)))
-    rest = f"{counts['equivalent']} are equivalent and {counts['inconclusive']} inconclusive"
-    harmful = tested.filter(verdict="worse")["system"].unique(maintain_order=True)
-    harm = f" ({listed(map(_code, harmful))})" if len(harmful) else ""
-    better = tested.filter(verdict="better")["system"].unique(maintain_order=True)
-    gain = f" ({listed(map(_code, better))})" if len(better) else ""
-    answer = "Yes" if counts["better"] else "No"
+    answer = "Yes" if better.height else "No"
     return (
-        f"{answer}: of {tests} comparisons with {bases}, {counts['better'] or 'none'} completes "
-        f"significantly more{gain}, {counts['worse'] or 'none'} significantly less{harm}, {rest}."
+        f"{answer}: of {tests} comparisons with {bases}, {better.height or 'none'} completes "
+        f"significantly more{_systems_in_brackets(better)}, {worse.height or 'none'} significantly "
+        f"less{_systems_in_brackets(worse)}, {n_equivalent} are equivalent and {n_inconclusive} "
+        "inconclusive."
     )
 
 
-def _extreme(tested: pl.DataFrame, *, highest: bool) -> list[dict[str, Any]]:
-    """Give the row with the largest difference or the smallest, if there is one."""
+def _systems_in_brackets(tested: pl.DataFrame) -> str:
+    if tested.is_empty():
+        return ""
+    return f" ({listed(map(_code, tested['system'].unique(maintain_order=True)))})"
+
+
+def _extreme(tested: pl.DataFrame, *, highest: bool) -> dict[str, Any]:
+    """Find the row with the largest difference or the smallest."""
     ordered = tested.sort("difference", descending=highest, maintain_order=True)
-    return ordered.head(1).to_dicts()
+    return ordered.row(0, named=True)
+
+
+def _gain_and_p(row: Mapping[str, Any], tests: int = 1) -> str:
+    return f"{difference_text(row)}, {p_text(row['p_holm'], tests)}"
 
 
 def _tested_text(row: Mapping[str, Any], tests: int) -> str:
@@ -528,25 +570,25 @@ def similarity(pairs: pl.DataFrame) -> Conclusions:
     own = rows.get("evidence, other session")
     controls = [row for kind, row in rows.items() if "random" in kind]
     if own is None or not controls or own["n"] < fewest_units():
-        few = f"{own['n'] if own else 0} questions have evidence in two sessions, and {fewest_units()} are the fewest."
+        n_questions = own["n"] if own else 0
+        few = (
+            f"{n_questions} questions have evidence in two sessions, "
+            f"and {fewest_units()} are the fewest."
+        )
         return Conclusions(
             [f"How similar the evidence items of one answer are cannot be said: {few}"]
         )
-    higher = all(own["low"] > row["mean"] for row in controls)
-    answer = "resemble" if higher else "do not clearly resemble"
-    texts = [
-        f"{row['mean']:.2f} ({name}; quartiles {row['low']:.2f} and {row['high']:.2f}, {row['n']:,} questions)"
-        for name, row in [
-            ("evidence, other session", own),
-            *((row["kind"], row) for row in controls),
-        ]
-    ]
-    return Conclusions(
-        [
-            f"Evidence items of different sessions {answer} each other more than they do a random turn: "
-            f"median speaker-centred cosine {listed(texts)}.".replace("-0.", "−0.")
-        ]
+    highest_control = max(row["mean"] for row in controls)
+    answer = "resemble" if own["low"] > highest_control else "do not clearly resemble"
+    texts = []
+    for row in (own, *controls):
+        quartiles = f"quartiles {row['low']:.2f} and {row['high']:.2f}"
+        texts.append(f"{row['mean']:.2f} ({row['kind']}; {quartiles}, {row['n']:,} questions)")
+    sentence = (
+        f"Evidence items of different sessions {answer} each other more than they do a random "
+        f"turn: median speaker-centred cosine {listed(texts)}."
     )
+    return Conclusions([sentence.replace("-0.", "−0.")])
 
 
 def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "") -> Conclusions:
@@ -559,32 +601,43 @@ def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "
     """
     if compared.is_empty():
         return Conclusions([f"Whether {what} cannot be said: there are no {asked}."])
-    tested, n = compared.drop_nulls("p").to_dicts(), compared["n"][0]
+    tested = compared.drop_nulls("p").to_dicts()
+    n = compared["n"][0]
     base = compared.filter(pl.col("p").is_null()).row(0, named=True)
     if not _enough(base, len(tested)):
         others = listed(f"with {row['system']}" for row in tested)
         question = f"whether {what} for more of them {others}"
         noun = asked.partition(" ")[0].removesuffix("s")
         return Conclusions([too_few(base, len(tested), question, noun=noun)])
-    significant = [row for row in tested if row["p_holm"] < ALPHA]
-    gained = any(row["difference"] > 0 for row in significant)
-    answer = "Yes" if gained else "Not significantly more"
-    answer = f"{answer}, from {source}" if source else answer
+    answer = "Not significantly more"
+    texts = []
+    for row in tested:
+        gain = _gain_and_p(row, len(tested))
+        texts.append(f"with {row['system']} for {share_text(row)} ({gain})")
+        if _is_gain(row):
+            answer = "Yes"
+    if source:
+        answer = f"{answer}, from {source}"
     head = f"{answer}: with {base['system']} {what} for {share_text(base)} of {n:,} {asked}"
-    texts = [
-        f"with {row['system']} for {share_text(row)} "
-        f"({difference_text(row)}, {p_text(row['p_holm'], len(tested))})"
-        for row in tested
-    ]
     return Conclusions([f"{head}; {listed(texts)}."])
 
 
+def _is_gain(row: Mapping[str, Any]) -> bool:
+    return row["p_holm"] < ALPHA and row["difference"] > 0
+
+
+def _is_loss(row: Mapping[str, Any]) -> bool:
+    return row["p_holm"] < ALPHA and row["difference"] < 0
+
+
 def decay_curves(losses: pl.DataFrame, exponential: pl.DataFrame) -> Conclusions:
-    """Say which family of decay curves predicts held-out facts best, and after how long half no longer hold.
+    """Say which family of decay curves predicts held-out facts best.
+
+    And after how long half no longer hold.
 
     :param losses: what :func:`memlab.knowledge.decay_fitting.compare_curves` gave.
-    :param exponential: the intervals of an exponential fit: ``estimate``, ``low`` and ``high`` of the
-        half-life in days, and ``level``.
+    :param exponential: the intervals of an exponential fit: ``estimate``, ``low`` and ``high``
+        of the half-life in days, and ``level``.
     """
     if losses.is_empty() or exponential.is_empty():
         return Conclusions(
@@ -593,15 +646,20 @@ def decay_curves(losses: pl.DataFrame, exponential: pl.DataFrame) -> Conclusions
     half = exponential.row(0, named=True)
     ordered = losses.sort("log_loss", maintain_order=True)
     fitted = ordered.filter(~pl.col("family").is_in(["constant", "default"]))
-    best, n = fitted["family"][0], losses["n"][0]
+    best = fitted["family"][0]
+    n = losses["n"][0]
     beyond = ordered.filter(pl.col("difference_low") > 0)["family"].to_list()
     worse = [family for family in fitted["family"] if family in beyond]
     level = percent(losses["level"][0])
     text = f"the {level} interval of the paired difference to it holds 0 for every other of them"
     if worse:
-        text = f"the {level} interval of the paired difference to it excludes 0 for {listed(map(_code, worse))}"
+        text = (
+            f"the {level} interval of the paired difference to it excludes 0 for "
+            f"{listed(map(_code, worse))}"
+        )
     said = [
-        f"On {n:,} labelled facts, of the fitted decay curves {_code(best)} has the lowest log-loss; {text}."
+        f"On {n:,} labelled facts, of the fitted decay curves {_code(best)} has the lowest "
+        f"log-loss; {text}."
     ]
     controls = [family for family in ("default", "constant") if family in beyond]
     if controls:
@@ -614,8 +672,8 @@ def decay_curves(losses: pl.DataFrame, exponential: pl.DataFrame) -> Conclusions
     days = {name: f"{float(f'{half[name]:.2g}'):,.0f}" for name in ("estimate", "low", "high")}
     ends = f"[{level_text(half, 'level')}: {days['low']} to {days['high']}]"
     said.append(
-        f"The half-life of the exponential fit is {days['estimate']} days {ends}: a parameter, which "
-        "may lie beyond the oldest fact."
+        f"The half-life of the exponential fit is {days['estimate']} days {ends}: a parameter, "
+        "which may lie beyond the oldest fact."
     )
     return Conclusions(said)
 
@@ -640,11 +698,12 @@ def cited(kept: pl.DataFrame) -> Conclusions:
     """
     texts = []
     for (kind,), rows in kept.group_by("kind", maintain_order=True):
-        of = {row["form"]: row for row in rows.to_dicts()}
-        if _enough(of["questions"]):
-            asked, turns = share_text(of["questions"], prefix=""), of["turns"]["mean"]
-            counted = f"{of['questions']['n']:,} questions"
-            texts.append(f"of a {kind}, for {asked} of {counted} ({percent(turns)} of the turns)")
+        by_form = {row["form"]: row for row in rows.to_dicts()}
+        questions = by_form["questions"]
+        if _enough(questions):
+            asked = f"{share_text(questions, prefix='')} of {questions['n']:,} questions"
+            turns = percent(by_form["turns"]["mean"])
+            texts.append(f"of a {kind}, for {asked} ({turns} of the turns)")
     if not texts:
         least = f"fewer than {fewest_units()} questions have evidence"
         return Conclusions([f"What summaries keep cannot be said: {least}."])
@@ -659,22 +718,26 @@ def sizes(counted: pl.DataFrame) -> Conclusions:
     made = counted.filter(pl.col("kind") != "turn", pl.col("of_words").is_finite()).to_dicts()
     if not made:
         return Conclusions()
-    texts = [
-        f"{row['n']:,} of a {row['kind']} ({percent(row['of_words'])} of the words of {row['turns']:,} turns)"
-        for row in made
-    ]
+    texts = []
+    for row in made:
+        share = f"{percent(row['of_words'])} of the words of {row['turns']:,} turns"
+        texts.append(f"{row['n']:,} of a {row['kind']} ({share})")
     return Conclusions([f"There are these summaries: {listed(texts)}."])
 
 
 def _tested_list(rows: list[dict[str, Any]], tests: int) -> str:
     """List rankings with what changed, over how many questions and with which corrected p."""
-    texts = [
-        f"{_code(row['system'])} {difference_text(row)} of {row['n']:,} questions"
-        f" ({p_text(row['p_holm'])})"
-        for row in rows
-    ]
-    corrected = f"; p is corrected for {tests} tests" if tests > 1 else ""
-    return f"{'; '.join(texts)}{corrected}"
+    texts = []
+    for row in rows:
+        gain = f"{difference_text(row)} of {row['n']:,} questions ({p_text(row['p_holm'])})"
+        texts.append(f"{_code(row['system'])} {gain}")
+    return "; ".join(texts) + _correction(tests)
+
+
+def _correction(tests: int) -> str:
+    if tests == 1:
+        return ""
+    return f"; p is corrected for {tests} tests"
 
 
 def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
@@ -692,11 +755,13 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
         few = too_few(largest, tests, "whether a search through summaries finds more")
         return Conclusions([few])
     better = tested.filter(verdict="better").to_dicts()
-    texts = [
-        f"{_code(row['system'])} ({difference_text(row)} of {row['n']:,} questions)"
-        for row in better
-    ]
-    head = f"Yes: {listed(texts)}" if better else f"Not shown: of {tests} rankings none"
+    head = f"Not shown: of {tests} rankings none"
+    if better:
+        texts = []
+        for row in better:
+            gain = f"{difference_text(row)} of {row['n']:,} questions"
+            texts.append(f"{_code(row['system'])} ({gain})")
+        head = f"Yes: {listed(texts)}"
     many = "find" if len(better) > 1 else "finds"
     said = [f"{head} {many} {_found(measure)} for significantly more questions than `best`."]
     worse = tested.filter(verdict="worse").to_dicts()
@@ -718,28 +783,25 @@ def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:
     overall = {row["form"]: row for row in table.filter(kind="all").to_dicts()}
     if not overall:
         return Conclusions([f"Nothing can be said: {data} has no follow-up question."])
-    alone, n = overall["standalone"], overall["standalone"]["n"]
-    others = {form: row for form, row in overall.items() if form != "standalone"}
-    tests = len(others)
+    alone = overall.pop("standalone")
+    tests = len(overall)
     if not _enough(alone, tests):
         few = too_few(alone, tests, "what a follow-up loses", noun="follow-up")
         return Conclusions([few])
-    asked = others.pop("as asked")
-    lost = asked["p_holm"] < ALPHA and asked["difference"] < 0
+    asked = overall.pop("as asked")
+    answer = "Yes, it loses" if _is_loss(asked) else "No significant loss"
     said = [
-        f"{'Yes, it loses' if lost else 'No significant loss'}: as asked, all evidence is among the first {k} "
-        f"for {share_text(asked)} of {n:,} follow-ups in {data}, in the form that stands alone for "
-        f"{share_text(alone)}: {difference_text(asked)}, {p_text(asked['p_holm'], tests)}."
+        f"{answer}: as asked, all evidence is among the first {k} for {share_text(asked)} of "
+        f"{alone['n']:,} follow-ups in {data}, in the form that stands alone for "
+        f"{share_text(alone)}: {_gain_and_p(asked, tests)}."
     ]
-    for form, row in others.items():
-        same = (
-            "significantly less than"
-            if row["p_holm"] < ALPHA and row["difference"] < 0
-            else "not significantly different from"
-        )
+    for form, row in overall.items():
+        comparison = "not significantly different from"
+        if _is_loss(row):
+            comparison = "significantly less than"
         said.append(
-            f"Rewritten by `{form}`: {share_text(row)}, {same} the form that stands alone ({difference_text(row)}, "
-            f"{p_text(row['p_holm'], tests)})."
+            f"Rewritten by `{form}`: {share_text(row)}, {comparison} the form that stands alone "
+            f"({_gain_and_p(row, tests)})."
         )
     return Conclusions([*said, *_worst_kind(table)])
 
@@ -747,11 +809,13 @@ def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:
 def _worst_kind(table: pl.DataFrame) -> list[str]:
     """Name the kind of follow-up that loses most as asked, of those with enough questions."""
     enough = table.filter(pl.col("kind") != "all", pl.col("n") >= fewest_units(), form="as asked")
-    worst = enough.sort("difference", maintain_order=True).head(1).to_dicts()
+    if enough.is_empty():
+        return []
+    worst = enough.sort("difference", maintain_order=True).row(0, named=True)
     return [
-        f"The kind that loses most as asked is `{row['kind']}`: {share_text(row)} of {row['n']:,}, "
-        f"{difference_text(row)}, not corrected for the choice among {enough.height} kinds."
-        for row in worst
+        f"The kind that loses most as asked is `{worst['kind']}`: {share_text(worst)} of "
+        f"{worst['n']:,}, {difference_text(worst)}, not corrected for the choice among "
+        f"{enough.height} kinds."
     ]
 
 
@@ -771,8 +835,8 @@ def memories(
     if rows and not _enough(rows[0], len(rows)):
         what = f"whether another system finds more than {_code(baseline)}"
         return Conclusions([too_few(rows[0], len(rows), what)])
-    better = [row for row in rows if row["p_holm"] < ALPHA and row["difference"] > 0]
-    worse = [row for row in rows if row["p_holm"] < ALPHA and row["difference"] < 0]
+    better = list(filter(_is_gain, rows))
+    worse = list(filter(_is_loss, rows))
     level = [row for row in rows if row["p_holm"] >= ALPHA]
     found = ""
     if f"{measure}_low" in base:
@@ -789,12 +853,8 @@ def memories(
     }
     for which, part in parts.items():
         if part:
-            texts = [
-                f"{_code(row['system'])} ({difference_text(row)}, {p_text(row['p_holm'])})"
-                for row in part
-            ]
-            corrected = f"; p is corrected for {len(rows)} tests" if len(rows) > 1 else ""
-            said.append(f"{which}: {listed(texts)}{corrected}.")
+            texts = [f"{_code(row['system'])} ({_gain_and_p(row)})" for row in part]
+            said.append(f"{which}: {listed(texts)}{_correction(len(rows))}.")
     return Conclusions(said)
 
 
@@ -831,6 +891,7 @@ def missed_by(missed: pl.DataFrame, *, system: str) -> Conclusions:
     absent = missed["rank"].null_count()
     return Conclusions(
         [
-            f"{_code(system)} misses {missed.height:,} evidence items; {absent:,} of them are in none of its texts."
+            f"{_code(system)} misses {missed.height:,} evidence items; {absent:,} of them are in "
+            "none of its texts."
         ]
     )

@@ -1,16 +1,17 @@
-"""Intervals of means over questions, each by the method that its values and their independence ask for.
+"""Intervals of means over questions, each by the method that its values and their independence ask
+for.
 
 Shares (values of 0 and 1) have Wilson's interval, paired differences of shares Newcombe's, other
 means a percentile bootstrap. Where questions of one scope (the conversations of one memory) are
-asked, and there are five scopes or more, the scope is the unit: a question of a scope says something
-of the next one. Then means and differences have a t interval from the variance between scopes, and
-shares Wilson's with the number of questions that are worth as much. What was chosen stands beside
-each interval: ``level``, ``unit``, ``units`` and ``method``.
+asked, and there are five scopes or more, the scope is the unit: a question of a scope says
+something of the next one. Then means and differences have a t interval from the variance between
+scopes, and shares Wilson's with the number of questions that are worth as much. What was chosen
+stands beside each interval: ``level``, ``unit``, ``units`` and ``method``.
 
-Sources: Wilson, JASA 1927; Newcombe, Statistics in Medicine 17, 1998, 2635–2650 (method 10); Efron &
-Tibshirani 1993, ch. 13 (percentile interval); Cameron & Miller, J. Human Resources 2015 (variance by
-cluster, t with clusters − 1 degrees of freedom); Korn & Graubard, Survey Methodology 1998, and Dean &
-Pagano, J. Survey Statistics and Methodology 2015 (effective sample size).
+Sources: Wilson, JASA 1927; Newcombe, Statistics in Medicine 17, 1998, 2635–2650 (method 10); Efron
+& Tibshirani 1993, ch. 13 (percentile interval); Cameron & Miller, J. Human Resources 2015 (variance
+by cluster, t with clusters − 1 degrees of freedom); Korn & Graubard, Survey Methodology 1998, and
+Dean & Pagano, J. Survey Statistics and Methodology 2015 (effective sample size).
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def clustering_scopes(scopes: ArrayLike, unit: Unit | str = "auto") -> np.ndarra
     :raises DataError: for another unit.
 
     >>> from memlab.evaluate.confidence_intervals import clustering_scopes
-    >>> clustering_scopes(["a", "a", "b"]) is None, clustering_scopes(["a", "a", "b"], "scope").tolist()
+    >>> scopes = ["a", "a", "b"]
+    >>> clustering_scopes(scopes) is None, clustering_scopes(scopes, "scope").tolist()
     (True, ['a', 'a', 'b'])
     """
     if unit not in ("auto", "question", "query", "scope"):
@@ -70,7 +72,8 @@ def mean_intervals(
     """Give the interval of the mean of each column.
 
     :param values: (n, m), m columns over n questions.
-    :param scopes: (n,) the scope of each question where it is the unit, of :func:`clustering_scopes`.
+    :param scopes: (n,) the scope of each question where it is the unit, of
+        :func:`clustering_scopes`.
     :param shares: (m,) which columns say yes or no, by 1 and 0; by default those that hold nothing
         else.
     :param seed: of the bootstrap.
@@ -240,7 +243,8 @@ def _square_and_add(first: np.ndarray, second: np.ndarray, phi: np.ndarray) -> n
 
 
 def clustered_error(values: np.ndarray, scopes: np.ndarray) -> np.ndarray:
-    """Give the standard error of the mean of each column (m,), scopes being independent and questions not.
+    """Give the standard error of the mean of each column (m,), scopes being independent and
+    questions not.
 
     The mean is a ratio of totals over scopes, and this its linearised error with the factor
     scopes / (scopes − 1).
@@ -262,7 +266,8 @@ def clustered_interval(
 
     >>> import numpy as np
     >>> from memlab.evaluate.confidence_intervals import clustered_interval
-    >>> low, high = clustered_interval(np.array([[0.1], [0.2], [0.3], [0.8]]), np.array(["a", "a", "b", "b"]))
+    >>> values = np.array([[0.1], [0.2], [0.3], [0.8]])
+    >>> low, high = clustered_interval(values, np.array(["a", "a", "b", "b"]))
     >>> round(float(low[0]), 2), round(float(high[0]), 2)
     (-2.19, 2.89)
     """
@@ -333,7 +338,10 @@ def bootstrap_interval(
 
 @lru_cache(maxsize=32)
 def _resample_counts(units: int, seed: int) -> list[np.ndarray]:
-    """Count how often each unit stands in each resample; the same for every run on the same questions."""
+    """Count how often each unit stands in each resample.
+
+    The same for every run on the same questions.
+    """
     rng = np.random.default_rng(seed)
     counts = []
     for rows in split_draws(RESAMPLES, units):
@@ -391,5 +399,7 @@ def _ends_at_level(row: dict[str, float], level: float) -> tuple[float, float]:
         new, old = (t_quantile(each, int(row["units"])) for each in (level, row["level"]))
     else:
         new, old = normal_quantile(level), normal_quantile(row["level"])
-    difference, ratio = row["difference"], new / old
-    return tuple(difference + (row[end] - difference) * ratio for end in ("low", "high"))  # type: ignore[return-value]
+    ratio = new / old
+    difference = row["difference"]
+    bounds = [difference + (row[end] - difference) * ratio for end in ("low", "high")]
+    return bounds[0], bounds[1]

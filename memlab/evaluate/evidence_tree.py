@@ -1,4 +1,5 @@
-"""Where the evidence of a question meets in trees of turns, and where the question lies, as tables and sentences.
+"""Where the evidence of a question meets in trees of turns, and where the question lies, as tables
+and sentences.
 
 Merge trees are compared with turns that are permuted within a scope, within its speakers, and
 within the sessions of each speaker. A question is placed in clusters that were found without it.
@@ -47,9 +48,10 @@ CONTROLS: dict[str, tuple[str, ...]] = {
 BRANCH, TENTH = "share of the memory in the branch", "questions with a branch of at most a tenth"
 """What is measured of the lowest branch that holds all evidence of a question."""
 CLUSTERED, SHARED, SOFT = (
-    "questions in a cluster", "questions in a cluster of their evidence",
+    "questions in a cluster",
+    "questions in a cluster of their evidence",
     "soft membership in the clusters of the evidence",
-)  # fmt: skip
+)
 """What is measured of the place of a question."""
 RETRIEVED, MISSED = "retrieved", "missed"
 
@@ -68,7 +70,9 @@ _NUMBERS = {
 
 
 def turns_in_order(bench: Bench) -> pl.DataFrame:
-    """Give the turns in the order of their documents: ``scope``, ``turn_id``, ``speaker``, ``session_id``."""
+    """Give the turns in the order of their documents: ``scope``, ``turn_id``, ``speaker``,
+    ``session_id``.
+    """
     columns = ("scope", "turn_id", "speaker", "session_id")
     ids = pl.DataFrame({"turn_id": pl.Series(bench.documents("turn").ids, dtype=pl.String)})
     return ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
@@ -77,7 +81,8 @@ def turns_in_order(bench: Bench) -> pl.DataFrame:
 def merge_table(
     evidence: pl.DataFrame, bench: Bench, *, draws: int = 1000, seed: int = 0
 ) -> pl.DataFrame:
-    """Measure in which branch of a merge tree all evidence of a question meets, beside random turns.
+    """Measure in which branch of a merge tree all evidence of a question meets, beside random
+    turns.
 
     Of both linkages, and of turns speaker-centred and as they are encoded.
 
@@ -86,9 +91,9 @@ def merge_table(
     :param seed: of permutations and bootstrap.
     :returns: ``vectors``, ``linkage``, ``number`` (:data:`BRANCH`, :data:`TENTH`), ``turns`` (what
         was measured, or one of :data:`CONTROLS`), ``n`` questions, ``mean`` with ``low`` and
-        ``high`` at ``level`` over ``units`` of ``unit``, of a control the middle of its draws; ``p``,
-        two-sided, uncorrected, of the measured mean under the control; ``median``. No rows where no
-        question has two items.
+        ``high`` at ``level`` over ``units`` of ``unit``, of a control the middle of its draws;
+        ``p``, two-sided, uncorrected, of the measured mean under the control; ``median``. No rows
+        where no question has two items.
     :raises DataError: when the bench was made without an encoder.
     """
     turns, documents = turns_in_order(bench), bench.documents("turn")
@@ -174,7 +179,8 @@ def question_trees(
     seed: int = 0,
     service: str | llm.Service | None = llm.RECORDED,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Join the turns of a scope by average and by single linkage, with one question's evidence at their feet.
+    """Join the turns of a scope by average and by single linkage, with one question's evidence at
+    their feet.
 
     :param evidence: ids of turns of the scope; ``retrieved`` the same, the best first.
     :param draws: permutations within speakers, of which the panel's heading gives the median.
@@ -188,7 +194,8 @@ def question_trees(
     >>> from memlab.evaluate.evidence_tree import question_trees
     >>> data = memlab.sample(turns=60)
     >>> bench = memlab.Bench.of(data, encoder="hashing")
-    >>> boxes, leaves = question_trees(bench, data.scopes[0], data.turns["turn_id"].head(2).to_list())
+    >>> evidence = data.turns["turn_id"].head(2).to_list()
+    >>> boxes, leaves = question_trees(bench, data.scopes[0], evidence)
     >>> boxes["panel"].n_unique(), int(leaves["evidence"].sum())
     (2, 4)
     """
@@ -273,7 +280,9 @@ def density_by_scope(
 def label_table(
     bench: Bench, clusters: Sequence[Mapping[str, DensityClusters]], seeds: Sequence[int]
 ) -> pl.DataFrame:
-    """Give the labels of :func:`density_by_scope` as :func:`memlab.cluster.scope_labels` gives them."""
+    """Give the labels of :func:`density_by_scope` as :func:`memlab.cluster.scope_labels` gives
+    them.
+    """
     turns = turns_in_order(bench).select("scope", "turn_id")
     parts = []
     for seed, each in zip(seeds, clusters, strict=True):
@@ -291,7 +300,8 @@ def place_questions(
     draws: int = 1000,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Measure whether questions lie in the clusters of their evidence, beside turns permuted within speakers.
+    """Measure whether questions lie in the clusters of their evidence, beside turns permuted within
+    speakers.
 
     :param evidence: ``query_id``, ``turn_id``, of questions that the bench holds.
     :param clusters: of :func:`density_by_scope`; a question's numbers are the means over the seeds.
@@ -331,7 +341,9 @@ def place_questions(
 def _question_vectors(
     bench: Bench, scope: str, query_ids: pl.Series, *, centred: bool
 ) -> np.ndarray:
-    """Give the vectors of questions, less the mean of the scope's turns where these are centred: (q, d)."""
+    """Give the vectors of questions, less the mean of the scope's turns where these are centred:
+    (q, d).
+    """
     rows = bench.queries.with_row_index("row").select("query_id", "row")
     at = query_ids.to_frame().join(rows, on="query_id", maintain_order="left")["row"].to_numpy()
     asked: np.ndarray = bench.query_vectors[at]
@@ -344,7 +356,8 @@ def _question_vectors(
 
 
 def _in_clusters_of(labels: np.ndarray, label: int, memberships: np.ndarray) -> np.ndarray:
-    """Say of sets of turns whether a question is in a cluster of theirs, and its membership in all of these.
+    """Say of sets of turns whether a question is in a cluster of theirs, and its membership in all
+    of these.
 
     :param labels: (sets, k) of their turns.
     :param memberships: (clusters,) of the question.
@@ -385,7 +398,8 @@ def outlier_table(
     *,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Compare the outlier scores of evidence that was retrieved and that was missed, question by question.
+    """Compare the outlier scores of evidence that was retrieved and that was missed, question by
+    question.
 
     :param evidence: ``query_id``, ``turn_id``; ``retrieved`` the same, of the first turns.
     :param clusters: of :func:`density_by_scope`; a turn's score is the mean over the seeds.
@@ -418,7 +432,9 @@ def outlier_table(
 
 
 def merge_sentences(table: pl.DataFrame) -> list[str]:
-    """Say what :func:`merge_table` found, the answer first; nothing of fewer questions than a test needs.
+    """Say what :func:`merge_table` found, the answer first.
+
+    Nothing of fewer questions than a test needs.
 
     >>> import polars as pl
     >>> from memlab.evaluate.evidence_tree import merge_sentences
@@ -436,7 +452,8 @@ def merge_sentences(table: pl.DataFrame) -> list[str]:
     small, by_chance = (found[CENTRED, "average", TENTH, name] for name in (MEASURED, WITHIN))
     lines = [
         "To have all evidence of a question in one branch of the average-linkage tree, "
-        f"{mean_share_text(branch)} of the memory must be taken (mean of {branch['n']:,} questions; "
+        f"{mean_share_text(branch)} of the memory must be taken (mean of {branch['n']:,} "
+        "questions; "
         f"median {percent(branch['median'])}), {_random_text(control)}; a tenth is enough for "
         f"{mean_share_text(small)} of them, {_random_text(by_chance)}."
     ]
@@ -444,14 +461,18 @@ def merge_sentences(table: pl.DataFrame) -> list[str]:
     for vectors, linkage in ((CENTRED, "single"), (AS_ENCODED, "average"), (AS_ENCODED, "single")):
         own, random = (found[vectors, linkage, BRANCH, name] for name in (MEASURED, WITHIN))
         others.append(
-            f"{linkage} linkage, {vectors}: {percent(own['mean'])} against {percent(random['mean'])}"
+            f"{linkage} linkage, {vectors}: {percent(own['mean'])} against "
+            f"{percent(random['mean'])}"
         )
     lines.append(f"Other trees, HDBSCAN's kind being single linkage: {'; '.join(others)}.")
     return lines
 
 
 def place_sentences(places: pl.DataFrame, outliers: pl.DataFrame) -> list[str]:
-    """Say what :func:`place_questions` and :func:`outlier_table` found; nothing of too few questions."""
+    """Say what :func:`place_questions` and :func:`outlier_table` found.
+
+    Nothing of too few questions.
+    """
     found = {(row["number"], row["turns"]): row for row in places.iter_rows(named=True)}
     clustered = found.get((CLUSTERED, MEASURED))
     lines = list[str]()
@@ -461,7 +482,8 @@ def place_sentences(places: pl.DataFrame, outliers: pl.DataFrame) -> list[str]:
             f"{mean_share_text(clustered)} of the questions fall into a cluster, "
             f"{mean_share_text(shared)} into one of their evidence; their soft membership in the "
             f"clusters of their evidence is {soft['mean']:.2f}, {found[SOFT, WITHIN]['mean']:.2f} "
-            f"with turns permuted within speakers ({p_text(found[SOFT, WITHIN]['p'])}, uncorrected)."
+            f"with turns permuted within speakers ({p_text(found[SOFT, WITHIN]['p'])}, "
+            "uncorrected)."
         )
     rows = {row["evidence"]: row for row in outliers.iter_rows(named=True)}
     if rows and rows[MISSED]["n"] >= FEWEST:
@@ -475,6 +497,6 @@ def place_sentences(places: pl.DataFrame, outliers: pl.DataFrame) -> list[str]:
 
 
 def _random_text(row: Mapping[str, Any]) -> str:
-    """Write the mean of random turns of the same speakers, and the p of what was measured under it."""
+    """Write the mean of random turns of the same speakers, and the p of the measured value."""
     permuted = f"{percent(row['mean'])} for random turns of the same speakers"
     return f"{permuted} ({p_text(row['p'])}, uncorrected)"

@@ -58,7 +58,8 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
         described.filter(pl.col("n_docs").is_null()).select("query_id", "scope").head(1).rows()
     ):
         raise DataError(
-            f"dataset {dataset.name!r}: question {query!r} is about scope {scope!r}, which has no {level}s"
+            f"dataset {dataset.name!r}: question {query!r} is about scope {scope!r}, which has no "
+            f"{level}s"
         )
     n = pl.col("evidence_sessions").list.n_unique().cast(pl.Int32)
     sessions = (
@@ -81,7 +82,10 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
 
 
 def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
-    """Split per-query rows into groups in a readable order; ``evidence_sessions`` adds the group of two and more."""
+    """Split per-query rows into groups in a readable order.
+
+    ``evidence_sessions`` adds the group of two and more.
+    """
     if by == "all":
         return {"all": per_query}
     if by not in per_query.columns:
@@ -104,7 +108,8 @@ def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
 
 
 def multi_session_group(per_query: pl.DataFrame) -> tuple[str, str]:
-    """Name the questions that matter most: evidence in two or more sessions, or all where there are none.
+    """Name the questions that matter most: evidence in two or more sessions, or all where there are
+    none.
 
     :returns: ``by`` and ``group`` for :meth:`Report.summary` and
         :func:`memlab.evaluate.cutoff_curve`.

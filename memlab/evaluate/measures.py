@@ -8,18 +8,19 @@ and ``"all_but_one@10"`` is then a measure.
 Evidence is what has a grade of 1 or more. Every measure but ``ndcg`` counts evidence, whatever its
 grade; for ``ndcg`` the grade is the gain.
 
-====================  ===========================================================================================
-recall_any            1 where any evidence item is among the first k (success@k)
-recall_all            1 where every evidence item is among the first k
-recall                share of the evidence among the first k
-precision             share of the first k that is evidence, whether so many were returned or not
-precision_returned    share of what was returned, up to k, that is evidence: it rewards a stage that returns less
-f1                    harmonic mean of precision_returned and recall
-ndcg                  normalised discounted cumulative gain, discount log2(rank + 1), gain = grade, as in trec_eval
-ndcg_longmemeval      the same with LongMemEval's discount: 1, 1, log2(3), log2(4) …, binary gain
-mrr                   1 / rank of the first evidence item
-alpha_ndcg            ndcg with binary gain, halved for each earlier hit of the same session (alpha = 0.5)
-====================  ===========================================================================================
+====================
+===========================================================================================
+recall_any            1 where any evidence item is among the first k (success@k) recall_all
+1 where every evidence item is among the first k recall                share of the evidence among
+the first k precision             share of the first k that is evidence, whether so many were
+returned or not precision_returned    share of what was returned, up to k, that is evidence: it
+rewards a stage that returns less f1                    harmonic mean of precision_returned and
+recall ndcg                  normalised discounted cumulative gain, discount log2(rank + 1), gain =
+grade, as in trec_eval ndcg_longmemeval      the same with LongMemEval's discount: 1, 1, log2(3),
+log2(4) …, binary gain mrr                   1 / rank of the first evidence item alpha_ndcg
+ndcg with binary gain, halved for each earlier hit of the same session (alpha = 0.5)
+====================
+===========================================================================================
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ ALPHA = 0.5
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Measure:
-    """One of ``memlab.measures`` and the depth ``k`` that it looks to; ``None`` reads the whole ranking.
+    """One of ``memlab.measures`` and the depth ``k`` that it looks to.
+
+    ``None`` reads the whole ranking.
 
     :raises DataError: when the name is unknown, or k is not a positive whole number.
 
@@ -88,7 +91,8 @@ def read_measure(text: MeasureLike) -> Measure:
     read = re.fullmatch(r"\s*(\w+)\s*(?:@\s*(\d+)\s*)?", text)
     if read is None:
         raise DataError(
-            f"{text!r} is no measure; expected a name, and a cutoff where it has one: 'recall_all@10'"
+            f"{text!r} is no measure; expected a name, and a cutoff where it has one: "
+            "'recall_all@10'"
         )
     return Measure(read[1], int(read[2]) if read[2] else None)
 
@@ -244,14 +248,17 @@ def score(run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike])
     >>> import polars as pl
     >>> from memlab.evaluate.measures import score
     >>> from memlab.records import Qrels, Run
-    >>> ranked = pl.DataFrame({"query_id": ["q"] * 2, "doc_id": ["s/1", "s/2"], "rank": [1, 2], "score": [2.0, 1.0]})
-    >>> judged = pl.DataFrame({"query_id": ["q"] * 2, "doc_id": ["s/2", "s/9"], "relevance": 1, "subtopic": "s"})
-    >>> score(Run(ranked, "turn"), Qrels(judged, "turn"), ["recall_any@2", "recall_all@2", "mrr"]).row(0)
+    >>> ranked = {"doc_id": ["s/1", "s/2"], "rank": [1, 2], "score": [2.0, 1.0]}
+    >>> judged = {"doc_id": ["s/2", "s/9"], "relevance": 1, "subtopic": "s"}
+    >>> run = Run(pl.DataFrame({"query_id": ["q"] * 2, **ranked}), "turn")
+    >>> qrels = Qrels(pl.DataFrame({"query_id": ["q"] * 2, **judged}), "turn")
+    >>> score(run, qrels, ["recall_any@2", "recall_all@2", "mrr"]).row(0)
     ('q', 1.0, 0.0, 0.5)
     """
     if run.level != qrels.level:
         raise DataError(
-            f"run {run.name!r} ranks {run.level}s and the qrels judge {qrels.level}s; read both at one level"
+            f"run {run.name!r} ranks {run.level}s and the qrels judge {qrels.level}s; read both at "
+            "one level"
         )
     queries, judged = _judge_run(run, qrels)
     scores: dict[str, pl.Series] = {}
@@ -260,7 +267,8 @@ def score(run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike])
         if values.shape != judged.n_relevant.shape or not np.isfinite(values).all():
             raise DataError(
                 f"measure {wanted} gave an array of {values.shape}, or what is no number, for "
-                f"{len(judged.n_relevant)} queries; expected a finite number a query, as judged.n_relevant has"
+                f"{len(judged.n_relevant)} queries; expected a finite number a query, as "
+                "judged.n_relevant has"
             )
         scores[str(wanted)] = pl.Series(values)
     return queries.select("query_id").with_columns(**scores)
@@ -300,7 +308,9 @@ def _judge_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
 
 
 def _check_ranks(rows: pl.DataFrame, what: str) -> None:
-    """Refuse what would be scored wrongly: a document twice for a query, or ranks that are not 1 … n."""
+    """Refuse what would be scored wrongly: a document twice for a query, or ranks that are not 1 …
+    n.
+    """
     rank, n = pl.col("rank"), pl.len()
     ranks = rows.group_by("query_id").agg(
         n=n,
@@ -317,7 +327,8 @@ def _check_ranks(rows: pl.DataFrame, what: str) -> None:
 
 
 def kendall_tau(stated: Sequence[Hashable], reference: Sequence[Hashable]) -> float:
-    """Give Kendall's tau-b of a stated order of events against the right one: 1 for the same, −1 for the reverse.
+    """Give Kendall's tau-b of a stated order of events against the right one: 1 for the same, −1
+    for the reverse.
 
     Items of the reference that are not stated tie behind all that are; what is stated beyond it is
     left out. Nothing stated, or one item of several, says nothing of the order: 0.
@@ -328,7 +339,8 @@ def kendall_tau(stated: Sequence[Hashable], reference: Sequence[Hashable]) -> fl
     Source: Kendall, Biometrika 1945 (ties); BEAM (2025) judges its event orders so.
 
     >>> from memlab.evaluate import kendall_tau
-    >>> kendall_tau(["c", "b", "a"], ["a", "b", "c"]), round(kendall_tau(["a", "c"], ["a", "b", "c", "d"]), 3)
+    >>> swapped = kendall_tau(["c", "b", "a"], ["a", "b", "c"])
+    >>> swapped, round(kendall_tau(["a", "c"], ["a", "b", "c", "d"]), 3)
     (-1.0, 0.548)
     """
     from scipy.stats import kendalltau

@@ -17,8 +17,10 @@ CAUSES = {
     "budget": "the answer needs more turns than k",
     "caption": "what it shares with question or answer stands only in its image caption",
     "pronouns": "it has no high-idf term of its own",
-    "label": "it shares nothing with either, and an unlabelled turn among the first k holds the answer's words",
-    "follow-on": "it shares nothing with the question, and a turn within two of it is among the first k",
+    "label": "it shares nothing with either, and an unlabelled turn among the first k holds the "
+    "answer's words",
+    "follow-on": "it shares nothing with the question, and a turn within two of it is among the "
+    "first k",
     "implied": "it has no word of question or answer: to be inferred, or labelled by mistake",
     "common words": "it has only words of question or answer that the whole chat uses",
     "other words": "it shares words with the answer, none with the question",
@@ -31,12 +33,14 @@ COMMON, FEW = 0.05, 5
 
 
 def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
-    """List the evidence that is not among the first k, each item with the first of :data:`CAUSES` that fits it.
+    """List the evidence that is not among the first k, each item with the first of :data:`CAUSES`
+    that fits it.
 
-    The rules compare stems, without stop words and names of speakers. What is shared must be a high-idf term: in at
-    most one turn in twenty of the scope (or five turns). The causes were chosen after reading some sixty misses of
-    ``best | learned`` on LoCoMo. Of 30 then drawn at random, 25 fitted the cause that they got; two of the others were
-    labels that point at the wrong turn, which no rule sees.
+    The rules compare stems, without stop words and names of speakers. What is shared must be a
+    high-idf term: in at most one turn in twenty of the scope (or five turns). The causes were
+    chosen after reading some sixty misses of ``best | learned`` on LoCoMo. Of 30 then drawn at
+    random, 25 fitted the cause that they got; two of the others were labels that point at the wrong
+    turn, which no rule sees.
 
     :param run: a ranking of turns.
     :returns: a row a missed item: ``query_id``, ``n_evidence_sessions``, ``question``, ``answer``,
@@ -47,7 +51,8 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
     >>> import memlab
     >>> from memlab.evaluate import count_by_cause, misses
     >>> data = memlab.sample(turns=200)
-    >>> missed = misses(memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None)), data, k=10)
+    >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
+    >>> missed = misses(run, data, k=10)
     >>> count_by_cause(missed)["n"].sum() == missed.height
     True
     """
@@ -106,7 +111,7 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
 
 
 class _ScopeWords:
-    """The stems of turns, captions, questions and answers, and what the whole of each scope uses."""
+    """The stems of turns, captions, questions and answers, and those that each scope uses."""
 
     def __init__(self, dataset: Dataset) -> None:
         turns, questions = dataset.turns, dataset.questions

@@ -1,7 +1,7 @@
 """Every test of memlab: is a difference real, is it none, and what could have been seen?
 
-Tests are paired randomisation tests, corrected by Holm; equivalence is two one-sided tests. All work
-on *units*: a unit is a question, or a whole scope where the questions about one memory are not
+Tests are paired randomisation tests, corrected by Holm; equivalence is two one-sided tests. All
+work on *units*: a unit is a question, or a whole scope where the questions about one memory are not
 independent of each other. Beside a corrected p stands an interval of the corrected level
 (:mod:`memlab.evaluate.confidence_intervals`).
 
@@ -53,14 +53,16 @@ __all__ = [
 
 POWER = 0.8
 MARGIN, MARGIN_OF_BASE = 0.05, 0.25
-"""A difference that is too small to matter, where no other margin is stated: the smaller of so many points and that
+"""A difference that is too small to matter, where no other margin is stated: the smaller of so many
+points and that
 share of what the baseline reaches."""
 PERMUTATIONS = 10_000
 EXACT_UP_TO = 14
 
 
 def fewest_units(tests: int = 1) -> int:
-    """Give the number of questions, or of scopes, from which a paired test can be significant at all.
+    """Give the number of questions, or of scopes, from which a paired test can be significant at
+    all.
 
     What :func:`memlab.interval_labels.smallest_p` says of so many must be below ``.05 / tests``.
 
@@ -159,7 +161,8 @@ def compare_paired(
     shares: ArrayLike | None = None,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Test each column of values against another one: the one paired test that every comparison uses.
+    """Test each column of values against another one: the one paired test that every comparison
+    uses.
 
     :param values: (n, m) what each of m systems reached on n questions.
     :param reference: (m,) the column that each is compared with; a column that is its own is not
@@ -242,7 +245,8 @@ def compare_with_null(
 
 
 def smallest_detectable_difference(n: int, discordant: float, *, tests: int = 1) -> float | None:
-    """Give the smallest difference that a paired test of ``n`` questions would show in four of five cases.
+    """Give the smallest difference that a paired test of ``n`` questions would show in four of five
+    cases.
 
     The test is McNemar's exact one, which a randomisation test of answers right or wrong equals, at
     ``.05 / tests``: what the smallest p of a family must pass under Holm's correction.
@@ -253,7 +257,8 @@ def smallest_detectable_difference(n: int, discordant: float, *, tests: int = 1)
         not be significant.
 
     >>> from memlab.evaluate.significance import smallest_detectable_difference
-    >>> [smallest_detectable_difference(n, 0.2) for n in (78, 1000)], smallest_detectable_difference(78, 0.2, tests=64)
+    >>> differences = [smallest_detectable_difference(n, 0.2) for n in (78, 1000)]
+    >>> differences, smallest_detectable_difference(78, 0.2, tests=64)
     ([0.145, 0.045], 0.195)
     """
     from scipy.stats import binom
@@ -274,7 +279,8 @@ def smallest_detectable_difference(n: int, discordant: float, *, tests: int = 1)
 def equivalence_p(
     difference: float, n: int, win: int, loss: int, *, margin: float = MARGIN
 ) -> float:
-    """Give the p of two one-sided tests that a paired difference of shares lies within ± ``margin``.
+    """Give the p of two one-sided tests that a paired difference of shares lies within ±
+    ``margin``.
 
     One question won and one lost are added (Bonett & Price), so that no variance is 0: where two
     systems never differ on few questions, that is no evidence that they never would.
@@ -299,10 +305,11 @@ def equivalence_p(
 def verdicts(
     tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float | None = None
 ) -> Table:
-    """Judge all the comparisons behind one claim as one family: superiority, equivalence, or inconclusive.
+    """Judge all the comparisons behind one claim as one family: superiority, equivalence, or
+    inconclusive.
 
-    :param tables: what :func:`memlab.evaluate.compare_reports` gave, one or several, of measures that are
-        shares of questions.
+    :param tables: what :func:`memlab.evaluate.compare_reports` gave, one or several, of
+        measures that are shares of questions.
     :param margin: differences within it do not matter; by default the smaller of .05 and a quarter
         of what the baseline reaches.
     :returns: their rows with ``p_holm`` and intervals at Bonferroni's level over all of them,
@@ -338,19 +345,25 @@ def verdicts(
     )
     frame = frame.fill_nan(None)
     verdict = (
-        pl.when(pl.col("p").is_null()).then(None)
-        .when((pl.col("p_holm") < ALPHA) & (pl.col("difference") > 0)).then(pl.lit("better"))
-        .when(pl.col("p_holm") < ALPHA).then(pl.lit("worse"))
-        .when(pl.col("p_equal") < ALPHA).then(pl.lit("equivalent"))
+        pl.when(pl.col("p").is_null())
+        .then(None)
+        .when((pl.col("p_holm") < ALPHA) & (pl.col("difference") > 0))
+        .then(pl.lit("better"))
+        .when(pl.col("p_holm") < ALPHA)
+        .then(pl.lit("worse"))
+        .when(pl.col("p_equal") < ALPHA)
+        .then(pl.lit("equivalent"))
         .otherwise(pl.lit("inconclusive"))
-    )  # fmt: skip
+    )
     return Table(frame.with_columns(verdict=verdict))
 
 
 def _judge_row(
     row: dict[str, Any], tests: int, margin: float | None
 ) -> tuple[float | None, float | None, float | None, float | None]:
-    """Give what one comparison could have seen, its margin, that as a share of its base, and p of equivalence."""
+    """Give what one comparison could have seen, its margin, that as a share of its base, and p of
+    equivalence.
+    """
     if row["p"] is None:
         return None, None, None, None
     mean = row.get("mean")
@@ -373,14 +386,20 @@ def _judge_row(
 
 
 def _error_over_scopes(row: dict[str, Any]) -> float | None:
-    """Give the standard error that an interval over scopes was made of; null where no variance was seen."""
+    """Give the standard error that an interval over scopes was made of.
+
+    Null where no variance was seen.
+    """
     if row["low"] is None:
         return None
     return float((row["high"] - row["low"]) / 2 / t_quantile(row["level"], row["units"]))
 
 
 def _detectable_over_scopes(units: int, error: float | None, tests: int) -> float | None:
-    """Give what a t test over scopes would show in four of five cases; null where flips of them cannot show any."""
+    """Give what a t test over scopes would show in four of five cases.
+
+    Null where flips of them cannot show any.
+    """
     if error is None or smallest_p(units) >= ALPHA / tests:
         return None
     reach = t_quantile(family_level(tests), units) + t_quantile(2 * POWER - 1, units)

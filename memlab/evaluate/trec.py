@@ -1,4 +1,5 @@
-"""TREC run and qrels files, so that any other evaluation tool can check and reuse what memlab found.
+"""TREC run and qrels files, so that any other evaluation tool can check and reuse what memlab
+found.
 
 A run has six columns (``query_id Q0 doc_id rank score tag``), qrels have four
 (``query_id 0 doc_id relevance``). trec_eval sorts by score, held as float32, and breaks ties by id:
@@ -37,7 +38,8 @@ def write_run(run: Run, path: str | Path) -> Path:
         "score"
     ].head(1):
         raise DataError(
-            f"run {run.name!r}: a score is {score}; expected a finite number within the range of float32"
+            f"run {run.name!r}: a score is {score}; expected a finite number within the range of "
+            "float32"
         )
     strict = make_strictly_decreasing(rows["score"].to_numpy(), rows["first"].to_numpy())
     tag = re.sub(_BLANK, "", run.name) or "memlab"
@@ -64,7 +66,8 @@ def _write(table: pl.DataFrame, path: Path) -> Path:
             column
         ].head(1):
             raise DataError(
-                f"{path}: {column} {bad!r} is empty or holds white space, which a TREC file cannot carry; encode it "
+                f"{path}: {column} {bad!r} is empty or holds white space, which a TREC file cannot "
+                "carry; encode it "
                 "with memlab.records.encode_id_part"
             )
     with open_atomically(path) as stream:
@@ -73,7 +76,9 @@ def _write(table: pl.DataFrame, path: Path) -> Path:
 
 
 def read_run(path: str | Path, level: Level) -> Run:
-    """Read a TREC run; scores decide the order, equal ones stay in the file's. The tag becomes the name.
+    """Read a TREC run; scores decide the order, equal ones stay in the file's.
+
+    The tag becomes the name.
 
     :raises DataError: when a line is not of six fields, a rank or score is not a number, or a
         document is ranked twice for a query: names file, line and field.

@@ -1,10 +1,11 @@
 """Knowledge: facts, their supersession, and their confidence.
 
-``extraction`` reads facts out of turns by a language model with the ``fact_prompts``. ``supersession``
-finds out which facts are active: it reads them as ``statements``, compared by ``keys`` and placed by
-``periods``, and gives each its ``intervals`` in a ``timeline``.
-``confidence`` scores them by a curve of ``decay_curves``, which ``decay_fitting`` fits to labels. ``fact_search``
-ranks them for questions over a graph of names and words, and ``index_lists`` lists what the index has.
+``extraction`` reads facts out of turns by a language model with the ``fact_prompts``.
+``supersession`` finds out which facts are active: it reads them as ``statements``, compared by
+``keys`` and placed by ``periods``, and gives each its ``intervals`` in a ``timeline``.
+``confidence`` scores them by a curve of ``decay_curves``, which ``decay_fitting`` fits to labels.
+``fact_search`` ranks them for questions over a graph of names and words, and ``index_lists`` lists
+what the index has.
 """
 
 from memlab.errors import explain_arguments
@@ -15,8 +16,16 @@ from memlab.knowledge.fact_search import search_facts
 from memlab.knowledge.supersession import Resolved, active_facts, resolve
 
 __all__ = [
-    "ConfidenceSettings", "Extracted", "Resolved", "active_facts", "compare_curves", "extract", "recommend", "resolve",
-    "score", "search_facts",
-]  # fmt: skip
+    "ConfidenceSettings",
+    "Extracted",
+    "Resolved",
+    "active_facts",
+    "compare_curves",
+    "extract",
+    "recommend",
+    "resolve",
+    "score",
+    "search_facts",
+]
 
 explain_arguments(globals())

@@ -1,4 +1,5 @@
-"""Decay curves: the share of facts that are still true at an age, the time since they were last stated.
+"""Decay curves: the share of facts that are still true at an age, the time since they were last
+stated.
 
 Every family is a frozen dataclass whose ``retention`` takes (n,) ages in days, from 0, and gives
 (n,) shares in [0, 1], never rising with age. All but the plateau are given by their half-life, so
@@ -16,9 +17,14 @@ from pydantic import ConfigDict
 from memlab.errors import DataError
 
 BOUNDS = {
-    "half_life_days": (0.1, 36_500.0), "plateau_days": (0.01, 3_650.0), "end_days": (0.1, 36_500.0),
-    "floor": (0.0, 0.999), "exponent": (0.05, 50.0), "shape": (0.05, 20.0), "slope": (0.05, 20.0),
-}  # fmt: skip
+    "half_life_days": (0.1, 36_500.0),
+    "plateau_days": (0.01, 3_650.0),
+    "end_days": (0.1, 36_500.0),
+    "floor": (0.0, 0.999),
+    "exponent": (0.05, 50.0),
+    "shape": (0.05, 20.0),
+    "slope": (0.05, 20.0),
+}
 """The range of each parameter in a fit; all but the floor are searched on a logarithmic scale."""
 
 _LARGEST_LOGARITHM = 700.0
@@ -45,7 +51,8 @@ class Curve:
             )
             if not (fine and np.isfinite(value)):
                 raise DataError(
-                    f"{name} of {self.family} is {value}; give a number above 0 (a floor: from 0 to 1)"
+                    f"{name} of {self.family} is {value}; give a number above 0 (a floor: from 0 "
+                    "to 1)"
                 )
 
     @property
@@ -83,7 +90,8 @@ class PlateauLinear(Curve):
         super().__post_init__()
         if self.end_days <= self.plateau_days:
             raise DataError(
-                f"end_days is {self.end_days:g}; it must come after plateau_days, {self.plateau_days:g}"
+                f"end_days is {self.end_days:g}; it must come after plateau_days, "
+                f"{self.plateau_days:g}"
             )
 
     def retention(self, age_days: np.ndarray) -> np.ndarray:
@@ -114,7 +122,8 @@ class Exponential(Curve):
 
 @dataclass(frozen=True)
 class PowerLaw(Curve):
-    """(1 + age / scale)^(−exponent), with scale = half-life / (2^(1/exponent) − 1): what is old hardly ages any more.
+    """(1 + age / scale)^(−exponent), with scale = half-life / (2^(1/exponent) − 1): what is old
+    hardly ages any more.
 
     As the exponent grows the curve becomes the exponential one, so a large exponent is never known
     well.
@@ -144,7 +153,8 @@ class PowerLaw(Curve):
 
 @dataclass(frozen=True)
 class Weibull(Curve):
-    """2^(−(age / half-life)^shape): a shape above 1 wears out with age, below 1 the young die first, 1 is exponential.
+    """2^(−(age / half-life)^shape): a shape above 1 wears out with age, below 1 the young die
+    first, 1 is exponential.
 
     Source: Weibull, A statistical distribution function of wide applicability (J. Appl. Mech.
     1951).
@@ -166,7 +176,8 @@ class Weibull(Curve):
 
 @dataclass(frozen=True)
 class BaseLevel(Curve):
-    """1 / (1 + (age / half-life)^slope): base-level activation since the last access, squashed by the logistic.
+    """1 / (1 + (age / half-life)^slope): base-level activation since the last access, squashed by
+    the logistic.
 
     ACT-R's activation falls as −decay · ln age, and its chance of retrieval is logistic((activation
     − threshold) / noise): of one access, only these two numbers of the four are known. Repetitions

@@ -22,12 +22,16 @@ from memlab.knowledge.decay_curves import BOUNDS, FAMILIES, AnyCurve, PlateauLin
 CONSTANT, DEFAULT = "constant", "default"
 MIN_LABELS, FOLDS = 20, 5
 MIN_CHANCE = 1e-6
-"""How far chances are kept from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity."""
+"""How far chances are kept from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not
+infinity.
+"""
 _INTERVAL_LEVEL = 0.9
 
 
 class Fit(NamedTuple):
-    """A fitted curve and, if asked for, ``intervals``: ``parameter``, ``estimate``, ``low``, ``high``, ``level``."""
+    """A fitted curve and, if asked for, ``intervals``: ``parameter``, ``estimate``, ``low``,
+    ``high``, ``level``.
+    """
 
     curve: AnyCurve
     intervals: pl.DataFrame
@@ -41,10 +45,12 @@ class Recommendation:
     why: str
 
     def settings_text(self) -> str:
-        """Write the curve as the table that is pasted into ``memlab.toml``, in place of one that is there.
+        """Write the curve as the table that is pasted into ``memlab.toml``, in place of one that is
+        there.
 
         >>> from memlab.knowledge.decay_fitting import Recommendation
-        >>> print(Recommendation({"family": "exponential", "half_life_days": 80.5}, "").settings_text())
+        >>> settings = {"family": "exponential", "half_life_days": 80.5}
+        >>> print(Recommendation(settings, "").settings_text())
         [confidence.decay]
         family = "exponential"
         half_life_days = 80.5
@@ -83,7 +89,8 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
     age, true = _check_labels(labels)
     if len(true) < MIN_LABELS or true.all() or not true.any():
         raise DataError(
-            f"{len(true)} labels, {true.sum()} of them still true, do not determine a {name} curve; give at least "
+            f"{len(true)} labels, {true.sum()} of them still true, do not determine a {name} "
+            "curve; give at least "
             f"{MIN_LABELS}, of both kinds"
         )
     names = list(FAMILIES[name]().parameters)
@@ -168,7 +175,9 @@ def _minimise(loss: Loss, start: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 def _profile_interval(
     loss: Loss, top: np.ndarray, bounds: np.ndarray, i: int, limit: float
 ) -> list[float]:
-    """Find the ends of the interval of parameter i, where its profile of the loss crosses a limit, or its bounds."""
+    """Find the ends of the interval of parameter i, where its profile of the loss crosses a limit,
+    or its bounds.
+    """
     from scipy.optimize import brentq
 
     others = np.delete(np.arange(len(top)), i)
@@ -212,7 +221,8 @@ def compare_curves(
     age, true = _check_labels(labels)
     if len(true) < (least := MIN_LABELS * FOLDS // (FOLDS - 1)):
         raise DataError(
-            f"{len(true)} labels are too few to compare families in {FOLDS} folds; give at least {least}"
+            f"{len(true)} labels are too few to compare families in {FOLDS} folds; give at least "
+            f"{least}"
         )
     chance = {name: np.zeros(len(true)) for name in (CONSTANT, DEFAULT, *families)}
     folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
@@ -254,7 +264,8 @@ def _mean_with_interval(values: np.ndarray, groups: pl.Series) -> tuple[float, f
 def recommend(
     labels: pl.DataFrame, *, comparison: pl.DataFrame | None = None, seed: int = 0
 ) -> Recommendation:
-    """Choose the simplest family that is not significantly worse than the best, and fit it to all labels.
+    """Choose the simplest family that is not significantly worse than the best, and fit it to all
+    labels.
 
     Simplest: with the fewest parameters, then with the lowest log-loss. Not significantly worse:
     the 90 % interval of the difference of its held-out log-loss to the best one's includes 0.
@@ -273,7 +284,8 @@ def recommend(
         "the best of all" if chosen == best else f"not significantly worse than {best['family']}"
     )
     why = (
-        f"{chosen['family']}: held-out log-loss {chosen['log_loss']:.4f}, {place}, with {chosen['parameters']} "
+        f"{chosen['family']}: held-out log-loss {chosen['log_loss']:.4f}, {place}, with "
+        f"{chosen['parameters']} "
         f"parameter(s), on {chosen['n']:,} labels"
     )
     curve = fit(labels, chosen["family"], intervals=False, seed=seed).curve

@@ -1,4 +1,6 @@
-"""Extraction of facts and entities from sessions by a language model, and of what they do to earlier facts."""
+"""Extraction of facts and entities from sessions by a language model, and of what they do to
+earlier facts.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ _UNKNOWN = ("effects", "left out: they name no known fact")
 _UNCITED = ("facts", "left out: no turn of the session states them")
 _UNREADABLE = ("dates", "left out: not written as year, month and day")
 _PLACEHOLDER = {"id": "f" * 7, "about": "s" * 10, "slot": "s" * 10, "value": "s" * 12}
-"""A known fact of the usual length: what will be known is not known when prompts are only counted."""
+"""A known fact of the usual length: what will be known is not known when prompts are only counted.
+"""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,10 @@ class Extracted:
 
     @property
     def note(self) -> str:
-        """One line on sessions that no model read, so that they have no facts; empty where it read all."""
+        """One line on sessions that no model read, so that they have no facts.
+
+        Empty where it read all.
+        """
         unread = self.outcomes.filter(pl.col("service").is_null())
         if unread.is_empty():
             return ""
@@ -88,15 +94,17 @@ def extract(
     known: pl.DataFrame | None = None,
     order: Sequence[str] = (),
 ) -> Extracted:
-    """Read facts and entities out of sessions by a language model; a session without an answer has none.
+    """Read facts and entities out of sessions by a language model.
+
+    A session without an answer has none.
 
     A model is asked once of each session: what it states, and what that does to facts that earlier
-    sessions stated. The sessions of one scope are asked one after the other, those of several scopes
-    together. What a prompt shows of earlier facts is made of earlier answers alone
-    (:mod:`memlab.knowledge.known_facts`). Turns, dates and known facts that do not exist are dropped,
-    and what has no turn left. The model sees which words a speaker only forwarded or quoted; what it
-    states of the speaker out of such words alone is left out, other statements out of them are
-    ``reported``. What was left out is counted in the outcome of the session.
+    sessions stated. The sessions of one scope are asked one after the other, those of several
+    scopes together. What a prompt shows of earlier facts is made of earlier answers alone
+    (:mod:`memlab.knowledge.known_facts`). Turns, dates and known facts that do not exist are
+    dropped, and what has no turn left. The model sees which words a speaker only forwarded or
+    quoted; what it states of the speaker out of such words alone is left out, other statements out
+    of them are ``reported``. What was left out is counted in the outcome of the session.
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions.
     :param service: see :func:`memlab.llm.ask`; with ``None`` nothing is read.
@@ -118,7 +126,8 @@ def extract(
     >>> extract(session).facts.height
     0
     >>> extract(session).note
-    'no facts: no model read 1 of 1 sessions (no service is named); service="NAME" or --service NAME asks a model'
+    'no facts: no model read 1 of 1 sessions (no service is named); service="NAME" or --service NAME
+    asks a model'
     """
     sessions = _sessions(turns)
     memory = KnownFacts(known, skip=sessions, order=order)
@@ -163,14 +172,16 @@ def make_fact(
 ) -> Fact:
     """Make the fact that some turns state.
 
-    Its id is made of the first turn and of what it states: other turns and other facts do not change
-    it. What only turns of the role ``system`` state has the source ``system``, and nobody said it.
+    Its id is made of the first turn and of what it states: other turns and other facts do not
+    change it. What only turns of the role ``system`` state has the source ``system``, and nobody
+    said it.
 
-    :param parts: further columns of :class:`memlab.records.Fact`: ``sentence``, ``kind``, ``since`` …
+    :param parts: further columns of :class:`memlab.records.Fact`: ``sentence``, ``kind``,
+        ``since`` …
 
     >>> from memlab.knowledge.extraction import make_fact
-    >>> turn = {"turn_id": "u/1", "scope": "u", "session_id": "u/s", "speaker": "Mel", "role": "user",
-    ...         "timestamp": None, "text": "My door code is 12u34."}
+    >>> turn = {"turn_id": "u/1", "scope": "u", "session_id": "u/s", "speaker": "Mel"}
+    >>> turn |= {"role": "user", "timestamp": None, "text": "My door code is 12u34."}
     >>> fact = make_fact([turn], about="Mel", slot="door code", value="12u34")
     >>> fact.fact_id, fact.evidence, fact.said_by
     ('u/1/fbacd316172aa', ['u/1'], 'Mel')
@@ -380,7 +391,7 @@ def _read_date(text: str, left_out: Counter[tuple[str, str]]) -> str | None:
 def _named_entities(
     named: list[NamedEntity], relations: list[Relation], rows: list[TurnRow]
 ) -> list[Entity]:
-    """Give entities with the cited turns that contain a word of their name; a speaker needs none."""
+    """Find the cited turns that contain a word of an entity's name; a speaker needs none."""
     speakers = {row["speaker"].casefold() for row in rows}
     names: dict[str, str] = {}
     for entity in named:
@@ -425,5 +436,8 @@ def _naming_turns(name: str, cited: list[TurnRow], speakers: set[str]) -> list[T
 
 
 def _cited_turns(numbers: list[int], rows: list[TurnRow]) -> list[TurnRow]:
-    """Give the turns with these numbers, from 1, each once and in order; unknown numbers are dropped."""
+    """Give the turns with these numbers, from 1, each once and in order.
+
+    Unknown numbers are dropped.
+    """
     return [rows[n - 1] for n in sorted(set(numbers)) if 1 <= n <= len(rows)]

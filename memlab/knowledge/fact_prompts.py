@@ -1,4 +1,6 @@
-"""Prompt and answer of extraction: what a session states, and what it does to the facts that are known."""
+"""Prompt and answer of extraction: what a session states, and what it does to the facts that are
+known.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a prompt shows of the facts that are known: made of earlier answers alone, not of what was resolved of them."""
+"""What a prompt shows of the facts that are known: made of earlier answers alone, not of what was
+resolved of them.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def fact_meaning(fact: FactRow, *, size: int = 8) -> str:
 
 
 def prompt_id(fact: FactRow) -> str:
-    """Give the short id by which a prompt names a fact; no two of its sixty are likely to share one."""
+    """Give the short id by which a prompt names a fact.
+
+    No two of its sixty are likely to share one.
+    """
     return fact_meaning(fact, size=3)
 
 
@@ -47,7 +52,8 @@ def open_facts(facts: Iterable[FactRow]) -> dict[str, FactRow]:
     :returns: by the id of what they state.
 
     >>> from memlab.knowledge.known_facts import fact_meaning, open_facts
-    >>> row = {"about": "Mel", "slot": "home", "kind": "state", "holds": True, "effects": [], "affected": []}
+    >>> row = {"about": "Mel", "slot": "home", "kind": "state", "holds": True}
+    >>> row |= {"effects": [], "affected": []}
     >>> first = row | {"value": "Oslo"}
     >>> moved = row | {"value": "Rome", "effects": ["replaces"], "affected": [fact_meaning(first)]}
     >>> [fact["value"] for fact in open_facts([first, moved]).values()]
@@ -140,7 +146,8 @@ def in_order_of_time(things: Sequence[T], times: Sequence[datetime | None]) -> l
 def known_entries(
     session: Sequence[Mapping[str, Any]], facts: Iterable[FactRow]
 ) -> dict[str, list[Any]]:
-    """Give what a prompt shows of what is known: the facts nearest to a session, and whom they are about.
+    """Give what a prompt shows of what is known: the facts nearest to a session, and whom they are
+    about.
 
     A fact is nearer the more and the rarer words it shares with the session; of equally near ones
     the latest are shown. Of facts that share words, and of those that share none, events come last.

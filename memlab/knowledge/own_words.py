@@ -1,4 +1,6 @@
-"""Whose words a statement stands on: its speaker's own, or words that the speaker only forwarded or quoted."""
+"""Whose words a statement stands on: its speaker's own, or words that the speaker only forwarded or
+quoted.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ TurnRow = Mapping[str, Any]
 
 
 def own_words(turn: TurnRow) -> str:
-    """Give what the speaker of a turn says themselves: nothing of what they forward or quote.
+    """Keep what the speaker of a turn says themselves: nothing of what they forward or quote.
 
     >>> from memlab.knowledge.own_words import own_words
     >>> own_words({"text": "> I ski\\nI have a boat", "quoted": ["I ski"]}).split()[-2:]
@@ -55,8 +57,10 @@ def _is_reported_by(turn: TurnRow, value: str) -> bool:
 def is_about_speaker(about: str, turns: Sequence[TurnRow]) -> bool:
     """Say whether a name is that of who sent one of the turns, in full or its first part."""
     name = [normalize_word(word) for word in about.split()]
+    if not name:
+        return False
     for turn in turns:
         speaker = [normalize_word(word) for word in turn["speaker"].split()]
-        if name and (name == speaker or name == speaker[: len(name)]):
+        if name == speaker[: len(name)]:
             return True
     return False

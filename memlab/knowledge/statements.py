@@ -111,8 +111,8 @@ def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
 
     :returns: the columns of :class:`memlab.records.Fact` and ``said_at`` (empty where nobody dated
         it), ``placed_at`` and ``placed_by`` (the order among facts of one ``placed_at``).
-    :raises DataError: for facts without their columns, with repeated ids, or with a kind, a number of
-        values or an effect that is none.
+    :raises DataError: for facts without their columns, with repeated ids, or with a kind, a
+        number of values or an effect that is none.
 
     >>> from memlab.records import Fact, frame
     >>> from memlab.knowledge.statements import place_facts

@@ -1,4 +1,5 @@
-"""Language-model services: any OpenAI-compatible HTTP endpoint, and nothing unless the user named one.
+"""Language-model services: any OpenAI-compatible HTTP endpoint, and nothing unless the user named
+one.
 
 :func:`ask` takes :class:`Request` and gives :class:`Answer`, from a :class:`Service` or from a
 recording of what one answered; :func:`embed_texts` gives vectors. :func:`track_spending` counts
@@ -13,8 +14,20 @@ from memlab.llm.service import RECORDED, Service, configured_service
 from memlab.llm.spending import ModelSpending, add_to_spending, track_spending
 
 __all__ = [
-    "MISFIT", "RECORDED", "Answer", "ModelSpending", "Request", "Service", "add_to_spending", "ask", "check_service",
-    "configured_service", "describe_unanswered", "embed_texts", "fitting_items", "track_spending",
-]  # fmt: skip
+    "MISFIT",
+    "RECORDED",
+    "Answer",
+    "ModelSpending",
+    "Request",
+    "Service",
+    "add_to_spending",
+    "ask",
+    "check_service",
+    "configured_service",
+    "describe_unanswered",
+    "embed_texts",
+    "fitting_items",
+    "track_spending",
+]
 
 explain_arguments(globals())

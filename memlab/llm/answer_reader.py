@@ -63,7 +63,8 @@ MOST_RETRIED = 10_000_000
 """Characters that are read again after beginnings of objects that are none."""
 
 MOST_OBJECTS, MOST_WRAPPED = 1_000, 50
-"""Objects of a text that are tried, the last ones; and values of what may be a wrapper around one."""
+"""Objects of a text that are tried, the last ones; and values of what may be a wrapper around one.
+"""
 
 _BEGINNING = re.compile(r"[{\[]")
 _OBJECT_BEGINNING = re.compile(r'\{\s*"|\[\s*[{\[]')
@@ -112,7 +113,9 @@ def read_answer(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, st
 
 
 def fitting_items(most: int) -> WrapValidator:
-    """Read of a list what fits, up to a bound that not every model keeps; one without any is refused.
+    """Read of a list what fits, up to a bound that not every model keeps.
+
+    One without any is refused.
 
     Of an item that has more keys than its shape allows, the others are read. What is left out is
     noted in the set that is the context of the validation.
@@ -228,7 +231,7 @@ def _final_channel(text: str) -> str:
 
 
 def _after_last(text: str, marks: list[re.Match[str]]) -> str:
-    """Give what follows the last of some marks, up to the end of its channel; nothing without one."""
+    """Read what follows the last of some marks, up to the end of its channel, if there is one."""
     if not marks:
         return ""
     rest = text[marks[-1].end() :]
@@ -291,7 +294,8 @@ def _complete_values(text: str, *, cut_is_error: bool) -> Iterator[_Found]:
 
 
 def _fit_one(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
-    """Fit a value as it stands, else the one that a wrapper around it holds, else without extra keys.
+    """Fit a value as it stands, else the one that a wrapper around it holds, else without extra
+    keys.
 
     What a call is called with comes first. Where a value without its extra keys fits, and another
     one inside it too, neither is the answer.
@@ -383,7 +387,10 @@ def _fit(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
 
 
 def _fit_without_extras(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
-    """Fit a value without the keys that the shape forbids; one that has none of them does not fit so."""
+    """Fit a value without the keys that the shape forbids.
+
+    One that has none of them does not fit so.
+    """
     reduced, notes = None, {EXTRA_KEYS}
     try:
         _validate(value, shape, set())
@@ -431,7 +438,10 @@ def _field_names(shape: type[BaseModel]) -> frozenset[str] | None:
 
 
 def _without_extras(value: Any, error: ValidationError) -> Any:
-    """Give a value without the keys that a shape forbids; ``None`` where that is not all that is wrong."""
+    """Give a value without the keys that a shape forbids.
+
+    ``None`` where that is not all that is wrong.
+    """
     faults = error.errors(include_input=False, include_url=False, include_context=False)
     if {each["type"] for each in faults} != {"extra_forbidden"}:
         return None

@@ -33,7 +33,10 @@ MISFIT = "the answer does not fit"
 PATIENCE = 8
 """Failures in a row after which a service is left alone."""
 MAX_BYTES, SHOWN_CHARS = 1_000_000, 2_000
-"""Of one answer with all that is around it; and of one that does not fit, when the model sees it again."""
+"""Of one answer with all that is around it.
+
+And of one that does not fit, when the model sees it again.
+"""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,9 @@ class Answer:
 
 
 def describe_unanswered(answers: Sequence[Answer], what: str) -> str:
-    """Say in one line how many requests have no answer, why the first has none, and what to do; nothing if all have.
+    """Say in one line how many requests have no answer, why the first has none, and what to do.
+
+    Nothing if all have.
 
     :param what: what was asked for, in the plural, such as ``rewrites``.
 
@@ -130,7 +135,8 @@ def ask(
     >>> from pydantic import BaseModel
     >>> class Colour(BaseModel):
     ...     name: str
-    >>> llm.ask([llm.Request("colour", 1, ("sky",), "Which colour has the sky?", Colour)], None)[0].error
+    >>> request = llm.Request("colour", 1, ("sky",), "Which colour has the sky?", Colour)
+    >>> llm.ask([request], None)[0].error
     'no service is named'
     """
     if service is None:
@@ -228,7 +234,10 @@ def _ask_service(
 
 
 async def _ask_with_repair(client: Client, request: Request) -> Answer:
-    """Ask once, and once more where the answer does not fit; whatever comes back, this raises nothing."""
+    """Ask once, and once more where the answer does not fit.
+
+    Whatever comes back, this raises nothing.
+    """
     begun, reply, failure = time.monotonic(), Reply(), ""
     tokens, is_estimated = (0, 0), False
     try:
@@ -260,7 +269,10 @@ async def ask_attempt(client: Client, request: Request, before: Reply, until: fl
     """Ask, after an answer that did not fit with what is wrong with it."""
     service = client.service
     if service.max_input and len(request.prompt) > service.max_input:
-        long = f"the prompt has {len(request.prompt):,} characters, max_input allows {service.max_input:,}"
+        long = (
+            f"the prompt has {len(request.prompt):,} characters, "
+            f"max_input allows {service.max_input:,}"
+        )
         raise ModelError(f"{service}: {long}")
     sent_chars = 0
 
@@ -277,7 +289,7 @@ async def ask_attempt(client: Client, request: Request, before: Reply, until: fl
 def _request_body(
     service: Service, request: Request, before: Reply, replaced: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Write a request; a schema that is not taken stands below the prompt, a system message above."""
+    """Write a request; what is not taken stands in the prompt: schema below, system above."""
     schema, prompt, system = request.shape.model_json_schema(), request.prompt, request.system
     if SYSTEM in replaced:
         prompt, system = f"{system}\n\n{prompt}".lstrip(), ""
@@ -285,7 +297,10 @@ def _request_body(
         prompt += f"\n\nAnswer with JSON of this schema and nothing else: {json.dumps(schema)}"
     repair = list[dict[str, str]]()
     if before.fault:
-        again = f"That does not fit: {before.fault}. Answer again, with JSON of the schema and nothing else."
+        again = (
+            f"That does not fit: {before.fault}. "
+            "Answer again, with JSON of the schema and nothing else."
+        )
         if before.text.strip():
             shown = {"role": "assistant", "content": before.text[:SHOWN_CHARS]}
             repair = [shown, {"role": "user", "content": again}]

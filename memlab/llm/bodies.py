@@ -99,7 +99,8 @@ def _inflate(body: bytes, bits: int, limit: int) -> bytes:
 def join_stream(body: bytes) -> bytes:
     """Join the events of a stream into the completion that they spell.
 
-    Any other body is given as it is. Comments before one, which keep a connection alive, are left out.
+    Any other body is given as it is. Comments before one, which keep a connection alive, are left
+    out.
 
     >>> from memlab.llm.bodies import join_stream
     >>> join_stream(b'data: {"choices": [{"delta": {"content": "a"}}]}\\n\\ndata: [DONE]\\n\\n')

@@ -226,7 +226,10 @@ class Client:
         return response, self._plain_body(response, bytes(body))
 
     def _plain_body(self, response: httpx.Response, body: bytes) -> bytes:
-        """Give a body as it was before it was compressed; of a failure, nothing where it cannot be read."""
+        """Give a body as it was before it was compressed.
+
+        Of a failure, nothing where it cannot be read.
+        """
         encoding = response.headers.get("content-encoding", "")
         try:
             if len(body) > self._limit:

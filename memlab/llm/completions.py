@@ -151,7 +151,7 @@ def _text_and_thinking(message: Mapping[str, Any]) -> tuple[str, int]:
 def _ending(
     choice: Mapping[str, Any], message: Mapping[str, Any], text: str, thought: int
 ) -> tuple[str, bool]:
-    """Say why a completion has no answer, and whether another would; nothing where it may have one."""
+    """Say why a completion has no answer, and whether another would; nothing where it may."""
     finish = str(choice.get("finish_reason")).lower()
     if finish in _CUT:
         return CUT, not text.strip()  # a text may be shorter, thinking is as long again
@@ -173,7 +173,10 @@ def _ending(
 
 
 def _refusal(message: Mapping[str, Any]) -> str:
-    """Give what a model says that refuses, in a field of its own or in a part; empty where it does not."""
+    """Give what a model says that refuses, in a field of its own or in a part.
+
+    Empty where it does not.
+    """
     for each in (message, *map(as_object, as_list(message.get("content")))):
         refusal = each.get("refusal")
         if isinstance(refusal, str) and refusal.strip():

@@ -65,7 +65,8 @@ class _Vectors(BaseModel):
 def embed_texts(
     service: Service, texts: Sequence[str], *, done: Callable[[np.ndarray], object] | None = None
 ) -> np.ndarray:
-    """Embed texts through a service, as many requests at once as ``concurrency`` of the service says.
+    """Embed texts through a service, as many requests at once as ``concurrency`` of the service
+    says.
 
     A request holds as many texts as ``batch`` of the service says. Where the server refuses that
     many, it holds as many as the server names, else half as many, from then on. The first request

@@ -77,7 +77,10 @@ class Fault:
 
     @property
     def is_refusal(self) -> bool:
-        """Whether another request in its place may be answered; not where a filter withholds what was asked."""
+        """Whether another request in its place may be answered.
+
+        Not where a filter withholds what was asked.
+        """
         return self.status in ADAPTABLE and not _FILTERED.search(self.message)
 
 
@@ -98,7 +101,8 @@ class RefusedError(ModelError):
 
 
 def describe_first_fault(error: ValidationError, shape: type[BaseModel]) -> str:
-    """Say what the first fault is and where, never the input itself: it may echo the request with its key.
+    """Say what the first fault is and where, never the input itself: it may echo the request with
+    its key.
 
     Keys that the shape does not name are input too, and left out.
     """
@@ -195,7 +199,9 @@ def _message(error: Any) -> str:
 
 
 def _squeezed(text: str) -> str:
-    """Write a text in one line before it is cut, so that no cut falls within what is shown: it may be a key."""
+    """Write a text in one line before it is cut, so that no cut falls within what is shown: it may
+    be a key.
+    """
     return " ".join(text.split())
 
 

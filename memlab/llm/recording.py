@@ -26,7 +26,8 @@ DEFAULT_RECORDINGS = (
 
 
 def recording_key(task: str, version: int, about: Iterable[str]) -> str:
-    """Name what was asked: 24 hex digits of the SHA-256 of the compact JSON of ``[task, version, *about]``.
+    """Name what was asked: 24 hex digits of the SHA-256 of the compact JSON of ``[task, version,
+    *about]``.
 
     >>> from memlab.llm.recording import recording_key
     >>> recording_key("summary", 1, ["s1", "Hello"])
@@ -42,7 +43,8 @@ def recordings_digest() -> str:
 
 
 def recorded_rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
-    """Give the recorded rows by their keys: of the service's own file, or, for ``recorded``, of all recordings.
+    """Give the recorded rows by their keys: of the service's own file, or, for ``recorded``, of all
+    recordings.
 
     The first file that has a key wins: those of the settings, then those that come with memlab.
     """
@@ -102,7 +104,9 @@ def record(
     *,
     is_estimated: bool = False,
 ) -> None:
-    """Append an answer to the service's file; a disk that is full costs the recording, not the answer.
+    """Append an answer to the service's file.
+
+    A disk that is full costs the recording, not the answer.
 
     :param named: task, version and key.
     :param is_estimated: whether the server did not count the tokens.

@@ -74,7 +74,9 @@ class Service:
             object.__setattr__(self, "record", str(fix_place(self.record)))
 
     def __str__(self) -> str:
-        """Name it in a message, without what an address may carry besides the host: user, password, query."""
+        """Name it in a message, without what an address may carry besides the host: user, password,
+        query.
+        """
         address = re.sub("//[^/]*@", "//", re.split("[?#]", self.base_url)[0])
         return f"service {self.name!r} ({address}, model {self.model!r})"
 
@@ -89,13 +91,18 @@ def configured_service(name: str) -> Service:
         return Service(name, **services[name].model_dump())
     names = ", ".join(services) or "none"
     raise ModelError(
-        f"no language model {name!r} is set (the settings have {names}); write in {FILE}: [llm.services.{name}] "
-        'with base_url = "http://127.0.0.1:8080/v1" and model = "the model there"; or use what needs no model'
+        f"no language model {name!r} is set (the settings have {names}); write in {FILE}: "
+        f"[llm.services.{name}] "
+        'with base_url = "http://127.0.0.1:8080/v1" and model = "the model there"; '
+        "or use what needs no model"
     )
 
 
 def resolve_service(service: str | Service | None) -> Service | None:
-    """Give the service that is asked, by its name or as it is; ``None`` where only recordings are read."""
+    """Give the service that is asked, by its name or as it is.
+
+    ``None`` where only recordings are read.
+    """
     if isinstance(service, str):
         return None if service == RECORDED else configured_service(service)
     return service

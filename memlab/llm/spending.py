@@ -1,4 +1,6 @@
-"""What answers of language models cost: counted while a ``with`` block runs, and again where a result is used again."""
+"""What answers of language models cost: counted while a ``with`` block runs, and again where a
+result is used again.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ CHARS, WRITTEN = (
         "propose": 700,
     },
 )
-"""Of an estimate: characters a token, and tokens of an answer by task, as in the recordings; 100 for other tasks."""
+"""Of an estimate: characters a token, and tokens of an answer by task, as in the recordings.
+
+100 for other tasks.
+"""
 
 
 @dataclass
@@ -61,11 +66,12 @@ class ModelSpending:
         """Give it for a provenance.
 
         :returns: ``tasks``: of each task how many answers there were, and the tokens read and
-            written for them; ``unanswered`` and ``seconds``; where there are any, how many answers are
-            ``uncounted``.
+            written for them; ``unanswered`` and ``seconds``; where there are any, how many answers
+            are ``uncounted``.
 
         >>> from memlab.llm import ModelSpending
-        >>> ModelSpending({("summary", "a"): (30, 2), ("summary", "b"): (40, 3)}).describe()["tasks"]
+        >>> spent = {("summary", "a"): (30, 2), ("summary", "b"): (40, 3)}
+        >>> ModelSpending(spent).describe()["tasks"]
         {'summary': [2, 70, 5]}
         """
         tasks: dict[str, list[int]] = {}
@@ -123,7 +129,9 @@ def add_to_spending(
 def keep_with_spending(
     kept: MutableMapping[Hashable, Any], place: Hashable, make: Callable[[], T]
 ) -> T:
-    """Give the result at a place of a cache, or make it; what a model read and wrote for it counts either way.
+    """Give the result at a place of a cache, or make it.
+
+    What a model read and wrote for it counts either way.
 
     What a model left unanswered is not kept, so that it is made again.
 

@@ -1,8 +1,8 @@
 """Reranking: candidates scored again with features that retrieval does not use.
 
-``learned`` ranks by a ``network_ensemble`` of the ``features``, which ``training`` makes; ``light`` needs none,
-``cross_encoder`` runs one of yours, and ``llm_grades`` asks a language model. ``blend`` keeps some
-of the ranking that was there.
+``learned`` ranks by a ``network_ensemble`` of the ``features``, which ``training`` makes; ``light``
+needs none, ``cross_encoder`` runs one of yours, and ``llm_grades`` asks a language model. ``blend``
+keeps some of the ranking that was there.
 """
 
 from memlab.errors import explain_arguments

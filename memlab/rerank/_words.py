@@ -1,8 +1,11 @@
-"""The words of turns and questions: what kind of turn or question they make, and which of them match where."""
+"""The words of turns and questions: what kind of turn or question they make, and which of them
+match where.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
@@ -17,7 +20,7 @@ from memlab.retrieve.documents import group_starts
 from memlab.retrieve.fusion import assistant_turn_mask
 from memlab.retrieve.late_interaction import ScopeTokens, question_per_token, sum_per_question
 from memlab.text.analysis import tokenize
-from memlab.text.bm25_formula import assign_word_ids, idf
+from memlab.text.bm25_formula import ScopeWords, assign_word_ids, idf
 from memlab.text.dates import date_range, dates
 from memlab.text.question_patterns import (
     BEHIND_NAMES,
@@ -30,7 +33,9 @@ from memlab.text.question_patterns import (
 def word_overlaps(
     bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Compare the words of questions with those of the turns of their scope, whose speakers' names are none of them.
+    """Compare the words of questions with those of the turns of their scope.
+
+    Names of the scope's speakers are none of them.
 
     :returns: shares (q, n) of the question's words, weighted by idf, that stand in the turn, in it
         and the one before, within two turns, in its session; and how much the words of each
@@ -38,58 +43,85 @@ def word_overlaps(
     """
     people = speakers(bench).get(bench.queries["scope"][int(rows[0])], [])
     names = set(chain(*tokenize(people, language=bench.language)))
-    texts = [[word for word in bench.query_words[row] if word not in names] for row in rows]
-    number: dict[str, int] = {}
-    words, of_scope = assign_word_ids(texts, number), bench.documents("turn").words_in(turns)
-    asked = np.zeros((len(rows), len(number)), np.float32)
-    asked[np.repeat(np.arange(len(rows)), [len(own) for own in texts]), words] = 1
-    known = np.array([of_scope.number.get(word, -1) for word in number], np.int64)
-    here = np.zeros((len(session), len(number)), bool)
-    here[:, known >= 0] = of_scope.counts[known[known >= 0]].toarray().T > 0
-    frequency = of_scope.frequency_of(number)
-    weights = asked * idf(frequency, of_scope.n).astype(np.float32)
+    query_words = [bench.query_words[row] for row in rows]
+    texts = [[word for word in words if word not in names] for words in query_words]
+    # Which of the words (v) each question has: (q, v), and which of them each turn has: (n, v).
+    word_ids: dict[str, int] = {}
+    words = assign_word_ids(texts, word_ids)
+    has_word = np.zeros((len(rows), len(word_ids)), np.float32)
+    has_word[np.repeat(np.arange(len(rows)), [len(text) for text in texts]), words] = 1
+    scope_words = bench.documents("turn").words_in(turns)
+    in_turn = _words_of_turns(scope_words, word_ids, len(session))
+
+    frequency = scope_words.frequency_of(word_ids)
+    weights = has_word * idf(frequency, scope_words.n).astype(np.float32)
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
-    near = {
-        step: neighbour_values(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)
+    total_known = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
+
+    with_previous = in_turn | _words_of_neighbours(in_turn, session, 1)
+    within_two = with_previous.copy()
+    for step in (-1, 2, -2):
+        within_two |= _words_of_neighbours(in_turn, session, step)
+    starts = group_starts(session)
+    in_session = np.logical_or.reduceat(in_turn, starts, axis=0)
+    in_session = np.repeat(in_session, np.diff(starts, append=len(session)), axis=0)
+
+    shares = {
+        "words": _weighted_share(weights, in_turn, total),
+        "words_with_previous": _weighted_share(weights, with_previous, total),
+        "words_within_two": _weighted_share(weights, within_two, total),
+        "words_of_session": _weighted_share(weights, in_session, total),
+        "n_words": has_word @ in_turn.T.astype(np.float32),
     }
-    first = group_starts(session)
-    within = np.repeat(
-        np.logical_or.reduceat(here, first, axis=0), np.diff(first, append=len(session)), axis=0
-    )
-    inside = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
-    places = {
-        "words": here,
-        "words_with_previous": here | near[1],
-        "words_within_two": here | near[1] | near[-1] | near[2] | near[-2],
-        "words_of_session": within,
-    }
-    shares = {name: weights @ there.T.astype(np.float32) / total for name, there in places.items()}
-    shares["n_words"] = asked @ here.T.astype(np.float32)
-    shares["words_of_known"] = shares["words"] * total / np.maximum(inside, 1e-6)
-    return shares | {"question_weight": total, "question_known": inside / total}
+    shares["words_of_known"] = shares["words"] * total / np.maximum(total_known, 1e-6)
+    shares["question_weight"] = total
+    shares["question_known"] = total_known / total
+    return shares
+
+
+def _words_of_turns(
+    scope_words: ScopeWords, word_ids: Mapping[str, int], n_turns: int
+) -> np.ndarray:
+    """Say which turns have which words: (n, v) bool."""
+    known = np.array([scope_words.number.get(word, -1) for word in word_ids], np.int64)
+    in_turn = np.zeros((n_turns, len(word_ids)), bool)
+    in_turn[:, known >= 0] = scope_words.counts[known[known >= 0]].toarray().T > 0
+    return in_turn
+
+
+def _words_of_neighbours(in_turn: np.ndarray, session: np.ndarray, step: int) -> np.ndarray:
+    return neighbour_values(in_turn.T, session, step, absent=False).T
+
+
+def _weighted_share(weights: np.ndarray, present: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Sum the weights of the words that are present, as a share of all: (q, v), (n, v) → (q, n)."""
+    share: np.ndarray = weights @ present.T.astype(np.float32) / total
+    return share
 
 
 def neighbour_values(
     values: np.ndarray, session: np.ndarray, step: int, *, absent: float
 ) -> np.ndarray:
-    """Give each turn what the turn ``step`` places before it in its session has: (q, n), of the same type.
+    """Give each turn what the turn ``step`` places before it in its session has: (q, n).
 
     :param absent: for a turn that has no such neighbour.
     """
     moved = np.full_like(values, absent)
-    if abs(step) < values.shape[1]:
-        to, of = (
-            (slice(step, None), slice(None, -step))
-            if step > 0
-            else (slice(None, step), slice(-step, None))
-        )
-        moved[:, to] = np.where(session[to] == session[of], values[:, of], moved[:, to])
+    if abs(step) >= values.shape[1]:
+        return moved
+    target = slice(step, None)
+    source = slice(None, -step)
+    if step < 0:
+        target = slice(None, step)
+        source = slice(-step, None)
+    in_same_session = session[target] == session[source]
+    moved[:, target] = np.where(in_same_session, values[:, source], moved[:, target])
     return moved
 
 
 @cache_per_bench
 def speakers(bench: Bench) -> dict[str, list[str]]:
-    """Give the named speakers of each scope that has any."""
+    """List the named speakers of each scope that has any."""
     named = (
         bench.turns.filter(~pl.col("speaker").is_in(ROLES))
         .group_by("scope")
@@ -100,7 +132,10 @@ def speakers(bench: Bench) -> dict[str, list[str]]:
 
 @cache_per_bench
 def _describe_turns(bench: Bench) -> pl.DataFrame:
-    """Give the turns in the order of the documents: ``speaker``, ``captioned``, shapes as log(1 + n), ``length``."""
+    """Describe the turns in the order of the documents.
+
+    ``speaker``, ``captioned``, counts of patterns as log(1 + n), ``length``.
+    """
     documents = bench.documents("turn")
     ordered = documents.place.join(
         bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left"
@@ -118,60 +153,71 @@ def _describe_turns(bench: Bench) -> pl.DataFrame:
 @cache_per_bench
 def turn_features(bench: Bench, start: int, stop: int) -> dict[str, np.ndarray]:
     """Describe the turns of a scope: (n,) each. Counts are log(1 + n)."""
-    about, session = _describe_turns(bench)[start:stop], bench.documents("turn").session[start:stop]
-    shapes = {
-        name: about[name].to_numpy().astype(np.float32)
-        for name in (*turn_patterns(bench.language), "length")
-    }
-    shapes["by_assistant"] = assistant_turn_mask(bench)[start:stop].astype(np.float32)
-    shapes["captioned"] = about["captioned"].to_numpy().astype(np.float32)
-    shapes["answers"] = neighbour_values(shapes["asks"][None], session, 1, absent=0.0)[0]
-    return shapes
+    described = _describe_turns(bench)[start:stop]
+    session = bench.documents("turn").session[start:stop]
+    features = {}
+    for name in (*turn_patterns(bench.language), "length"):
+        features[name] = described[name].to_numpy().astype(np.float32)
+    features["by_assistant"] = assistant_turn_mask(bench)[start:stop].astype(np.float32)
+    features["captioned"] = described["captioned"].to_numpy().astype(np.float32)
+    features["answers"] = neighbour_values(features["asks"][None], session, 1, absent=0.0)[0]
+    return features
 
 
 def question_features(
     bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Describe the questions, and how the turns' speakers and dates fit them: (q, 1) or (q, n) each."""
+    """Describe the questions, and how the turns' speakers and dates fit them.
+
+    :returns: (q, 1) or (q, n) each.
+    """
     text = bench.queries["text"][rows]
-    shapes: dict[str, Any] = {
-        name: text.str.contains(pattern).to_numpy().astype(np.float32)[:, None]
-        for name, pattern in question_patterns(bench.language).items()
-    }
+    features: dict[str, Any] = {}
+    for name, pattern in question_patterns(bench.language).items():
+        features[name] = _as_column(text.str.contains(pattern))
     named_dates = [_first_named_date(question, bench.language) for question in text]
-    asked = np.array(named_dates).reshape(len(text), 3)
-    shapes["names_date"] = np.isfinite(asked).any(axis=1).astype(np.float32)[:, None]
-    shapes["question_length"] = (
-        text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
-    )
+    question_dates = np.array(named_dates).reshape(len(text), 3)
+    has_date = np.isfinite(question_dates).any(axis=1)
+    features["names_date"] = has_date.astype(np.float32)[:, None]
+    features["question_length"] = _as_column(text.str.count_matches(r"\w+").log1p())
+
     people = speakers(bench).get(bench.queries["scope"][int(rows[0])], [])
-    speaks = (
-        _describe_turns(bench)["speaker"][turns].to_numpy() == np.array(people, object)[:, None]
-    )
-    named = [[name.lower() in question for name in people] for question in text.str.to_lowercase()]
-    called = np.array(named, np.float32).reshape(len(rows), len(people))
-    shapes["speaker_named"] = called @ speaks.astype(np.float32)
-    shapes["n_named"] = called.sum(axis=1, keepdims=True)
-    shapes["other_named"] = shapes["n_named"] - shapes["speaker_named"]
-    return shapes | {
-        name: values[:, session]
-        for name, values in _compare_dates(bench, asked, turns, session).items()
-    }
+    turn_speakers = _describe_turns(bench)["speaker"][turns].to_numpy()
+    is_speaker = turn_speakers == np.array(people, object)[:, None]
+    lower_names = [name.lower() for name in people]
+    questions = text.str.to_lowercase()
+    mentions = [[name in question for name in lower_names] for question in questions]
+    is_named = np.array(mentions, np.float32).reshape(len(rows), len(people))
+    features["speaker_named"] = is_named @ is_speaker.astype(np.float32)
+    features["n_named"] = is_named.sum(axis=1, keepdims=True)
+    features["other_named"] = features["n_named"] - features["speaker_named"]
+
+    # Dates are compared by session, and then given to the turns.
+    for name, values in _compare_dates(bench, question_dates, turns, session).items():
+        features[name] = values[:, session]
+    return features
+
+
+def _as_column(series: pl.Series) -> np.ndarray:
+    """Write a series of one value a question as (q, 1) float32."""
+    return series.to_numpy().astype(np.float32)[:, None]
 
 
 @cache_per_bench
 def _session_dates(bench: Bench) -> np.ndarray:
-    """Give month, year and day since 1970 of each session: (3, n sessions), NaN where it has no date."""
-    when = bench.sessions.sort("scope", "n", maintain_order=True)["start"].dt
-    return np.array(
-        [part.cast(pl.Float64).to_numpy() for part in (when.month(), when.year(), when.epoch("d"))]
-    )
+    """Read month, year and day since 1970 of each session: (3, n sessions), NaN without a date."""
+    start = bench.sessions.sort("scope", "n", maintain_order=True)["start"].dt
+    parts = [start.month(), start.year(), start.epoch("d")]
+    return np.array([part.cast(pl.Float64).to_numpy() for part in parts])
 
 
 def _compare_dates(
     bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Compare the dates that questions name (q, 3) with those of the scope's sessions: (q, n_sessions) each."""
+    """Compare the dates that questions name (q, 3) with those of the scope's sessions.
+
+    :returns: (q, n sessions) each.
+    """
     numbers = bench.documents("turn").session[turns]
     start = int(numbers[0] - session[0])  # of the scope, whose first sessions may be empty
     of_month, of_year, of_day = _session_dates(bench)[:, None, start : int(numbers[-1]) + 1]
@@ -195,16 +241,20 @@ def _compare_dates(
 
 
 def _first_named_date(text: str, language: str) -> list[float]:
-    """Give year, month and day of the first date that a question names, NaN for what it leaves out."""
-    found = dates(text, language=language)
-    values = [read.value for read in found if read.value[0].isdigit()]
+    """Read year, month and day of the first date of a question, NaN for what it leaves out."""
+    found = [each.value for each in dates(text, language=language)]
+    values = [value for value in found if value[0].isdigit()]
     if not values:
         return [np.nan] * 3
-    spans = [span for value in values if (span := date_range(value))]
-    value = str(spans[0][0]) if "W" in values[0] or "/" in values[0] else values[0]
-    parts = [float(part) for part in value.split("-")]
-    if not date_range(value):
-        parts = [float(spans[0][0].year) if spans else np.nan, *parts]
+    ranges = list(filter(None, map(date_range, values)))
+    first = values[0]
+    # Of a week or a weekend its first day.
+    if "W" in first or "/" in first:
+        first = str(ranges[0][0])
+    parts = [float(part) for part in first.split("-")]
+    if not date_range(first):
+        # The year is that of the first date that names one.
+        parts.insert(0, float(ranges[0][0].year) if ranges else np.nan)
     return [*parts, np.nan, np.nan][:3]
 
 
@@ -224,7 +274,7 @@ TOKEN_MATCHES = (
 def token_match_features(
     tokens: ScopeTokens, asked: TokenVectors, session: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Compare the tokens of questions with those of the turns of a scope, their neighbours and their sessions.
+    """Compare the tokens of questions with those of turns, their neighbours and sessions.
 
     :param session: (n,) number of each turn's session.
     :returns: (q, n) each. ``late`` is late interaction; ``late_with_…`` the same where a token may
@@ -232,61 +282,85 @@ def token_match_features(
         ``…_rarest`` over the rarer third of the tokens, at least two, their mean and their least;
         ``…_equal`` without weights.
     """
-    best, weights = tokens.best(asked), tokens.weights(asked)
-    previous, following, before = (
-        neighbour_values(best, session, step, absent=0.0) for step in (1, -1, 2)
-    )
-    first = group_starts(session)
-    whole = np.repeat(
-        np.maximum.reduceat(best, first, axis=1), np.diff(first, append=len(session)), axis=1
-    )
-    question, of_question = question_per_token(asked), np.diff(asked.start)
-    equal = np.repeat(1 / np.maximum(of_question, 1), of_question).astype(np.float32)
-    place = np.empty(len(question), np.int64)
-    place[np.lexsort((-weights, question))] = np.arange(len(question)) - asked.start[question]
-    rarest = place < np.maximum(2, of_question // 3)[question]
-    share = (rarest / np.bincount(question, rarest, minlength=len(asked))[question]).astype(
-        np.float32
-    )
-    parts = {
+    # (t, n) for the t tokens of all questions, one question after the other.
+    best = tokens.best(asked)
+    weights = tokens.weights(asked)
+    previous = neighbour_values(best, session, 1, absent=0.0)
+    following = neighbour_values(best, session, -1, absent=0.0)
+    second_previous = neighbour_values(best, session, 2, absent=0.0)
+    with_previous = np.maximum(best, previous)
+    starts = group_starts(session)
+    of_session = np.maximum.reduceat(best, starts, axis=1)
+    of_session = np.repeat(of_session, np.diff(starts, append=len(session)), axis=1)
+
+    question = question_per_token(asked)
+    n_tokens = np.diff(asked.start)
+    equal_weights = np.repeat(1 / np.maximum(n_tokens, 1), n_tokens).astype(np.float32)
+    is_rarest = _rarest_tokens(weights, asked, question)
+    n_rarest = np.bincount(question, is_rarest, minlength=len(asked))[question]
+    rarest_weights = (is_rarest / n_rarest).astype(np.float32)
+
+    matches = {
         "late": (best, weights),
-        "late_with_previous": (np.maximum(best, previous), weights),
+        "late_with_previous": (with_previous, weights),
         "late_with_next": (np.maximum(best, following), weights),
-        "late_within_one": (np.maximum(np.maximum(best, previous), following), weights),
-        "late_with_two_before": (np.maximum(np.maximum(best, previous), before), weights),
-        "late_of_session_words": (whole, weights),
-        "late_rarest": (best, share),
-        "late_equal": (best, equal),
+        "late_within_one": (np.maximum(with_previous, following), weights),
+        "late_with_two_before": (np.maximum(with_previous, second_previous), weights),
+        "late_of_session_words": (of_session, weights),
+        "late_rarest": (best, rarest_weights),
+        "late_equal": (best, equal_weights),
     }
-    columns = {
-        name: sum_per_question(values, weight, asked) for name, (values, weight) in parts.items()
-    }
-    least, filled = np.zeros_like(columns["late"]), np.flatnonzero(of_question)
+    features = {}
+    for name, (values, token_weights) in matches.items():
+        features[name] = sum_per_question(values, token_weights, asked)
+    least = np.zeros_like(features["late"])
+    filled = np.flatnonzero(n_tokens)
     if len(filled):
-        least[filled] = np.minimum.reduceat(
-            np.where(rarest[:, None], best, 1.0), asked.start[filled], axis=0
-        )
-    return columns | {"late_rarest_least": least}
+        of_rarest = np.where(is_rarest[:, None], best, 1.0)
+        least[filled] = np.minimum.reduceat(of_rarest, asked.start[filled], axis=0)
+    features["late_rarest_least"] = least
+    return features
+
+
+def _rarest_tokens(weights: np.ndarray, asked: TokenVectors, question: np.ndarray) -> np.ndarray:
+    """Say which tokens are of the rarer third of their question, or of its two rarest: (t,)."""
+    rank = np.empty(len(question), np.int64)
+    rarest_first = np.lexsort((-weights, question))
+    rank[rarest_first] = np.arange(len(question)) - asked.start[question]
+    n_rarest = np.maximum(2, np.diff(asked.start) // 3)
+    return rank < n_rarest[question]
 
 
 def rephrase_in_first_person(bench: Bench) -> Bench:
-    """Put the questions as a speaker of the scope would: ``What did Ann buy?`` becomes ``What did I buy?``.
+    """Put the questions as a speaker of the scope would.
 
-    Who speaks says "I" of himself, and an encoder hears the difference.
+    ``What did Ann buy?`` becomes ``What did I buy?``. Who speaks says "I" of himself, and an
+    encoder hears the difference.
     """
-    behind = BEHIND_NAMES.get(bench.language, BEHIND_NAMES["en"])
-    named = {
-        scope: re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, names)) + ")" + behind, re.I)
-        for scope, people in speakers(bench).items()
-        if (names := sorted(filter(str.strip, people), key=len, reverse=True))
-    }
     subject, possessive = FIRST_PERSON.get(bench.language, FIRST_PERSON["en"])
-    asked = [
-        named[scope].sub(lambda m: possessive if m["owns"] else subject, text)
-        if scope in named
-        else text
-        for scope, text in bench.queries.select("scope", "text").iter_rows()
-    ]
-    if asked == bench.queries["text"].to_list():
+
+    def first_person(name: re.Match[str]) -> str:
+        return possessive if name["owns"] else subject
+
+    patterns = _name_patterns(bench)
+    rephrased = []
+    for scope, text in bench.queries.select("scope", "text").iter_rows():
+        if scope in patterns:
+            text = patterns[scope].sub(first_person, text)
+        rephrased.append(text)
+    if rephrased == bench.queries["text"].to_list():
         return bench
-    return bench.with_queries(bench.queries.with_columns(text=pl.Series(asked, dtype=pl.String)))
+    texts = pl.Series(rephrased, dtype=pl.String)
+    return bench.with_queries(bench.queries.with_columns(text=texts))
+
+
+def _name_patterns(bench: Bench) -> dict[str, re.Pattern[str]]:
+    """Compile what finds the names of each scope's speakers, the longest first."""
+    behind = BEHIND_NAMES.get(bench.language, BEHIND_NAMES["en"])
+    patterns = {}
+    for scope, people in speakers(bench).items():
+        names = sorted(filter(str.strip, people), key=len, reverse=True)
+        if names:
+            any_name = "|".join(map(re.escape, names))
+            patterns[scope] = re.compile(rf"(?<!\w)(?:{any_name}){behind}", re.I)
+    return patterns

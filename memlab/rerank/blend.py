@@ -1,4 +1,4 @@
-"""Position-aware blending: a reranker may say more, the further down retrieval has put a document."""
+"""Position-aware blending: a reranker counts more, the further down a document was retrieved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from memlab.retrieve.ranking import min_max_scale
 
 
 def blend_by_position(run: Run, reranked: Run, bench: Bench) -> Run:
-    """Blend a ranking with what a reranker made of it: w · retrieval + (1 − w) · reranker, scores scaled to [0, 1].
+    """Blend a ranking with what a reranker made of it: w · retrieval + (1 − w) · reranker, scores
+    scaled to [0, 1].
 
     A reranker that is wrong with confidence can bury an exact match: w is .75 for the first three
     of the retrieval, .6 for the fourth to tenth and .4 below. A document that the reranker dropped

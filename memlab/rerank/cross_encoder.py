@@ -1,4 +1,4 @@
-"""Cross-encoders: a model that reads question and document together and scores how well they fit."""
+"""Cross-encoders: a model reads question and document together and scores how well they fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from memlab.retrieve.ranking import rerank_by_scores
 
 @stage
 def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -> Run:
-    """Reorder the first candidates by a transformer that reads the question and the document as one text.
+    """Reorder the first candidates by a transformer that reads the question and the document as one
+    text.
 
     A model with one output scores by it, one with several classes by the log-odds of its last.
     Where the two texts are too long together the longer is cut, so a session counts by its
@@ -42,7 +43,8 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     >>> cross_encoder(retrieve.bm25(bench), bench, model="no-such-model")
     Traceback (most recent call last):
         ...
-    memlab.errors.ModelError: no cross-encoder 'no-such-model': there is no such directory; expected ...
+    memlab.errors.ModelError: no cross-encoder 'no-such-model': there is no such directory; expected
+    ...
     """
     check_at_least(1, candidates=candidates)
     path, name, _ = model_files.find_model(model, what="cross-encoder")

@@ -1,4 +1,5 @@
-"""What a learned reranker knows about a question and a turn: scores, neighbourhood, session, words, dates.
+"""What a learned reranker knows about a question and a turn: scores, neighbourhood, session, words,
+dates.
 
 Everything is of the scope alone: its own documents, its own statistics, and the question as it was
 asked. Nothing depends on other questions, and ids are not read.
@@ -49,7 +50,9 @@ from memlab.retrieve.late_interaction import (
 from memlab.retrieve.two_stage import summary_vectors
 
 BLOCK_CELLS = 1_000_000
-"""Pairs of question and passage that are looked at together, so that a large memory does not need large arrays."""
+"""Pairs of question and passage that are looked at together, so that a large memory does not need
+large arrays.
+"""
 
 NEIGHBOUR_STEPS = (1, -1, 2, -2)
 ABSENT = -3.0
@@ -69,7 +72,9 @@ SCORER_FEATURES = (
     "at-2",
     "at+2",
 )
-"""What is known of a turn by the score of each scorer, the last four in the order of :data:`NEIGHBOUR_STEPS`."""
+"""What is known of a turn by the score of each scorer, the last four in the order of
+:data:`NEIGHBOUR_STEPS`.
+"""
 
 
 @dataclass(frozen=True)
@@ -157,12 +162,16 @@ def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> It
 
 
 def best_candidate_places(bench: Bench, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Choose the first ``n`` candidates of ``best``: places (n queries, c) and whether there is a candidate; c ≤ n."""
+    """Choose the first ``n`` candidates of ``best``: places (n queries, c) and whether there is a
+    candidate; c ≤ n.
+    """
     return ranking_to_places(best(bench, k=n).frame, bench)
 
 
 def ranking_to_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np.ndarray]:
-    """Lay a ranking of turns out as one row a question of the bench; see :func:`candidate_features`.
+    """Lay a ranking of turns out as one row a question of the bench.
+
+    See :func:`candidate_features`.
 
     :raises DataError: for a question that the bench does not hold.
     """
@@ -214,7 +223,10 @@ class _ScopeFeatures:
         return best_per_group(scores, self.session, self.n_sessions)
 
     def late(self, tokens: ScopeTokens, asked: TokenVectors, rewritten: TokenVectors) -> np.ndarray:
-        """How the words of the question match those of turn, neighbours and session; gives late interaction's score."""
+        """How the words of the question match those of turn, neighbours and session.
+
+        Gives late interaction's score.
+        """
         columns = token_match_features(tokens, asked, self.session)
         for name, scores in columns.items():
             if name != "late":
@@ -257,7 +269,9 @@ class _ScopeFeatures:
         self.add("sum", total)
 
     def of_scorer(self, name: str, scores: np.ndarray, less: np.ndarray | None) -> np.ndarray:
-        """How well turn, neighbours and session match by one scorer; gives its part of the untrained sum: (q, n).
+        """How well turn, neighbours and session match by one scorer.
+
+        Gives its part of the untrained sum: (q, n).
 
         :param less: how much lower assistants' turns rank in the sum, see
             :func:`memlab.retrieve.fusion.assistant_penalty`.
@@ -298,7 +312,9 @@ class _ScopeFeatures:
         return means
 
     def summaries_words_and_shapes(self, summaries: np.ndarray | None) -> None:
-        """The session's summary, shared words, what kind of turn and question it is, who speaks, dates that fit."""
+        """The session's summary, shared words, what kind of turn and question it is, who speaks,
+        dates that fit.
+        """
         summary, of_session = np.zeros(1), np.repeat(self.count, self.count)
         if summaries is not None:
             summary = self.z_of_session(

@@ -19,7 +19,10 @@ from memlab.retrieve.best import leave_out, no_tokens_reason
 from memlab.retrieve.ranking import rank_scored_pairs, require_turn_run
 
 BUNDLED_MODEL = Path(__file__).with_name("box.safetensors")
-"""The model that comes with memlab; its card is ``box.md`` beside it, ``scripts/box.py`` makes it again."""
+"""The model that comes with memlab.
+
+Its card is ``box.md`` beside it, ``scripts/box.py`` makes it again.
+"""
 
 
 @stage
@@ -45,7 +48,8 @@ def learned(
     :raises ModelError: for a model that was trained with other features, by another memlab.
 
     Source: the features are those of learning to rank (Liu, Learning to Rank for Information
-    Retrieval, 2009) over conversations; what is learned, and how, :func:`memlab.rerank.network_ensemble.fit`.
+    Retrieval, 2009) over conversations; what is learned, and how,
+    :func:`memlab.rerank.network_ensemble.fit`.
 
     >>> import tempfile, memlab
     >>> from memlab.rerank import learned, train, training_lists
@@ -70,7 +74,8 @@ def learned(
         scope = bench.queries["scope"][int(part.rows[0])]
         if list(part.names) != list(trained.about["features"]):
             raise ModelError(
-                f"model {str(path)!r} was trained with other features, by another memlab; train it again"
+                f"model {str(path)!r} was trained with other features, by another memlab; train it "
+                "again"
             )
         values = score_candidates(trained, part, level=level)
         row, column = np.nonzero(np.isfinite(values))
@@ -88,7 +93,8 @@ def learned(
 
 
 def score_candidates(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:
-    """Score candidates, or the sessions that they stand in, which rank by the sum of their turns' shares.
+    """Score candidates, or the sessions that they stand in, which rank by the sum of their turns'
+    shares.
 
     A model that says so (``about["sum"]``, by level) adds so much of the untrained sum, both in
     standard deviations from the mean of what there is to rank.

@@ -21,7 +21,9 @@ LIFT, LIFTED = 1.25, 3
 def light(
     run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: float = 0.5, window: int = 1
 ) -> Run:
-    """Reorder by 0.7 · relevance + 0.1 · recency + 0.2 · shared words; lift fitting sessions, lower what repeats.
+    """Reorder by 0.7 · relevance + 0.1 · recency + 0.2 · shared words.
+
+    Lift fitting sessions, lower what repeats.
 
     Relevance is the run's score scaled to [0, 1] within the query. Recency halves every
     ``half_life_hours`` before the question, or before the scope's last turn where the question has
@@ -81,7 +83,7 @@ def light(
 def _add_recency(
     rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float
 ) -> pl.DataFrame:
-    """Add 2 to the power of −age / half-life; what comes after the question is as fresh as can be."""
+    """Add 2 to the power of −age / half-life; what comes after the question has age 0."""
     starts = bench.sessions.select("session_id", "start", "end")
     turns = bench.turns.join(
         starts, on="session_id", how="left", maintain_order="left"
@@ -104,7 +106,9 @@ def _add_recency(
 
 
 def _find_fitting_sessions(bench: Bench) -> pl.DataFrame:
-    """Find the sessions whose summaries share most with each question: ``query_id``, ``session_id``, ``fits``."""
+    """Find the sessions whose summaries share most with each question: ``query_id``,
+    ``session_id``, ``fits``.
+    """
     summarised = bench.sessions.filter(pl.col("summary").str.strip_chars() != "")
     role = pl.lit("other")
     turns = summarised.select(

@@ -1,4 +1,6 @@
-"""A trained reranker and its file: an ensemble of small networks that learn to rank a list, with a listwise loss."""
+"""A trained reranker and its file: an ensemble of small networks that learn to rank a list, with a
+listwise loss.
+"""
 
 from __future__ import annotations
 
@@ -63,71 +65,90 @@ def fit(
 
     mean, spread = _mean_and_spread(values[mask])
     items = torch.from_numpy(_scale_features(values, mean, spread))
-    wanted, group_of, of_groups = _target_distribution(positive & mask), None, None
+    wanted = _target_distribution(positive & mask)
+    group_of_item = None
+    wanted_groups = None
     if group is not None:
         row, column = np.nonzero(positive & mask)
-        there = np.zeros((len(group), int(group.max(initial=0)) + 1), bool)
-        there[row, group[row, column]] = True
-        group_of, of_groups = torch.from_numpy(group.astype(np.int64)), _target_distribution(there)
+        is_wanted = np.zeros((len(group), int(group.max(initial=0)) + 1), bool)
+        is_wanted[row, group[row, column]] = True
+        group_of_item = torch.from_numpy(group.astype(np.int64))
+        wanted_groups = _target_distribution(is_wanted)
+    # Where there is no item, its share is 0.
     empty = torch.from_numpy(np.where(mask, 0.0, -1e4).astype(np.float32))
     generator = torch.Generator().manual_seed(seed)
-    weights = {
-        name: ((torch.rand(shape, generator=generator) * 2 - 1) / inputs**0.5).requires_grad_()
-        for name, (shape, inputs) in _layer_shapes(values.shape[2]).items()
-    }
+    weights = {}
+    for name, (shape, n_inputs) in _layer_shapes(values.shape[2]).items():
+        uniform = torch.rand(shape, generator=generator) * 2 - 1
+        weights[name] = (uniform / n_inputs**0.5).requires_grad_()
     optimiser = torch.optim.AdamW(weights.values(), lr=RATE, weight_decay=DECAY)
-    steps = EPOCHS * -(-len(items) // BATCH)
+    steps = EPOCHS * math.ceil(len(items) / BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps + 1)
     with _use_one_thread():
-        for rows in (
-            r
-            for _ in range(EPOCHS)
-            for r in torch.randperm(len(items), generator=generator).split(BATCH)
-        ):
-            shares = torch.log_softmax(
-                _forward(weights, items[rows], generator) + empty[rows], dim=-1
-            )
-            loss = -(shares * wanted[rows]).sum(-1).mean(1).sum()
-            if group_of is not None and of_groups is not None:
-                sums = torch.zeros((*shares.shape[:2], of_groups.shape[1]))
-                sums = sums.scatter_add(2, group_of[rows].expand_as(shares), shares.exp())
-                loss = loss - (torch.log(sums + 1e-9) * of_groups[rows]).sum(-1).mean(1).sum()
+        for rows in _batches(len(items), generator):
+            scores = _forward(weights, items[rows], generator) + empty[rows]
+            log_shares = torch.log_softmax(scores, dim=-1)
+            loss = -(log_shares * wanted[rows]).sum(-1).mean(1).sum()
+            if group_of_item is not None and wanted_groups is not None:
+                sums = torch.zeros((*log_shares.shape[:2], wanted_groups.shape[1]))
+                groups = group_of_item[rows].expand_as(log_shares)
+                sums = sums.scatter_add(2, groups, log_shares.exp())
+                group_loss = (torch.log(sums + 1e-9) * wanted_groups[rows]).sum(-1)
+                loss = loss - group_loss.mean(1).sum()
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
             schedule.step()
-    return {"mean": mean, "spread": spread} | {
-        name: w.detach().numpy() for name, w in weights.items()
-    }
+    network = {"mean": mean, "spread": spread}
+    for name, weight in weights.items():
+        network[name] = weight.detach().numpy()
+    return network
+
+
+def _batches(n_items: int, generator: Any) -> Iterator[Any]:
+    """Draw the rows of each batch, of all epochs one after the other."""
+    import torch
+
+    for _ in range(EPOCHS):
+        yield from torch.randperm(n_items, generator=generator).split(BATCH)
 
 
 def predict(network: Network, values: np.ndarray) -> np.ndarray:
-    """Score items by the mean over the ensemble: (q, c, f) → (q, c) float32. Only differences within a list count."""
+    """Score items by the mean over the ensemble: (q, c, f) → (q, c) float32.
+
+    Only differences within a list count.
+    """
     import torch
 
-    weights = {
-        name: torch.from_numpy(np.array(w))
-        for name, w in network.items()
-        if name not in ("mean", "spread")
-    }
+    weights = {}
+    for name, array in network.items():
+        if name not in ("mean", "spread"):
+            weights[name] = torch.from_numpy(np.array(array))
     items = torch.from_numpy(_scale_features(values, network["mean"], network["spread"]))
     with torch.inference_mode():
-        parts = [_forward(weights, part, None).mean(0) for part in items.split(BATCH)]
-        return torch.cat(parts).numpy() if parts else np.zeros(values.shape[:2], np.float32)
+        scores = [_forward(weights, part, None).mean(0) for part in items.split(BATCH)]
+        if not scores:
+            return np.zeros(values.shape[:2], np.float32)
+        return torch.cat(scores).numpy()
 
 
 def array_shapes(n_features: int) -> dict[str, tuple[int, ...]]:
-    """Give the shapes of all arrays of a network."""
+    """List the shapes of all arrays of a network."""
     of_weights = {name: shape for name, (shape, _) in _layer_shapes(n_features).items()}
     return {"mean": (n_features,), "spread": (n_features,), **of_weights}
 
 
 def _layer_shapes(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
-    """Give the shape of the weights of each layer, with its inputs: (members, in, out) and (members, 1, out)."""
-    made: dict[str, tuple[tuple[int, ...], int]] = {}
-    for i, (n, m) in enumerate(itertools.pairwise((n_features, HIDDEN, HIDDEN // 2, 1))):
-        made |= {f"weight_{i}": ((ENSEMBLE, n, m), n), f"bias_{i}": ((ENSEMBLE, 1, m), n)}
-    return made
+    """List the shapes of each layer's weights, with the number of its inputs.
+
+    (members, in, out) and (members, 1, out).
+    """
+    shapes: dict[str, tuple[tuple[int, ...], int]] = {}
+    sizes = (n_features, HIDDEN, HIDDEN // 2, 1)
+    for layer, (n_inputs, n_outputs) in enumerate(itertools.pairwise(sizes)):
+        shapes[f"weight_{layer}"] = ((ENSEMBLE, n_inputs, n_outputs), n_inputs)
+        shapes[f"bias_{layer}"] = ((ENSEMBLE, 1, n_outputs), n_inputs)
+    return shapes
 
 
 def _target_distribution(wanted: np.ndarray) -> Any:
@@ -139,7 +160,10 @@ def _target_distribution(wanted: np.ndarray) -> Any:
 
 
 def _mean_and_spread(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Give the mean and the spread of each feature over the rows where it is known: (n, f) → (f,) each."""
+    """Measure mean and spread of each feature over the rows where it is known.
+
+    (n, f) → (f,) each.
+    """
     known = ~np.isnan(rows)
     count = np.maximum(known.sum(axis=0), 1)
     mean = np.where(known, rows, 0.0).sum(axis=0) / count
@@ -149,14 +173,17 @@ def _mean_and_spread(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _scale_features(values: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Put features in standard deviations from their means; one that is not known is at its mean."""
+    """Put features in standard deviations from their means; an unknown one is at its mean."""
     scaled = np.clip((values - mean) / spread, -CLIP, CLIP)
     return np.nan_to_num(scaled, nan=0.0).astype(np.float32)
 
 
 @contextmanager
 def _use_one_thread() -> Iterator[None]:
-    """Keep torch to one thread: on small arrays threads wait for each other, and sums would depend on their number."""
+    """Keep torch to one thread.
+
+    On small arrays threads wait for each other, and sums would depend on their number.
+    """
     import torch
 
     before = torch.get_num_threads()
@@ -168,7 +195,10 @@ def _use_one_thread() -> Iterator[None]:
 
 
 def _forward(weights: Mapping[str, Any], items: Any, generator: Any) -> Any:
-    """Score lists by every member: (q, c, f) → (members, q, c); with a generator, some inputs are dropped."""
+    """Score lists by every member: (q, c, f) → (members, q, c).
+
+    With a generator, some inputs are dropped.
+    """
     import torch
 
     hidden = items.reshape(1, -1, items.shape[2]).expand(ENSEMBLE, -1, -1)
@@ -210,11 +240,10 @@ class Model:
         """
         from safetensors.numpy import save
 
-        tensors = {
-            f"{part}.{n}": np.ascontiguousarray(w)
-            for part in NETWORKS
-            for n, w in getattr(self, part).items()
-        }
+        tensors = {}
+        for part in NETWORKS:
+            for name, array in getattr(self, part).items():
+                tensors[f"{part}.{name}"] = np.ascontiguousarray(array)
         about = json.dumps({"format": FORMAT, **self.about}, ensure_ascii=False)
         with open_atomically(Path(path)) as file:
             file.write(save(tensors, metadata={"memlab": about}))
@@ -233,30 +262,40 @@ class Model:
             with safe_open(str(path), framework="numpy") as file:
                 about = json.loads((file.metadata() or {})["memlab"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            version, added = about.pop("format", None), about.get("sum", dict.fromkeys(LEVELS, 0.0))
-            parts = {
-                p: {n.partition(".")[2]: w for n, w in tensors.items() if n.startswith(p + ".")}
-                for p in NETWORKS
-            }
-            whole = {"features", "encoder", "header", "scopes"} <= set(about) and all(
-                map(_is_valid_network, parts.values())
-            )
-            whole &= all(math.isfinite(added[level]) for level in LEVELS)
+            version = about.pop("format", None)
+            parts: dict[str, Any] = {part: {} for part in NETWORKS}
+            for name, array in tensors.items():
+                part, _, own_name = name.partition(".")
+                if part in parts:
+                    parts[part][own_name] = array
+            is_whole = _is_valid_description(about)
+            is_whole &= all(map(_is_valid_network, parts.values()))
         except Exception as error:
-            what = f"cannot be read ({type(error).__name__}: {error}); expected what memlab train writes"
+            what = (
+                f"cannot be read ({type(error).__name__}: {error}); "
+                "expected what memlab train writes"
+            )
             raise ModelError(f"model {str(path)!r} {what}") from error
-        if version != FORMAT or not whole:
-            what = "lacks a part" if version == FORMAT else "is of another version of memlab"
-            raise ModelError(f"model {str(path)!r} {what}; train it again")
+        if version != FORMAT:
+            raise ModelError(f"model {str(path)!r} is of another version of memlab; train it again")
+        if not is_whole:
+            raise ModelError(f"model {str(path)!r} lacks a part; train it again")
         return cls(**parts, about=about)
+
+
+def _is_valid_description(about: Mapping[str, Any]) -> bool:
+    """Say whether all that a model has to tell of itself is there, and its sums are numbers."""
+    added = about.get("sum", dict.fromkeys(LEVELS, 0.0))
+    are_finite = all(math.isfinite(added[level]) for level in LEVELS)
+    return are_finite and set(about) >= {"features", "encoder", "header", "scopes"}
 
 
 def _is_valid_network(network: Network) -> bool:
     """Say whether a network has every array, in its shape and finite."""
-    wanted = array_shapes(network["mean"].size if "mean" in network else 0)
-    return {n: w.shape for n, w in network.items()} == wanted and all(
-        np.isfinite(w).all() for w in network.values()
-    )
+    n_features = network["mean"].size if "mean" in network else 0
+    if {name: array.shape for name, array in network.items()} != array_shapes(n_features):
+        return False
+    return all(np.isfinite(array).all() for array in network.values())
 
 
 def scope_fingerprints(turns: pl.DataFrame, scopes: Sequence[str]) -> dict[str, str]:
@@ -268,10 +307,9 @@ def scope_fingerprints(turns: pl.DataFrame, scopes: Sequence[str]) -> dict[str, 
     >>> len(scope_fingerprints(data.turns, data.scopes)[data.scopes[0]])
     16
     """
-    said = (
-        turns.filter(pl.col("scope").is_in(list(scopes))).group_by("scope").agg("speaker", "text")
-    )
-    return {
-        scope: hashlib.blake2b(json.dumps([speakers, texts]).encode(), digest_size=8).hexdigest()
-        for scope, speakers, texts in said.iter_rows()
-    }
+    of_scopes = turns.filter(pl.col("scope").is_in(list(scopes)))
+    fingerprints = {}
+    for scope, *said in of_scopes.group_by("scope").agg("speaker", "text").iter_rows():
+        digest = hashlib.blake2b(json.dumps(said).encode(), digest_size=8)
+        fingerprints[scope] = digest.hexdigest()
+    return fingerprints

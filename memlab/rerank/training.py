@@ -16,7 +16,10 @@ from memlab.rerank.network_ensemble import Model, fit, scope_fingerprints
 from memlab.retrieve import Bench
 
 CANDIDATES, HARD, SOME = 200, 50, 0.15
-"""First candidates of a question; those of them that are learned from in any case, and the share of the others."""
+"""First candidates of a question.
+
+Those of them that are learned from in any case, and the share of the others.
+"""
 
 HELD_OUT_SHARE = 0.25
 """Of the conversations, those that ``memlab train`` measures a model on."""
@@ -58,7 +61,8 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
     pairs = pairs.select(pl.col("row").cast(pl.Int64), "at").unique(maintain_order=True)
     if pairs.is_empty():
         raise DataError(
-            f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn from"
+            f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn "
+            "from"
         )
     n, (row, at) = len(documents.ids), pairs.to_numpy().T
     counts, prints = (
@@ -107,10 +111,14 @@ def train(lists: Sequence[TrainingLists], *, seed: int = 0) -> Model:
 
 
 def _sample_examples(lists: Sequence[TrainingLists], seed: int) -> list[np.ndarray]:
-    """Give evidence, hard others and some of the rest: features (q, c, f); evidence, presence and session (q, c)."""
+    """Give evidence, hard others and some of the rest: features (q, c, f).
+
+    Evidence, presence and session (q, c).
+    """
     if not lists:
         raise DataError(
-            "there are no questions to learn from; give conversations whose questions name evidence turns"
+            "there are no questions to learn from; give conversations whose questions name "
+            "evidence turns"
         )
     rng = np.random.default_rng(seed)
     parts = []

@@ -2,11 +2,11 @@
 
 A dataset comes in (:meth:`Bench.of`), a :class:`memlab.records.Run` of turns or sessions goes out.
 ``bench`` holds the questions and what every stage may see, ``documents`` what is searched,
-``passages`` what long turns are cut into, ``large_scopes`` what is read of a large scope; ``ranking``
-turns scores into runs. The retrievers are ``dense``, ``bm25``, ``late_interaction``, ``fusion``
-(``hybrid``, ``combsum``), ``two_stage`` and ``best``, the default. Stages that search again:
-``decompose`` (for parts of the question), ``multi_hop`` (for what a language model misses in the
-first results), ``expansion`` (for what it writes: ``expand``, ``hyde``).
+``passages`` what long turns are cut into, ``large_scopes`` what is read of a large scope;
+``ranking`` turns scores into runs. The retrievers are ``dense``, ``bm25``, ``late_interaction``,
+``fusion`` (``hybrid``, ``combsum``), ``two_stage`` and ``best``, the default. Stages that search
+again: ``decompose`` (for parts of the question), ``multi_hop`` (for what a language model misses in
+the first results), ``expansion`` (for what it writes: ``expand``, ``hyde``).
 """
 
 from memlab.errors import explain_arguments
@@ -24,8 +24,22 @@ from memlab.retrieve.ranking import sessions_from_turns
 from memlab.retrieve.two_stage import two_stage
 
 __all__ = [
-    "DEFAULT", "Bench", "Documents", "best", "bm25", "combsum", "decompose", "dense", "expand", "hybrid",
-    "hyde", "late", "multi_hop", "rrf", "sessions_from_turns", "two_stage",
-]  # fmt: skip
+    "DEFAULT",
+    "Bench",
+    "Documents",
+    "best",
+    "bm25",
+    "combsum",
+    "decompose",
+    "dense",
+    "expand",
+    "hybrid",
+    "hyde",
+    "late",
+    "multi_hop",
+    "rrf",
+    "sessions_from_turns",
+    "two_stage",
+]
 
 explain_arguments(globals())

@@ -1,4 +1,7 @@
-"""What a stage may look at: the documents of every scope, the queries, their vectors. Never the evidence."""
+"""What a stage may look at: the documents of every scope, the queries, their vectors.
+
+Never the evidence.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,9 @@ Keep = Callable[[MutableMapping[Hashable, Any], Hashable, Callable[[], Any]], An
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bench:
-    """A dataset encoded and indexed: everything that stages may read; vectors are encoded when first needed.
+    """A dataset encoded and indexed: everything that stages may read.
+
+    Vectors are encoded when first needed.
 
     Evidence is held apart for showing results; stages get no way to it.
 
@@ -123,9 +128,12 @@ class Bench:
                 removed = store.ingest(data).filter(table="turns")["removed"].sum()
                 if removed:
                     _log.warning(
-                        "%s: %s turns that their scopes no longer have were removed from the store; "
-                        "give the dataset a name of its own to keep both", data.name, f"{removed:,}",
-                    )  # fmt: skip
+                        "%s: %s turns that their scopes no longer have were removed from the "
+                        "store; "
+                        "give the dataset a name of its own to keep both",
+                        data.name,
+                        f"{removed:,}",
+                    )
             encoder = encoder and embed.cache_encoder(store, encoder)
             provenance["versions"] = store.versions()
             if len(store.scopes(data.name)) > len(data.scopes):
@@ -135,9 +143,17 @@ class Bench:
             level: qrels(data.questions, level, data.turns) for level in LEVELS
         }
         return cls(
-            data.name, data.turns, data.sessions, asked, encoder=encoder, store=store,
-            language=data.language, progress=progress, provenance=provenance, _evidence=evidence,
-        )  # fmt: skip
+            data.name,
+            data.turns,
+            data.sessions,
+            asked,
+            encoder=encoder,
+            store=store,
+            language=data.language,
+            progress=progress,
+            provenance=provenance,
+            _evidence=evidence,
+        )
 
     def but(self, **changes: Any) -> Bench:
         """Copy the bench with some fields replaced and without cached rankings."""
@@ -158,7 +174,8 @@ class Bench:
         """
         if missing := {"scope", "text"} - set(queries.columns):
             raise DataError(
-                f"queries have no column {min(missing)!r}; they need scope and text, not {queries.columns}"
+                f"queries have no column {min(missing)!r}; they need scope and text, not "
+                f"{queries.columns}"
             )
         absent = {
             "query_id": pl.format("query-{}", pl.int_range(pl.len())).alias("query_id"),
@@ -247,7 +264,10 @@ class Bench:
 
     @property
     def turn_vectors(self) -> Any:
-        """The embeddings of the turns, in the order of their documents; ``None`` without an encoder."""
+        """The embeddings of the turns, in the order of their documents.
+
+        ``None`` without an encoder.
+        """
         return self.documents("turn").embeddings
 
     @cached_property
@@ -272,7 +292,8 @@ class Bench:
         """
         if self.encoder is None:
             raise DataError(
-                "this bench has no encoder to embed texts with; make it with one, such as encoder='minilm'"
+                "this bench has no encoder to embed texts with; make it with one, such as "
+                "encoder='minilm'"
             )
         return self.encoder
 
@@ -286,12 +307,15 @@ class Bench:
             "query_id"
         ].head(1):
             raise DataError(
-                f"question {query_id!r} is not in this bench; rank with the questions that the bench holds"
+                f"question {query_id!r} is not in this bench; rank with the questions that the "
+                "bench holds"
             )
         return frame.join(queries, on="query_id", how="left", maintain_order="left")
 
     def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
-        """Iterate over scopes with queries: rows of the queries, and the slice of the scope's documents."""
+        """Iterate over scopes with queries: rows of the queries, and the slice of the scope's
+        documents.
+        """
         spans = self.documents(level).spans
         for scope, rows in self._rows_by_scope:
             if scope not in spans:
@@ -311,7 +335,9 @@ class Bench:
         return self._evidence.get(level)
 
     def show(self, run: Run) -> Run:
-        """Give a run that shows the texts of its documents and marks the evidence when a notebook prints it."""
+        """Give a run that shows the texts of its documents and marks the evidence when a notebook
+        prints it.
+        """
         documents = self.documents(run.level)
 
         def text_of(ids: list[str]) -> list[str]:
@@ -323,7 +349,8 @@ class Bench:
         sizes = {"turns": self.turns, "sessions": self.sessions, "queries": self.queries}
         counts = ", ".join(f"{rows.height:,} {name}" for name, rows in sizes.items())
         place = "in memory" if self.store is None else str(self.store.uri)
-        return f"Bench({self.name!r}: {counts}, {self.provenance.get('encoder', 'no encoder')}, {place})"
+        encoder = self.provenance.get("encoder", "no encoder")
+        return f"Bench({self.name!r}: {counts}, {encoder}, {place})"
 
 
 def keep_once(kept: MutableMapping[Hashable, Any], place: Hashable, make: Callable[[], Any]) -> Any:

@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 
 @stage
 def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
-    """Rank by the best untrained pipeline: :func:`combsum` of dense, BM25 and late interaction, which counts twice.
+    """Rank by the best untrained pipeline: :func:`combsum` of dense, BM25 and late interaction,
+    which counts twice.
 
     It is ``combsum(turn=(1, 1, 2), session=(1, 1, 2), assistant=1)``, the best untrained pipeline
     on LoCoMo and on LongMemEval. An encoder without token embeddings leaves late interaction out

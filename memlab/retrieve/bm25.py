@@ -25,7 +25,9 @@ def bm25(
     k1: float | None = None,
     b: float | None = None,
 ) -> Run:
-    """Rank documents by BM25 (Lucene's variant) over stemmed words without stop words, in the dataset's language.
+    """Rank documents by BM25 (Lucene's variant) over stemmed words without stop words.
+
+    The words are those of the dataset's language.
 
     Document frequencies are those of the scope: a memory knows nothing of other people's. Documents
     without a word of the query follow at score 0, so that the ranking reaches ``k`` places where
@@ -50,19 +52,27 @@ def bm25(
 def bm25_scores(
     bench: Bench, *, level: Level, k1: float | None = None, b: float | None = None
 ) -> Scored:
-    """Give the BM25 scores of each scope, see :data:`memlab.retrieve.ranking.Scored`."""
-    if (k1 is not None and not k1 >= 0) or (b is not None and not 0 <= b <= 1):
+    """Score the documents of each scope by BM25, see :data:`memlab.retrieve.ranking.Scored`."""
+    is_k1_valid = k1 is None or k1 >= 0
+    is_b_valid = b is None or 0 <= b <= 1
+    if not is_k1_valid or not is_b_valid:
         raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")
     for rows, span in bench.by_scope(level):
         words = bench.documents(level).words_in(span)
-        usual = usual_parameters(words, level)
-        norm = usual[0] if k1 is None else k1, usual[1] if b is None else b
-        yield rows, span, words.scores([bench.query_words[row] for row in rows], *norm)
+        scope_k1, scope_b = usual_parameters(words, level)
+        if k1 is not None:
+            scope_k1 = k1
+        if b is not None:
+            scope_b = b
+        queries = [bench.query_words[row] for row in rows]
+        yield rows, span, words.scores(queries, scope_k1, scope_b)
 
 
 def usual_parameters(words: ScopeWords, level: Level) -> tuple[float, float]:
-    """Give k1 and b of a scope, where none are given."""
-    return words.normalisation if level == "turn" else OF_SESSIONS
+    """Choose k1 and b of a scope, where none are given."""
+    if level == "session":
+        return OF_SESSIONS
+    return words.normalisation
 
 
 def absent_bm25_scores(
@@ -77,5 +87,5 @@ def absent_bm25_scores(
     if not documents.absent:
         return None
     words = documents.words_in(span)
-    asked = [bench.query_words[row] for row in rows]
-    return words.absent_scores(asked, *usual_parameters(words, level))
+    queries = [bench.query_words[row] for row in rows]
+    return words.absent_scores(queries, *usual_parameters(words, level))

@@ -1,4 +1,6 @@
-"""Decomposition: a question that takes several evidence items is asked part by part, split by rules or by a model."""
+"""Decomposition: a question that takes several evidence items is asked part by part, split by rules
+or by a model.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,14 @@ from memlab.text.analysis import english_rules_apply
 from memlab.text.questions import asks_for_aggregation, split_question
 
 WINDOWS, TURNS, MOST = 8, 5, 8
-"""Stretches of equally many sessions that the time of each scope is cut into, turns that a part of a question may
+"""Stretches of equally many sessions that the time of each scope is cut into, turns that a part of
+a question may
 bring, and parts that a language model may give: more are not parts of one question."""
 
 TASK = (
-    "A question is asked of a long conversation. If its answer needs several things to be looked up, such as each of "
-    "two people, each item of a list or both sides of a comparison, write one short question for each of them. If one "
-    "look-up is enough, write none."
+    "A question is asked of a long conversation. If its answer needs several things to be looked "
+    "up, such as each of two people, each item of a list or both sides of a comparison, write one "
+    "short question for each of them. If one look-up is enough, write none."
 )
 
 
@@ -100,7 +103,8 @@ def split_questions(
 
 
 def _best_turn_per_window(run: Run, bench: Bench, asked: pl.DataFrame) -> pl.DataFrame:
-    """Take the run's best turn of each stretch of time, as first of a list of its own, where a question aggregates.
+    """Take the run's best turn of each stretch of time, as first of a list of its own, where a
+    question aggregates.
 
     :returns: a run's columns and ``lists``, how many the question has.
     """

@@ -1,4 +1,6 @@
-"""What is searched: the documents of a level, what is worked out from them once, and arithmetic on their scores."""
+"""What is searched: the documents of a level, what is worked out from them once, and arithmetic on
+their scores.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,10 @@ def standardise_rows(scores: np.ndarray, spread: Spread | None = None) -> np.nda
 
 
 def lower_scores(scores: np.ndarray, by: np.ndarray, spread: Spread | None = None) -> np.ndarray:
-    """Subtract ``by`` (q, n) standard deviations of its row from each score (q, n); ``spread`` as above."""
+    """Subtract ``by`` (q, n) standard deviations of its row from each score (q, n).
+
+    ``spread`` as above.
+    """
     return scores - by * _centre_and_deviation(scores, spread)[1]
 
 
@@ -100,7 +105,10 @@ def group_starts(group: np.ndarray) -> np.ndarray:
 
 
 def best_per_group(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-    """Take the best score of each group of neighbouring columns: (q, n) → (q, n_groups); an empty group gets −1."""
+    """Take the best score of each group of neighbouring columns: (q, n) → (q, n_groups).
+
+    An empty group gets −1.
+    """
     best = np.full((len(scores), n_groups), -1.0, scores.dtype)
     if scores.size:
         first = group_starts(group)
@@ -109,7 +117,10 @@ def best_per_group(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.n
 
 
 def rank_columns(scores: np.ndarray, lot: np.ndarray) -> np.ndarray:
-    """Give the columns of each row, the best first: (q, n) → (q, n); ``lot`` (n,) is the order of columns that tie."""
+    """Give the columns of each row, the best first: (q, n) → (q, n).
+
+    ``lot`` (n,) is the order of columns that tie.
+    """
     order: np.ndarray = np.lexsort((np.broadcast_to(lot, scores.shape), -scores), axis=1)
     return order
 
@@ -120,7 +131,8 @@ TIES = 0
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """The documents of one level, grouped by scope: each scope's documents are neighbours, in order of time.
+    """The documents of one level, grouped by scope: each scope's documents are neighbours, in order
+    of time.
 
     :param ids: (n,) document ids.
     :param session: (n,) number of the session that each document belongs to.
@@ -151,7 +163,10 @@ class Documents:
 
     @cached_property
     def embeddings(self) -> Any:
-        """(n, d) float32 unit rows; for sessions the normalised mean of their turns; ``None`` without an encoder."""
+        """(n, d) float32 unit rows; for sessions the normalised mean of their turns.
+
+        ``None`` without an encoder.
+        """
         return None if self.embed is None else self.embed()
 
     @cached_property
@@ -163,7 +178,8 @@ class Documents:
 
     @cached_property
     def lot(self) -> np.ndarray:
-        """The order in which documents stand that tie: (n,) a permutation, by a seeded hash of their texts.
+        """The order in which documents stand that tie: (n,) a permutation, by a seeded hash of
+        their texts.
 
         Not by age, which says where a benchmark put its evidence, and not by id, which in some
         gives the label away. Of equal texts each has a hash of its own.
@@ -215,18 +231,21 @@ class Documents:
         if places["at"].null_count():
             missing = doc_ids.filter(places["at"].is_null())[0]
             raise DataError(
-                f"document {missing!r} is not in this bench; rank with the dataset that the bench holds"
+                f"document {missing!r} is not in this bench; rank with the dataset that the bench "
+                "holds"
             )
         return places["at"].to_numpy()
 
     def vectors(self) -> np.ndarray:
-        """Give the embeddings: what documents are compared with questions by, (n, d) float32 unit rows.
+        """Give the embeddings: what documents are compared with questions by, (n, d) float32 unit
+        rows.
 
         :raises DataError: when the bench was made without an encoder.
         """
         if self.embeddings is None:
             raise DataError(
-                "this stage needs embeddings: make the bench with an encoder, such as encoder='minilm'"
+                "this stage needs embeddings: make the bench with an encoder, such as "
+                "encoder='minilm'"
             )
         vectors: np.ndarray = self.embeddings
         return vectors
@@ -276,19 +295,26 @@ def build_documents(
     placed = placed.sort("session", "n", maintain_order=True)
     rows, session = (placed[column].to_numpy().astype(np.int64) for column in ("row", "session"))
     of_turns = Documents(
-        placed["turn_id"].to_numpy(), session, _scope_spans(placed["scope"]),
+        placed["turn_id"].to_numpy(),
+        session,
+        _scope_spans(placed["scope"]),
         write=lambda: turn_texts(placed.drop("row", "session")),
         embed=embed and (lambda: np.ascontiguousarray(embed()[rows])),
         centre=embed and (lambda: _centre_scopes(of_turns, placed["speaker"], speaker_sums)),
-        language=language, whole=statistics and statistics.turn,
-    )  # fmt: skip
+        language=language,
+        whole=statistics and statistics.turn,
+    )
     of_sessions = Documents(
-        order["session_id"].to_numpy(), np.arange(order.height), _scope_spans(order["scope"]),
+        order["session_id"].to_numpy(),
+        np.arange(order.height),
+        _scope_spans(order["scope"]),
         write=lambda: session_texts(placed.drop("row", "session"), order.drop("session")),
         embed=embed and (lambda: _unit_group_means(of_turns.vectors(), session, order.height)),
-        centre=embed and (lambda: _unit_group_means(of_turns.speaker_centred(), session, order.height)),
-        language=language, whole=statistics and statistics.session,
-    )  # fmt: skip
+        centre=embed
+        and (lambda: _unit_group_means(of_turns.speaker_centred(), session, order.height)),
+        language=language,
+        whole=statistics and statistics.session,
+    )
     return {"turn": of_turns, "session": of_sessions}
 
 
@@ -315,7 +341,10 @@ def _centre_scopes(
 
 
 def _unit_group_means(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-    """Average unit rows within groups and normalise: (n_groups, d); a group without rows gives zeros."""
+    """Average unit rows within groups and normalise: (n_groups, d).
+
+    A group without rows gives zeros.
+    """
     from scipy.sparse import csr_array
 
     member = csr_array(

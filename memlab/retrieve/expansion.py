@@ -25,11 +25,11 @@ KINDS = ("lex", "vec", "hyde")
 SEARCHES = {"lex": "bm25", "vec": "dense"}
 
 INSTRUCTION = (
-    "You help to search what somebody said in earlier chats. For the question, write JSON with three fields: "
-    "lex: the few keywords that the answer would hold; "
-    "vec: the question in other words; "
-    "hyde: one sentence that somebody may have said in a chat and that answers the question, written as 'Name: …' "
-    "where the question names a person. Make up what you do not know."
+    "You help to search what somebody said in earlier chats. For the question, write JSON with "
+    "three fields: lex: the few keywords that the answer would hold; vec: the question in other "
+    "words; hyde: one sentence that somebody may have said in a chat and that answers the "
+    "question, written as 'Name: …' where the question names a person. Make up what you do not "
+    "know."
 )
 
 
@@ -51,7 +51,8 @@ def expand(
     weight: float = 0.5,
     k: int = 200,
 ) -> Run:
-    """Search for a language model's expansions of each question and fuse by guarded reciprocal rank fusion.
+    """Search for a language model's expansions of each question and fuse by guarded reciprocal rank
+    fusion.
 
     Each kind of expansion has the search that it suits: keywords (``lex``) go to BM25; a paraphrase
     (``vec``) and a hypothetical turn that answers the question (``hyde``) to the embeddings, the
@@ -103,7 +104,9 @@ def expand(
 
 
 def _search_hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.DataFrame:
-    """Search by the mean of a question's vector and that of its hypothetical turn, which is embedded as a document."""
+    """Search by the mean of a question's vector and that of its hypothetical turn, which is
+    embedded as a document.
+    """
     embedded = bench.embedder().encode(
         expansions["hyde"].to_list(), kind="document", progress=False
     )
@@ -117,7 +120,8 @@ def _search_hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.D
 def hyde(
     run: Run, bench: Bench, *, service: str = llm.RECORDED, weight: float = 0.5, k: int = 200
 ) -> Run:
-    """Search for a hypothetical answer of a language model (HyDE): :func:`expand` with ``kinds=("hyde",)``.
+    """Search for a hypothetical answer of a language model (HyDE): :func:`expand` with
+    ``kinds=("hyde",)``.
 
     >>> from memlab import retrieve, sample
     >>> from memlab.retrieve import hyde
@@ -125,6 +129,7 @@ def hyde(
     >>> hyde(retrieve.bm25(bench), bench)
     Traceback (most recent call last):
         ...
-    memlab.errors.DataError: this bench has no encoder to embed texts with; make it with one, such as ...
+    memlab.errors.DataError: this bench has no encoder to embed texts with; make it with one, such
+    as ...
     """
     return expand(run, bench, service=service, kinds=("hyde",), weight=weight, k=k)

@@ -1,4 +1,5 @@
-"""Fusion of several rankings (``rrf``, ``hybrid``), or of several scores of turns and sessions (``combsum``).
+"""Fusion of several rankings (``rrf``, ``hybrid``), or of several scores of turns and sessions
+(``combsum``).
 
 What an assistant says resembles a question more, and holds its answer less, than what the user
 says: it repeats, in more words, what the user said, and goes on about it for pages. So where a
@@ -32,12 +33,17 @@ from memlab.retrieve.ranking import Scored, rank
 from memlab.text.question_patterns import question_patterns
 
 ASSISTANT = 1.0
-"""Standard deviations: of 0 to 2 on chats of ``data/train`` and a former sample; see ``docs/evaluation/results.md``."""
+"""Standard deviations: of 0 to 2 on chats of ``data/train`` and a former sample.
+
+See ``docs/evaluation/results.md``.
+"""
 
 
 @cache_per_bench
 def assistant_turn_mask(bench: Bench) -> np.ndarray:
-    """Say of each turn of a bench, in the order of its documents, whether an assistant speaks it: (n,)."""
+    """Say of each turn of a bench, in the order of its documents, whether an assistant speaks it:
+    (n,).
+    """
     documents = bench.documents("turn")
     spoken = np.zeros(len(documents.ids), bool)
     spoken[documents.at(bench.turns.filter(role="assistant")["turn_id"])] = True
@@ -47,9 +53,11 @@ def assistant_turn_mask(bench: Bench) -> np.ndarray:
 def assistant_penalty(
     bench: Bench, rows: np.ndarray, turns: slice, assistant: float = ASSISTANT
 ) -> np.ndarray | None:
-    """Say by how many standard deviations the scores of turns are lowered: (q, n), or ``None`` where by none.
+    """Say by how many standard deviations the scores of turns are lowered: (q, n), or ``None``
+    where by none.
 
-    Turns of an assistant are, but for questions that ask what it said (in English, German or Spanish).
+    Turns of an assistant are, but for questions that ask what it said (in English, German or
+    Spanish).
 
     :param rows: (q,) rows of the questions of a scope.
     :param turns: where its n turns are.
@@ -71,10 +79,10 @@ SCORERS: Mapping[str, Callable[..., Scored]] = {
 
 
 def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int = 200) -> Run:
-    """Fuse rankings: a document scores Σ weight / (60 + rank) over the runs that hold it, ranks from 1.
+    """Fuse rankings: a document scores Σ weight / (60 + rank) over the runs that hold it.
 
-    A document that a run lists at a score of 0 or less, as BM25 does to fill its places, gains
-    nothing from that run.
+    Ranks count from 1. A document that a run lists at a score of 0 or less, as BM25 does to fill
+    its places, gains nothing from that run.
 
     :param weights: one a run, not negative; all 1 by default.
     :raises DataError: when runs are of different levels, or weights do not fit.
@@ -97,18 +105,19 @@ def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int =
         )
     if len({run.level for run in runs}) > 1:
         raise DataError("runs of turns and runs of sessions cannot be fused; rank at one level")
-    lists = (
-        run.frame.with_columns(gain=reciprocal_rank_gain(weight))
-        for run, weight in zip(runs, weights, strict=True)
-    )
-    return rank_by_gains(lists, level=runs[0].level, k=k)
+    gains = []
+    for run, weight in zip(runs, weights, strict=True):
+        gains.append(run.frame.with_columns(gain=reciprocal_rank_gain(weight)))
+    return rank_by_gains(gains, level=runs[0].level, k=k)
 
 
 def reciprocal_rank_gain(weight: float | pl.Expr) -> pl.Expr:
-    """Say what each row of a ranking gains from it: weight / (60 + rank), and 0 where its score is not above 0."""
-    return (
-        pl.when(pl.col("score") > 0).then(weight / (float(RRF_K) + pl.col("rank"))).otherwise(0.0)
-    )
+    """Say what each row of a ranking gains from it: weight / (60 + rank).
+
+    It is 0 where the score is not above 0.
+    """
+    gain = weight / (float(RRF_K) + pl.col("rank"))
+    return pl.when(pl.col("score") > 0).then(gain).otherwise(0.0)
 
 
 def rank_by_gains(parts: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
@@ -158,7 +167,7 @@ def combsum(
     session: Sequence[float] = (1.0, 1.0, 0.0),
     assistant: float = 0.0,
 ) -> Run:
-    """Rank by the weighted sum of scores standardised per query, over turn and session evidence together.
+    """Rank by the weighted sum of scores standardised per query, of turns and their sessions.
 
     A turn is worth its own scores and those of the session that it stands in; a session, its own
     scores and those of its best turn. Scores keep how much better one document is than the next,
@@ -195,41 +204,50 @@ def combsum(
 def _sum_scores(
     bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float], assistant: float
 ) -> Scored:
-    used = [
-        (name, own, other)
-        for name, own, other in zip(SCORERS, turn, session, strict=True)
-        if own or other
-    ]
-    of_turns = [SCORERS[name](bench, level="turn") for name, _, _ in used]
-    of_sessions = bm25_scores(bench, level="session") if session[1] else None
-    documents, whole = bench.documents("turn"), bench.documents("session")
+    """Sum the scores of each scope: (q, n) of its turns or its sessions, by ``level``."""
+    weights = {}
+    for name, own, of_session in zip(SCORERS, turn, session, strict=True):
+        if own or of_session:
+            weights[name] = (own, of_session)
+    turn_scores = [SCORERS[name](bench, level="turn") for name in weights]
+    session_bm25 = bm25_scores(bench, level="session") if session[1] else None
+    absent_turns = bench.documents("turn").absent
+    absent_sessions = bench.documents("session").absent
+    session_of_turn = bench.documents("turn").session
     for (rows, turns), (_, sessions), *scored in zip(
-        bench.by_scope("turn"), bench.by_scope("session"), *of_turns, strict=True
+        bench.by_scope("turn"), bench.by_scope("session"), *turn_scores, strict=True
     ):
-        group, n_sessions = (
-            documents.session[turns] - sessions.start,
-            sessions.stop - sessions.start,
-        )
-        less = assistant_penalty(bench, rows, turns, assistant)
-        total = np.zeros((len(rows), len(group) if level == "turn" else n_sessions))
-        for (name, own, other), (_, _, scores) in zip(used, scored, strict=True):
+        groups = session_of_turn[turns] - sessions.start
+        n_sessions = sessions.stop - sessions.start
+        penalty = assistant_penalty(bench, rows, turns, assistant)
+        n_documents = len(groups) if level == "turn" else n_sessions
+        total = np.zeros((len(rows), n_documents))
+        for name, (_, _, scores) in zip(weights, scored, strict=True):
+            own, of_session = weights[name]
             others = None
             if name == "bm25":
                 others = absent_bm25_scores(bench, rows, turns, level="turn")
-            spread = estimate_spread(scores, documents.absent, others)
-            if less is not None:
-                scores = lower_scores(scores, less, spread)
-                spread = estimate_spread(scores, documents.absent, others)
-            best = best_per_group(scores, group, n_sessions)
+            spread = estimate_spread(scores, absent_turns, others)
+            if penalty is not None:
+                scores = lower_scores(scores, penalty, spread)
+                spread = estimate_spread(scores, absent_turns, others)
+
+            # A session is worth its best turn, but by BM25 the whole of it where it is asked for.
+            best = best_per_group(scores, groups, n_sessions)
             if name == "bm25":
-                best = standardise_rows(best, estimate_spread(best, whole.absent, NO_SCORES))
+                best_spread = estimate_spread(best, absent_sessions, NO_SCORES)
             else:
-                best = standardise_rows(best, _spread_of_best(best, spread))
-            total += own * (standardise_rows(scores, spread) if level == "turn" else best)
-            if other:
-                if name == "bm25" and of_sessions:
-                    best = next(of_sessions)[2]
-                    others = absent_bm25_scores(bench, rows, sessions, level="session")
-                    best = standardise_rows(best, estimate_spread(best, whole.absent, others))
-                total += other * (best[:, group] if level == "turn" else best)
+                best_spread = _spread_of_best(best, spread)
+            best = standardise_rows(best, best_spread)
+            if level == "turn":
+                total += own * standardise_rows(scores, spread)
+            else:
+                total += own * best
+            if not of_session:
+                continue
+            if name == "bm25" and session_bm25:
+                _, _, whole = next(session_bm25)
+                others = absent_bm25_scores(bench, rows, sessions, level="session")
+                best = standardise_rows(whole, estimate_spread(whole, absent_sessions, others))
+            total += of_session * (best[:, groups] if level == "turn" else best)
         yield rows, turns if level == "turn" else sessions, total

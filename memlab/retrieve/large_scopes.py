@@ -1,4 +1,5 @@
-"""Candidates of a large scope: a small bench around each question, on which every stage works as on any other.
+"""Candidates of a large scope: a small bench around each question, on which every stage works as on
+any other.
 
 LanceDB's vector index and full-text index each give some turns of the scope, these their sessions,
 and the best of the sessions are read as they are. How rare words and tokens are in the whole scope
@@ -40,7 +41,9 @@ HITS, TURNS = 200, 1_500
 """Turns that each index gives, and turns of candidate sessions."""
 
 LONG, NEAR = 200, 20
-"""Of a session of more turns than ``LONG``, the bench has those that stand so many turns from a hit."""
+"""Of a session of more turns than ``LONG``, the bench has those that stand so many turns from a
+hit.
+"""
 
 PAIRS = 4_000_000
 """Pairs of question and turn of a scope that are scored at a time: some hundred bytes each."""
@@ -58,7 +61,8 @@ _log = logging.getLogger(__name__)
 
 
 def divide_bench(bench: Bench) -> Iterator[Bench] | None:
-    """Divide a bench where its scopes are large: the questions of a large indexed scope one by one, others in blocks.
+    """Divide a bench where its scopes are large: the questions of a large indexed scope one by one,
+    others in blocks.
 
     :returns: ``None`` where nothing is to be divided.
     """
@@ -102,7 +106,9 @@ def _is_indexed(bench: Bench) -> bool:
 
 
 def uses_candidates(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> bool:
-    """Say whether a question of a scope is compared with candidates: whether it is large, and indexed."""
+    """Say whether a question of a scope is compared with candidates: whether it is large, and
+    indexed.
+    """
     return store.search.size(dataset, scope) >= LARGE and store.search.searchable(encoder, dataset)
 
 
@@ -241,7 +247,7 @@ def _describe_parts(encoder: Encoder) -> str:
 def _count_part(
     store: MemoryStore, dataset: str, scope: str, session_ids: pl.Series, encoder: Encoder
 ) -> TokenCounts:
-    """Encode the passages of some sessions, and count their tokens, where the encoder gives some."""
+    """Encode the passages of sessions, and count their tokens, where the encoder has some."""
     bench = _read_part(store, dataset, scope, session_ids, encoder)
     passage_vectors(bench)
     if token_encoder_of(encoder) is None or not bench.turns.height:

@@ -1,4 +1,4 @@
-"""Late interaction: every word of the question looks for its best match among the words of a turn."""
+"""Late interaction: each word of the question looks for its best match among those of a turn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ BLOCK, TOKENS = 200_000, 256
 
 @stage
 def late(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
-    """Rank by late interaction: the mean, over the question's tokens, of each one's best cosine with a turn's token.
+    """Rank by late interaction: the mean, over the question's tokens, of each one's best cosine
+    with a turn's token.
 
     One vector for a whole turn blurs what it says; a vector for each token keeps "three turtles"
     apart from "three books". Tokens of a turn are embedded after the two turns before it, so that
@@ -56,7 +57,7 @@ def late(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
 
 
 def late_scores(bench: Bench, *, level: Level) -> Scored:
-    """Give the late-interaction scores of each scope, see :data:`memlab.retrieve.ranking.Scored`."""
+    """Score each scope by late interaction, see :data:`memlab.retrieve.ranking.Scored`."""
     queries, session = query_tokens(bench), bench.documents("turn").session
     for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
         scope = scope_tokens(bench, turns)
@@ -87,7 +88,8 @@ class ScopeTokens:
     _last: dict[Hashable, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def best(self, asked: TokenVectors) -> np.ndarray:
-        """Give the best cosine of each token of some questions with a token of each turn: (t, n) float32.
+        """Give the best cosine of each token of some questions with a token of each turn: (t, n)
+        float32.
 
         Of a long turn, with a token of the one passage that matches the question best. What one
         question found is remembered, for the stage after.
@@ -101,7 +103,9 @@ class ScopeTokens:
         return self._last[key]
 
     def _matched(self, asked: TokenVectors) -> np.ndarray:
-        """Give the best cosine of each token of the questions with a token of each text: (t, n texts)."""
+        """Give the best cosine of each token of the questions with a token of each text: (t, n
+        texts).
+        """
         best = np.zeros((len(asked.ids), len(self.texts)), np.float32)
         for row in range(0, len(asked.ids), TOKENS):
             part = slice(row, row + TOKENS)
@@ -111,7 +115,9 @@ class ScopeTokens:
         return best
 
     def _of_turns(self, best: np.ndarray, asked: TokenVectors) -> np.ndarray:
-        """Choose for each turn and question the passage of the highest score: (t, n texts) → (t, n)."""
+        """Choose for each turn and question the passage of the highest score: (t, n texts) → (t,
+        n).
+        """
         best = best[:, self.inverse]
         if best.shape[1] == len(self.start):
             return best
@@ -125,7 +131,9 @@ class ScopeTokens:
         return chosen
 
     def weights(self, asked: TokenVectors) -> np.ndarray:
-        """Weigh the tokens of questions by their idf in the scope: (t,), 1 in all for each question."""
+        """Weigh the tokens of questions by their idf in the scope: (t,), 1 in all for each
+        question.
+        """
         weights, question = (
             self.idf[np.minimum(asked.ids, len(self.idf) - 1)],
             question_per_token(asked),
@@ -141,7 +149,10 @@ def question_per_token(asked: TokenVectors) -> np.ndarray:
 
 
 def sum_per_question(best: np.ndarray, weights: np.ndarray, asked: TokenVectors) -> np.ndarray:
-    """Add up what the tokens of each question found: (t, n) → (q, n); a question without tokens gets 0."""
+    """Add up what the tokens of each question found: (t, n) → (q, n).
+
+    A question without tokens gets 0.
+    """
     scores = np.zeros((len(asked), best.shape[1]), np.float32)
     filled = np.flatnonzero(np.diff(asked.start))
     if len(filled):
@@ -159,7 +170,10 @@ def scope_tokens(bench: Bench, turns: slice) -> ScopeTokens:
 
 @cache_per_bench
 def _embed_scope_tokens(bench: Bench) -> dict[int, ScopeTokens]:
-    """Embed the tokens of all passages, each distinct text once; by the place where the scope's turns begin."""
+    """Embed the tokens of all passages, each distinct text once.
+
+    By the place where the scope's turns begin.
+    """
     documents, cut = bench.documents("turn"), cut_passages(bench)
     # What is read before a passage: those before it in its session.
     earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(CONTEXT, 0, -1)]
@@ -191,7 +205,8 @@ def _embed_scope_tokens(bench: Bench) -> dict[int, ScopeTokens]:
 
 
 def count_tokens(bench: Bench) -> tuple[int, np.ndarray]:
-    """Count the turns of a bench of one scope, and in how many of them each token stands: n, (v + 1,).
+    """Count the turns of a bench of one scope, and in how many of them each token stands: n, (v +
+    1,).
 
     :raises DataError: without an encoder that gives token embeddings.
     """
@@ -203,7 +218,8 @@ def count_tokens(bench: Bench) -> tuple[int, np.ndarray]:
 def _token_document_frequency(
     texts: TokenVectors, inverse: np.ndarray, start: np.ndarray
 ) -> np.ndarray:
-    """Say in how many turns each token of the vocabulary stands: (v + 1,), the last for tokens of no turn.
+    """Say in how many turns each token of the vocabulary stands: (v + 1,), the last for tokens of
+    no turn.
 
     :param inverse: and ``start`` as :class:`ScopeTokens` has them.
     """
@@ -235,6 +251,7 @@ def _token_encoder(bench: Bench) -> TokenEncoder:
         return encoder
     kind = "none" if encoder is None else f"{encoder.identity.key}, which gives one vector a text"
     raise DataError(
-        f"late interaction needs token embeddings and the bench's encoder is {kind}; use encoder='minilm', or "
+        f"late interaction needs token embeddings and the bench's encoder is {kind}; use "
+        "encoder='minilm', or "
         "token_encoder='minilm' beside it"
     )

@@ -1,6 +1,7 @@
-"""Passages: what a long message is cut into, so that an encoder reads all of it and it ranks by its best part.
+"""Passages: what a long message is cut into, so that an encoder reads all of it.
 
-A language model is shown short ones, with their day, their speaker and what came before.
+It ranks by its best part. A language model is shown short ones, with their day, their speaker and
+what came before.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ LONG = 220
 """Words and signs of a turn up to which it is read as one: about what MiniLM reads, 256 tokens."""
 
 SIZE = 45
-"""Words and signs of a passage at most: about a turn between people, which it has to compete with."""
+"""Words and signs of a passage at most: about a turn between people, with which it competes."""
 
-TOKENS, CHARACTERS = 256, 1_500
-"""What an encoder has to read for both; they shrink with it. They do not grow: of the long chats of ``data/heldout``
-``late`` completes .320 with multilingual-e5-small, which reads 512 tokens, and .176 with passages twice as long (.180
-where turns of up to 440 words are read whole); see ``docs/evaluation/encoders.md``."""
+TOKENS = 256
+CHARACTERS = 1_500
+"""What an encoder has to read for both; they shrink with it.
+
+They do not grow: of the long chats of ``data/heldout`` ``late`` completes .320 with
+multilingual-e5-small, which reads 512 tokens, and .176 with passages twice as long (.180 where
+turns of up to 440 words are read whole); see ``docs/evaluation/encoders.md``.
+"""
 
 _PIECE = re.compile(WORD_OR_SIGN)
 
@@ -49,24 +54,27 @@ class Passages:
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
     def within(self, turns: slice) -> tuple[slice, np.ndarray]:
-        """Give the place of the passages of neighbouring turns, and where each turn's begin in it."""
+        """Find the place of the passages of neighbouring turns, and where each turn's begin."""
         first = self.start[turns]
         return slice(int(first[0]), int(self.start[turns.stop])), first - first[0]
 
 
 def best_passage_scores(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Take the best score of each turn's passages: (q, p) → (q, n); ``start`` (n,) says where each turn's begin."""
-    best: np.ndarray = (
-        scores if scores.shape[1] == len(start) else np.maximum.reduceat(scores, start, axis=1)
-    )
+    """Take the best score of each turn's passages: (q, p) → (q, n).
+
+    ``start`` (n,) says where each turn's begin.
+    """
+    if scores.shape[1] == len(start):
+        return scores
+    best: np.ndarray = np.maximum.reduceat(scores, start, axis=1)
     return best
 
 
 @lru_cache(maxsize=4_000)  # the questions of a large scope read the same turns again and again
 def split_text(text: str, size: int = SIZE) -> tuple[str, ...]:
-    """Cut a text between sentences into parts of at most so many words and signs; only a longer sentence is cut.
+    """Cut a text between sentences into parts of at most so many words and signs.
 
-    Nothing but white space between the parts is lost.
+    Only a longer sentence is cut. Nothing but white space between the parts is lost.
 
     >>> from memlab.retrieve.passages import split_text
     >>> split_text("It rained. We stayed in and read. Then the sun came out.", size=9)
@@ -75,27 +83,23 @@ def split_text(text: str, size: int = SIZE) -> tuple[str, ...]:
     parts: list[tuple[int, int]] = []
     room = 0
     for start, end in sentence_spans(text):
-        n = len(_PIECE.findall(text, start, end))
-        if parts and n <= room:
+        pieces = [match.start() for match in _PIECE.finditer(text, start, end)]
+        if parts and len(pieces) <= room:
             parts[-1] = parts[-1][0], end
-            room -= n
-        else:
-            cuts = (
-                [match.start() for match in _PIECE.finditer(text, start, end)][size::size]
-                if n > size
-                else []
-            )
-            parts += pairwise([start, *cuts, end])
-            room = size - (n - 1) % size - 1
+            room -= len(pieces)
+            continue
+        # A sentence of its own, or of several parts; the last of them may have room for the next.
+        parts += pairwise([start, *pieces[size::size], end])
+        room = size - (len(pieces) - 1) % size - 1
     return tuple(text[start:end].rstrip() for start, end in parts)
 
 
 def passage_limits(bench: Bench) -> tuple[int, int]:
-    """Give the words and signs up to which a turn is read as one, and those of a passage, by what the encoder reads.
+    """Work out the words and signs up to which a turn is read as one, and those of a passage.
 
-    One that reads fewer tokens than MiniLM has shorter passages. One that reads more has the same,
-    as has one that says nothing of its length, and a bench without one: a passage has to compete
-    with turns between people.
+    They follow from what the encoder reads. One that reads fewer tokens than MiniLM has shorter
+    passages. One that reads more has the same, as has one that says nothing of its length, and a
+    bench without one: a passage has to compete with turns between people.
 
     >>> from memlab import retrieve, sample
     >>> from memlab.retrieve.passages import passage_limits
@@ -116,7 +120,7 @@ def passage_limits(bench: Bench) -> tuple[int, int]:
 
 @cache_per_bench
 def cut_passages(bench: Bench) -> Passages:
-    """Cut the long turns of a bench into passages, once for all stages that read with an encoder."""
+    """Cut the long turns of a bench into passages, once for all stages that encode them."""
     documents = bench.documents("turn")
     longest, _ = passage_limits(bench)
     if not (documents.n_tokens > longest).any():
@@ -127,7 +131,10 @@ def cut_passages(bench: Bench) -> Passages:
 
 
 def _passage_rows(bench: Bench) -> pl.DataFrame:
-    """Give the passages as turns, with ``at``, the place of the turn that each is of; a caption is with the last."""
+    """Write the passages as turns, with ``at``, the place of the turn that each is of.
+
+    A caption is with the last.
+    """
     documents = bench.documents("turn")
     placed = documents.place.join(
         bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left"
@@ -153,25 +160,31 @@ def passage_vectors(bench: Bench) -> tuple[np.ndarray, np.ndarray]:
     :returns: (m, d) float32 unit rows, and (p,) which of them is that of each passage.
     :raises DataError: when the bench was made without an encoder.
     """
-    embedded, cut = bench.documents("turn").vectors(), cut_passages(bench)
-    if len(cut.texts) == len(embedded):
-        return embedded, np.arange(len(embedded))
-    texts = (
-        turn_texts(_passage_rows(bench).drop("at"), header=bench.header)
-        if bench.header
-        else cut.texts
-    )
-    row = cut.of
-    part = np.flatnonzero((np.diff(cut.start) > 1)[row])
-    number = {
-        text: i for i, text in enumerate(dict.fromkeys(texts[at] for at in part), len(embedded))
-    }
-    row[part] = [number[texts[at]] for at in part]
-    return np.concatenate([embedded, bench.embedder().encode(list(number))]), row
+    turn_vectors = bench.documents("turn").vectors()
+    passages = cut_passages(bench)
+    if len(passages.texts) == len(turn_vectors):
+        return turn_vectors, np.arange(len(turn_vectors))
+    texts = passages.texts
+    if bench.header:
+        texts = turn_texts(_passage_rows(bench).drop("at"), header=bench.header)
+
+    # A turn that is one passage has its vector; parts of others stand behind, equal texts once.
+    rows = passages.of
+    is_part = (np.diff(passages.start) > 1)[rows]
+    parts = np.flatnonzero(is_part)
+    part_texts = [texts[place] for place in parts]
+    distinct = dict.fromkeys(part_texts)
+    row_by_text = {text: row for row, text in enumerate(distinct, len(turn_vectors))}
+    rows[parts] = [row_by_text[text] for text in part_texts]
+    part_vectors = bench.embedder().encode(list(distinct))
+    return np.concatenate([turn_vectors, part_vectors]), rows
 
 
-WORDS, BEFORE = 60, 12
-"""Words of a passage at most, and of the message before it, which short messages are understood by."""
+WORDS = 60
+"""Words of a passage at most."""
+
+BEFORE = 12
+"""Words at most of the message before it, by which short messages are understood."""
 
 STEP = 15
 """Words between the beginnings of the passages among which that of a long message is chosen."""
@@ -194,35 +207,50 @@ def format_passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     >>> format_passages(retrieve.bm25(bench, k=1).frame, bench)["shown"][0].split(".")[0]
     'Thu 11 Sep 2025'
     """
-    documents, (days, before) = bench.documents("turn"), _days_and_contexts(bench)
-    wanted = [frozenset(words) for words in bench.query_words]
-    of, texts, shown = bench.asked(rows.select("query_id"), "row")["row"].to_list(), [], []
-    for i, q in zip(documents.at(rows["doc_id"]).tolist(), of, strict=True):
-        texts.append(documents.texts[i])
-        says = _best_passage(texts[-1], wanted[q], bench.language)
-        spare = min(BEFORE, max(0, WORDS - len(says.split())))
-        end = f"[{' '.join(before[i].split()[-spare:])}] " if spare and before[i] else ""
-        shown.append(f"{days[i]}. {end}{says}")
+    documents = bench.documents("turn")
+    days, before = _days_and_contexts(bench)
+    question_words = [frozenset(words) for words in bench.query_words]
+    questions = bench.asked(rows.select("query_id"), "row")["row"].to_list()
+    turns = documents.at(rows["doc_id"]).tolist()
+    texts = []
+    shown = []
+    for turn, question in zip(turns, questions, strict=True):
+        text = documents.texts[turn]
+        passage = _best_passage(text, question_words[question], bench.language)
+        context = _end_of_message(before[turn], WORDS - len(passage.split()))
+        texts.append(text)
+        shown.append(f"{days[turn]}. {context}{passage}")
     return rows.with_columns(
         text=pl.Series(texts, dtype=pl.String), shown=pl.Series(shown, dtype=pl.String)
     )
 
 
+def _end_of_message(text: str, room: int) -> str:
+    """Write the last words of the message before, in brackets, as far as there is room."""
+    n_words = min(BEFORE, room)
+    if n_words <= 0 or not text:
+        return ""
+    return f"[{' '.join(text.split()[-n_words:])}] "
+
+
 @cache_per_bench
 def _days_and_contexts(bench: Bench) -> tuple[list[str], list[str]]:
-    """Give of each turn its day and the text of the turn before it in its session, empty for the first."""
+    """List the day of each turn, and the text of the turn before it in its session.
+
+    That of the first of a session is empty.
+    """
     documents = bench.documents("turn")
     starts = bench.sessions.select("session_id", "start")
     turns = bench.turns.join(starts, on="session_id", how="left", maintain_order="left")
     times = turns.select(
         doc_id="turn_id", day=pl.coalesce("timestamp", "start").dt.strftime("%a %-d %b %Y")
     )
-    days = documents.place.join(times, on="doc_id", how="left", maintain_order="left")[
-        "day"
-    ].fill_null("")
-    same = np.concatenate([[False], documents.session[1:] == documents.session[:-1]])
-    texts = documents.texts
-    return days.to_list(), [texts[i - 1] if near else "" for i, near in enumerate(same.tolist())]
+    placed = documents.place.join(times, on="doc_id", how="left", maintain_order="left")
+    contexts = ["", *documents.texts[:-1]]
+    is_first = np.concatenate([[True], documents.session[1:] != documents.session[:-1]])
+    for place in np.flatnonzero(is_first):
+        contexts[place] = ""
+    return placed["day"].fill_null("").to_list(), contexts
 
 
 def _best_passage(text: str, wanted: frozenset[str], language: str) -> str:
@@ -230,12 +258,14 @@ def _best_passage(text: str, wanted: frozenset[str], language: str) -> str:
     words = text.split()
     if len(words) <= WORDS:
         return text
-    head, found, _ = text.partition(": ")
-    speaker = [head + ":"] if found and len(head.split()) <= 3 else []
-    cuts = [words[i : i + WORDS] for i in range(0, max(1, len(words) - WORDS + STEP), STEP)]
-    shared = [
-        len(wanted.intersection(read))
-        for read in tokenize([" ".join(cut) for cut in cuts], language=language)
-    ]
+    starts = range(0, max(1, len(words) - WORDS + STEP), STEP)
+    passages = [" ".join(words[start : start + WORDS]) for start in starts]
+    terms_of_passages = tokenize(passages, language=language)
+    shared = [len(wanted.intersection(terms)) for terms in terms_of_passages]
     best = int(np.argmax(shared))
-    return " ".join([*(speaker if best else []), *cuts[best]])
+    speaker, colon, _ = text.partition(": ")
+    is_spoken = colon != "" and len(speaker.split()) <= 3
+    # The first passage has its speaker.
+    if best > 0 and is_spoken:
+        return f"{speaker}: {passages[best]}"
+    return passages[best]

@@ -1,4 +1,6 @@
-"""Runs: from score matrices, from places that were found, from another run, and of sessions from turns."""
+"""Runs: from score matrices, from places that were found, from another run, and of sessions from
+turns.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,14 @@ from memlab.records import Level, Run, run_from_scores, top_columns
 from memlab.retrieve.bench import Bench
 
 Scored = Iterator[tuple[np.ndarray, slice, np.ndarray]]
-"""The scores of each scope: rows of its queries (q,), the place of its n documents, scores (q, n)."""
+"""The scores of each scope: rows of its queries (q,), the place of its n documents, scores (q, n).
+"""
 
 
 def rank(bench: Bench, scored: Scored, *, level: Level, k: int) -> Run:
-    """Rank the documents of each scope for its queries; ties are in the order of :attr:`Documents.lot`.
+    """Rank the documents of each scope for its queries.
+
+    Ties are in the order of :attr:`Documents.lot`.
 
     :raises DataError: when ``k`` is not positive.
     """
@@ -82,7 +87,8 @@ def require_turn_run(run: Run, task: str) -> None:
     """
     if run.level != "turn":
         raise DataError(
-            f"{task} takes a ranking of turns, and the run ranks sessions; give it a ranking of turns"
+            f"{task} takes a ranking of turns, and the run ranks sessions; give it a ranking of "
+            "turns"
         )
 
 

@@ -1,4 +1,6 @@
-"""Asking a memory something else on a question's behalf: its rewritings, its parts, what its first hits mention."""
+"""Asking a memory something else on a question's behalf: its rewritings, its parts, what its first
+hits mention.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,8 @@ def search_subqueries(
 
 
 def rank_by_vectors(bench: Bench, vectors: np.ndarray, *, k: int = 200) -> Run:
-    """Rank turns by their cosine with given vectors: (q, d) unit rows, one for each of the bench's queries.
+    """Rank turns by their cosine with given vectors: (q, d) unit rows, one for each of the bench's
+    queries.
 
     :raises DataError: without embeddings.
     """
@@ -81,7 +84,8 @@ def rank_by_vectors(bench: Bench, vectors: np.ndarray, *, k: int = 200) -> Run:
 def fuse_hits(
     run: Run, bench: Bench, hits: pl.DataFrame, *, weight: float | pl.Expr, k: int
 ) -> Run:
-    """Fuse a run with what other queries found for its questions, by guarded reciprocal rank fusion.
+    """Fuse a run with what other queries found for its questions, by guarded reciprocal rank
+    fusion.
 
     :param hits: ``query_id``, ``doc_id``, ``rank``, ``score``: a row for every place of every list;
         those of questions that the run does not hold are left out.

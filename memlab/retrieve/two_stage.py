@@ -20,7 +20,8 @@ from memlab.retrieve.ranking import Scored, rank
 def two_stage(
     bench: Bench, *, level: Level = "turn", k: int = 10, sessions: int = 5, turns: int = 3
 ) -> Run:
-    """Find the best sessions, then the best turns within each of them, then rank these turns together.
+    """Find the best sessions, then the best turns within each of them, then rank these turns
+    together.
 
     A session is worth BM25 over its document, the dense and BM25 scores of its best turn and, where
     sessions have summaries, the cosine with its summary; a turn is worth its dense and BM25 scores.
@@ -100,7 +101,9 @@ def _rank_within_groups(scores: np.ndarray, group: np.ndarray, lot: np.ndarray) 
 
 @cache_per_bench
 def summary_vectors(bench: Bench) -> np.ndarray | None:
-    """Embed the sessions' summaries, once for a bench; a session without one has the vector of its document.
+    """Embed the sessions' summaries, once for a bench.
+
+    A session without one has the vector of its document.
 
     :returns: (n sessions, d) float32 unit rows in the order of the session documents; ``None``
         where no session has a summary.

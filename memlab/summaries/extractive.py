@@ -1,10 +1,13 @@
-"""Extractive summaries, the fallback without a model: sentences of a group, picked by tf-idf and MMR."""
+"""Extractive summaries, the fallback without a model: sentences of a group, picked by tf-idf and
+MMR.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,16 +16,24 @@ from memlab.summaries.summary_prompts import Item, Supported, deduplicate_texts
 from memlab.text.analysis import tokenize
 from memlab.text.tokens import sentences
 
-MAX_SENTENCES, MIN_SENTENCES, SENTENCES_PER_PICK = 6, 2, 4
-_MAX_TERMS, _MAX_CONTINUED, _SAME_TOPIC_COSINE = 8, 3, 0.3
-_VALUE_WEIGHT, _FIRST_PERSON_WEIGHT, _ASIDE_PENALTY, _DIVERSITY_WEIGHT = 1.5, 0.3, 1.0, 0.5
+MAX_SENTENCES = 6
+MIN_SENTENCES = 2
+SENTENCES_PER_PICK = 4
+_MAX_TERMS = 8
+_MAX_CONTINUED = 3
+_SAME_TOPIC_COSINE = 0.3
+_VALUE_WEIGHT = 1.5
+_FIRST_PERSON_WEIGHT = 0.3
+_ASIDE_PENALTY = 1.0
+_DIVERSITY_WEIGHT = 0.5
 _VALUE = re.compile(r"(?<=[\w,;] )[A-Z]\w+|\d+")
 _SPEAKER = re.compile(r"^[^\W\d][^:]{0,40}: ")
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 
 
 def extract_sentences(items: Sequence[Item], *, most: int = MAX_SENTENCES) -> list[Supported]:
-    """Pick at most ``most`` sentences that represent all and are dissimilar (maximal marginal relevance).
+    """Pick at most ``most`` sentences that represent all and are dissimilar (maximal marginal
+    relevance).
 
     A sentence is worth its cosine with the tf-idf centroid, its different words (up to eight), its
     names and numbers, which later questions ask for, and a little for the first person; what an
@@ -31,57 +42,88 @@ def extract_sentences(items: Sequence[Item], *, most: int = MAX_SENTENCES) -> li
 
     Source: Carbonell and Goldstein, "The use of MMR, diversity-based reranking", SIGIR 1998.
     """
-    rows = dict[str, tuple[str, str, Item]]()
+    candidates = _distinct_sentences(items)
+    vectors = _tfidf([candidate.spoken for candidate in candidates])
+    score = _score_sentences(candidates, vectors)
+    if any(item.speaker for item in items):
+        quarter = math.ceil(len(candidates) / SENTENCES_PER_PICK)
+        most = min(most, max(MIN_SENTENCES, quarter))
+    picked: list[int] = []
+    nearest = np.zeros(len(candidates))
+    for _ in range(min(most, len(candidates))):
+        best = int((score - _DIVERSITY_WEIGHT * nearest).argmax())
+        picked.append(best)
+        similarity = (vectors @ vectors[[best]].T).toarray()[:, 0]
+        nearest = np.maximum(nearest, similarity)
+        score[best] = -np.inf
+    return [(candidates[place].spoken, candidates[place].item.turns) for place in sorted(picked)]
+
+
+class _Sentence(NamedTuple):
+    """A sentence as it may stand in a summary, as it was written, and where it is from."""
+
+    spoken: str
+    text: str
+    item: Item
+
+
+def _distinct_sentences(items: Sequence[Item]) -> list[_Sentence]:
+    """Split items into sentences, the same but for capitals once."""
+    distinct: dict[str, _Sentence] = {}
     for item in items:
         for text in sentences(item.text):
+            spoken = text
             # "I went" alone does not say who.
-            spoken = text if item.speaker in ("", *ROLES) else f"{item.speaker}: {text}"
-            rows.setdefault(spoken.casefold(), (spoken, text, item))
-    vectors = _tfidf([spoken for spoken, _, _ in rows.values()])
+            if item.speaker not in ("", *ROLES):
+                spoken = f"{item.speaker}: {text}"
+            distinct.setdefault(spoken.casefold(), _Sentence(spoken, text, item))
+    return list(distinct.values())
+
+
+def _score_sentences(candidates: Sequence[_Sentence], vectors: Any) -> np.ndarray:
+    """Score what each sentence is worth alone, see :func:`extract_sentences`: (n,)."""
     central = vectors @ np.asarray(vectors.sum(axis=0)).ravel()
-    values = np.array([1 - 0.5 ** len(_VALUE.findall(text)) for _, text, _ in rows.values()])
-    personal = np.array([bool(_FIRST_PERSON.search(text)) for _, text, _ in rows.values()])
-    aside = np.array(
-        [
-            item.speaker == "assistant" or text.startswith("[image")
-            for _, text, item in rows.values()
-        ]
-    )
-    score = central / max(central.max(initial=0), 1e-9) + np.minimum(
-        np.diff(vectors.indptr) / _MAX_TERMS, 1
-    )
-    score += _VALUE_WEIGHT * values + _FIRST_PERSON_WEIGHT * personal - _ASIDE_PENALTY * aside
-    if any(item.speaker for item in items):
-        most = min(most, max(MIN_SENTENCES, -(-len(rows) // SENTENCES_PER_PICK)))
-    nearest, picked = np.zeros(len(rows)), list[int]()
-    for _ in range(min(most, len(rows))):
-        picked.append(int((score - _DIVERSITY_WEIGHT * nearest).argmax()))
-        nearest = np.maximum(nearest, (vectors @ vectors[[picked[-1]]].T).toarray()[:, 0])
-        score[picked[-1]] = -np.inf
-    supported = [(spoken, item.turns) for spoken, _, item in rows.values()]
-    return [supported[i] for i in sorted(picked)]
+    centrality = central / max(central.max(initial=0), 1e-9)
+    n_terms = np.diff(vectors.indptr)
+    n_values = np.array([len(_VALUE.findall(each.text)) for each in candidates], dtype=np.int64)
+    is_personal = np.array([_is_personal(each) for each in candidates], dtype=bool)
+    is_aside = np.array([_is_aside(each) for each in candidates], dtype=bool)
+
+    score = centrality + np.minimum(n_terms / _MAX_TERMS, 1)
+    value_score = _VALUE_WEIGHT * (1 - 0.5**n_values)
+    score += value_score + _FIRST_PERSON_WEIGHT * is_personal - _ASIDE_PENALTY * is_aside
+    return score
+
+
+def _is_personal(sentence: _Sentence) -> bool:
+    return _FIRST_PERSON.search(sentence.text) is not None
+
+
+def _is_aside(sentence: _Sentence) -> bool:
+    return sentence.item.speaker == "assistant" or sentence.text.startswith("[image")
 
 
 def find_continued_sentences(
     before: Sequence[Supported], now: Sequence[Supported]
 ) -> list[Supported]:
-    """Find the sentences of a period that are similar to one of the previous period (cosine of tf-idf)."""
+    """Find the sentences of a period that are similar to one of the previous period (cosine of
+    tf-idf).
+    """
     vectors = _tfidf([_SPEAKER.sub("", text) for text, _ in (*before, *now)])
-    likeness = (vectors[len(before) :] @ vectors[: len(before)].T).toarray()
-    best = likeness.max(axis=1, initial=0)
-    picked = [
-        int(i)
-        for i in np.argsort(-best, kind="stable")[:_MAX_CONTINUED]
-        if best[i] >= _SAME_TOPIC_COSINE
-    ]
-    return [
-        (now[i][0], deduplicate_texts([*before[likeness[i].argmax()][1], *now[i][1]]))
-        for i in picked
-    ]
+    similarity = (vectors[len(before) :] @ vectors[: len(before)].T).toarray()
+    highest = similarity.max(axis=1, initial=0)
+    continued = []
+    for place in np.argsort(-highest, kind="stable")[:_MAX_CONTINUED].tolist():
+        if highest[place] < _SAME_TOPIC_COSINE:
+            break
+        text, turns = now[place]
+        _, earlier_turns = before[similarity[place].argmax()]
+        continued.append((text, deduplicate_texts([*earlier_turns, *turns])))
+    return continued
 
 
 def _tfidf(texts: Sequence[str]) -> Any:
-    """Give the tf-idf vectors of texts as sparse rows of length 1."""
+    """Weigh the words of texts by tf-idf: sparse rows of length 1."""
     from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 

@@ -1,4 +1,6 @@
-"""RAPTOR: a tree of clusters over the turns of each scope, with summaries of clusters, and of their clusters."""
+"""RAPTOR: a tree of clusters over the turns of each scope, with summaries of clusters, and of their
+clusters.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,26 @@ from memlab.retrieve import Bench
 from memlab.summaries.summary_prompts import CLUSTER
 from memlab.summaries.summary_rows import Row, Writer, node_frame, turn_rows, write_summaries
 
-MAX_TOP_NODES, MAX_LAYERS, CHUNK_SIZE = 8, 5, 5
+MAX_TOP_NODES = 8
+MAX_LAYERS = 5
+CHUNK_SIZE = 5
 MAX_ADDED = 0.25
 """The share of a scope's entries that may join groups later, before these are formed anew."""
 GROUPS = "groups"
-"""The task of requests whose prompt is the answer to be recorded: groups are computed, no model is asked."""
+"""The task of requests whose prompt is the answer to be recorded: groups are computed, no model is
+asked.
+"""
 GROUPS_VERSION = 2
-"""Raised when other groups are formed of the same entries: 2 compares turns by speaker-centred vectors."""
+"""Raised when other groups are formed of the same entries: 2 compares turns by speaker-centred
+vectors.
+"""
 
 
 class Tree(NamedTuple):
-    """Rows of :class:`memlab.records.Node`, layer by layer, in each by scope and time; and their (n, d) vectors."""
+    """Rows of :class:`memlab.records.Node`, layer by layer, in each by scope and time.
+
+    And their (n, d) vectors.
+    """
 
     nodes: pl.DataFrame
     vectors: np.ndarray
@@ -40,7 +51,8 @@ def build_raptor_tree(
     seed: int = 0,
     known: Tree | None = None,
 ) -> Tree:
-    """Build a tree for each scope: group the entries of a layer by their vectors, summarise each group, embed, repeat.
+    """Build a tree for each scope: group the entries of a layer by their vectors, summarise each
+    group, embed, repeat.
 
     Turns are compared by their speaker-centred vectors, so that groups are of what is said and not
     of who says it; summaries as they are encoded.
@@ -70,9 +82,13 @@ def build_raptor_tree(
 
     >>> import memlab
     >>> from memlab.sessions import sessions_of
-    >>> turns = [memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", f"Day {n} of my trip.") for n in range(20)]
+    >>> turns = []
+    >>> for day in range(20):
+    ...     text = f"Day {day} of my trip."
+    ...     turns.append(memlab.Turn(f"u/s/{day}", "u", "u/s", day, "Mel", "user", text))
     >>> turns = memlab.records.frame(memlab.Turn, turns)
-    >>> bench = memlab.Bench.of(memlab.Dataset("trip", "example", turns, sessions_of(turns)), encoder="hashing:64")
+    >>> data = memlab.Dataset("trip", "example", turns, sessions_of(turns))
+    >>> bench = memlab.Bench.of(data, encoder="hashing:64")
     >>> tree = memlab.summaries.build_raptor_tree(bench)
     >>> tree.nodes["kind"].unique().to_list(), len(tree.vectors) == tree.nodes.height
     (['cluster'], True)
@@ -82,7 +98,7 @@ def build_raptor_tree(
     layer = growth.add_layer(turn_rows(turns), vectors)
     while layer and len(growth.layers) < MAX_LAYERS:
         layer = growth.add_layer(layer, growth.vectors[-1])
-    places = {turn: n for n, turn in enumerate(turns["turn_id"])}
+    places = {turn_id: place for place, turn_id in enumerate(turns["turn_id"])}
     for row in chain.from_iterable(growth.layers):
         row["turns"] = sorted(row["turns"], key=places.__getitem__)
     # Framed at the end: a layer's parents are written with the layer above.
@@ -140,7 +156,8 @@ def _note_parent(group: _Group, node: str) -> None:
 
 
 def _turns_and_vectors(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
-    """Give the turns of a bench in order of scope, session and place, and their speaker-centred vectors.
+    """Give the turns of a bench in order of scope, session and place, and their speaker-centred
+    vectors.
 
     :raises DataError: for a bench without an encoder, or when there is not one vector a turn.
     """
@@ -160,24 +177,28 @@ def ordered_turns(bench: Bench) -> pl.DataFrame:
 
 
 def encode_texts(bench: Bench, texts: list[str], known: Tree | None) -> np.ndarray:
-    """Encode summaries; with a known tree, which the store keeps, what it has is taken from it, but for zeros.
+    """Encode summaries; with a known tree, which the store keeps, what it has is taken from it, but
+    for zeros.
 
     :returns: (n, d) float32 unit rows.
     """
     encoder = bench.embedder()
     if bench.store is None or known is None:
         return np.asarray(encoder.encode(texts))
-    pairs = zip(known.nodes["text"], known.vectors, strict=True)
-    made = {text: vector for text, vector in pairs if vector.any()}
-    new = [text for text in dict.fromkeys(texts) if text not in made]
+    known_vectors = zip(known.nodes["text"], known.vectors, strict=True)
+    vector_by_text = {text: vector for text, vector in known_vectors if vector.any()}
+    new_texts = [text for text in dict.fromkeys(texts) if text not in vector_by_text]
     # The nodes have their vectors, and not the cache too.
-    vectors = bench.store.encode(encoder, new, progress=bench.progress, remember=False)
-    made |= dict(zip(new, vectors, strict=True))
-    return np.stack([made[text] for text in texts])
+    vectors = bench.store.encode(encoder, new_texts, progress=bench.progress, remember=False)
+    vector_by_text.update(zip(new_texts, vectors, strict=True))
+    return np.stack([vector_by_text[text] for text in texts])
 
 
 class _Group(NamedTuple):
-    """Entries that are put together, the weight of each, and how; ``was`` is the node that they were under before."""
+    """Entries that are put together, the weight of each, and how.
+
+    ``was`` is the node that they were under before.
+    """
 
     method: str
     part: list[Row]
@@ -197,7 +218,9 @@ def _earlier_layers(known: pl.DataFrame | None, service: Writer) -> dict[int, li
 
 
 class _Groups(BaseModel):
-    """Groups of the entries of a scope: their places, the weight of each in its group, how they were put together."""
+    """Groups of the entries of a scope: their places, the weight of each in its group, how they
+    were put together.
+    """
 
     method: str
     members: list[list[int]]
@@ -207,19 +230,25 @@ class _Groups(BaseModel):
 def _group_scopes(
     entries: list[Row], vectors: np.ndarray, earlier: list[Row], service: Writer, seed: int
 ) -> list[_Group]:
-    """Group the entries of each large scope; where it has earlier groups, they stay as long as they may."""
+    """Group the entries of each large scope.
+
+    Where it has earlier groups, they stay as long as they may.
+    """
     found: list[_Group] = []
     scopes = np.array([row["scope"] for row in entries])
+    earlier_by_scope: dict[str, list[Row]] = {}
+    for row in earlier:
+        earlier_by_scope.setdefault(row["scope"], []).append(row)
     for scope in dict.fromkeys(scopes.tolist()):
-        at = np.flatnonzero(scopes == scope)
-        if len(at) <= MAX_TOP_NODES:
+        in_scope = np.flatnonzero(scopes == scope)
+        if len(in_scope) <= MAX_TOP_NODES:
             continue
-        own = [entries[i] for i in at]
-        before = [row for row in earlier if row["scope"] == scope]
-        kept = _extend_groups(own, vectors[at], before)
-        if not kept:
-            kept = _new_groups(own, vectors[at], service, seed)
-        found += kept
+        own_entries = [entries[place] for place in in_scope]
+        own_vectors = vectors[in_scope]
+        groups = _extend_groups(own_entries, own_vectors, earlier_by_scope.get(scope, []))
+        if not groups:
+            groups = _new_groups(own_entries, own_vectors, service, seed)
+        found += groups
     return found
 
 
@@ -230,59 +259,68 @@ def _new_groups(
     formed = _form_groups(entries, vectors, service, seed)
     groups = []
     for members, weights in zip(formed.members, formed.weights, strict=True):
-        part = [entries[i] for i in members]
+        part = [entries[place] for place in members]
         groups.append(_Group(formed.method, part, weights))
     return groups
 
 
 def _extend_groups(entries: list[Row], vectors: np.ndarray, earlier: list[Row]) -> list[_Group]:
-    """Give the earlier groups with the entries that are there, each new entry in the group most similar to it.
+    """Put each new entry into the earlier group that is most similar to it.
 
     None where the groups are to be formed anew: too many entries joined since they were.
     """
-    pairs = _kept_members(entries, earlier)
-    joined = {at for _, members in pairs for at in members}
-    new = [at for at in range(len(entries)) if at not in joined]
-    added = [row["added"] for row, _ in pairs]
-    n_joined = sum(added) + len(new)
-    if len(pairs) < 2 or n_joined > MAX_ADDED * len(entries):
+    kept = _kept_members(entries, earlier)
+    placed = set(chain.from_iterable(members for _, members in kept))
+    new_places = sorted(set(range(len(entries))) - placed)
+    n_added = [row["added"] for row, _ in kept]
+    n_joined = sum(n_added) + len(new_places)
+    if len(kept) < 2 or n_joined > MAX_ADDED * len(entries):
         return []
-    means = np.stack([vectors[members].mean(axis=0) for _, members in pairs])
+
+    means = np.stack([vectors[members].mean(axis=0) for _, members in kept])
     means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
-    for at in new:
-        nearest = int((means @ vectors[at]).argmax())
-        pairs[nearest][1].append(at)
-        added[nearest] += 1
-    kept = []
-    for (row, members), n_added in zip(pairs, added, strict=True):
-        members.sort()
-        part = [entries[at] for at in members]
+    for place in new_places:
+        nearest = int((means @ vectors[place]).argmax())
+        kept[nearest][1].append(place)
+        n_added[nearest] += 1
+
+    groups = []
+    for (row, members), count in zip(kept, n_added, strict=True):
+        part = [entries[place] for place in sorted(members)]
         weights = [_earlier_weight(entry, row) for entry in part]
-        kept.append(_Group(row["method"], part, weights, n_added, row["node_id"]))
-    return kept
+        groups.append(_Group(row["method"], part, weights, count, row["node_id"]))
+    return groups
 
 
 def _kept_members(entries: list[Row], earlier: list[Row]) -> list[tuple[Row, list[int]]]:
-    """Give the earlier nodes that still have entries, each with the places of these."""
-    places = {row.get("was") or row["node_id"]: at for at, row in enumerate(entries)}
-    pairs = []
+    """Find the earlier nodes that still have entries, each with the places of these."""
+    place_by_node = {}
+    for place, entry in enumerate(entries):
+        node_id = entry.get("was") or entry["node_id"]
+        place_by_node[node_id] = place
+    kept = []
     for row in earlier:
-        members = [places[child] for child in row["children"] if child in places]
+        members = [place_by_node[child] for child in row["children"] if child in place_by_node]
         if members:
-            pairs.append((row, members))
-    return pairs
+            kept.append((row, members))
+    return kept
 
 
 def _earlier_weight(entry: Row, group: Row) -> float:
-    """Give the weight of an entry in an earlier group: highest in that which was its parent."""
+    """Weigh an entry in an earlier group: highest in that which was its parent."""
     if entry.get("old_parent") == group["node_id"]:
         return 1.0
     return 0.5
 
 
 def _form_groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
-    """Group the entries of a scope as recorded, else by a mixture over their vectors, else by neighbours in time."""
-    about = [part for row in entries for part in (row["node_id"], *row["sentences"])]
+    """Group the entries of a scope as recorded, else by a mixture over their vectors.
+
+    Where that finds none, neighbours in time are put together.
+    """
+    about: list[str] = []
+    for entry in entries:
+        about += [entry["node_id"], *entry["sentences"]]
     request = llm.Request(GROUPS, GROUPS_VERSION, tuple(about), "", _Groups)
     if service == llm.RECORDED:
         recorded = llm.ask([request], service)[0].value
@@ -296,19 +334,29 @@ def _form_groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed:
 
 
 def _mixture_groups(vectors: np.ndarray, seed: int) -> _Groups | None:
-    """Group by a mixture; ``None`` where it finds one group, or more than half as many as there are entries."""
-    soft = mixture_memberships(vectors, seed=seed).T.tocsr()
-    if not 1 < soft.shape[0] <= len(vectors) // 2:
+    """Group by a mixture.
+
+    ``None`` where it finds one group, or more than half as many as there are entries.
+    """
+    memberships = mixture_memberships(vectors, seed=seed).T.tocsr()
+    n_groups = memberships.shape[0]
+    if not 1 < n_groups <= len(vectors) // 2:
         return None
-    soft.sort_indices()
-    spans = list(pairwise(soft.indptr))
-    members = [soft.indices[start:end].tolist() for start, end in spans]
-    weights = [soft.data[start:end].tolist() for start, end in spans]
+    memberships.sort_indices()
+    members = []
+    weights = []
+    for start, end in pairwise(memberships.indptr):
+        members.append(memberships.indices[start:end].tolist())
+        weights.append(memberships.data[start:end].tolist())
     return _Groups(method="mixture", members=members, weights=weights)
 
 
-def _chunk_groups(n: int) -> _Groups:
+def _chunk_groups(n_entries: int) -> _Groups:
     """Group entries by fives, in order of time."""
-    members = [list(range(at, min(at + CHUNK_SIZE, n))) for at in range(0, n, CHUNK_SIZE)]
-    weights = [[1.0] * len(part) for part in members]
+    members = []
+    weights = []
+    for start in range(0, n_entries, CHUNK_SIZE):
+        chunk = list(range(start, min(start + CHUNK_SIZE, n_entries)))
+        members.append(chunk)
+        weights.append([1.0] * len(chunk))
     return _Groups(method="chunks", members=members, weights=weights)

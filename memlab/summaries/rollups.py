@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -40,12 +41,16 @@ from memlab.summaries.summary_rows import (
 from memlab.terminal import count_noun, escape_markdown
 
 HEADINGS = {
-    "sentences": "", "carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open",
-}  # fmt: skip
+    "sentences": "",
+    "carried_on": "Carried on from before",
+    "decisions": "Decided",
+    "open_questions": "Still open",
+}
 
 
 def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
-    """Write a row of :class:`memlab.records.Node` as Markdown, each sentence with the turns that it stands on.
+    """Write a row of :class:`memlab.records.Node` as Markdown, each sentence with the turns that it
+    stands on.
 
     :param tz: as the node was made with.
 
@@ -85,20 +90,25 @@ def describe_node(node: Mapping[str, Any]) -> str:
 
 
 def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
-    """Give the name of a node's period: ``week of 2 March 2026``, ``March 2026``, ``session of 4 March 2026``."""
+    """Write the name of a node's period.
+
+    ``week of 2 March 2026``, ``March 2026``, ``session of 4 March 2026``
+    """
     if node["start"] is None:
         return f"{node['kind']}, undated"
     day = node["start"].astimezone(ZoneInfo(tz)).date()
     monday = day - timedelta(days=day.weekday())
     if node["kind"] == "month":
         return f"{monday + timedelta(days=3):%B %Y}"
-    return f"{node['kind']} of {monday if node['kind'] == 'week' else day:%-d %B %Y}"
+    first_day = monday if node["kind"] == "week" else day
+    return f"{node['kind']} of {first_day:%-d %B %Y}"
 
 
 def summarize_sessions(
     turns: pl.DataFrame, *, service: Writer = None, language: str = "en"
 ) -> pl.DataFrame:
-    """Summarise sessions: two to six sentences, topics, decisions, action items, open questions and entities.
+    """Summarise sessions: two to six sentences, topics, decisions, action items, open questions and
+    entities.
 
     Without a model, and where it gives no answer that stands on the session's turns, the sentences
     are those of the session itself, and there are topics, but no decisions, action items, open
@@ -113,21 +123,31 @@ def summarize_sessions(
     :raises ModelError: when the service cannot be asked at all.
 
     >>> import memlab
-    >>> said = ["I moved to Oslo in May.", "How nice! Do you like it there?", "The harbour is lovely, the rent is not."]
-    >>> turns = [memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", text) for n, text in enumerate(said)]
+    >>> said = ["I moved to Oslo in May.", "How nice! Do you like it there?"]
+    >>> said.append("The harbour is lovely, the rent is not.")
+    >>> turns = []
+    >>> for n, text in enumerate(said):
+    ...     turns.append(memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", text))
     >>> made = memlab.summaries.summarize_sessions(memlab.records.frame(memlab.Turn, turns))
     >>> made.select("summary", "evidence").row(0)
-    ('Mel: I moved to Oslo in May. Mel: The harbour is lovely, the rent is not.', [['u/s/0'], ['u/s/2']])
+    ('Mel: I moved to Oslo in May. Mel: The harbour is lovely, the rent is not.', [['u/s/0'],
+    ['u/s/2']])
     """
     parts = dict[str, list[Row]]()
     for session, row in zip(turns["session_id"], turn_rows(turns), strict=True):
         parts.setdefault(session, []).append(row)
     summaries = write_summaries(SESSION, [*parts.values()], service)
     rows = [
-        {**row, "session_id": session, "summary": row["text"], "version": "", "n_turns": len(part),
-         "participants": deduplicate_texts(each["speaker"] for each in part)}
+        {
+            **row,
+            "session_id": session,
+            "summary": row["text"],
+            "version": "",
+            "n_turns": len(part),
+            "participants": deduplicate_texts(each["speaker"] for each in part),
+        }
         for (session, part), row in zip(parts.items(), summaries, strict=True)
-    ]  # fmt: skip
+    ]
     columns = schema(Summary) | {"dropped": pl.Int64(), "reason": pl.String()}
     summary_frame = pl.DataFrame(rows, schema={**columns, "turns": pl.List(pl.String())})
     return fill_missing_topics(summary_frame, turns, language).select(*columns)
@@ -166,7 +186,10 @@ def rollup(
     >>> from datetime import UTC, datetime
     >>> said = ["I moved to Oslo.", "I found a flat by the harbour."]
     >>> days = [datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2)]
-    >>> turns = [memlab.Turn(f"u/{n}/1", "u", f"u/{n}", 1, "Mel", "user", said[n], None, days[n]) for n in (0, 1)]
+    >>> turns = []
+    >>> for n in (0, 1):
+    ...     about = (f"u/{n}/1", "u", f"u/{n}", 1, "Mel", "user")
+    ...     turns.append(memlab.Turn(*about, said[n], None, days[n]))
     >>> nodes = memlab.summaries.rollup(memlab.records.frame(memlab.Turn, turns))
     >>> nodes["kind"].to_list()
     ['session', 'session', 'week', 'week', 'month', 'month']
@@ -188,7 +211,8 @@ def summarize_period(
     service: Writer = None,
     language: str = "en",
 ) -> pl.DataFrame:
-    """Write the one week or month of a scope that a day lies in, as :func:`rollup` writes it, but for its topics.
+    """Write the one week or month of a scope that a day lies in, as :func:`rollup` writes it, but
+    for its topics.
 
     Topics that no model gave set a period apart from the scope's other periods in a rollup; here
     there are no others.
@@ -202,7 +226,9 @@ def summarize_period(
 
 
 def _sessions_with_periods(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
-    """List sessions in order of scope and time: ``session_id``, ``turns``, ``week`` and ``month`` (first days)."""
+    """List sessions in order of scope and time: ``session_id``, ``turns``, ``week`` and ``month``
+    (first days).
+    """
     try:
         ZoneInfo(tz)
     except (KeyError, ValueError, OSError) as error:
@@ -224,7 +250,10 @@ def _sessions_with_periods(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class PeriodWriter:
-    """What the summaries of sessions, weeks and months of some turns are written with; see :func:`rollup`."""
+    """What the summaries of sessions, weeks and months of some turns are written with.
+
+    See :func:`rollup`.
+    """
 
     turns: pl.DataFrame
     summaries: pl.DataFrame | None
@@ -243,7 +272,8 @@ class PeriodWriter:
         return pl.concat([node_frame(rows, self.turns, self.language) for rows in layers])
 
     def write_period(self, kind: str, day: date) -> pl.DataFrame:
-        """Write the week or month that a day lies in, with what stands below it and in the period before.
+        """Write the week or month that a day lies in, with what stands below it and in the period
+        before.
 
         :raises DataError: when the scope has no session in it.
         """
@@ -278,7 +308,10 @@ class PeriodWriter:
         return first_day
 
     def session_rows(self, dated: pl.DataFrame) -> list[Row]:
-        """Give the summaries of sessions as rows of nodes with ``week`` and ``month``; missing ones are written."""
+        """Give the summaries of sessions as rows of nodes with ``week`` and ``month``.
+
+        Missing ones are written.
+        """
         indexed = frame(Summary) if self.summaries is None else self.summaries
         new = dated.join(indexed, on="session_id", how="anti")
         sources = self._session_sources(dated)
@@ -293,9 +326,14 @@ class PeriodWriter:
         written = summarize_sessions(unsummarised, service=self.service, language=self.language)
         made = pl.concat([indexed, written], how="diagonal")
         rows = dated.join(made, on="session_id", how="left", maintain_order="left").with_columns(
-            pl.col("dropped").fill_null(0), pl.col("reason").fill_null(""), level=pl.lit(0), kind=pl.lit("session"),
-            method=pl.lit("session"), node_id="session_id", text="summary",
-        )  # fmt: skip
+            pl.col("dropped").fill_null(0),
+            pl.col("reason").fill_null(""),
+            level=pl.lit(0),
+            kind=pl.lit("session"),
+            method=pl.lit("session"),
+            node_id="session_id",
+            text="summary",
+        )
         spans = {row["session_id"]: row for row in self._session_spans(before).to_dicts()}
         finished = []
         for row in rows.to_dicts():
@@ -331,24 +369,21 @@ class PeriodWriter:
         self, kind: str, below: list[Row], *, only: Collection[date | None] | None = None
     ) -> list[Row]:
         """Write the weeks or months above some nodes, in order; ``only``: those of these dates."""
-        parts = [
-            list(rows) for _, rows in groupby(below, key=lambda row: (row["scope"], row[kind]))
-        ]
-        pairs = [
-            (part, before if before and before[0]["scope"] == part[0]["scope"] else [])
-            for part, before in zip(parts, [[], *parts], strict=False)
-            if only is None or part[0][kind] in only
-        ]
-        nodes = write_summaries(
-            PERIOD,
-            [part for part, _ in pairs],
-            self.service,
-            before=[before for _, before in pairs],
-            known=self.known,
-        )
-        for (part, _), node in zip(pairs, nodes, strict=True):
-            method = f"{kind}s ({self.tz})" if part[0][kind] else "undated"
-            node |= {"kind": kind, "method": method, "month": part[0]["month"]}
+        parts: list[list[Row]] = []
+        before: list[list[Row]] = []
+        previous: list[Row] = []
+        for (scope, day), rows in groupby(below, key=itemgetter("scope", kind)):
+            part = list(rows)
+            if only is None or day in only:
+                has_previous = len(previous) > 0 and previous[0]["scope"] == scope
+                parts.append(part)
+                before.append(previous if has_previous else [])
+            previous = part
+        nodes = write_summaries(PERIOD, parts, self.service, before=before, known=self.known)
+        for part, node in zip(parts, nodes, strict=True):
+            node["kind"] = kind
+            node["method"] = f"{kind}s ({self.tz})" if part[0][kind] else "undated"
+            node["month"] = part[0]["month"]
             for row in part:
                 row["parent"] = node["node_id"]
         return nodes
@@ -373,7 +408,8 @@ def _nothing_in(kind: str, day: date, first_days: list[date | None]) -> str:
 
 
 def period_boxes(nodes: pl.DataFrame) -> pl.DataFrame:
-    """Give the months and weeks of a memory with their topics, for :func:`memlab.figures.icicle.icicle`.
+    """Give the months and weeks of a memory with their topics, for
+    :func:`memlab.figures.icicle.icicle`.
 
     :param nodes: of one scope, of :func:`memlab.summaries.summary_tree` over weeks.
     :returns: ``node_id``, ``parent``, ``kind``, ``label`` and ``n_turns``.

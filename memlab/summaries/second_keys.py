@@ -1,4 +1,6 @@
-"""Second keys: turns are also found by facts or summaries that a language model extracted from them."""
+"""Second keys: turns are also found by facts or summaries that a language model extracted from
+them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ KEYS = ("facts", "summaries", "headers")
 def second_keys(
     run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.5, service: str = llm.RECORDED
 ) -> Run:
-    """Search by facts or summaries that a model extracted, and fuse with the run by guarded reciprocal rank fusion.
+    """Search by facts or summaries that a model extracted, and fuse with the run by guarded
+    reciprocal rank fusion.
 
     A turn's score is the best cosine of its own text and of its keys. Keys are ``facts`` (sentences
     that state one thing, and stand on the turns that say it), ``summaries`` (sentences of session
@@ -80,7 +83,10 @@ def second_keys(
 
 @cache_per_bench_by(keep_with_spending)
 def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Extract and encode keys; give pairs of turn and key, as two arrays, and the keys' vectors (n keys, d)."""
+    """Extract and encode keys.
+
+    Give pairs of turn and key, as two arrays, and the keys' vectors (n keys, d).
+    """
     keys = _extract_keys(bench, of, service)
     texts = keys["text"].unique(maintain_order=True)
     number = pl.DataFrame({"text": texts, "key": np.arange(len(texts))})

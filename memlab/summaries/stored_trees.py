@@ -1,4 +1,6 @@
-"""Trees of summaries in the store: read where nothing below them changed, made and kept where something did."""
+"""Trees of summaries in the store: read where nothing below them changed, made and kept where
+something did.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from itertools import product
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,7 +151,9 @@ class StoredTree:
         return whole
 
     def digests(self, model: str | None) -> dict[str, str]:
-        """Name what the tree of each scope is made of: turns, sessions of the index, prompts, model, code."""
+        """Name what the tree of each scope is made of: turns, sessions of the index, prompts,
+        model, code.
+        """
         about = [str(CODE_VERSION), model or ""]
         about += [f"{task.name} {task.version}" for task in (SESSION, PERIOD, CLUSTER)]
         if self.design.service == llm.RECORDED:
@@ -224,7 +230,8 @@ class StoredTree:
 
 
 def read_or_write_tree(bench: Bench, design: TreeDesign) -> Tree:
-    """Give the summaries of a bench's conversations with their vectors: of its store, or made now, and kept there.
+    """Give the summaries of a bench's conversations with their vectors: of its store, or made now,
+    and kept there.
 
     :raises DataError: for an unknown time zone, or without an encoder.
     :raises ModelError: when the service cannot be asked at all.
@@ -243,7 +250,10 @@ def read_or_write_tree(bench: Bench, design: TreeDesign) -> Tree:
 def _write_tree(
     bench: Bench, design: TreeDesign, summaries: pl.DataFrame, known: Tree | None
 ) -> Tree:
-    """Write a tree of a bench; what a model wrote of the same before, and its vector, is taken from a known one."""
+    """Write a tree of a bench.
+
+    What a model wrote of the same before, and its vector, is taken from a known one.
+    """
     if design.over == "clusters":
         return build_raptor_tree(bench, service=design.service, seed=design.seed, known=known)
     nodes = rollup(
@@ -258,7 +268,8 @@ def _write_tree(
 
 
 def read_or_write_period(bench: Bench, design: TreeDesign, kind: str, day: date) -> pl.DataFrame:
-    """Give the week or month that a day lies in, with what stands below it: of the store, or written now and kept.
+    """Give the week or month that a day lies in, with what stands below it: of the store, or
+    written now and kept.
 
     :param bench: of one scope, with a store that has it; an encoder is not needed.
     :param kind: ``week`` or ``month``.
@@ -289,10 +300,11 @@ def read_or_write_period(bench: Bench, design: TreeDesign, kind: str, day: date)
 def choose_design(
     bench: Bench, design: TreeDesign, service: str | None, default: str
 ) -> TreeDesign:
-    """Say who writes a tree: the service that is named, else whose whole tree the store has, else the default.
+    """Say who writes a tree.
 
-    A tree that a model wrote is preferred, then that of the default, then the latest. Where the
-    index has sessions of another model than the one that was not named, weeks are made of those.
+    It is the service that is named, else whose whole tree the store has, else the default. A tree
+    that a model wrote is preferred, then that of the default, then the latest. Where the index has
+    sessions of another model than the one that was not named, weeks are made of those.
 
     :param bench: with a store that has it.
     :param service: a name, ``recorded``, ``extractive``, or ``None`` where none was named.
@@ -300,20 +312,22 @@ def choose_design(
     """
     asked = service or default
     own = None if asked == EXTRACTIVE else asked
-    store, scopes = bench.store, bench.turns["scope"].unique().to_list()
+    store = bench.store
+    scopes = bench.turns["scope"].unique().to_list()
     assert store is not None
     if service is None:
         stored = store.nodes.rows(bench.name, scopes=scopes)["service"].unique().sort()
         names = dict.fromkeys([own, *stored.filter(stored != EXTRACTIVE), None])
-        designs = [
-            replace(design, service=name, indexed=indexed)
-            for name in names
-            for indexed in {False, design.over == "weeks"}
-        ]
-        ranked = [(_rank_stored(bench, each, own), each) for each in designs]
-        there = [(rank, each) for rank, each in ranked if rank is not None]
-        if there:
-            return max(there, key=lambda pair: pair[0])[1]
+        may_be_indexed = [False, True] if design.over == "weeks" else [False]
+        ranked = []
+        for name, indexed in product(names, may_be_indexed):
+            candidate = replace(design, service=name, indexed=indexed)
+            rank = _rank_stored(bench, candidate, own)
+            if rank is not None:
+                ranked.append((rank, candidate))
+        if ranked:
+            _, best = max(ranked, key=itemgetter(0))
+            return best
     indexed = False
     if design.over == "weeks" and (service is None or own is None):
         sessions = store.knowledge.rows("summaries", bench.name, scopes=scopes)
@@ -322,7 +336,8 @@ def choose_design(
 
 
 def preferred_tree(rows: pl.DataFrame) -> pl.DataFrame:
-    """Give the rows of one tree of several: one that a model wrote, else the one that was written last.
+    """Give the rows of one tree of several: one that a model wrote, else the one that was written
+    last.
 
     :param rows: of :meth:`memlab.store.tree_nodes.TreeNodes.rows`, of one scope.
     """
@@ -335,7 +350,9 @@ def preferred_tree(rows: pl.DataFrame) -> pl.DataFrame:
 def _rank_stored(
     bench: Bench, design: TreeDesign, own: str | None
 ) -> tuple[bool, bool, datetime] | None:
-    """Rank a whole tree of the store: whether a model wrote of it, whether it is the default's, and when."""
+    """Rank a whole tree of the store: whether a model wrote of it, whether it is the default's, and
+    when.
+    """
     stored = StoredTree.of(bench, design)
     if stored is None or stored.rows.is_empty() or not stored.whole_scopes():
         return None
@@ -363,7 +380,9 @@ def _shares(children: Sequence[str]) -> pl.Expr:
 def _indexed_summaries(
     store: MemoryStore, dataset: str, scopes: Sequence[str], design: TreeDesign
 ) -> pl.DataFrame:
-    """Give the summaries of sessions that the index has and the tree takes: a model's, by default those of its own."""
+    """Give the summaries of sessions that the index has and the tree takes: a model's, by default
+    those of its own.
+    """
     if design.service is None and not design.indexed:
         return frame(Summary)
     rows = store.knowledge.rows("summaries", dataset, scopes=scopes)

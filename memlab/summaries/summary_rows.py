@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -29,16 +29,27 @@ EXTRACTIVE = "extractive"
 _MAX_TOPICS = 6
 Row = dict[str, Any]
 Writer = str | llm.Service | Callable[[Sequence[llm.Request]], list[llm.Answer]] | None
-"""Who writes summaries: a service or its name, ``recorded``, a function that answers, or ``None`` for no model."""
+"""Who writes summaries: a service or its name, ``recorded``, a function that answers, or ``None``
+for no model.
+"""
 
 
 def turn_rows(turns: pl.DataFrame) -> list[Row]:
-    """Give turns as rows that a summary can be written of: each is one sentence, with the caption of its image."""
+    """Make of turns rows that a summary can be written of.
+
+    Each is one sentence, with the caption of its image.
+    """
     image = ("\n[image: " + pl.col("caption") + "]").fill_null("")
     rows = turns.select(
-        "scope", "speaker", node_id="turn_id", start="timestamp", end="timestamp", level=pl.lit(0),
-        turns=pl.concat_list("turn_id"), sentences=pl.concat_list((pl.col("text") + image).str.strip_chars()),
-    )  # fmt: skip
+        "scope",
+        "speaker",
+        node_id="turn_id",
+        start="timestamp",
+        end="timestamp",
+        level=pl.lit(0),
+        turns=pl.concat_list("turn_id"),
+        sentences=pl.concat_list((pl.col("text") + image).str.strip_chars()),
+    )
     return rows.with_columns(
         evidence=pl.concat_list("turns").list.eval(pl.concat_list(pl.element()))
     ).to_dicts()
@@ -52,11 +63,13 @@ def write_summaries(
     before: Sequence[Sequence[Row]] = (),
     known: pl.DataFrame | None = None,
 ) -> list[Row]:
-    """Write a summary of each group of rows; where the model gives none, pick sentences of the group.
+    """Write a summary of each group of rows.
+
+    Where the model gives none, pick sentences of the group.
 
     :param before: of each group the rows of the period before, where there are periods.
-    :param known: rows of :class:`memlab.records.Node`; what the same model wrote of the same entries
-        is taken from there, and not asked for.
+    :param known: rows of :class:`memlab.records.Node`; what the same model wrote of the same
+        entries is taken from there, and not asked for.
     :returns: for each group ``node_id`` (the key of the request), ``text``, ``sentences`` and
         ``evidence``, the other lists of the task with theirs, ``topics`` (``None`` where no model
         gave them), ``entities``, ``service``, ``model``, ``version``, ``made_of``, ``dropped`` and
@@ -66,41 +79,64 @@ def write_summaries(
     """
     if isinstance(service, str) and service != llm.RECORDED:
         service = llm.configured_service(service)
-    pairs = zip_longest(parts, before, fillvalue=())
-    groups = [Group(summary_items(part), summary_items(last)) for part, last in pairs]
-    requests = [summary_prompts.summary_request(task, group) for group in groups]
-    made_of = [summary_prompts.source_digest(*pair) for pair in zip(requests, groups, strict=True)]
-    taken = reusable_rows(known, service)
-    missing = [at for at, source in enumerate(made_of) if source not in taken]
-    asked = [requests[at] for at in missing]
-    answers = service(asked) if callable(service) else llm.ask(asked, service)
-    answered = dict(zip(missing, answers, strict=True))
+    groups = []
+    requests = []
+    digests = []
+    for part, earlier_part in zip_longest(parts, before, fillvalue=()):
+        group = Group(summary_items(part), summary_items(earlier_part))
+        request = summary_prompts.summary_request(task, group)
+        groups.append(group)
+        requests.append(request)
+        digests.append(summary_prompts.source_digest(request, group))
+
+    reusable = reusable_rows(known, service)
+    missing = [place for place, digest in enumerate(digests) if digest not in reusable]
+    missing_requests = [requests[place] for place in missing]
+    answers = _ask_writer(missing_requests, service)
+    answer_by_place = dict(zip(missing, answers, strict=True))
+
     rows = []
-    for at, (part, request, group) in enumerate(zip(parts, requests, groups, strict=True)):
-        row = dict(taken.get(made_of[at], {}))
-        if at in answered:
-            row = _written_row(task, group, answered[at], service)
-        row |= {"node_id": request.key, "made_of": made_of[at]}
-        row |= {"version": f"{task.name} {task.version}"}
-        rows.append(row | _parent_fields(part) | {"text": " ".join(row["sentences"])})
+    for place, part in enumerate(parts):
+        if place in answer_by_place:
+            row = _written_row(task, groups[place], answer_by_place[place], service)
+        else:
+            row = dict(reusable[digests[place]])
+        row["node_id"] = requests[place].key
+        row["made_of"] = digests[place]
+        row["version"] = f"{task.name} {task.version}"
+        row |= _parent_fields(part)
+        row["text"] = " ".join(row["sentences"])
+        rows.append(row)
     return rows
 
 
+def _ask_writer(requests: Sequence[llm.Request], service: Writer) -> Sequence[llm.Answer]:
+    if callable(service):
+        return service(requests)
+    return llm.ask(requests, service)
+
+
 def writer_name(service: Writer) -> str | None:
-    """Give the name that summaries of a service stand under; ``None`` for no model."""
+    """Find the name that summaries of a service stand under; ``None`` for no model."""
     if service is None or isinstance(service, str):
         return service
-    named = getattr(service, "name", None) or getattr(service, "__name__", None)
-    return str(named or service)
+    for attribute in ("name", "__name__"):
+        name = getattr(service, attribute, None)
+        if name:
+            return str(name)
+    return str(service)
 
 
 def writer_model(service: Writer) -> str | None:
-    """Give the model of a service; ``None`` where it names none."""
+    """Find the model of a service; ``None`` where it names none."""
     return getattr(service, "model", None)
 
 
 def reusable_rows(known: pl.DataFrame | None, service: Writer) -> dict[str, Row]:
-    """Give what a model wrote before, by what it was made of; what is recorded is read from the recordings."""
+    """Look up what a model wrote before, by what it was made of.
+
+    What is recorded is read from the recordings.
+    """
     if known is None or service is None or service == llm.RECORDED:
         return {}
     own = known.filter(
@@ -113,93 +149,122 @@ def reusable_rows(known: pl.DataFrame | None, service: Writer) -> dict[str, Row]
 
 
 _WRITTEN = (
-    "sentences", "evidence", "carried_on", "carried_on_evidence", "decisions", "decision_evidence",
-    "open_questions", "open_question_evidence", "topics", "service", "model", "dropped", "reason",
+    "sentences",
+    "evidence",
+    "carried_on",
+    "carried_on_evidence",
+    "decisions",
+    "decision_evidence",
+    "open_questions",
+    "open_question_evidence",
+    "topics",
+    "service",
+    "model",
+    "dropped",
+    "reason",
     "made_of",
-)  # fmt: skip
+)
 """The columns of a node that its writer gave."""
 
 
 def _written_row(task: Task, group: Group, answer: llm.Answer, service: Writer) -> Row:
-    """Give what a model wrote of a group, or picked sentences where it gave no sentence that counts."""
+    """Make a row of what a model wrote of a group.
+
+    Sentences are picked where it gave none that counts.
+    """
     value: Any = answer.value
-    points, dropped = summary_prompts.supported_points(value, group) if value else ({}, 0)
+    points: dict[str, list[Supported]] = {}
+    dropped = 0
+    if value:
+        points, dropped = summary_prompts.supported_points(value, group)
     reason = ""
     if not points:
         reason = answer.error
     elif not points["sentences"]:
         reason = "no sentence stands on what it names"
-    row: Row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
+
+    row: Row
     if points and not reason:
         row = {"service": writer_name(service), "model": writer_model(service)}
-        row |= {
-            name: deduplicate_texts(getattr(value, name, ())) for name in ("topics", "entities")
-        }
+        row["topics"] = deduplicate_texts(getattr(value, "topics", ()))
+        row["entities"] = deduplicate_texts(getattr(value, "entities", ()))
     else:
+        row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
         points = _extractive_points(task, group)
-    for name, each in points.items():
-        row |= {
-            name: [text for text, _ in each],
-            evidence_column(name): [turns for _, turns in each],
-        }
-    return row | {"dropped": dropped, "reason": reason if service else ""}
+    for name, supported in points.items():
+        row[name] = [text for text, _ in supported]
+        row[evidence_column(name)] = [turns for _, turns in supported]
+    row["dropped"] = dropped
+    row["reason"] = reason if service else ""
+    return row
 
 
 def summary_items(rows: Sequence[Row]) -> list[Item]:
-    """Give the items that a summary of some rows may cite."""
-    return [
-        Item(
-            row["node_id"],
-            text,
-            turns,
-            row["start"],
-            row.get("speaker", ""),
-            "" if name == "sentences" else name,
-        )
-        for row in rows
-        for name in ("sentences", "decisions", "open_questions")
-        for text, turns in zip(
-            row.get(name) or (), row.get(evidence_column(name)) or (), strict=True
-        )
-    ]
+    """List the items that a summary of some rows may cite."""
+    items: list[Item] = []
+    for row in rows:
+        items += _items_of(row, "sentences", kind="")
+        items += _items_of(row, "decisions", kind="decisions")
+        items += _items_of(row, "open_questions", kind="open_questions")
+    return items
+
+
+def _items_of(row: Row, column: str, *, kind: str) -> Iterator[Item]:
+    """Make an item of each text of a column of texts."""
+    texts = row.get(column) or ()
+    evidence = row.get(evidence_column(column)) or ()
+    speaker = row.get("speaker", "")
+    for text, turns in zip(texts, evidence, strict=True):
+        yield Item(row["node_id"], text, turns, row["start"], speaker, kind)
 
 
 def _parent_fields(part: Sequence[Row]) -> Row:
-    """Give the fields of a summary that follow from its rows: children, turns and times."""
+    """Derive the fields of a summary that follow from its rows: children, turns and times."""
+    starts = [row["start"] for row in part if row["start"]]
+    ends = [row["end"] for row in part if row["end"]]
     return {
-        "scope": part[0]["scope"], "level": part[0]["level"] + 1, "children": [row["node_id"] for row in part],
-        "turns": deduplicate_texts(turn for row in part for turn in row["turns"]),
-        "start": min((row["start"] for row in part if row["start"]), default=None),
-        "end": max((row["end"] for row in part if row["end"]), default=None),
-    }  # fmt: skip
+        "scope": part[0]["scope"],
+        "level": part[0]["level"] + 1,
+        "children": [row["node_id"] for row in part],
+        "turns": deduplicate_texts(chain.from_iterable(row["turns"] for row in part)),
+        "start": min(starts, default=None),
+        "end": max(ends, default=None),
+    }
 
 
 def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
     """Pick sentences without a model; decisions and open questions are kept as they are."""
-    points = {
-        name: [(i.text, i.turns) for i in group.items if i.kind == name]
-        for name in task.shape.sentence_lists()
-    }
-    points["sentences"] = extract_sentences([item for item in group.items if not item.kind])
+    by_kind: dict[str, list[Item]] = {}
+    for item in group.items:
+        by_kind.setdefault(item.kind, []).append(item)
+    points = {}
+    for name in task.shape.sentence_lists():
+        points[name] = _supported(by_kind.get(name, []))
+    points["sentences"] = extract_sentences(by_kind.get("", []))
     if group.before:
-        points["carried_on"] = find_continued_sentences(
-            [(item.text, item.turns) for item in group.before], points["sentences"]
-        )
+        earlier = _supported(group.before)
+        points["carried_on"] = find_continued_sentences(earlier, points["sentences"])
     return points
 
 
+def _supported(items: Sequence[Item]) -> list[Supported]:
+    return [(item.text, item.turns) for item in items]
+
+
 def fallback_note(rows: pl.DataFrame, what: str) -> str:
-    """Give a note on how many summaries no model answered though it was asked.
+    """Note how many summaries no model answered though it was asked.
 
     :param rows: ``reason``, as :func:`write_summaries` gives it.
     """
-    return llm.describe_unanswered(
-        [llm.Answer(None if reason else True, reason) for reason in rows["reason"]], what
-    )
+    answers = []
+    for reason in rows["reason"]:
+        value = None if reason else True
+        answers.append(llm.Answer(value, reason))
+    return llm.describe_unanswered(answers, what)
 
 
 def node_frame(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:
-    """Give rows as a frame of nodes, with topics."""
+    """Make a frame of nodes of rows, with topics."""
     lists = pl.col(pl.List(pl.String), pl.List(pl.List(pl.String)))
     nodes = fill_missing_topics(pl.DataFrame(rows, schema=NODES), turns, language)
     filled = {
@@ -210,41 +275,38 @@ def node_frame(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.Da
 
 
 def fill_missing_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.DataFrame:
-    """Fill in topics that no model gave: phrases that set a row's turns apart from those of the scope's others.
+    """Fill in topics that no model gave.
 
-    What an assistant says is left out, unless nobody else speaks. See
+    They are phrases that set a row's turns apart from those of the scope's others. What
+    an assistant says is left out, unless nobody else speaks. See
     :func:`memlab.cluster.cluster_terms`.
 
     :param rows: ``scope``, ``turns`` (ids) and ``topics``, null where they are to be found.
     """
-    person = pl.col("role") != "assistant"
-    without_topics = rows.with_row_index("row").filter(
-        pl.col("topics").is_null().any().over("scope")
-    )
+    lacks_topics = pl.col("topics").is_null().any().over("scope")
     # Splitting takes long: only turns of scopes where topics are missing.
+    numbered = rows.with_row_index("row").filter(lacks_topics)
+    texts = turns.select("turn_id", "speaker", "role", "text")
     stated = (
-        without_topics.select("row", "scope", turn_id="turns")
+        numbered.select("row", "scope", turn_id="turns")
         .explode("turn_id")
-        .join(
-            turns.select("turn_id", "speaker", "role", "text"), on="turn_id", maintain_order="left"
-        )
-        .filter(person | ~person.any().over("row"))
+        .join(texts, on="turn_id", maintain_order="left")
     )
+    is_person = pl.col("role") != "assistant"
+    stated = stated.filter(is_person | ~is_person.any().over("row"))
     split = pl.Series(map(sentences, stated["text"]), dtype=pl.List(pl.String))
-    topics = dict[int, list[str]]()
-    for part in (
-        stated.with_columns(text=split).explode("text").drop_nulls("text").partition_by("scope")
-    ):
-        labels, speakers = part["row"].to_numpy().astype(np.int64), part["speaker"].to_list()
+    by_sentence = stated.with_columns(text=split).explode("text").drop_nulls("text")
+
+    topics_by_row: dict[int, list[str]] = {}
+    for part in by_sentence.partition_by("scope"):
         terms = cluster_terms(
             part["text"].to_list(),
-            labels,
+            part["row"].to_numpy().astype(np.int64),
             n_terms=_MAX_TOPICS,
-            speakers=speakers,
+            speakers=part["speaker"].to_list(),
             language=language,
         )
-        topics |= dict(terms.select("label", "terms").iter_rows())
-    own = pl.Series(
-        "topics", [topics.get(row, []) for row in range(rows.height)], dtype=pl.List(pl.String)
-    )
-    return rows.with_columns(pl.coalesce("topics", own))
+        topics_by_row.update(terms.select("label", "terms").iter_rows())
+    topics = [topics_by_row.get(row, []) for row in range(rows.height)]
+    column = pl.Series("topics", topics, dtype=pl.List(pl.String))
+    return rows.with_columns(pl.coalesce("topics", column))

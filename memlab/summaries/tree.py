@@ -1,4 +1,6 @@
-"""Retrieval through summaries of weeks or clusters, which give their turns, or are results themselves."""
+"""Retrieval through summaries of weeks or clusters, which give their turns, or are results
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -58,10 +60,14 @@ def tree(
     >>> import memlab
     >>> from memlab.sessions import sessions_of
     >>> said = [f"On day {n} we saw hill {n}." for n in range(9)]
-    >>> rows = [memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", text) for n, text in enumerate(said)]
+    >>> rows = []
+    >>> for n, text in enumerate(said):
+    ...     rows.append(memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", text))
     >>> turns = memlab.records.frame(memlab.Turn, rows)
-    >>> bench = memlab.Bench.of(memlab.Dataset("trip", "example", turns, sessions_of(turns)), encoder="hashing:64")
-    >>> bench = bench.with_queries(pl.DataFrame({"scope": ["u"], "text": ["When did we see hill 3?"]}))
+    >>> data = memlab.Dataset("trip", "example", turns, sessions_of(turns))
+    >>> bench = memlab.Bench.of(data, encoder="hashing:64")
+    >>> question = {"scope": ["u"], "text": ["When did we see hill 3?"]}
+    >>> bench = bench.with_queries(pl.DataFrame(question))
     >>> memlab.summaries.tree(bench, over="weeks", k=3).frame["doc_id"][0]
     'u/s/3'
     """

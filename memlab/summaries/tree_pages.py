@@ -1,4 +1,6 @@
-"""A whole tree of summaries as a page, each sentence with its messages: Markdown, or HTML that opens and closes."""
+"""A whole tree of summaries as a page, each sentence with its messages: Markdown, or HTML that
+opens and closes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _STYLE = """
 body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222}
 body{max-width:54rem;margin:2rem auto;padding:0 1rem}
 details{margin:.3rem 0 .3rem 1rem}summary{cursor:pointer}.node>summary{font-weight:600}
-.about,.message{color:#555;font-size:.9rem}.message{margin:.2rem 0 .2rem 1.2rem;white-space:pre-wrap}
+.about,.message{color:#555;font-size:.9rem}\
+.message{margin:.2rem 0 .2rem 1.2rem;white-space:pre-wrap}
 h4{margin:.6rem 0 .2rem 1rem;font-size:.95rem}
 """
 
@@ -69,7 +72,8 @@ def tree_markdown(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") 
 
 
 def tree_html(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> str:
-    """Write a tree of summaries of one scope as one HTML page, whose nodes and sentences open and close.
+    """Write a tree of summaries of one scope as one HTML page, whose nodes and sentences open and
+    close.
 
     It has no script and loads nothing; parameters as for :func:`tree_markdown`.
     """
@@ -115,19 +119,24 @@ def _safe(text: str) -> str:
 
 
 def _places(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str) -> Iterator[_Place]:
-    """Give the nodes from the top down, in order of time, each behind the one above it."""
-    zone, rows = ZoneInfo(tz), nodes.to_dicts()
-    messages = {row["turn_id"]: _message(row, zone) for row in turns.to_dicts()}
-    below = dict[str | None, list[dict[str, Any]]]()
-    known = {row["node_id"] for row in rows}
-    for row in sorted(rows, key=lambda row: (row["start"] is None, row["start"] or 0)):
-        parent = row["parent"] if row["parent"] in known else None
-        below.setdefault(parent, []).append(row)
-    waiting = [(row, 0) for row in reversed(below.get(None, []))]
+    """Iterate over the nodes from the top down, in order of time, each behind the one above it."""
+    zone = ZoneInfo(tz)
+    messages = {turn["turn_id"]: _message(turn, zone) for turn in turns.to_dicts()}
+    node_ids = set(nodes["node_id"])
+    # Nodes without a time stand last.
+    ordered = nodes.sort("start", nulls_last=True, maintain_order=True).to_dicts()
+    children: dict[str | None, list[dict[str, Any]]] = {}
+    for node in ordered:
+        parent = node["parent"]
+        if parent not in node_ids:
+            parent = None
+        children.setdefault(parent, []).append(node)
+    waiting = [(node, 0) for node in reversed(children.get(None, []))]
     while waiting:
-        row, depth = waiting.pop()
-        yield _Place(row, depth, _sentences(row, messages))
-        waiting += [(child, depth + 1) for child in reversed(below.get(row["node_id"], []))]
+        node, depth = waiting.pop()
+        yield _Place(node, depth, _sentences(node, messages))
+        below = children.get(node["node_id"], [])
+        waiting += [(child, depth + 1) for child in reversed(below)]
 
 
 def _sentences(node: Node, messages: Mapping[str, str]) -> list[_Sentence]:

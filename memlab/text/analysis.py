@@ -12,7 +12,7 @@ import logging
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ from memlab.text.words import FUNCTION_WORDS, word_lists
 _log = logging.getLogger("memlab")
 
 ANALYSER = 2
-"""Raised by whoever changes what :func:`tokenize` gives: words that a store keeps are then made again."""
+"""Raised by whoever changes what :func:`tokenize` gives; a store then makes its words again."""
 
 _WORD = r"\w{2,}"  # in Rust's syntax, whose \w holds the vowel signs of Hindi or Tamil too
 _MAX_STOP_WORDS = 500  # longer lists of stop words hold words with a meaning
@@ -54,10 +54,14 @@ OWN_LETTERS: Mapping[str, str] = {
     "sv": "åäö",
     "tr": "çğıöşü",
 }
-"""The letters of an alphabet beside a to z, which its stemmer knows: a Swedish "får" is no "far"."""
+"""The letters of an alphabet beside a to z, which its stemmer knows: a Swedish "får" is no "far".
+"""
 
 OFTEN_BARE = frozenset({"ca", "es", "fr", "it", "pt"})
-"""Languages whose accents show stress or sound and are often left out in chats: they go after the stemmer."""
+"""Languages whose accents are often left out in chats: those go after the stemmer.
+
+They show stress or sound.
+"""
 
 # Another letter to those who read these languages, not an n with an accent.
 _APART = "ñ"
@@ -99,21 +103,23 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
     >>> tokenize(["her résumé", "her resume"])
     [['resum'], ['resum']]
     """
-    split = pl.col("word").str.to_lowercase().str.extract_all(_WORD)
-    flat = (
+    # One row for each word, with the place of its text.
+    extracted = pl.col("word").str.to_lowercase().str.extract_all(_WORD)
+    is_stop_word = pl.col("word").is_in(_stop_series(language))
+    rows = (
         pl.LazyFrame({"word": texts}, schema={"word": pl.String})
-        .select(text=pl.int_range(pl.len()), word=split)
+        .select(text=pl.int_range(pl.len()), word=extracted)
         .explode("word")
-        .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(_stop_series(language)))
+        .filter(pl.col("word").is_not_null() & ~is_stop_word)
         .collect()
     )
-    words = _fold_words(flat["word"].to_list(), OWN_LETTERS.get(language, ""))
+    words = _fold_words(rows["word"].to_list(), OWN_LETTERS.get(language, ""))
     if stem:
         words = tokens.stem(words, language)
     if language in OFTEN_BARE:
         words = _fold_words(words, _APART)
-    ends = np.searchsorted(flat["text"].to_numpy(), np.arange(len(texts) + 1)).tolist()
-    return [words[start:end] for start, end in pairwise(ends)]
+    bounds = np.searchsorted(rows["text"].to_numpy(), np.arange(len(texts) + 1)).tolist()
+    return [words[start:end] for start, end in pairwise(bounds)]
 
 
 def _fold_words(words: list[str], kept: str) -> list[str]:
@@ -130,13 +136,19 @@ def fold_accents(word: str, kept: str = "") -> str:
     >>> fold_accents("café"), fold_accents("łódź"), fold_accents("får", "åäö"), fold_accents("мой")
     ('cafe', 'lodz', 'får', 'мой')
     """
-    letters = []
-    for letter in unicodedata.normalize("NFC", word):
-        parts = unicodedata.normalize("NFKD", letter.translate(_UNDECOMPOSED))
-        plain = "".join(part for part in parts if not unicodedata.combining(part))
-        folds = plain and plain.isascii() and letter not in kept
-        letters.append(plain if folds else letter)
-    return "".join(letters)
+    composed = unicodedata.normalize("NFC", word)
+    return "".join(_fold_letter(letter, kept) for letter in composed)
+
+
+def _fold_letter(letter: str, kept: str) -> str:
+    """Write a letter without its accent; one that is kept or not Latin stays as it is."""
+    if letter in kept:
+        return letter
+    parts = unicodedata.normalize("NFKD", letter.translate(_UNDECOMPOSED))
+    plain = "".join(part for part in parts if not unicodedata.combining(part))
+    if plain and plain.isascii():
+        return plain
+    return letter
 
 
 @lru_cache(maxsize=len(LANGUAGES))
@@ -146,7 +158,9 @@ def _stop_series(language: str) -> pl.Series:
 
 @lru_cache(maxsize=len(LANGUAGES))
 def stop_words(language: str = "en") -> frozenset[str]:
-    """Give the stop words of a language: function words alone, since any other word may matter to a question.
+    """List the stop words of a language: function words alone.
+
+    Any other word may matter to a question.
 
     English has the closed classes of :mod:`memlab.text.words`, eleven languages have NLTK's lists
     as ``bm25s`` brings them, thirteen those of ``stopwordsiso``, and all these the words that
@@ -162,20 +176,23 @@ def stop_words(language: str = "en") -> frozenset[str]:
     with require_extra("languages", f"text in {name}"):
         import stopwordsiso
         from bm25s import stopwords
-    listed = getattr(stopwords, f"STOPWORDS_{name.upper()}", None) or stopwordsiso.stopwords(
-        language
-    )
+    listed = getattr(stopwords, f"STOPWORDS_{name.upper()}", None)
+    if not listed:
+        listed = stopwordsiso.stopwords(language)
     if language == "lt":  # its list was read in a wrong encoding
         listed = [word.encode("latin-1").decode("iso8859-13") for word in listed]
-    asking = word_lists()["asking"].get(language, "").split()
-    return frozenset(listed if len(listed) <= _MAX_STOP_WORDS else ()).union(asking)
+    if len(listed) > _MAX_STOP_WORDS:
+        listed = ()
+    question_words = word_lists()["asking"].get(language, "").split()
+    return frozenset(listed).union(question_words)
 
 
 def snippet(text: str, question: str, *, length: int = 260, language: str = "en") -> str:
-    """Cut a message to the sentence that shares most words with a question, and what stands around it.
+    """Cut a message to the sentence that shares most words with a question, and what is around it.
 
     >>> from memlab.text.analysis import snippet
-    >>> snippet("Hello. " * 30 + "Dr. Ruiz saw my knee. " + "Bye. " * 30, "which doctors saw my knee", length=40)
+    >>> text = "Hello. " * 30 + "Dr. Ruiz saw my knee. " + "Bye. " * 30
+    >>> snippet(text, "which doctors saw my knee", length=40)
     '… Dr. Ruiz saw my knee. Bye. Bye. Bye. …'
     """
     return snippets([text], question, length=length, language=language)[0]
@@ -185,26 +202,38 @@ def snippets(
     texts: Sequence[str], question: str, *, length: int = 260, language: str = "en"
 ) -> list[str]:
     """Cut many messages as :func:`snippet` does one."""
-    parts = [[part for part in tokens.sentences(text) if part.strip()] or [text] for text in texts]
-    asked, *stems = tokenize(
-        [question, *(part for own in parts for part in own)], language=language
+    sentences = [_sentences_with_words(text) for text in texts]
+    # The words of all sentences at once, and then by text again.
+    question_words, *sentence_words = tokenize(
+        [question, *chain.from_iterable(sentences)], language=language
     )
-    words, shared = set(asked), iter(stems)
-    counts = [[len(words & set(next(shared))) for _ in own] for own in parts]
-    return [
-        _cut_around(text, own, int(np.argmax(n)), length)
-        for text, own, n in zip(texts, parts, counts, strict=True)
-    ]
+    wanted = set(question_words)
+    shared = (len(wanted.intersection(words)) for words in sentence_words)
+    cut_texts = []
+    for text, own_sentences in zip(texts, sentences, strict=True):
+        counts = list(islice(shared, len(own_sentences)))
+        best = int(np.argmax(counts))
+        cut_texts.append(_cut_around(text, own_sentences, best, length))
+    return cut_texts
 
 
-def _cut_around(text: str, parts: list[str], best: int, length: int) -> str:
+def _sentences_with_words(text: str) -> list[str]:
+    sentences = [sentence for sentence in tokens.sentences(text) if sentence.strip()]
+    return sentences or [text]
+
+
+def _cut_around(text: str, sentences: list[str], best: int, length: int) -> str:
+    """Cut a text to the best of its sentences and as many behind it as have room."""
     if len(text) <= length:
         return text
     end = best + 1
-    while end < len(parts) and len(" ".join(parts[best : end + 1])) <= length:
+    while end < len(sentences) and len(" ".join(sentences[best : end + 1])) <= length:
         end += 1
-    cut = " ".join(parts[best:end])
-    cut = cut if len(cut) <= length else cut[: length - 1].rstrip() + "…"
-    return (
-        f"{'… ' if best else ''}{cut}{' …' if end < len(parts) and not cut.endswith('…') else ''}"
-    )
+    cut = " ".join(sentences[best:end])
+    if len(cut) > length:
+        cut = cut[: length - 1].rstrip() + "…"
+    if end < len(sentences) and not cut.endswith("…"):
+        cut += " …"
+    if best > 0:
+        cut = f"… {cut}"
+    return cut

@@ -36,7 +36,10 @@ def idf(frequency: np.ndarray, n: float) -> np.ndarray:
 
 
 def assign_word_ids(texts: Iterable[Sequence[str]], number: dict[str, int]) -> np.ndarray:
-    """Give the numbers of all words of texts, one text after the other: (t,) int64; new words get the next ones."""
+    """Number all words of texts, one text after the other: (t,) int64.
+
+    New words get the next numbers.
+    """
     words = list(chain.from_iterable(texts))
     for word in dict.fromkeys(words):
         number.setdefault(word, len(number))
@@ -180,7 +183,9 @@ class ScopeWords:
         return PASSAGE_K1, min(1.0, max(PASSAGE_B, variance / self.mean_length**2))
 
     def matches(self, k1: float, b: float) -> Any:
-        """Say how well each document matches each word, from 0 (absent) towards 1, as BM25 counts it: (v, n) sparse.
+        """Say how well each document matches each word: (v, n) sparse, from 0 (absent) towards 1.
+
+        As BM25 counts it.
 
         :param k1: how soon further occurrences stop to count.
         :param b: how much a long document loses.

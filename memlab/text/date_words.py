@@ -38,10 +38,13 @@ MONTH_NAMES: Mapping[str, tuple[str, ...]] = {
         "diciembre dic",
     ),
 }
-"""The names of the months, January first: in full, other names, and short ones of three or four letters."""
+"""The names of the months, January first: in full, other names, and short ones."""
 
 _SHORT = 4
-"""Letters of a short name at most; "mai" and "juli" are short in full, and stand first in their rows."""
+"""Letters of a short name at most.
+
+"Mai" and "juli" are short in full, and stand first in their rows.
+"""
 
 
 def _any_of(names: list[str]) -> str:
@@ -89,7 +92,8 @@ DATE_PATTERNS: Mapping[str, tuple[str, ...]] = {
         r"\b(?:(?P<day>\d\d?)[º°]?|(?P<first>primero)) (?:de )?"
         rf"{_named_month('es', short=True)}\.?(?:,?(?: del?)? (?P<year>[12]\d{{3}})\b)?",
         rf"\b{_named_month('es', short=True)}\.?(?: del?)? (?P<year>[12]\d{{3}})\b",
-        r"(?<=\b(?:en|desde|hasta|del?|año|entre|primavera|verano|otoño|invierno|(?:19|20)\d\d [ay])"
+        r"(?<=\b(?:en|desde|hasta|del?|año|entre|primavera|verano|otoño|invierno|(?:19"
+        r"|20)\d\d [ay])"
         r" )(?P<year>(?:19|20)\d\d)\b(?![%:/-]|[.,]\d| años\b)",
         # Abril and Julio are names of people, too; months have no capital there.
         rf"\b(?:(?<=\b(?:en|desde|hasta|del?|este|para|mes de) )|(?-i:(?=\p{{Ll}})))"

@@ -1,4 +1,5 @@
-"""Dates in a text and the days they cover: "May 3rd, 2023", "the week before 9 June 2023", "last Friday".
+"""Dates in a text and the days they cover: "May 3rd, 2023", "the week before 9 June", "last
+Friday".
 
 A value is as precise as the date: a day ``2023-05-07``, a month ``2023-05``, a year ``2023``, a
 week ``2023-W18`` (ISO 8601) or a weekend ``2023-05-06/2023-05-07``; without a year ``05-07`` and
@@ -8,8 +9,10 @@ week ``2023-W18`` (ISO 8601) or a weekend ``2023-05-06/2023-05-07``; without a y
 from __future__ import annotations
 
 from calendar import monthrange
+from collections.abc import Callable
 from datetime import date, timedelta
 from functools import cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import regex
@@ -20,25 +23,29 @@ from memlab.text.words import MONTHS, WEEKDAYS, word_lists
 
 _LEAP_YEAR = 2000  # of a date without a year, which may be 29 February
 
-_QUANTITIES = {word: n for n, word in enumerate(word_lists()["cardinals"].split(), 1)}
-_QUANTITIES |= dict.fromkeys(("a", "an"), 1) | dict.fromkeys(
-    ("couple", "couple of", "a couple", "a couple of"), 2
-)
+_CARDINALS = word_lists()["cardinals"].split()
+_QUANTITIES = {word: number for number, word in enumerate(_CARDINALS, 1)}
+_QUANTITIES |= dict.fromkeys(("a", "an"), 1)
+_QUANTITIES |= dict.fromkeys(("couple", "couple of", "a couple", "a couple of"), 2)
 _ORDINALS = word_lists()["ordinals"].split()
 # Groups are year, month and day; ``sure`` is the ending or the word of an ordinal: with it "may" is
 # no verb.
 _MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
-    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b(?:\.(?= ?[\d,]))?"
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b(?:\.(?= ?[\d,]))?"
 )
-_DAY = rf"(?:(?P<day>\d{{1,2}})(?P<sure>st|nd|rd|th)?|(?P<sure>{'|'.join(_ORDINALS)}))\b(?!:|\.\d|,\d{{3}}\b)"
+_DAY = (
+    rf"(?:(?P<day>\d{{1,2}})(?P<sure>st|nd|rd|th)?|(?P<sure>{'|'.join(_ORDINALS)}))"
+    r"\b(?!:|\.\d|,\d{3}\b)"
+)
 _YEAR = r"(?:(?:,? of|,)? *(?P<year>[12]\d{3})\b(?!:)|,? ?['’](?P<year>\d\d)\b)"
 _WEEKDAY = r"(?P<weekday>mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b"
 _WEEKDAY_LEAD = rf"(?:{_WEEKDAY}[,.]? (?:the )?)?"
 _NO_DAY = r"(?<!\d(?:st|nd|rd|th)?(?: of)? )"  # "30 February 2023" is no month either
 # 2023-05-07 (Sun), 7.5.2023, 5/7/2023, 2023-05, Sunday the 7th of May 2023, May 7, May '23
 _CALENDAR_PATTERNS = (
-    r"(?<![\d/.-])(?P<year>[12]\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?![\d/-])(?: ?\((?-i:[A-Z][a-z]{2})\))?",
+    r"(?<![\d/.-])(?P<year>[12]\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?![\d/-])"
+    r"(?: ?\((?-i:[A-Z][a-z]{2})\))?",
     r"(?<![\d/.-])(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>[12]\d{3})(?![\d/-])",
     r"(?<![\d/.-])(?P<month>\d\d?)([/-])(?P<day>\d\d?)\2(?P<year>[12]\d{3}|\d\d)(?![\d/-])",
     r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9])(?![\d/-])",
@@ -53,8 +60,8 @@ _QUANTITY = (
 )
 # "the day before yesterday", "last week" or "next Friday", "two weeks ago"
 _RELATIVE_PATTERNS = (
-    r"\b(?P<name>the day before yesterday|(?<!before )yesterday|last night|(?<!after )tomorrow|the day after tomorrow)"
-    r"\b(?! of\b)",
+    r"\b(?P<name>the day before yesterday|(?<!before )yesterday|last night|(?<!after )tomorrow"
+    r"|the day after tomorrow)\b(?! of\b)",
     rf"\b(?P<way>last|coming|next) (?:(?P<unit>week|weekend|month|year)\b|{_WEEKDAY}|{_MONTH})"
     r"(?! of\b)",
     rf"(?<!\b(?:day|week|month|year)s? and ){_QUANTITY}s? (?P<way>ago)\b",
@@ -66,30 +73,32 @@ _ANCHOR = regex.compile(
     regex.I,
 )
 _DAY_OFFSETS = {
-    "the day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1, "the day after tomorrow": 2,
-}  # fmt: skip
+    "the day before yesterday": -2,
+    "yesterday": -1,
+    "last night": -1,
+    "tomorrow": 1,
+    "the day after tomorrow": 2,
+}
 _DIRECTIONS = {"last": -1, "before": -1, "ago": -1, "of": 0, "after": 1, "next": 1, "coming": 1}
 _TIME_LEAD = (
-    r"\b(?:in|since|until|till|by|before|after|during|throughout|early|late|mid|last|next|every|each|"
+    r"\b(?:in|since|until|till|by|before|after|during|throughout|early|late|mid|last|next|every"
+    r"|each|"
     r"(?:end|middle|start|beginning|week|weekend|\w+day) of)[ -]"
 )
 _YEAR_PATTERN = (
-    rf"(?<={_TIME_LEAD}|\b(?:spring|summer|autumn|fall|winter)(?: of)? |\b(?:class of|year|from|between) |"
+    rf"(?<={_TIME_LEAD}|\b(?:spring|summer|autumn|fall|winter)(?: of)? |\b(?:class of|year|from"
+    r"|between) |"
     r"\b(?:19|20)\d\d (?:to|and|until) )(?P<year>(?:19|20)\d\d)\b(?![%:/'’-]|[.,]\d)"
 )
 _MONTH_PATTERN = (
     rf"(?P<lead>{_TIME_LEAD})?\b{_NO_DAY}(?<!\d(?:st|nd|rd|th)?(?: of)? {_TIME_LEAD}){_MONTH}"
 )
 _CERTAIN_LEADS = ("in", "since", "until", "during", "early", "late", "mid")
-_AMBIGUOUS_MONTHS = (
-    "march",
-    "april",
-    "may",
-    "june",
-    "august",
-)  # only behind a word of time: names, verbs
+# Names and verbs too: months only behind a word of time.
+_AMBIGUOUS_MONTHS = ("march", "april", "may", "june", "august")
 _DAY_PREPOSITION = regex.compile(r"\b(?:on|by|since|until|before|after|of) $", regex.I)
 _CONTINUATION = regex.compile(r"['’]s\b| of\b", regex.I)  # "yesterday's", "last week of May"
+_START = attrgetter("start")
 
 
 class Date(NamedTuple):
@@ -125,34 +134,35 @@ def dates(text: str, now: date | None = None, *, language: str = "en") -> list[D
     ['12-24', '2023-10']
     >>> [d.value for d in dates("May I come on May 3rd, or in June? We ran 12 marathons, 2023.")]
     ['05-03', '06']
-    >>> [d.value for d in dates("last Friday, two weeks ago, the week before 9 June 2023", date(2023, 5, 8))]
+    >>> text = "last Friday, two weeks ago, the week before 9 June 2023"
+    >>> [d.value for d in dates(text, date(2023, 5, 8))]
     ['2023-05-05', '2023-W17', '2023-W22']
     """
     if language in DATE_PATTERNS:
         return _read_written_dates(text, language)
-    rows: list[Date] = []
+    found: list[Date] = []
     for pattern, read in _READERS:
-        found_dates = [
-            row for match in pattern.finditer(text) if (row := read(match, now)) is not None
-        ]
-        rows += found_dates
-        text = blank_out(text, found_dates)
-    return sorted(rows, key=lambda row: row.start)
+        # A later pattern reads nothing where an earlier one has found a date.
+        readings = [read(match, now) for match in pattern.finditer(text)]
+        valid = [reading for reading in readings if reading is not None]
+        found += valid
+        text = blank_out(text, valid)
+    return sorted(found, key=_START)
 
 
 def _read_written_dates(text: str, language: str) -> list[Date]:
     """List the dates of a German or Spanish text that name a day, a month or a year."""
-    rows: list[Date] = []
+    found: list[Date] = []
     for pattern in _written_patterns(language):
-        found = []
+        readings = []
         for match in pattern.finditer(text):
             value = _written_value(match.groupdict(), language)
-            found.append(Date(value, match[0], *match.span()))
-        rows += found
-        text = blank_out(text, found)
+            readings.append(Date(value, match[0], *match.span()))
+        found += readings
+        text = blank_out(text, readings)
     # "30. Februar" is no day, and its month is not read alone.
-    valid = [row for row in rows if row.value]
-    return sorted(valid, key=lambda row: row.start)
+    valid = [reading for reading in found if reading.value]
+    return sorted(valid, key=_START)
 
 
 @cache
@@ -161,13 +171,17 @@ def _written_patterns(language: str) -> tuple[Any, ...]:
 
 
 def _written_value(parts: dict[str, str | None], language: str) -> str:
-    """Give the value of a date by its year, month and day; empty where the calendar has no such day."""
+    """Write the value of a date by its year, month and day.
+
+    It is empty where the calendar has no such day.
+    """
     written = parts.get("year") or ""
     if len(written) == len("23"):
         written = str(_full_year(int(written)))
     month = 0
-    if parts.get("month"):
-        month = month_number(parts["month"] or "", language)
+    month_name = parts.get("month")
+    if month_name:
+        month = month_number(month_name, language)
     day = int(parts.get("day") or 0)
     if parts.get("first"):
         day = 1
@@ -181,8 +195,10 @@ def _written_value(parts: dict[str, str | None], language: str) -> str:
 
 
 def _full_year(year: int) -> int:
-    """Give the year of two digits: 1970 to 2069."""
-    return year + (2000 if year < 70 else 1900)
+    """Add the century to a year of two digits: 1970 to 2069."""
+    if year < 70:
+        return year + 2000
+    return year + 1900
 
 
 def annotate_dates(text: str, day: date) -> str:
@@ -200,22 +216,37 @@ def annotate_dates(text: str, day: date) -> str:
     >>> annotate_dates("She left two weeks ago, not last Friday.", date(2023, 5, 8))
     'She left two weeks ago (2 weeks before 8 May 2023), not last Friday (5 May 2023).'
     """
-    for row in reversed(dates(text, day)):
-        n, unit = row.offset or (0, "")
-        if not n or _CONTINUATION.match(text, row.end):
+    # From the end, so that the places before it stay right.
+    for found in reversed(dates(text, day)):
+        if found.offset is None:
             continue
-        if unit in ("week", "weekend"):
-            count = (
-                "the" if row.text.lower().startswith(("last", "next", "coming")) else str(abs(n))
-            )
-            written = f"{count} {unit}{'s' * (abs(n) > 1)} {'before' if n < 0 else 'after'} {format_day(day)}"
-        elif unit == "day":
-            written = format_day(date.fromisoformat(row.value))
-        else:
-            year, *months = map(int, row.value.split("-"))
-            written = " ".join([*(MONTHS[number - 1].title() for number in months), str(year)])
-        text = f"{text[: row.end]} ({written}){text[row.end :]}"
+        count, unit = found.offset
+        if count == 0 or _CONTINUATION.match(text, found.end):
+            continue
+        written = _write_out(found, count, unit, day)
+        text = f"{text[: found.end]} ({written}){text[found.end :]}"
     return text
+
+
+def _write_out(found: Date, count: int, unit: str, day: date) -> str:
+    """Write the date that words mean: "7 May 2023", "May 2023", "2 weeks before 8 May 2023"."""
+    if unit in ("week", "weekend"):
+        return _count_weeks(found, count, unit, day)
+    if unit == "day":
+        return format_day(date.fromisoformat(found.value))
+    year, *months = found.value.split("-")
+    names = [MONTHS[int(month) - 1].title() for month in months]
+    return " ".join([*names, str(int(year))])
+
+
+def _count_weeks(found: Date, count: int, unit: str, day: date) -> str:
+    direction = "before" if count < 0 else "after"
+    number = str(abs(count))
+    if found.text.lower().startswith(("last", "next", "coming")):
+        number = "the"
+    if abs(count) > 1:
+        unit += "s"
+    return f"{number} {unit} {direction} {format_day(day)}"
 
 
 def format_day(day: date) -> str:
@@ -224,7 +255,7 @@ def format_day(day: date) -> str:
 
 
 def date_range(value: str) -> tuple[date, date] | None:
-    """Give the first and the last day of a date's value; ``None`` for one without a year.
+    """Find the first and the last day of a date's value; ``None`` for one without a year.
 
     >>> from memlab.text.dates import date_range
     >>> [str(day) for day in date_range("2023-05")]
@@ -239,77 +270,163 @@ def date_range(value: str) -> tuple[date, date] | None:
     first, _, last = value.partition("/")
     if len(first) == len("2023-05-07"):
         return date.fromisoformat(first), date.fromisoformat(last or first)
-    year, *rest = map(int, value.split("-"))
-    start, end = rest * 2 or (1, len(MONTHS))
-    return date(year, start, 1), date(year, end, monthrange(year, end)[1])
+    year, *months = map(int, value.split("-"))
+    first_month = 1
+    last_month = len(MONTHS)
+    if months:
+        first_month = months[0]
+        last_month = months[0]
+    last_day = monthrange(year, last_month)[1]
+    return date(year, first_month, 1), date(year, last_month, last_day)
 
 
-def _shift_date(now: date, n: int, unit: str) -> str:
-    """Give the value of the day, week, weekend, month or year that is ``n`` units from a day.
+def _shift_date(now: date, count: int, unit: str) -> str:
+    """Write the value of the day, week, weekend, month or year that is ``count`` units from a day.
 
     The last weekend is over by the day, the next is yet to come, and this one is the nearest that
     is not over.
     """
     if unit == "day":
-        return (now + timedelta(n)).isoformat()
+        return (now + timedelta(count)).isoformat()
     if unit == "week":
-        year, week, _ = (now + timedelta(7 * n)).isocalendar()
+        year, week, _ = (now + timedelta(7 * count)).isocalendar()
         return f"{year}-W{week:02d}"
     if unit == "weekend":
-        ahead = n > 0 and now.weekday() < 5  # in the week from Monday to Sunday
-        saturday = now + timedelta(5 - now.weekday() + 7 * (n - ahead))
+        # In the week from Monday to Sunday, of which the weekend is the next while it is ahead.
+        is_ahead = now.weekday() < 5
+        weeks = count
+        if count > 0 and is_ahead:
+            weeks -= 1
+        saturday = now + timedelta(5 - now.weekday() + 7 * weeks)
         return f"{saturday}/{saturday + timedelta(1)}"
-    year, at = divmod(now.year * 12 + now.month - 1 + n * (1 if unit == "month" else 12), 12)
-    return date(year, at + 1, 1).isoformat()[: len("2023-05" if unit == "month" else "2023")]
+    if unit == "month":
+        year, month = divmod(now.year * 12 + now.month - 1 + count, 12)
+        return date(year, month + 1, 1).isoformat()[: len("2023-05")]
+    return date(now.year + count, now.month, 1).isoformat()[: len("2023")]
 
 
 def _read_calendar_date(match: Any, _: date | None) -> Date | None:
-    """Read a date with a day or a year, and one that is relative to it ("the week before 9 June 2023")."""
-    parts = match.groupdict()
-    name, sure, digits = parts["month"], parts.get("sure"), parts["year"] or "0"
-    year = int(digits) + (0 if len(digits) != 2 else 2000 if int(digits) < 70 else 1900)
-    n = int(name) if name.isdigit() else _month_number(name)
-    spelled = sure and sure.lower() in _ORDINALS
-    day = _ORDINALS.index(sure.lower()) + 1 if spelled else int(parts.get("day") or 0)
-    if n > len(MONTHS) and "." not in match[0]:
-        n, day = day, n
-    # "5 may be enough", "march 10 miles"
-    goes_on = regex.match(r" [^\W\d_]", match.string[match.end() :])
-    clear = sure or year or _DAY_PREPOSITION.search(match.string[: match.start()])
-    if name in ("may", "march") and goes_on and not clear:
+    """Read a date with a day or a year, and one that is relative to it.
+
+    Such as "the week before 9 June 2023".
+    """
+    year, month, day = _calendar_numbers(match)
+    if _is_verb(match, has_year=year > 0):
         return None
     try:
-        date(year or 2000, n, day or 1)
+        date(year or _LEAP_YEAR, month, day or 1)
     except ValueError:
         return None
-    value = "-".join([f"{year:04d}"] * bool(year) + [f"{n:02d}"] + [f"{day:02d}"] * bool(day))
-    anchor = _ANCHOR.search(match.string[: match.start()]) if year and day else None
-    meant = anchor and _read_relative_date(anchor, date(year, n, day), match)
-    return meant or Date(value, match[0], *match.span())
+    if year and day:
+        anchor = _ANCHOR.search(match.string[: match.start()])
+        if anchor:
+            relative = _read_anchored_date(anchor, date(year, month, day), match)
+            if relative is not None:
+                return relative
+    value = f"{month:02d}"
+    if year:
+        value = f"{year:04d}-{value}"
+    if day:
+        value = f"{value}-{day:02d}"
+    return Date(value, match[0], *match.span())
 
 
-def _read_relative_date(match: Any, now: date | None, to: Any = None) -> Date | None:
-    """Read a date that is relative to a day: "yesterday", "next May", "two weeks ago", "the day before ``to``"."""
+def _calendar_numbers(match: Any) -> tuple[int, int, int]:
+    """Read year, month and day of a match; 0 for a year or a day that it does not name."""
+    parts = match.groupdict()
+    digits = parts["year"] or "0"
+    year = int(digits)
+    if len(digits) == len("23"):
+        year = _full_year(year)
+    name = parts["month"]
+    month = int(name) if name.isdigit() else _month_number(name)
+    day = int(parts.get("day") or 0)
+    ordinal = (parts.get("sure") or "").lower()
+    if ordinal in _ORDINALS:
+        day = _ORDINALS.index(ordinal) + 1
+    # The month stands first, unless it is none: "13/5/2023".
+    if month > len(MONTHS) and "." not in match[0]:
+        return year, day, month
+    return year, month, day
+
+
+def _is_verb(match: Any, *, has_year: bool) -> bool:
+    """Say whether the month is a verb: "5 may be enough", "march 10 miles"."""
+    if match["month"] not in ("may", "march"):
+        return False
+    if has_year or match.groupdict().get("sure"):
+        return False
+    goes_on = regex.match(r" [^\W\d_]", match.string[match.end() :])
+    if not goes_on:
+        return False
+    return not _DAY_PREPOSITION.search(match.string[: match.start()])
+
+
+def _read_relative_date(match: Any, now: date | None) -> Date | None:
+    """Read a date that is relative to a day: "yesterday", "next May", "two weeks ago"."""
     if now is None:
         return None
-    parts = {name: (value or "").lower() for name, value in match.groupdict().items()}
-    unit, away = parts.get("unit") or "day", _DIRECTIONS.get(parts.get("way", ""), 0)
-    if name := parts.get("name"):
-        away = _DAY_OFFSETS[name]
-    elif count := parts.get("n"):
-        away *= int(count) if count.isdigit() else _QUANTITIES[count]
-    elif weekday := parts.get("weekday"):
-        ahead = [name[:3] for name in WEEKDAYS].index(weekday[:3]) - now.weekday()
-        away = (ahead - 1) % 7 + 1 if away > 0 else -((-ahead - 1) % 7 + 1)
-    elif name := parts.get("month"):
-        ahead, unit = _month_number(name) - now.month, "month"
-        away = ahead - 12 * (away < 0 <= ahead) + 12 * (ahead <= 0 < away)
-    start, end = match.start(), (to or match).end()
+    count, unit = _read_offset(match, now)
     try:
-        value, offset = _shift_date(now, away, unit), None if to else (away, unit)
-        return Date(value, (to or match).string[start:end], start, end, offset)
+        value = _shift_date(now, count, unit)
     except (OverflowError, ValueError):  # outside the years of the calendar
         return None
+    return Date(value, match[0], match.start(), match.end(), (count, unit))
+
+
+def _read_anchored_date(anchor: Any, day: date, match: Any) -> Date | None:
+    """Read a date that is relative to one beside it: "the day before" the day of the match."""
+    count, unit = _read_offset(anchor, day)
+    try:
+        value = _shift_date(day, count, unit)
+    except (OverflowError, ValueError):  # outside the years of the calendar
+        return None
+    start = anchor.start()
+    end = match.end()
+    return Date(value, match.string[start:end], start, end)
+
+
+def _read_offset(match: Any, day: date) -> tuple[int, str]:
+    """Read how many of which unit a date is from a day; negative before it."""
+    parts = dict.fromkeys(("name", "way", "n", "unit", "weekday", "month"), "")
+    for group, text in match.groupdict().items():
+        parts[group] = (text or "").lower()
+    direction = _DIRECTIONS.get(parts["way"], 0)
+    unit = parts["unit"] or "day"
+    if parts["name"]:
+        return _DAY_OFFSETS[parts["name"]], unit
+    if parts["n"]:
+        return direction * _read_quantity(parts["n"]), unit
+    if parts["weekday"]:
+        return _days_to_weekday(parts["weekday"], day, direction), unit
+    if parts["month"]:
+        return _months_to(parts["month"], day, direction), "month"
+    return direction, unit
+
+
+def _read_quantity(text: str) -> int:
+    if text.isdigit():
+        return int(text)
+    return _QUANTITIES[text]
+
+
+def _days_to_weekday(name: str, day: date, direction: int) -> int:
+    """Count the days to the next or since the last such day; it is never the day itself."""
+    weekday = [full[:3] for full in WEEKDAYS].index(name[:3])
+    ahead = weekday - day.weekday()
+    if direction > 0:
+        return (ahead - 1) % 7 + 1
+    return -((-ahead - 1) % 7 + 1)
+
+
+def _months_to(name: str, day: date, direction: int) -> int:
+    """Count the months to the next or since the last such month, which is never this one."""
+    ahead = _month_number(name) - day.month
+    if direction < 0 <= ahead:
+        return ahead - 12
+    if ahead <= 0 < direction:
+        return ahead + 12
+    return ahead
 
 
 def _read_year(match: Any, _: date | None) -> Date:
@@ -317,27 +434,33 @@ def _read_year(match: Any, _: date | None) -> Date:
 
 
 def _read_month(match: Any, _: date | None) -> Date | None:
-    name, lead = match["month"], (match["lead"] or "").lower().strip(" -")
-    doubtful = name.lower() not in MONTHS or name.lower() in _AMBIGUOUS_MONTHS
-    clear = (
-        lead or match.string.strip(" .") == name if name[0].isupper() else lead in _CERTAIN_LEADS
-    )
-    return (
-        None
-        if doubtful and not clear
-        else Date(f"{_month_number(name):02d}", name, *match.span("month"))
-    )
+    """Read a month alone; a word that may be another, or is short, needs something that says so."""
+    name = match["month"]
+    is_doubtful = name.lower() not in MONTHS or name.lower() in _AMBIGUOUS_MONTHS
+    if is_doubtful and not _is_clear_month(match):
+        return None
+    return Date(f"{_month_number(name):02d}", name, *match.span("month"))
+
+
+def _is_clear_month(match: Any) -> bool:
+    """Say whether the words before a month, or that nothing else stands there, make it one."""
+    name = match["month"]
+    lead = (match["lead"] or "").lower().strip(" -")
+    if name[0].islower():
+        return lead in _CERTAIN_LEADS
+    return lead != "" or match.string.strip(" .") == name
 
 
 def _month_number(name: str) -> int:
     return [full[:3] for full in MONTHS].index(name[:3].lower()) + 1
 
 
-_READERS = tuple(
-    (regex.compile(pattern, regex.I), read)
-    for patterns, read in (
-        (_CALENDAR_PATTERNS, _read_calendar_date), (_RELATIVE_PATTERNS, _read_relative_date),
-        ((_YEAR_PATTERN,), _read_year), ((_MONTH_PATTERN,), _read_month),
-    )
-    for pattern in patterns
-)  # fmt: skip
+_PATTERNS_AND_READERS: tuple[tuple[tuple[str, ...], Callable[..., Date | None]], ...] = (
+    (_CALENDAR_PATTERNS, _read_calendar_date),
+    (_RELATIVE_PATTERNS, _read_relative_date),
+    ((_YEAR_PATTERN,), _read_year),
+    ((_MONTH_PATTERN,), _read_month),
+)
+_READERS: list[tuple[Any, Callable[..., Date | None]]] = []
+for _patterns, _reader in _PATTERNS_AND_READERS:
+    _READERS += [(regex.compile(pattern, regex.I), _reader) for pattern in _patterns]

@@ -1,4 +1,4 @@
-"""Base forms of English verbs, and the normal form in which two wordings of a statement are compared."""
+"""Base forms of English verbs, and the form in which two wordings of a statement are compared."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from memlab.text.numbers import numbers
 from memlab.text.tokens import normalize_characters, stem, words
 from memlab.text.words import ARTICLES, BE, DO, HAVE, word_lists
 
-_AUXILIARIES = (
-    dict.fromkeys(BE | {"'m", "'re"}, "be") | dict.fromkeys(HAVE, "have") | dict.fromkeys(DO, "do")
-)
-_AUXILIARIES |= dict.fromkeys(("kept", "keeps"), "keep")
+_AUXILIARIES = {
+    **dict.fromkeys(BE | {"'m", "'re"}, "be"),
+    **dict.fromkeys(HAVE, "have"),
+    **dict.fromkeys(DO, "do"),
+    **dict.fromkeys(("kept", "keeps"), "keep"),
+}
 _CONTRACTED_NOT = re.compile(r"n't\b|\bcannot\b", re.I)
 _CONTRASTED = (
     re.compile(r"\bnot\s+[^,;]+?(?:,?\s+but|,)\s+", re.I),  # "not Oslo but Bergen"
@@ -23,18 +25,21 @@ _CONTRASTED = (
 
 @cache
 def irregular_forms() -> dict[str, str]:
-    """Give the irregular forms of verbs, each with its base form.
+    """List the irregular forms of verbs, each with its base form.
 
     >>> from memlab.text.lemmas import irregular_forms
     >>> [irregular_forms()[word] for word in ("bought", "driven")]
     ['buy', 'drive']
     """
-    verbs = [entry.split(":") for entry in word_lists()["irregular"].split()]
-    return {form: base for base, *others in verbs for form in others}
+    bases: dict[str, str] = {}
+    for entry in word_lists()["irregular"].split():
+        base, *forms = entry.split(":")
+        bases.update(dict.fromkeys(forms, base))
+    return bases
 
 
 def base_form(word: str) -> str:
-    """Give the base form of an irregular verb form or an auxiliary, and any other word as it is.
+    """Look up the base form of an irregular form or an auxiliary; any other word is its own.
 
     >>> from memlab.text.lemmas import base_form
     >>> base_form("sold"), base_form("were"), base_form("tea")
@@ -45,23 +50,26 @@ def base_form(word: str) -> str:
 
 @lru_cache(maxsize=65536)
 def base_form_stems(text: str) -> tuple[str, ...]:
-    """Give the words of a text as stems of base forms, with numbers as digits and without articles.
+    """Split a text into stems of base forms, with numbers as digits and without articles.
 
     >>> from memlab.text.lemmas import base_form_stems
     >>> base_form_stems("She's got a third cat, isn't it?"), base_form_stems("twenty-one cats")
     (('she', 'get', '3', 'cat', 'be', 'not', 'it'), ('21', 'cat'))
     """
     text = normalize_negations(text)
+    # From the end, so that the places before it stay right.
     for number in reversed(numbers(text, ordinals=True)):
-        if number.value.is_integer() and not text[: number.start].endswith((".", ":", "-")):
-            text = f"{text[: number.start]}{int(number.value)}{text[number.end :]}"
-    return tuple(
-        stem(
-            "1" if word == "one" else base_form(word)
-            for word in words(text)
-            if word not in ARTICLES
-        )
-    )
+        before = text[: number.start]
+        if number.value.is_integer() and not before.endswith((".", ":", "-")):
+            text = f"{before}{int(number.value)}{text[number.end :]}"
+    base_forms = [_base_form_or_digit(word) for word in words(text) if word not in ARTICLES]
+    return tuple(stem(base_forms))
+
+
+def _base_form_or_digit(word: str) -> str:
+    if word == "one":
+        return "1"
+    return base_form(word)
 
 
 def normalize_negations(text: str) -> str:
@@ -73,8 +81,10 @@ def strip_contrast(text: str) -> str:
     """Remove the other value of a contrast: "not Oslo but Bergen" is "Bergen".
 
     >>> from memlab.text.lemmas import strip_contrast
-    >>> [strip_contrast(t).strip() for t in ("not Oslo but Bergen", "from Oslo to Bergen", "tea instead of coffee")]
-    ['Bergen', 'to Bergen', 'tea']
+    >>> strip_contrast("not Oslo but Bergen"), strip_contrast("from Oslo to Bergen")
+    ('Bergen', 'to Bergen')
+    >>> strip_contrast("tea instead of coffee")
+    'tea '
     """
     for pattern in _CONTRASTED:
         text = pattern.sub("", text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import regex
 from text_to_num import Token, find_numbers
@@ -11,19 +12,22 @@ from memlab.text.tokens import blank_out
 
 _SCALE = {"k": 1e3, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _NUMERAL = regex.compile(
-    r"(?<![\w.])(\d+(?:,\d{3})+|\d+)(\.\d+)?(?P<th>st|nd|rd|th)?(?: ?(k|thousand|million|billion)\b)?",
+    r"(?<![\w.])(?P<digits>\d+(?:,\d{3})+|\d+)(?P<decimals>\.\d+)?(?P<th>st|nd|rd|th)?"
+    r"(?: ?(?P<scale>k|thousand|million|billion)\b)?",
     regex.I,
 )
 _QUANTITIES = {"twice": 2.0, "thrice": 3.0, "couple": 2.0, "dozen": 12.0}
-_QUANTITY = regex.compile(r"\b(half an? )?(twice|thrice|couple|dozen)\b", regex.I)
+_QUANTITY = regex.compile(r"\b(?P<half>half an? )?(?P<word>twice|thrice|couple|dozen)\b", regex.I)
 _SURROGATE = regex.compile(r"[\ud800-\udfff]")
 _TOKEN = regex.compile(r"\w+|[^\w\s]|\s+")
 # "one" counts what follows or stands alone; behind and before these words it is a pronoun.
 _ONE = regex.compile(
     r"(?<=^\s*)one[ .!]*\Z|"
-    r"(?<!\b(?:no|some|any|every|each|this|that|the|which|other|another|a|an|my|your|our)\s+(?:\w+\s+)?)one[ -]"
-    r"(?!(?:of|another|or|who|that|which|is|was|has|had|can|could|may|might|must|should|will|would|for|in|on|at|to|"
-    r"and|but|with|from|by|as|if|when|where|because|so|i|we|he|she|you|they|it)\b)[^\W\d_]",
+    r"(?<!\b(?:no|some|any|every|each|this|that|the|which|other|another|a|an|my|your|our)"
+    r"\s+(?:\w+\s+)?)one[ -]"
+    r"(?!(?:of|another|or|who|that|which|is|was|has|had|can|could|may|might|must|should|will|would|"
+    r"for|in|on|at|to|and|but|with|from|by|as|if|when|where|because|so|i|we|he|she|you|they|it)\b)"
+    r"[^\W\d_]",
     regex.I,
 )
 
@@ -55,41 +59,66 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
     :param ordinals: list "first" and "3rd" too.
 
     >>> from memlab.text.numbers import numbers
-    >>> [n.value for n in numbers("Two hundred and fifty of 1,250 cost $1.5 million; one of them came first.")]
+    >>> text = "Two hundred and fifty of 1,250 cost $1.5 million; one of them came first."
+    >>> [n.value for n in numbers(text)]
     [250.0, 1250.0, 1500000.0]
     >>> [n.text for n in numbers("in nineteen ninety-nine we had one dog")]
     ['nineteen ninety-nine', 'one']
     """
-    rows = []
-    for match in _NUMERAL.finditer(text):
-        value = float(match[1].replace(",", "") + (match[2] or "")) * _SCALE.get(
-            (match[4] or "").lower(), 1
-        )
-        rows.append(Number(value, match[0], match.start(), match.end(), bool(match["th"])))
-    text = blank_out(text, rows)
-    words = (row for row in _spelled_numbers(text) if not row.text.endswith("s"))
-    rows += (row for row in words if row.text.lower() != "one" or _ONE.match(text, row.start))
-    rows += (
-        Number(_QUANTITIES[m[2].lower()] / (2 if m[1] else 1), m[0], *m.span())
-        for m in _QUANTITY.finditer(text)
-    )
-    return sorted((row for row in rows if ordinals or not row.ordinal), key=lambda row: row.start)
+    found = [_read_numeral(match) for match in _NUMERAL.finditer(text)]
+    rest = blank_out(text, found)
+    found += [number for number in _spelled_numbers(rest) if _is_number(number, rest)]
+    found += [_read_quantity(match) for match in _QUANTITY.finditer(rest)]
+    if not ordinals:
+        found = [number for number in found if not number.ordinal]
+    return sorted(found, key=attrgetter("start"))
+
+
+def _read_numeral(match: Any) -> Number:
+    digits = match["digits"].replace(",", "") + (match["decimals"] or "")
+    scale = _SCALE.get((match["scale"] or "").lower(), 1)
+    value = float(digits) * scale
+    is_ordinal = match["th"] is not None
+    return Number(value, match[0], match.start(), match.end(), is_ordinal)
+
+
+def _read_quantity(match: Any) -> Number:
+    value = _QUANTITIES[match["word"].lower()]
+    if match["half"]:
+        value /= 2
+    return Number(value, match[0], *match.span())
+
+
+def _is_number(number: Number, text: str) -> bool:
+    """Say whether words are a number: a plural ("hundreds") is none, and "one" may be a pronoun."""
+    if number.text.endswith("s"):
+        return False
+    if number.text.lower() != "one":
+        return True
+    return _ONE.match(text, number.start) is not None
 
 
 def _spelled_numbers(text: str) -> list[Number]:
-    """Read numbers in words; "nineteen ninety-nine" is a year, although text2num reads two numbers."""
+    """Read numbers in words.
+
+    "Nineteen ninety-nine" is a year, although text2num reads two numbers.
+    """
     text = _SURROGATE.sub(" ", text)  # text2num panics over half a character
     tokens = list(_TOKEN.finditer(text))
-    rows: list[Number] = []
+    found: list[Number] = []
     for read in find_numbers([_Word(token[0]) for token in tokens], "en", threshold=0):
-        start, end, value = tokens[read.start].start(), tokens[read.end - 1].end(), read.value
-        if (
-            rows
-            and text[rows[-1].end : start] in (" ", "-")
-            and rows[-1].value in (19, 20)
-            and 10 <= value < 100
-        ):
-            before = rows.pop()
-            start, value = before.start, before.value * 100 + value
-        rows.append(Number(value, text[start:end], start, end, read.is_ordinal))
-    return rows
+        start = tokens[read.start].start()
+        end = tokens[read.end - 1].end()
+        value = read.value
+        if found and _is_spoken_year(found[-1], value, text[found[-1].end : start]):
+            century = found.pop()
+            start = century.start
+            value += century.value * 100
+        found.append(Number(value, text[start:end], start, end, read.is_ordinal))
+    return found
+
+
+def _is_spoken_year(century: Number, years: float, between: str) -> bool:
+    if between not in (" ", "-"):
+        return False
+    return century.value in (19, 20) and 10 <= years < 100

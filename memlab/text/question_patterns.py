@@ -1,4 +1,5 @@
-"""Patterns of questions and of messages, by language: what is asked for, and what a message is like.
+"""Patterns of questions and of messages, by language: what is asked for, and what a message is
+like.
 
 A language that has none is read by those of English.
 """
@@ -68,11 +69,13 @@ QUESTIONS: Mapping[str, Patterns] = {
     "en": {
         **_openers(*_OPENERS),
         "asks_how_many": r"(?i)\bhow (?:many|much|often)\b",
-        "asks_yes_no": r"(?i)^\W*(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would)\b",
+        "asks_yes_no": r"(?i)^\W*(?:do|does|did|is|are|was|were|has|have|had|can|could"
+        r"|will|would)\b",
         "asks_time": r"(?i)\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b",
         "asks_plural": r"(?i)\b(?:what|which)(?: \w+){0,2} \w+s\b|"
         r"\b(?:all|both|each|every|many|list|different|types?|kinds?)\b",
-        "asks_of_assistant": rf"(?i)\b(?:(?:did|had) you|{_YOU}(?:suggest|recommend|propos|advis|mention"
+        "asks_of_assistant": rf"(?i)\b(?:(?:did|had) you|{_YOU}(?:suggest|recommend|propos|advis"
+        r"|mention"
         rf"|explain|list|call|warn|work)ed|{_YOU}(?:said|told|gave|given|wrote|written"
         rf"|(?:comput|calculat|estimat|nam)ed)|{_YOU}(?:draft|offer)ed"
         r"|your (?:[a-z]+ )?(?:suggestion|recommendation|proposal|advice|answer|draft|plan|estimate"
@@ -90,12 +93,15 @@ QUESTIONS: Mapping[str, Patterns] = {
             "wie",
         ),
         "asks_how_many": r"(?i)\bwie ?(?:viele?[nrs]?|oft|häufig)\b",
-        "asks_yes_no": r"(?i)^\W*(?:habe?|hast|hat|haben|hatte\w*|bin|bist|ist|sind|war\w*|kann\w*|können"
+        "asks_yes_no": r"(?i)^\W*(?:habe?|hast|hat|haben|hatte\w*|bin|bist|ist|sind|war\w*"
+        r"|kann\w*|können"
         r"|konnte\w*|wird|werden?|würde\w*|gibt|gab|mag|muss\w*|soll\w*|geht|ging)\b",
-        "asks_time": r"(?i)\b(?:wann|wie lange?|welche[mnrs]? (?:tag|datum|monat|jahr|uhrzeit|woche))\b",
+        "asks_time": r"(?i)\b(?:wann|wie lange?"
+        r"|welche[mnrs]? (?:tag|datum|monat|jahr|uhrzeit|woche))\b",
         "asks_plural": r"(?i)\b(?:welche|was für)(?: \w+){0,2} \w+(?:en|er|e|s)\b|"
         r"\b(?:alle[mnrs]?|beiden?|jede[mnrs]?|vielen?|liste|verschiedenen?|arten|sorten)\b",
-        "asks_of_assistant": r"(?i)\b(?:hast du|hattest du|du (?:mir |uns |dazu )?(?:gesagt|geschrieben"
+        "asks_of_assistant": r"(?i)\b(?:hast du|hattest du|du (?:mir |uns |dazu )?(?:gesagt"
+        r"|geschrieben"
         r"|vorgeschlagen|empfohlen|geraten|gerechnet|geschätzt|genannt|erklärt)|dein\w* (?:\w+ )?"
         r"(?:vorschlag|vorschläge|empfehlung\w*|rat|ratschlag|antwort\w*|entwurf|plan|schätzung"
         r"|rechnung|liste))\b",
@@ -112,12 +118,14 @@ QUESTIONS: Mapping[str, Patterns] = {
             "cómo",
         ),
         "asks_how_many": r"(?i)\b(?:cuánt[oa]s?|con qué frecuencia)\b",
-        "asks_yes_no": r"(?i)^\W*(?:he|has|ha|hemos|han|había\w*|es|son|era\w*|fue\w*|está\w*|tengo|tiene\w*"
+        "asks_yes_no": r"(?i)^\W*(?:he|has|ha|hemos|han|había\w*|es|son|era\w*|fue\w*|está\w*"
+        r"|tengo|tiene\w*"
         r"|puedo|puede\w*|pod\w+|hay|hubo|voy|va|van)\b",
         "asks_time": r"(?i)\b(?:cuándo|cuánto tiempo|qué (?:fecha|día|mes|año|hora|semana))\b",
         "asks_plural": r"(?i)\b(?:qué|cuáles)(?: \w+){0,2} \w+s\b|"
         r"\b(?:tod[oa]s|amb[oa]s|cada|much[oa]s|lista|distint[oa]s|diferentes|tipos?)\b",
-        "asks_of_assistant": r"(?i)\b(?:(?:me|nos) (?:dijiste|sugeriste|recomendaste|propusiste|aconsejaste"
+        "asks_of_assistant": r"(?i)\b(?:(?:me|nos) (?:dijiste|sugeriste|recomendaste"
+        r"|propusiste|aconsejaste"
         r"|escribiste|explicaste|diste|calculaste|has (?:dicho|sugerido|recomendado|propuesto))"
         r"|tus? (?:sugerencia|recomendación|propuesta|consejo|respuesta|borrador|plan|estimación"
         r"|cálculo|lista)s?)\b",
@@ -133,7 +141,9 @@ BEHIND_NAMES = {
     "en": r"(?!\w)(?P<owns>['’]s)?",
     "de": r"(?:(?P<owns>s|['’]s?)(?!\w)|(?!\w))",
 }
-"""What ends a name, and in the group ``owns`` what says that something is theirs: "Ann's", "Annas", "Jonas'"."""
+"""What ends a name, and in the group ``owns`` what says that something is theirs: "Ann's", "Annas",
+"Jonas'".
+"""
 
 
 def turn_patterns(language: str) -> Patterns:
@@ -147,7 +157,9 @@ def turn_patterns(language: str) -> Patterns:
 
 
 def question_patterns(language: str) -> Patterns:
-    """Give the patterns that are looked for in a question; every language has those of the same names.
+    """Give the patterns that are looked for in a question.
+
+    Every language has those of the same names.
 
     >>> from memlab.text.question_patterns import question_patterns
     >>> question_patterns("fr") is question_patterns("en")

@@ -1,4 +1,4 @@
-"""The form of a question, whether it needs several evidence items, and the questions that it asks at once.
+"""The form of a question, whether it needs several evidence items, and what it asks at once.
 
 Everything is read from the text alone, so that it is known when a question is asked.
 """
@@ -22,8 +22,9 @@ from memlab.text.words import (
 
 _TOKEN = re.compile(
     r"(?P<word>(?<!\w)(?:'.+?'|\".+?\"|“.+?”|‘.+?’)(?!\w))"
-    r"|(?P<and>\b(?:and|or|nor|versus|vs\.?|compared (?:to|with)|instead of|as well as)\b|&)|(?P<comma>,)"
-    r"|(?P<name>\d?[A-Z][\w'’$%.&-]*\w|[A-Z])|(?P<noun>[\w$#][\w'’$%.&-]*[\w%]|[\w$])|(?P<mark>\S)"
+    r"|(?P<and>\b(?:and|or|nor|versus|vs\.?|compared (?:to|with)|instead of|as well as)\b|&)"
+    r"|(?P<comma>,)|(?P<name>\d?[A-Z][\w'’$%.&-]*\w|[A-Z])"
+    r"|(?P<noun>[\w$#][\w'’$%.&-]*[\w%]|[\w$])|(?P<mark>\S)"
 )
 _DETERMINERS = ARTICLES | POSSESSIVES | {"some", "any"}
 # What no list of nouns, names or verbs goes across.
@@ -31,9 +32,8 @@ _BOUNDARIES = (AUXILIARIES | QUESTION_WORDS | DEMONSTRATIVES).union(
     wordset(
         "i you he she it we they there not per both each many much all together combined total"
     ),
-    wordset(
-        "of in on at for from to with by about since until during after before into over under between among"
-    ),
+    wordset("of in on at for from to with by about since until during after before"),
+    wordset("into over under between among"),
     wordset("through around out up as if first second third last"),
 )
 _GATHERING = re.compile(r"\s*\b(?:both|in common|together|combined|in total)\b", re.I)
@@ -45,8 +45,9 @@ _LISTED = re.compile(r",\s*(?:and|or)\s+|[,;]\s*|\s+or\s+")
 
 
 def split_question(text: str) -> list[str]:
-    """Ask once for each thing that a question compares, lists or joins; one that asks for one thing gives none.
+    """Ask once for each thing that a question compares, lists or joins.
 
+    One that asks for one thing gives none.
     A list or a pair ("gifts for my coworker and brother", "the bike or the car", "between X and Y",
     several questions) gives one question for each member.
 
@@ -59,92 +60,135 @@ def split_question(text: str) -> list[str]:
 
 
 def _split_at_structure(asked: str) -> list[str]:
-    """Split a question into the questions, sides or choices that it names, else into its coordinations."""
-    questions = [
-        question for found in re.findall(r"[^?]*\?", asked) if (question := found.strip(" ?"))
-    ]
+    """Split a question into the questions, sides or choices that it names.
+
+    Where it names none, it is split into its coordinations.
+    """
+    sentences = [sentence.strip(" ?") for sentence in re.findall(r"[^?]*\?", asked)]
+    questions = [*filter(None, sentences)]
     if len(questions) > 1:
         return questions
-    asked = (questions or [asked])[0].rstrip("!. ")
+    if questions:
+        asked = questions[0]
+    asked = asked.rstrip("!. ")
     sides = _BETWEEN.match(asked)
-    if sides and not (sides[2].split()[-1][0].isupper() and sides[3][0].isupper()):
-        return [f"{sides[1]} {side}" for side in (sides[2], sides[3])]
-    if choice := _CHOICE.match(asked):
-        items = [item for item in _LISTED.split(choice[2] or choice[3]) if item]
+    if sides and not _are_both_names(sides):
+        return [f"{sides[1]} {sides[2]}", f"{sides[1]} {sides[3]}"]
+    choice = _CHOICE.match(asked)
+    if choice:
+        items = [*filter(None, _LISTED.split(choice[2] or choice[3]))]
         if len(items) > 1:
             return [f"{choice[1]} {item}" for item in items]
     # Between boundary words, each list is one of its own.
-    tokens = _TOKEN.finditer(asked)
-    ends = groupby(
-        tokens, lambda token: token.lastgroup == "mark" or token.group().lower() in _BOUNDARIES
-    )
-    return [
-        part
-        for ends_list, run in ends
-        if not ends_list
-        for part in _split_coordination(asked, list(run))
-    ]
+    parts = []
+    for is_boundary, run in groupby(_TOKEN.finditer(asked), _is_boundary):
+        if not is_boundary:
+            parts += _split_coordination(asked, list(run))
+    return parts
+
+
+def _are_both_names(sides: re.Match[str]) -> bool:
+    """Say whether "between X and Y" is between two names, which are asked about together."""
+    last_word = sides[2].split()[-1]
+    return last_word[0].isupper() and sides[3][0].isupper()
+
+
+def _is_boundary(token: re.Match[str]) -> bool:
+    return token.lastgroup == "mark" or token.group().lower() in _BOUNDARIES
+
+
+def _is_joiner(token: re.Match[str]) -> bool:
+    return token.lastgroup in ("and", "comma")
+
+
+def _is_name(token: re.Match[str]) -> bool:
+    return token.lastgroup == "name"
+
+
+def _is_determiner(token: re.Match[str]) -> bool:
+    return token.group().lower() in _DETERMINERS
 
 
 def _split_coordination(asked: str, run: list[re.Match[str]]) -> list[str]:
     """Ask once for each member of "a, b and c": the text with that member in place of the list."""
-    listed = groupby(run, lambda token: token.lastgroup in ("and", "comma"))
-    members = [list(tokens) for joins, tokens in listed if not joins]
-    if len(members) < 2 or not any(token.lastgroup == "and" for token in run):
+    members = []
+    for joins, tokens in groupby(run, _is_joiner):
+        if not joins:
+            members.append(list(tokens))
+    has_and = any(token.lastgroup == "and" for token in run)
+    if len(members) < 2 or not has_and:
         return []
-    first, last = members[0], members[-1]
-    if first[-1].lastgroup == last[0].lastgroup == "name":
-        names = [
-            list(takewhile(lambda token: token.lastgroup == "name", each))
-            for each in (reversed(first), last)
-        ]
-        begin, last = len(first) - len(names[0]), names[1]
-    else:
+    members[0], members[-1] = _trim_outer_members(members[0], members[-1])
+
+    before = asked[: members[0][0].start()]
+    after = asked[members[-1][-1].end() :]
+    parts = []
+    for member in members:
+        wording = asked[member[0].start() : member[-1].end()]
+        alone = _GATHERING.sub("", f"{before}{wording}{after}")
+        parts.append(" ".join(alone.split()))
+    return parts
+
+
+def _trim_outer_members(
+    first: list[re.Match[str]], last: list[re.Match[str]]
+) -> tuple[list[re.Match[str]], list[re.Match[str]]]:
+    """Cut what stands before the list off its first member, and what follows it off its last."""
+    if _is_name(first[-1]) and _is_name(last[0]):
+        n_names = len(list(takewhile(_is_name, reversed(first))))
+        return first[-n_names:], list(takewhile(_is_name, last))
+    start = len(first) - 1
+    determiners = [place for place, token in enumerate(first) if _is_determiner(token)]
+    if determiners:
         # "sold the ring and the vanity" lists from its article on, "choose the sofa and decor"
         # behind it.
-        articles = [i for i, token in enumerate(first) if token.group().lower() in _DETERMINERS]
-        both = last[0].group().lower() in _DETERMINERS
-        begin = articles[-1] + (not both) if articles else len(first) - 1
-    begin = min(begin, len(first) - 1)
-    before, after = asked[: first[begin].start()], asked[last[-1].end() :]
-    spans = [(each[0].start(), each[-1].end()) for each in (first[begin:], *members[1:-1], last)]
-    return [
-        " ".join(_GATHERING.sub("", f"{before}{asked[start:end]}{after}").split())
-        for start, end in spans
-    ]
+        behind = determiners[-1] if _is_determiner(last[0]) else determiners[-1] + 1
+        start = min(start, behind)
+    return first[start:], last
 
 
 # Orders of events, and overviews.
 _ORDER_OR_OVERVIEW = (
     r"\b(?:in (?:which|what|the) (?:\w+ )?(?:order|sequence)|(?:order|sequence) (?:of|in which)"
-    r"|chronolog\w*|timeline|one after (?:another|the other)|earliest|(?:first|start) to (?:last|finish|end)"
-    r"|first\b.{1,40}\b(?:last|next|second|what after|then what)|(?:sort|rank|put) (?:these|them|the following)"
-    r"|sum(?: \w+){0,3} up|summar\w+|overview|recap\w*|(?:run|walk|take) me through|(?:story|account) of"
-    r"|(?:describe|tell me|explain) (?:how|what happened)|over the (?:months|weeks|course|year)|in the course of"
+    r"|chronolog\w*|timeline|one after (?:another|the other)|earliest"
+    r"|(?:first|start) to (?:last|finish|end)"
+    r"|first\b.{1,40}\b(?:last|next|second|what after|then what)"
+    r"|(?:sort|rank|put) (?:these|them|the following)"
+    r"|sum(?: \w+){0,3} up|summar\w+|overview|recap\w*|(?:run|walk|take) me through"
+    r"|(?:story|account) of|(?:describe|tell me|explain) (?:how|what happened)"
+    r"|over the (?:months|weeks|course|year)|in the course of"
     r"|how (?:did|has|have) .*\b(?:evolved?|develop(?:ed)?|changed?|progress(?:ed)?))\b"
 )
 _UNITS = "(?:seconds|minutes|hours|days|nights|weeks|weekends|months|years|decades)"
-_SPAN = "(?:ago|pass(?:ed)?|elapsed|apart|between|since|before|after|until|till|when i|had i been|have i been|older)"
+_SPAN = (
+    "(?:ago|pass(?:ed)?|elapsed|apart|between|since|before|after|until|till|when i|had i been"
+    "|have i been|older)"
+)
 _KIND = "(?:kind|type|sort) of"
-_PLURAL = r"(?:[a-z]+[- ]){0,3}[a-z]*[a-hj-rtv-z]s (?:has|have|had|are|were|do|does|did|would|can|could)\b"
+_PLURAL = (
+    r"(?:[a-z]+[- ]){0,3}[a-z]*[a-hj-rtv-z]s "
+    r"(?:has|have|had|are|were|do|does|did|would|can|could)\b"
+)
 _FORMS: tuple[tuple[str, str], ...] = (
     (
         "how long",
-        rf"how (?:long|old)\b|how many {_UNITS}\b.*\b{_SPAN}\b|how much (?:older|younger|longer|time)\b",
+        rf"how (?:long|old)\b|how many {_UNITS}\b.*\b{_SPAN}\b"
+        r"|how much (?:older|younger|longer|time)\b",
     ),
     (
         "how many",
-        r"how (?:many|much|often)\b|(?:what|which) (?:is|was|are|were) the (?:[a-z]+ ){0,2}(?:total|number)\b",
+        r"how (?:many|much|often)\b"
+        r"|(?:what|which) (?:is|was|are|were) the (?:[a-z]+ ){0,2}(?:total|number)\b",
     ),
-    (
-        "which",
-        r"which .*\b(?:first|last|earlier|later|most|least)\b",
-    ),  # one of several named, and no list
+    # One of several named, and no list.
+    ("which", r"which .*\b(?:first|last|earlier|later|most|least)\b"),
     (
         "list",
-        r"(?:list|name|enumerate)\b|(?:which|what|who) all\b|(?:what|which|who) (?:is|are|were|was) "
-        r"(?:all|each|every|(?:the )?(?:different|order|various|two|three|four|five|six|seven|eight|nine|ten)|some)\b"
-        rf"|(?:what|which) (?:{_KIND} )?{_PLURAL}|(?:what|which) (?:[a-z]+ )?(?:kinds|types|sorts) of\b",
+        r"(?:list|name|enumerate)\b|(?:which|what|who) all\b"
+        r"|(?:what|which|who) (?:is|are|were|was) (?:all|each|every|(?:the )?(?:different|order"
+        r"|various|two|three|four|five|six|seven|eight|nine|ten)|some)\b"
+        rf"|(?:what|which) (?:{_KIND} )?{_PLURAL}"
+        r"|(?:what|which) (?:[a-z]+ )?(?:kinds|types|sorts) of\b",
     ),
     ("when", r"when\b|(?:what|which) (?:time|date|day|week|weekend|month|year|season)\b"),
     ("who", r"who(?:m|se|'s|’s)?\b"),
@@ -178,13 +222,13 @@ _PREAMBLE = (
     r"|according to \S+(?: \S+)?,"
 )
 _AGGREGATE = (
-    r"\b(?:how many|how often|in total|total|altogether|combined|all|each|every|different|various|both|in common"
-    r"|average|sum|number of|order of|earliest to latest|in the order)\b"
+    r"\b(?:how many|how often|in total|total|altogether|combined|all|each|every|different|various"
+    r"|both|in common|average|sum|number of|order of|earliest to latest|in the order)\b"
 )
 
 
 def question_form(text: str | pl.Expr = "text") -> pl.Expr:
-    """Give the form of questions, one of :data:`FORMS`, as an expression over a column of their texts.
+    """Read the form of questions, one of :data:`FORMS`: an expression over a column of texts.
 
     The first form that opens a clause counts. "What kind of books has he?" asks for a list, as
     "what books" does; "what kind of car" does not.
@@ -193,25 +237,24 @@ def question_form(text: str | pl.Expr = "text") -> pl.Expr:
 
     >>> import polars as pl
     >>> from memlab.text.questions import question_form
-    >>> asked = pl.DataFrame({"text": ["How many doctors did I see?", "What pets do I have?", "Did I go?"]})
-    >>> asked.select(question_form())["form"].to_list()
+    >>> texts = ["How many doctors did I see?", "What pets do I have?", "Did I go?"]
+    >>> pl.DataFrame({"text": texts}).select(question_form())["form"].to_list()
     ['how many', 'list', 'yes-no']
     """
-    clean, which = _normalized_text(text), pl.lit("other")
+    normalized = _normalized_text(text)
+    form = pl.lit("other")
+    # The first form that fits is written last, around all others.
     for name, pattern in reversed(_FORMS):
-        which = (
-            pl.when(clean.str.contains(f"{_START}(?:{pattern})"))
-            .then(pl.lit(name))
-            .otherwise(which)
-        )
-    return which.alias("form")
+        fits = normalized.str.contains(f"{_START}(?:{pattern})")
+        form = pl.when(fits).then(pl.lit(name)).otherwise(form)
+    return form.alias("form")
 
 
 def asks_for_aggregation(text: str | pl.Expr = "text") -> pl.Expr:
-    """Tell whether questions ask for a count, a list, an order or an overview, which one evidence item cannot give.
+    """Tell whether questions ask for a count, a list, an order or an overview.
 
-    However much there is to count, one or two dates answer "how many weeks ago": a question of form
-    ``how long`` is none.
+    One evidence item cannot give these. However much there is to count, one or two dates answer
+    "how many weeks ago": a question of form ``how long`` is none.
 
     :param text: name of the column, or an expression.
 
@@ -221,11 +264,12 @@ def asks_for_aggregation(text: str | pl.Expr = "text") -> pl.Expr:
     >>> asked.select(asks_for_aggregation())["aggregation"].to_list()
     [True, False]
     """
-    which, clean = question_form(text), _normalized_text(text)
-    counted = clean.str.contains(_AGGREGATE) & (which != "how long")
-    return (
-        counted | clean.str.contains(_ORDER_OR_OVERVIEW) | which.is_in(["how many", "list"])
-    ).alias("aggregation")
+    form = question_form(text)
+    normalized = _normalized_text(text)
+    counts = normalized.str.contains(_AGGREGATE) & (form != "how long")
+    orders = normalized.str.contains(_ORDER_OR_OVERVIEW)
+    lists = form.is_in(["how many", "list"])
+    return (counts | orders | lists).alias("aggregation")
 
 
 def _normalized_text(text: str | pl.Expr) -> pl.Expr:

@@ -51,7 +51,7 @@ _IN_MARKS = re.compile(
     r"[“„«](?=\S)([^“”„«»\n]{8,2000})[”“»]|(?<!\w)\"(?=\S)([^\"\n]{8,2000})(?<=\S)\"(?!\w)"
 )
 _QUOTED_FIRST = re.compile(r"[“„«]([^“”„«»\n]+)[”“»]|\"([^\"\n]+)\"")
-"""What stands in marks at the beginning of what an introduction introduces: the rest is the writer's."""
+"""What stands in marks behind an introduction: the rest is the writer's."""
 MARKS = r'[>:"“„«`@\[]|---|orwarded'
 """What stands in every text that holds a quotation, for those who look through many texts."""
 _WORDS_OF_A_QUOTE = 3
@@ -239,7 +239,10 @@ def _introduced(text: str) -> Iterator[Span]:
 
 
 def _introduced_span(text: str, introduced: re.Match[str]) -> Span:
-    """Give where introduced words stand: all that follows, or what is in quotation marks where more follows them."""
+    """Find where introduced words stand.
+
+    That is all that follows, or what is in quotation marks where more follows them.
+    """
     start, end = _span(introduced)
     marked = _QUOTED_FIRST.match(text, start, end)
     if marked is None or not text[marked.end() : end].strip():

@@ -1,4 +1,4 @@
-"""The tokeniser and the sentence splitter with offsets, the normal forms of words, and the stemmer."""
+"""The tokeniser and the sentence splitter with offsets, normal forms of words, and the stemmer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import regex
 _WORD = regex.compile(r"\p{N}+(?:[.,]\p{N}+)+\p{L}*|[\p{L}\p{N}\p{M}]+(?:['’]\p{L}+)*")
 
 WORD_OR_SIGN = r"\w+|[^\w\s]"
-"""Pattern of a word or a punctuation mark, which is counted as a token where there is no tokenizer of a model."""
+"""Pattern of a word or a punctuation mark: a token where there is no tokenizer of a model."""
 
 
 class Token(NamedTuple):
@@ -51,12 +51,15 @@ def words(text: str) -> list[str]:
 
 
 def normalize_word(word: str) -> str:
-    """Give the form in which words are compared: lower case, a straight apostrophe, no possessive ending."""
+    """Write a word as it is compared: lower case, straight apostrophe, no possessive ending."""
     return word.lower().replace("’", "'").removesuffix("'s")
 
 
 def bare_word(word: str) -> str:
-    """Give a word in lower case without accents and without what follows an apostrophe: "They're" is "they"."""
+    """Write a word in lower case, without accents and what follows an apostrophe.
+
+    "They're" is "they".
+    """
     letters = unicodedata.normalize("NFKD", re.split("['’]", word)[0])
     return "".join(c for c in letters if not unicodedata.combining(c)).lower() or word.lower()
 

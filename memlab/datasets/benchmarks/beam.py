@@ -1,4 +1,5 @@
-"""BEAM (Tavakoli et al., 2025): chats of 100 thousand to 10 million tokens, with probing questions of ten abilities.
+"""BEAM (Tavakoli et al., 2025): chats of 100 thousand to 10 million tokens, with probing questions
+of ten abilities.
 
 What is read: ``chats/<size>/<n>``, a folder of such folders, one ``chat.json`` (with
 ``probing_questions/`` beside it), or the published table as Parquet or JSON (a row a chat). A scope
@@ -87,7 +88,9 @@ def _read_probing_questions(file: Source) -> Any:
 
 
 def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterator[Record]:
-    """Read one chat: its turns, then its questions, whose evidence is cited by the numbers of messages."""
+    """Read one chat: its turns, then its questions, whose evidence is cited by the numbers of
+    messages.
+    """
     places: dict[int, list[str]] = {}
     turns = [*_read_turns(file, name, chat, places)]
     if not turns:
@@ -155,14 +158,18 @@ def _read_turns(
 def _resolve_evidence(
     file: Source, numbers: list[int], places: dict[int, list[str]], where: str
 ) -> list[str]:
-    """Give the turns that a question cites; an id that no message has, or several have, is no evidence."""
+    """Give the turns that a question cites.
+
+    An id that no message has, or several have, is no evidence.
+    """
     turns: list[str] = []
     for number in dict.fromkeys(numbers):
-        if len(holders := places.get(number, [])) == 1:
+        holders = places.get(number, [])
+        if len(holders) == 1:
             turns += holders
-        else:
-            what = f"{number}, the id of {len(holders) or 'no'} message{'s' * (len(holders) > 1)}"
-            file.note(where, what, "dropped evidence")
+            continue
+        messages = f"{len(holders)} messages" if holders else "no message"
+        file.note(where, f"{number}, the id of {messages}", "dropped evidence")
     if not turns:
         file.note(where, "no evidence", "kept without evidence")
     return turns

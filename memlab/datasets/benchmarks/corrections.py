@@ -27,7 +27,8 @@ CORRECTED = "corrected evidence"
 
 @explained
 def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
-    """Give a dataset with the evidence that an audit of LoCoMo found right, under its name with ``-corrected``.
+    """Give a dataset with the evidence that an audit of LoCoMo found right, under its name with
+    ``-corrected``.
 
     A correction is of the question with its words; where several ask the same, of the one whose
     evidence is the one that it cites. Corrections of questions that the dataset does not have are
@@ -38,7 +39,8 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
     :raises DataError: when a record is malformed, or nothing in the file is about the dataset.
 
     >>> import memlab
-    >>> memlab.datasets.apply_corrections(memlab.datasets.load("locomo"), "errors.json")  # doctest: +SKIP
+    >>> data = memlab.datasets.load("locomo")  # doctest: +SKIP
+    >>> memlab.datasets.apply_corrections(data, "errors.json")  # doctest: +SKIP
     <Dataset locomo10-corrected (locomo): ...>
     """
     if data.format != "locomo":
@@ -81,7 +83,8 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
                     file.note(row["query_id"], ", ".join(f"D{k}:{n}" for k, n in wrong), CORRECTED)
     if not about:
         source.fail(
-            f"corrects no question of {data.name}; expected the questions of LoCoMo in their own words"
+            f"corrects no question of {data.name}; expected the questions of LoCoMo in their own "
+            "words"
         )
     sessions = [
         list(dict.fromkeys(turn.rpartition("/")[0] for turn in turns))

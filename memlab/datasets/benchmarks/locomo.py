@@ -1,4 +1,5 @@
-"""LoCoMo (Maharana et al., ACL 2024): ten long conversations between two people, with questions and annotations.
+"""LoCoMo (Maharana et al., ACL 2024): ten long conversations between two people, with questions and
+annotations.
 
 A scope is a conversation, a session what the file calls ``session_<k>``, and ``D<k>:<n>`` is its
 n-th turn. Both speakers are people and get the role ``user``. A turn's time is its session's date,
@@ -53,13 +54,18 @@ def read_locomo(source: Source) -> Iterator[Record]:
                 if idle := [
                     key for key in talk if key.endswith("_date_time") and key[:-10] not in talk
                 ]:
-                    dates = f"{len(idle)} dates of sessions that are not there ({idle[0][:-10]} … {idle[-1][:-10]})"
+                    dates = (
+                        f"{len(idle)} dates of sessions that are not there "
+                        f"({idle[0][:-10]} … {idle[-1][:-10]})"
+                    )
                     chat.note("session_date_time", dates, "ignored")
                 yield from (*turns, *chat.questions(asked), *chat.statements(record))
 
 
 def parse_citations(text: str) -> list[tuple[int, int]]:
-    """Read the turns that a text cites, by session and number; a range within a session is all of its turns.
+    """Read the turns that a text cites, by session and number.
+
+    A range within a session is all of its turns.
 
     >>> from memlab.datasets.benchmarks.locomo import parse_citations
     >>> parse_citations("D8:6; D9:17"), parse_citations("D:1:2 - D1:4")
@@ -82,7 +88,10 @@ def read_dia_id(message: Record) -> tuple[int, int]:
 
 
 class ConversationReader:
-    """Reads the parts of one conversation, in LoCoMo or REALTALK; what is bad in it is set aside one by one."""
+    """Reads the parts of one conversation, in LoCoMo or REALTALK.
+
+    What is bad in it is set aside one by one.
+    """
 
     def __init__(self, source: Source, name: str, categories: Mapping[int, str]) -> None:
         self.source, self.name, self.categories = source, name, categories
@@ -140,7 +149,9 @@ class ConversationReader:
                 )
 
     def evidence(self, raw: Any, where: str) -> list[str]:
-        """Read turn ids, repair what is clearly meant, and drop what cites no turn, with an issue each."""
+        """Read turn ids, repair what is clearly meant, and drop what cites no turn, with an issue
+        each.
+        """
         if not isinstance(raw, (str, list)):
             raise BadField("evidence", describe_value(raw), 'a list of turn ids such as "D1:3"')
         turns: list[str] = []
@@ -165,7 +176,9 @@ class ConversationReader:
         return list(dict.fromkeys(turns))
 
     def statements(self, record: Record) -> Iterator[Record]:
-        """Read what the file says of sessions: a summary each, and observations and events of speakers."""
+        """Read what the file says of sessions: a summary each, and observations and events of
+        speakers.
+        """
         there = {turn.split("/")[1] for turn in self.turn_ids.values()}
         for part in ("session_summary", "observation", "event_summary"):
             with self.source.record(self.name, record.get(part)):
@@ -186,7 +199,10 @@ class ConversationReader:
                             yield Record(about | {"summary": said[key]})
 
     def _annotations(self, about: dict[str, Any], said: Record) -> Iterator[Record]:
-        """Read the statements about a session; the number of one is its place in its session, never renumbered."""
+        """Read the statements about a session.
+
+        The number of one is its place in its session, never renumbered.
+        """
         kind, n = about["kind"], 0
         for speaker in (key for key in said if key != "date"):
             where = f"{said.where}.{speaker}"

@@ -49,7 +49,7 @@ def read_longmemeval(source: Source) -> Iterator[Record]:
 
 
 def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
-    """Give the sessions of a question by name, in order of date: date, turns, and where they stood."""
+    """List the sessions of a question by name, in order of date: date, turns, and their place."""
     keys = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
     names, dates, sessions = (record.take(key, fields.check_list) for key in keys)
     if not len(names) == len(dates) == len(sessions):

@@ -1,4 +1,5 @@
-"""MemBench (Tan et al., ACL 2025 Findings): facts and preferences, stated to an assistant or overheard by it.
+"""MemBench (Tan et al., ACL 2025 Findings): facts and preferences, stated to an assistant or
+overheard by it.
 
 What is read: the published files (``FirstAgentDataLowLevel.json`` …) and the samples with noise
 that MemBench's own script makes of them (``data2test/0-10k/…_multiple_0.json`` …), one or a folder
@@ -43,7 +44,9 @@ def read_membench(source: Source) -> Iterator[Record]:
             for kind, topics in Record(raw).items():
                 group = Record(topics, kind)
                 for topic in group:
-                    within = f"{file.stem}/{fields.check_name(kind, 'kind')}/{fields.check_name(topic, 'topic')}"
+                    kind_name = fields.check_name(kind, "kind")
+                    topic_name = fields.check_name(topic, "topic")
+                    within = f"{file.stem}/{kind_name}/{topic_name}"
                     for i, trajectory in enumerate(group.take(topic, fields.check_list)):
                         with file.record(f"{within}/{i}", trajectory):
                             yield from _read_trajectory(

@@ -1,4 +1,6 @@
-"""Haystacks out of an oracle file of LongMemEval: distractor sessions of other questions, drawn with a seed."""
+"""Haystacks out of an oracle file of LongMemEval: distractor sessions of other questions, drawn
+with a seed.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from memlab.sessions import sessions_of
 def pool_haystacks(
     data: Dataset, *, n_sessions: int, seed: int, batch_turns: int
 ) -> Iterator[Dataset]:
-    """Pool an oracle dataset to haystacks, in batches of whole questions of at least ``batch_turns`` turns.
+    """Pool an oracle dataset to haystacks, in batches of whole questions of at least
+    ``batch_turns`` turns.
 
     Each question gets sessions of others as distractors. A distractor never repeats one of the
     question's own sessions and holds no exact copy of an evidence turn. The draw depends on the
@@ -90,7 +93,8 @@ def _draw_sessions(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[
         if n_sessions != own[scope].height + drawn.head(wanted).height:
             raise DataError(
                 f"{data.name}: question {scope!r} has {own[scope].height} sessions of its own and "
-                f"{drawn.head(wanted).height} others to draw (the file holds {distinct.height}), which cannot make "
+                f"{drawn.head(wanted).height} others to draw (the file holds {distinct.height}), "
+                "which cannot make "
                 f"{n_sessions}; choose another n_sessions (pool)"
             )
         plan[scope] = [*own[scope]["session_id"], *drawn["session_id"].head(wanted)]

@@ -1,4 +1,6 @@
-"""REALTALK (Lee et al., 2025): ten chats of two people each over three weeks, with questions; LoCoMo's layout, nearly.
+"""REALTALK (Lee et al., 2025): ten chats of two people each over three weeks, with questions.
+
+LoCoMo's layout, nearly.
 
 What is read: ``Chat_<n>_<a>_<b>.json``, or the folder of them. A scope is a file, a session what it
 calls ``session_<k>``, a turn a message in its place there. Both speakers are people and get the

@@ -1,14 +1,19 @@
 """Retrieval folders as MTEB, BEIR and LMEB (Zhao et al., 2026) publish them.
 
-====================  ================================================================================================
-``corpus.jsonl``      a document a line: ``_id`` (LMEB: ``id``), ``title``, ``text``; in the folder or the one above
-``queries.jsonl``     a question a line: ``_id`` (or ``id``), ``text``; in the folder, or in folders below it, whose
+====================
+================================================================================================
+``corpus.jsonl``      a document a line: ``_id`` (LMEB: ``id``), ``title``, ``text``; in the folder
+or the one above ``queries.jsonl``     a question a line: ``_id`` (or ``id``), ``text``; in the
+folder, or in folders below it, whose
                       names are then the kinds of questions
-``qrels.tsv``         query, document and score, with or without a line of names; or ``qrels/test.tsv``, or the only
-                      ``.tsv`` of ``qrels/``. Scores are whole numbers: from 1 the grade of evidence, 0 or less of what
-                      was judged and is none. A line that stands twice counts once, with an issue
-``candidates.jsonl``  where there is one: ``scene_id`` and ``candidate_doc_ids``; beside the corpus or the questions
-====================  ================================================================================================
+``qrels.tsv``         query, document and score, with or without a line of names; or
+``qrels/test.tsv``, or the only
+                      ``.tsv`` of ``qrels/``. Scores are whole numbers: from 1 the grade of
+                      evidence, 0 or less of what was judged and is none. A line that stands twice
+                      counts once, with an issue
+``candidates.jsonl``  where there is one: ``scene_id`` and ``candidate_doc_ids``; beside the corpus
+or the questions ====================
+================================================================================================
 
 The tables of MTEB on the Hugging Face Hub are read too: ``corpus/*.parquet``, ``queries/*.parquet``
 and ``qrels/*.parquet`` (or ``data/`` or ``default/``), with the same columns; of several splits
@@ -49,7 +54,9 @@ _QREL_COLUMNS = ("query-id", "corpus-id", "score")
 
 @dataclass
 class _Scope:
-    """The documents of a scope, ``None`` for all of the corpus, and its questions: id, record, grades of documents."""
+    """The documents of a scope, ``None`` for all of the corpus, and its questions: id, record,
+    grades of documents.
+    """
 
     documents: list[str] | None = None
     asked: list[tuple[str, Record, dict[str, int]]] = field(default_factory=list)
@@ -136,7 +143,9 @@ def _add_questions(
     of_scope: dict[str, list[str]],
     scopes: dict[str, _Scope],
 ) -> None:
-    """Add the questions of a file, or of the parts of a table, to their scopes; a folder within names their kind.
+    """Add the questions of a file, or of the parts of a table, to their scopes.
+
+    A folder within names their kind.
 
     :param own: the folder of the questions, which holds their qrels.
     """
@@ -177,7 +186,8 @@ def _add_questions(
                 (query, record, judged.pop(query, {}))
             )
     if judged:
-        what = f"{len(judged)} questions that {file.path.name} does not hold ({next(iter(judged))!r} …)"
+        first = next(iter(judged))
+        what = f"{len(judged)} questions that {file.path.name} does not hold ({first!r} …)"
         folder.note(f"{kind or own.path.name}: qrels", what, "ignored")
 
 
@@ -251,7 +261,7 @@ def _read_qrels(folder: Source) -> dict[str, dict[str, int]]:
 
 
 def _read_qrel_tables(folder: Source, tables: list[Source]) -> dict[str, dict[str, int]]:
-    """Read the qrels of the parts of a table, those of the split ``test`` where there are several."""
+    """Read the qrels of a table, those of the split ``test`` where it has several."""
     splits = {table.path.name.partition("-")[0].removesuffix(".parquet") for table in tables}
     if len(splits) > 1:
         tables = [table for table in tables if table.path.name.startswith("test")]

@@ -1,4 +1,5 @@
-"""Exports of chat tools: an importer each, a generator of chat-log records over the files of an export.
+"""Exports of chat tools: an importer each, a generator of chat-log records over the files of an
+export.
 
 Each is registered in :data:`memlab.formats` with how its files are recognised
 (:class:`memlab.registry.Format`). The first that recognises a file has it. What an importer leaves
@@ -12,7 +13,8 @@ the dataset.
   ``traces``: those of LangSmith and Langfuse. ``opentelemetry``, ``realtime``: spans, and events
   of OpenAI's realtime API. ``framework_messages``, ``transcripts``: what ``openai_messages``
   rewrites: messages of libraries for agents, and conversations in one text.
-- ``export_messages``, ``loose_json``, ``branches``, ``newest_first``, ``html_text``: what they share.
+- ``export_messages``, ``loose_json``, ``branches``, ``newest_first``, ``html_text``: what they
+  share.
 - ``message_fields``, ``conversation_rows``, ``wrapped_conversations``,
   ``logged_calls``, ``batches``, ``session_records``: messages of a layout that is not known: who
   says what and when, whose rows are, what stands within an object, what was asked and answered,

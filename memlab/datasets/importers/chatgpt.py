@@ -1,4 +1,5 @@
-"""ChatGPT's ``conversations.json``: a tree of messages a conversation, of which the branch that is shown is kept.
+"""ChatGPT's ``conversations.json``: a tree of messages a conversation, of which the branch that is
+shown is kept.
 
 Layout: mitkury/chatgpt-export-parser, ``docs/chatgpt-data-export-format.md``. Large accounts get
 several files ``conversations-000.json`` and so on.
@@ -286,7 +287,7 @@ def _read_content(source: Source, each: Any, reports: set[str]) -> tuple[Any, st
 
 
 def _add_file_names(caption: str, each: Any) -> str:
-    """Put the names of attached files to a caption: they name the images that the text points to."""
+    """Put the names of attached files to a caption: they name the images of the text."""
     names = list[str]()
     for file in get_list(each, "metadata.attachments"):
         name = describe_file(file, "name")
@@ -345,7 +346,7 @@ def _read_report(each: Any) -> dict[str, Any]:
 
 
 def _render_marker(marker: re.Match[str]) -> str:
-    """Give what a marker shows: the name of an entity, the label of a link; of a citation nothing."""
+    """Read what a marker shows: the name of an entity, the label of a link; else nothing."""
     written = marker[1] or ""
     kind, *shown = written.split("\ue202")
     if not shown:

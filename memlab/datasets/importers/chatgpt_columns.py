@@ -1,7 +1,7 @@
 """Messages of ChatGPT column by column, where all of a conversation are plain texts, as most are.
 
-What is odd in any way is left to the reader of single messages, :mod:`memlab.datasets.importers.chatgpt`,
-which gives the same of what is plain.
+What is odd in any way is left to the reader of single messages,
+:mod:`memlab.datasets.importers.chatgpt`, which gives the same of what is plain.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def _find_thread(named: _Named) -> tuple[str, str]:
 
 
 class RowNames(NamedTuple):
-    """What a message names: its user with the tenant, and its conversation with what is around it."""
+    """What a message names: its user with the tenant, its conversation with what is around."""
 
     user: tuple[str, str]
     thread: tuple[str, str]

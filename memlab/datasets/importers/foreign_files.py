@@ -172,8 +172,9 @@ _KEYS = (
 
 
 def explain_refusal(file: Source) -> str | None:
-    """Say what a file is that is known and cannot be read, and what to do; ``None`` for any
-    other.
+    """Say what a file is that is known and cannot be read, and what to do.
+
+    ``None`` for any other.
     """
     for form, what, remedy in _BEGINNINGS:
         if re.match(form, file.head):

@@ -65,7 +65,9 @@ def read_letta_export(source: Source) -> Iterator[Message]:
 
 
 def _read_api_list(source: Source, file: Source, scope: str) -> Iterator[Message]:
-    """Read messages out of the API, which gives the newest first unless it is asked for another order."""
+    """Read messages out of the API, which gives the newest first unless it is asked for another
+    order.
+    """
     listed = [record for _, record in file.values()]
     for message in oldest_first(listed, _read_date, is_answer=_is_answer):
         if not isinstance(message, dict):

@@ -113,8 +113,9 @@ def first_field(value: Any, *paths: str) -> str:
 
 
 def first_filled(value: Any, *paths: str) -> Any:
-    """Give the first field of an object, or of those within it, that is not empty; ``None``
-    if none is.
+    """Give the first field of an object, or of those within it, that is not empty.
+
+    ``None`` if none is.
 
     >>> first_filled({"messages": [], "data": {"turns": [1]}}, "messages", "data.turns")
     [1]
@@ -127,8 +128,9 @@ def first_filled(value: Any, *paths: str) -> Any:
 
 
 def first_time(*values: Any) -> Any:
-    """Give the first value that may be a time, out of the object around it; ``None`` where
-    none is.
+    """Give the first value that may be a time, out of the object around it.
+
+    ``None`` where none is.
     """
     for each in values:
         value = unwrap_time(each)

@@ -110,7 +110,7 @@ def _shown_messages(source: Source, scope: str, chat: dict[str, Any]) -> list[di
 
 
 def _branch_of_list(source: Source, scope: str, chat: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give the messages of a chat without a history, of a tree those of the branch that is shown."""
+    """List the messages of a chat without a history, of a tree those of the branch shown."""
     keyed = enumerate(get_list(chat, "messages"))
     listed = [message for _, message in _readable(source, scope, keyed)]
     found = find_branch(listed, first_field(chat, "currentId", "history.currentId"))

@@ -2,8 +2,8 @@
 
 Layouts: OTLP's JSON, and spans as SDKs print them. Messages stand in attributes (``gen_ai.*`` of
 the semantic conventions, ``llm.*`` and ``input.value`` of OpenInference, ``ai.*`` of the AI SDK) or
-in events (``gen_ai.user.message``, ``gen_ai.choice`` and others). A conversation is a session, else a
-trace is; a span that was asked and answered stands for those within it.
+in events (``gen_ai.user.message``, ``gen_ai.choice`` and others). A conversation is a session, else
+a trace is; a span that was asked and answered stands for those within it.
 """
 
 from __future__ import annotations

@@ -99,8 +99,9 @@ def _find_divider(source: Source, file: Source, first: Any) -> str:
 
 
 def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> Message | None:
-    """Read a row with the fields of a chat log, or what stands for them; ``None`` for an
-    older version of a row.
+    """Read a row with the fields of a chat log, or what stands for them.
+
+    ``None`` for an older version of a row.
 
     :param scope: of a row that names none.
     """
