@@ -88,8 +88,8 @@ def evaluate(
         for part in data:
             n = apply_corrections(part, corrections).issues.filter(action=CORRECTED).height
             echo(
-                f"{corrections}: the evidence of {n:,} of "
-                f"{count_noun(part.questions.height, 'questions')} is corrected"
+                f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions "
+                "is corrected"
             )
     model = opt.load_encoder(chosen, engine)
     if dry_run:

@@ -217,3 +217,16 @@ def unit_rows(vectors: np.ndarray, *, of: str) -> np.ndarray:
             "check that its weights are whole and that it is an embedding model"
         )
     return np.ascontiguousarray(wide / norms, dtype=np.float32)
+
+
+def for_storing(encoder: Any) -> Any:
+    """Give what makes the vectors that are stored: it reads one text as it reads many.
+
+    A model that reads a few texts in another way, whose vectors differ in their last digits, has a
+    method ``for_storing``. Without it, what is stored would depend on how many texts were missing,
+    and so on where a command was killed before.
+    """
+    by_one_reader = getattr(encoder, "for_storing", None)
+    if by_one_reader is None:
+        return encoder
+    return by_one_reader()

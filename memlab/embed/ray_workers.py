@@ -8,9 +8,8 @@ from typing import Any
 
 from memlab import distributed
 from memlab.config import EmbedSettings
-from memlab.embed.encoder import Encoder, EncoderIdentity, Kind
+from memlab.embed.encoder import Encoder, EncoderIdentity, Kind, for_storing
 from memlab.embed.names import load_named_model
-from memlab.embed.wrapper import for_storing
 from memlab.errors import ModelError
 
 TEXTS = 128

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from memlab.embed.encoder import Encoder, EncoderIdentity, IdentifiedEncoder, Kind, check_texts
+from memlab.embed.encoder import (
+    Encoder,
+    EncoderIdentity,
+    IdentifiedEncoder,
+    Kind,
+    check_texts,
+    for_storing,
+)
 from memlab.embed.headers import header_of
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, concat_tokens
 from memlab.errors import ModelError
@@ -162,6 +169,13 @@ class WrappedEncoder(IdentifiedEncoder):
                 bar.update(len(part))
                 yield part
 
+    def for_storing(self) -> WrappedEncoder:
+        """Give one without a cache whose models read one text as they read many."""
+        tokens = None
+        if self.token_encoder is not None:
+            tokens = for_storing(self.token_encoder)
+        return replace(self, model=for_storing(self.model), token_encoder=tokens, cache=None)
+
     def by_name(self) -> NamedEncoder:
         """Give what :func:`memlab.embed.ray_workers.load_worker_model` loads this encoder by.
 
@@ -219,24 +233,6 @@ def without_cache(encoder: Any) -> Any:
     if isinstance(encoder, WrappedEncoder) and encoder.cache is not None:
         return replace(encoder, cache=None)
     return encoder
-
-
-def for_storing(encoder: Any) -> Any:
-    """Give what makes the vectors that are stored: no cache, and a model that reads one text as it reads many.
-
-    A model that reads a few texts in another way, whose vectors differ in their last digits, has a
-    method ``for_storing``. Without it, what is stored would depend on how many texts were missing,
-    and so on where a command was killed before.
-    """
-    if isinstance(encoder, WrappedEncoder):
-        others: dict[str, Any] = {"model": for_storing(encoder.model), "cache": None}
-        if encoder.token_encoder is not None:
-            others["token_encoder"] = for_storing(encoder.token_encoder)
-        return replace(encoder, **others)
-    by_one_reader = getattr(encoder, "for_storing", None)
-    if by_one_reader is None:
-        return encoder
-    return by_one_reader()
 
 
 def token_encoder_of(encoder: Encoder | None) -> TokenEncoder | None:

@@ -193,7 +193,7 @@ def _as_number(value: Any) -> float | None:
 
 
 Clock = Callable[[], float]
-"""Gives the time in seconds: of the processor or of the wall clock, as :mod:`time` has them."""
+"""Gives the time in seconds: of the processor or of the wall clock, as ``time`` has them."""
 TIMED_QUESTIONS = 40
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.encoder import Encoder, Kind, check_texts
+from memlab.embed.encoder import Encoder, Kind, check_texts, for_storing
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
-from memlab.embed.wrapper import for_storing, token_encoder_of
+from memlab.embed.wrapper import token_encoder_of
 from memlab.store.database import Database, TableGroup, split_arrow_table
 from memlab.store.schemas import TABLES, build_row_filter, text_hashes
 from memlab.terminal import announce_step

@@ -15,10 +15,9 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 
-from memlab.embed.encoder import Encoder, check_nonzero_vectors, check_texts
+from memlab.embed.encoder import Encoder, check_nonzero_vectors, check_texts, for_storing
 from memlab.embed.headers import header_of
 from memlab.embed.turn_texts import turn_texts
-from memlab.embed.wrapper import for_storing
 from memlab.errors import StoreError
 from memlab.store.caches import LOOKUP, Cache
 from memlab.store.cleaning import clean_when_due
