@@ -1,4 +1,5 @@
-"""What pyproject.toml cannot say: the sample, which lies in ``data``, is put into the built package."""
+"""What pyproject.toml cannot say: the sample, which lies in ``data``, is put into the built
+package."""
 
 from __future__ import annotations
 

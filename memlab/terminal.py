@@ -63,7 +63,8 @@ LONG_STEP = 20.0
 
 
 def announce_step(what: str, seconds: float) -> None:
-    """Say what will take long, and how long; steps of less than :data:`LONG_STEP` are not announced.
+    """Say what will take long, and how long; steps of less than :data:`LONG_STEP` are not
+    announced.
 
     The line goes to the log ``memlab``, which is stderr where nobody set it up otherwise.
 

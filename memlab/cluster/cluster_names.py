@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
+from itertools import chain
 from math import log, sqrt
 from typing import NamedTuple
 
@@ -66,121 +67,173 @@ def cluster_terms(
 
     >>> import numpy as np
     >>> from memlab.cluster import cluster_terms
-    >>> texts = ["The cat sat.", "A cat and a dog.", "Old steam trains run late.", "I take steam trains!", "noise"]
+    >>> texts = ["The cat sat.", "A cat and a dog.", "Old steam trains run late."]
+    >>> texts += ["I take steam trains!", "noise"]
     >>> cluster_terms(texts, np.array([0, 0, 1, 1, -1]), n_terms=1)["terms"].to_list()
     [['cat'], ['steam trains']]
     """
-    numbers, who = (
-        np.asarray(labels).tolist(),
-        list(speakers if speakers is not None else [""] * len(texts)),
-    )
-    if not len(texts) == len(numbers) == len(who):
+    label_list = np.asarray(labels).tolist()
+    speaker_list = [""] * len(texts) if speakers is None else list(speakers)
+    if not len(texts) == len(label_list) == len(speaker_list):
         raise DataError(
-            f"{len(texts)} texts but {len(numbers)} labels and {len(who)} speakers; give one for each text"
+            f"{len(texts)} texts but {len(label_list)} labels and {len(speaker_list)} speakers; "
+            "give one for each text"
         )
-    # What people are called: the words of their names, and how these begin ("joan" of "Joanna").
-    names = {
-        word for name in set(speakers or ()) for word in re.findall(r"[^\W\d_]+", name.lower())
-    }
-    names |= {word[:n] for word in names for n in range(_SHORTEST_NICKNAME, len(word))}
-    split = [tokens(text) for text in texts]
-    forms = _read_forms({word.text for words in split for word in words}, names, language)
-    lower = {text for text in forms if text.islower()}
-    before_verbs = _BEFORE_VERBS if language == "en" else frozenset()
+    words_of_texts = [tokens(text) for text in texts]
+    vocabulary = _Vocabulary(words_of_texts, _names_of(set(speakers or ())), language)
+    sizes = Counter(label_list)
+    sizes.pop(NOISE, None)
+    clusters = {label: _Cluster() for label in sorted(sizes)}
+    rows = zip(label_list, speaker_list, texts, words_of_texts, strict=True)
+    progress = tqdm(rows, "naming", len(texts), unit=" texts", delay=2, leave=False)
+    for label, speaker, text, words in progress:
+        if label != NOISE:
+            clusters[label].add_text(text, words, speaker, vocabulary)
 
-    sizes = Counter(number for number in numbers if number != NOISE)
-    clusters = {number: _Cluster() for number in sorted(sizes)}
-    rows = zip(numbers, who, texts, split, strict=True)
-    for number, speaker, text, words in tqdm(
-        rows, "naming", len(texts), unit=" texts", delay=2, leave=False
-    ):
-        if number == NOISE:
-            continue
-        cluster = clusters[number]
-        for word in words:
-            form = forms[word.text]
-            if form.can_name:
-                cluster.words[form.stem] += 1
-                cluster.speakers[form.stem].add(speaker)
-        for phrase in _phrases(text, words, forms, before_verbs):
-            own = [forms[word.text] for word in phrase]
-            if not all(form.can_name for form in own):
-                continue
-            start = phrase[0].start
-            # It would begin in the middle of a word with a hyphen.
-            if start and text[start - 1] == "-":
-                continue
-            written = _POSSESSIVE.sub("", text[start : phrase[-1].end])
-            if (
-                not start and phrase[0].text.lower() in lower
-            ):  # a capital that begins a text is no name
-                written = written[:1].lower() + written[1:]
-            if len(written) <= _MOST_CHARS:
-                cluster.forms[tuple(form.stem for form in own)][written] += 1
-    frequency = Counter(word for cluster in clusters.values() for word in cluster.words)
-    rarity = {
-        word: log((len(clusters) + 1) / (df + 0.5)) + _COMMON for word, df in frequency.items()
-    }
+    rarity = _rarity(clusters.values())
+    repeated = _repeated_phrases(clusters.values())
+    named = []
+    for label, cluster in clusters.items():
+        named.append((label, sizes[label], cluster.terms(rarity, n_terms, repeated)))
+    schema = pl.Schema({"label": pl.Int64(), "size": pl.UInt32(), "terms": pl.List(pl.String)})
+    return pl.DataFrame(named, schema, orient="row")
+
+
+def _names_of(speakers: Iterable[str]) -> set[str]:
+    """List what people are called: words of their names, and how these begin ("joan": "Joanna")."""
+    words: set[str] = set()
+    for speaker in speakers:
+        words.update(re.findall(r"[^\W\d_]+", speaker.lower()))
+    names = set(words)
+    for word in words:
+        names.update(word[:length] for length in range(_SHORTEST_NICKNAME, len(word)))
+    return names
+
+
+class _Vocabulary:
+    """What is known of each form of a word that the texts have, looked up once for all of them."""
+
+    def __init__(
+        self, words_of_texts: Sequence[Sequence[Token]], names: Set[str], language: str
+    ) -> None:
+        written = {word.text for word in chain.from_iterable(words_of_texts)}
+        self.forms = _read_forms(written, names, language)
+        self.lower_case = set(filter(str.islower, written))
+        self.before_verbs: Set[str] = frozenset()
+        if language == "en":
+            self.before_verbs = _BEFORE_VERBS
+
+
+def _rarity(clusters: Collection[_Cluster]) -> dict[str, float]:
+    """Weigh words by how few clusters have them."""
+    n_clusters = Counter(chain.from_iterable(cluster.words for cluster in clusters))
+    rarity = {}
+    for word, count in n_clusters.items():
+        rarity[word] = log((len(clusters) + 1) / (count + 0.5)) + _COMMON
+    return rarity
+
+
+def _repeated_phrases(clusters: Iterable[_Cluster]) -> set[tuple[str, ...]]:
+    """List the phrases that the clusters have more than once between them."""
     occurrences = Counter[tuple[str, ...]]()
-    for cluster in clusters.values():
-        for stemmed, written_forms in cluster.forms.items():
-            occurrences[stemmed] += written_forms.total()
-    repeated = {stemmed for stemmed, count in occurrences.items() if count > 1}
-    named = [
-        (number, sizes[number], cluster.terms(rarity, n_terms, repeated))
-        for number, cluster in clusters.items()
-    ]
-    return pl.DataFrame(
-        named, {"label": pl.Int64, "size": pl.UInt32, "terms": pl.List(pl.String)}, orient="row"
-    )
+    for cluster in clusters:
+        for phrase, forms in cluster.forms.items():
+            occurrences[phrase] += forms.total()
+    return {phrase for phrase, count in occurrences.items() if count > 1}
 
 
 class _Cluster:
-    """The stems of one cluster's words and who uses them, and its phrases in the forms in which they are written."""
+    """The stems of one cluster's words and who uses them, and its phrases as they are written."""
 
     def __init__(self) -> None:
         self.words: Counter[str] = Counter()
         self.speakers: defaultdict[str, set[str]] = defaultdict(set)
         self.forms: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
 
+    def add_text(
+        self, text: str, words: Sequence[Token], speaker: str, vocabulary: _Vocabulary
+    ) -> None:
+        """Count the words and phrases of a text that may be in a term."""
+        forms = vocabulary.forms
+        for word in words:
+            form = forms[word.text]
+            if form.can_name:
+                self.words[form.stem] += 1
+                self.speakers[form.stem].add(speaker)
+        for phrase in _phrases(text, words, forms, vocabulary.before_verbs):
+            phrase_forms = [forms[word.text] for word in phrase]
+            if not all(form.can_name for form in phrase_forms):
+                continue
+            start = phrase[0].start
+            if start and text[start - 1] == "-":
+                continue  # the end of a word
+            written = _POSSESSIVE.sub("", text[start : phrase[-1].end])
+            # A capital that begins a text is no name.
+            if start == 0 and phrase[0].text.lower() in vocabulary.lower_case:
+                written = written[:1].lower() + written[1:]
+            if len(written) <= _MOST_CHARS:
+                stems = tuple(form.stem for form in phrase_forms)
+                self.forms[stems][written] += 1
+
     def terms(
         self, rarity: Mapping[str, float], n_terms: int, repeated: Set[tuple[str, ...]]
     ) -> list[str]:
-        """Give the best phrases that share no word; one word alone is written with what mostly stands before it.
+        """List the best phrases that share no word.
+
+        One word alone is written with what mostly stands before it.
 
         :param repeated: phrases that the clusters have more than once between them.
         """
 
-        by_word = {}
-        for word, often in self.words.items():
-            shared = _SHARED if len(self.speakers[word]) > 1 else 1.0
-            by_word[word] = (often - 0.5) * rarity[word] * shared
+        def rank_key(phrase: tuple[str, ...]) -> tuple[float, int, tuple[str, ...]]:
+            # Of equals the longer: a long word says more.
+            return -round(self._weight(phrase, rarity), 9), -len("".join(phrase)), phrase
 
-        def weight(phrase: tuple[str, ...]) -> float:
-            of_words = sum(by_word[word] for word in phrase)
-            often = sqrt(count[phrase]) if len(phrase) > 1 else 1.0
-            return of_words / len(phrase) * (1 + _PER_WORD * (len(phrase) - 1)) * often
-
-        count = {
-            phrase: forms.total()
-            for phrase, forms in self.forms.items()
-            if len(set(phrase)) == len(phrase)
-        }
-        known = [phrase for phrase in count if len(phrase) == 1 or phrase in repeated]
-        # Of equals the longer: a long word says more.
-        ranked = sorted(
-            known, key=lambda phrase: (-round(weight(phrase), 9), -len("".join(phrase)), phrase)
-        )
-        chosen, taken = list[str](), set[str]()
+        candidates = []
+        for phrase in self.forms:
+            if len(set(phrase)) < len(phrase):
+                continue  # a word twice
+            if len(phrase) == 1 or phrase in repeated:
+                candidates.append(phrase)
+        ranked = sorted(candidates, key=rank_key)
+        chosen: list[str] = []
+        taken: set[str] = set()
         for phrase in ranked:
-            if len(chosen) < n_terms and taken.isdisjoint(phrase):
-                longer = [
-                    p for p in ranked if len(p) > 1 and p[-1:] == phrase and taken.isdisjoint(p)
-                ]
-                best = max(longer, key=lambda p: count[p], default=phrase)
-                chosen.append(self.forms[best].most_common(1)[0][0])
-                taken |= set(best)
+            if len(chosen) == n_terms:
+                break
+            if taken.isdisjoint(phrase):
+                best = self._most_frequent_ending_in(phrase, ranked, taken)
+                ((form, _),) = self.forms[best].most_common(1)
+                chosen.append(form)
+                taken.update(best)
         return chosen
+
+    def _weight(self, phrase: tuple[str, ...], rarity: Mapping[str, float]) -> float:
+        """Weigh a phrase by its words, their number, and how often it occurs."""
+        weights = []
+        for word in phrase:
+            shared = _SHARED if len(self.speakers[word]) > 1 else 1.0
+            weights.append((self.words[word] - 0.5) * rarity[word] * shared)
+        often = 1.0
+        if len(phrase) > 1:
+            often = sqrt(self.forms[phrase].total())
+        return sum(weights) / len(phrase) * (1 + _PER_WORD * (len(phrase) - 1)) * often
+
+    def _most_frequent_ending_in(
+        self, ending: tuple[str, ...], ranked: Sequence[tuple[str, ...]], taken: Set[str]
+    ) -> tuple[str, ...]:
+        """Find the phrase that mostly ends in a word; the word itself where there is none."""
+        best = ending
+        most = 0
+        for phrase in ranked:
+            is_longer = len(phrase) > 1 and phrase[-1:] == ending
+            if not is_longer or not taken.isdisjoint(phrase):
+                continue
+            count = self.forms[phrase].total()
+            if count > most:
+                best = phrase
+                most = count
+        return best
 
 
 @cache
@@ -193,7 +246,8 @@ def content_word_filter(language: str) -> Callable[[Token], bool]:
 
     >>> from memlab.cluster.cluster_names import content_word_filter
     >>> from memlab.text.tokens import tokens
-    >>> [word.text for word in tokens("Ich trinke jetzt jeden Tag Wasser") if content_word_filter("de")(word)]
+    >>> is_content = content_word_filter("de")
+    >>> [word.text for word in tokens("Ich trinke jetzt jeden Tag Wasser") if is_content(word)]
     ['trinke', 'Wasser']
     """
     if check_language(language) == "en":
@@ -212,8 +266,12 @@ def content_word_filter(language: str) -> Callable[[Token], bool]:
 
 
 def _is_content_word(word: Token) -> bool:
-    bare = word.key.rstrip("stndrh") if word.key[0].isdigit() else word.key  # "12th" is a time
-    return len(word.key) > 1 and word.key not in _NOT_ABOUT and any(map(str.isalpha, bare))
+    if len(word.key) < 2 or word.key in _NOT_ABOUT:
+        return False
+    bare = word.key
+    if bare[0].isdigit():
+        bare = bare.rstrip("stndrh")  # "12th" is a time
+    return any(map(str.isalpha, bare))
 
 
 class _Form(NamedTuple):

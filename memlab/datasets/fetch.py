@@ -191,10 +191,11 @@ def _find_published(name: str, directory: str | Path) -> tuple[Published, Path]:
 
 
 def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
-    """Give the path itself, where the sample lies, or where :func:`fetch` puts the file of that name.
+    """Give the path itself, where the sample lies, or where :func:`fetch` puts the file of that
+    name.
 
-    ``sample``, and what is named as in a checkout (``data/sample/sample.jsonl``), is the sample that
-    comes with memlab where the working directory has no such file.
+    ``sample``, and what is named as in a checkout (``data/sample/sample.jsonl``), is the sample
+    that comes with memlab where the working directory has no such file.
 
     :raises DataError: when there is neither a file of that name nor the fetched one.
     """

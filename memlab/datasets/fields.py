@@ -239,7 +239,8 @@ def check_rubric(value: Any, where: str) -> list[str] | None:
 
 
 def check_source(value: Any, where: str) -> str | None:
-    """Check who wrote a question: ``proposed`` or ``accepted``; ``written`` and an empty text are null.
+    """Check who wrote a question: ``proposed`` or ``accepted``; ``written`` and an empty text are
+    null.
 
     >>> from memlab.datasets.fields import check_source
     >>> check_source("proposed", "source"), check_source("written", "source")

@@ -109,8 +109,8 @@ class ProposalFile:
             if query_id in self._places:
                 first = self._places[query_id] + 1
                 raise DataError(
-                    f"{self.path.name}: line {place + 1}: query_id: found {query_id!r} again (first "
-                    f"on line {first}); give each proposal an id of its own"
+                    f"{self.path.name}: line {place + 1}: query_id: found {query_id!r} again "
+                    f"(first on line {first}); give each proposal an id of its own"
                 )
             self._places[query_id] = place
             self._records[query_id] = record
@@ -146,7 +146,8 @@ class ProposalFile:
         answer: str | None = None,
         evidence: Sequence[str] | None = None,
     ) -> None:
-        """Change a proposal, which accepts it; what the model had proposed is kept in its ``checks``.
+        """Change a proposal, which accepts it; what the model had proposed is kept in its
+        ``checks``.
 
         :param question: other words; ``None`` leaves what is there, as with the others.
         :param evidence: ids of the turns that the answer needs; reasons for other ones are dropped.
@@ -230,7 +231,8 @@ def _read_proposal(line: bytes, where: str) -> dict[str, Any] | None:
 
 
 def _check_evidence(query_id: str, record: dict[str, Any]) -> None:
-    """Check evidence that a person named; a distractor that is evidence now is a distractor no more."""
+    """Check evidence that a person named; a distractor that is evidence now is a distractor no
+    more."""
     evidence = record["evidence"]
     if not evidence and not record.get("abstention"):
         raise DataError(f"proposal {query_id!r} would have no evidence; name some, or drop it")

@@ -1,4 +1,5 @@
-"""The sample: conversations of four invented memories with questions and gold evidence, for examples and tests."""
+"""The sample: conversations of four invented memories with questions and gold evidence, for
+examples and tests."""
 
 from __future__ import annotations
 

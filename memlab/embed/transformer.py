@@ -363,7 +363,8 @@ class TransformerEncoder(IdentifiedEncoder):
         return mean_direction(np.concatenate(found))
 
     def for_storing(self) -> Encoder:
-        """Give the encoder as what is stored is made by: torch reads all texts, however few there are.
+        """Give the encoder as what is stored is made by: torch reads all texts, however few there
+        are.
 
         Else the last few texts of a command that was killed and run again would have other vectors.
         """

@@ -1,4 +1,5 @@
-"""Systems side by side on the same questions: means with their bounds, paired tests, and what must not come back."""
+"""Systems side by side on the same questions: means with their bounds, paired tests, and what must
+not come back."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def compare_reports(
     where: pl.Expr | str | None = None,
     unit: Unit | None = None,
 ) -> Table:
-    """Compare systems with a baseline on the same questions: paired tests, intervals, wins and losses.
+    """Compare systems with a baseline on the same questions: paired tests, intervals, wins and
+    losses.
 
     :param measure: one that every report has.
     :param baseline: name of the report to compare with, or the text of its pipeline; the first by
@@ -63,7 +65,8 @@ def compare_reports(
         to compare.
 
     >>> import memlab
-    >>> done = memlab.run(["bm25", "bm25(b=0)"], memlab.sample(turns=200), encoder=None, levels=["turn"])
+    >>> data = memlab.sample(turns=200)
+    >>> done = memlab.run(["bm25", "bm25(b=0)"], data, encoder=None, levels=["turn"])
     >>> memlab.evaluate.compare_reports(done.reports, measure="recall_all@10").columns[:3]
     ['system', 'n', 'mean']
     """
@@ -88,7 +91,8 @@ def compare_reports(
 
 
 def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **options: Any) -> Table:
-    """Compare over all questions and over those with evidence in several sessions: one family of tests.
+    """Compare over all questions and over those with evidence in several sessions: one family of
+    tests.
 
     :param options: ``baseline``, ``stepwise`` and ``unit``, as in :func:`compare_reports`.
     :returns: a row a group and system: ``group`` (see
@@ -118,7 +122,7 @@ def group_means(report: Report, *, measure: MeasureLike) -> pl.DataFrame:
 
 
 def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
-    """Keep the questions that pass a predicate, and refuse one that is none, or that none passes."""
+    """Keep the questions that pass a predicate; one that none passes is refused."""
     try:
         kept = (
             asked
@@ -176,7 +180,8 @@ def _check_comparable(reports: Sequence[Report]) -> list[str]:
     for other in reports[1:]:
         if other.level != first.level or set(other.per_query["query_id"]) != asked:
             raise DataError(
-                f"{first.name!r} ranks {first.level}s for {len(asked)} questions and {other.name!r} {other.level}s for "
+                f"{first.name!r} ranks {first.level}s for {len(asked)} questions and "
+                f"{other.name!r} {other.level}s for "
                 f"{other.per_query.height}; compare reports of one level on the same questions"
             )
     return names
@@ -226,7 +231,8 @@ def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) ->
 
 
 def best_note(reports: Sequence[Report]) -> str:
-    """Say where the tests over all questions are over too few scopes for any system to be bold; empty elsewhere."""
+    """Say where the tests over all questions are over too few scopes for any system to be bold;
+    empty elsewhere."""
     scopes = clustering_scopes(reports[0].per_query["scope"], reports[0].unit)
     if scopes is None or len(reports) < 2:
         return ""
@@ -253,7 +259,8 @@ def cutoff_curve(
         rows = report.summary(by, measures=wanted).filter(pl.col("group") == group)
         if rows.is_empty():
             raise DataError(
-                f"report {report.name!r} has no {name}@k for group {group!r} of {by!r}; evaluate with measures such as "
+                f"report {report.name!r} has no {name}@k for group {group!r} of {by!r}; "
+                "evaluate with measures such as "
                 f"{name}@10"
             )
         cutoff = pl.col("measure").str.extract(r"@(\d+)$").cast(pl.Int64)
@@ -269,7 +276,8 @@ def cutoff_curve(
 def _wide_table(
     reports: Sequence[Report], by: str, label: str, columns: Mapping[str, tuple[Measure, str]]
 ) -> Table:
-    """Give a column a measure and group of questions, and note which system is significantly the best in it."""
+    """Give a column a measure and group of questions, and note which system is significantly the
+    best in it."""
     groups = split_by(reports[0].per_query.with_row_index("_row"), by)
     asked = reports[0].per_query["query_id"]
     tables = [_align_questions(asked, report.per_query) for report in reports]
@@ -291,7 +299,8 @@ def _wide_table(
 
 
 def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
-    """Find the system (a column) that tests find better than every other one, if one is; each row is a unit."""
+    """Find the system (a column) that tests find better than every other one, if one is; each row
+    is a unit."""
     if not len(values):
         return None
     first, *others = np.argsort(-values.mean(axis=0), kind="stable")
@@ -310,7 +319,8 @@ STALE_COLUMNS = ("stale@10", "current@10", "current first")
 
 
 def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
-    """Say of rankings whether must-exclude turns come back, and whether what holds stands above them.
+    """Say of rankings whether must-exclude turns come back, and whether what holds stands above
+    them.
 
     :param runs: rankings of turns.
     :returns: ``system``, ``n`` (questions with ``stale`` turns), and shares of these questions:
@@ -329,7 +339,8 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
     asked = data.questions.filter(pl.col("stale").list.len() > 0)
     if asked.is_empty() or any(run.level != "turn" for run in runs):
         raise DataError(
-            f"{asked.height} questions of {data.name!r} name stale turns; give rankings of turns, and questions with "
+            f"{asked.height} questions of {data.name!r} name stale turns; give rankings of turns, "
+            "and questions with "
             "the key stale"
         )
 
@@ -359,7 +370,8 @@ def stale_outcomes(run: Run, data: Dataset) -> pl.DataFrame:
 
 
 def _evidence_places(run: Run, asked: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Give the best and the worst rank of each question's turns; what is not ranked stands behind all."""
+    """Give the best and the worst rank of each question's turns; what is not ranked stands behind
+    all."""
     pairs = (
         asked.select("query_id", doc_id=pl.col(column).list.unique()).explode("doc_id").drop_nulls()
     )
@@ -378,8 +390,8 @@ def compare_outcomes(
 ) -> Table:
     """Compare conditions by what came out for each question: paired tests against one of them.
 
-    :param outcomes: ``system`` (a condition), ``query_id``, ``scope`` and ``hit``, a truth value or a
-        number; questions that some condition lacks are left out.
+    :param outcomes: ``system`` (a condition), ``query_id``, ``scope`` and ``hit``, a truth value
+        or a number; questions that some condition lacks are left out.
     :param baseline: the condition to compare with; the first by default.
     :param unit: what is independent, as in :func:`compare_reports`.
     :returns: a row a condition: ``system`` and the columns of
@@ -387,8 +399,10 @@ def compare_outcomes(
 
     >>> import polars as pl
     >>> from memlab.evaluate.comparison import compare_outcomes
-    >>> both = {"system": ["a", "b"] * 2, "query_id": ["p", "p", "q", "q"], "hit": [True, True, False, True]}
-    >>> compare_outcomes(pl.DataFrame({**both, "scope": "ann"})).select("system", "mean", "difference").rows()
+    >>> both = {"system": ["a", "b"] * 2, "query_id": ["p", "p", "q", "q"]}
+    >>> both["hit"] = [True, True, False, True]
+    >>> table = compare_outcomes(pl.DataFrame({**both, "scope": "ann"}))
+    >>> table.select("system", "mean", "difference").rows()
     [('a', 0.5, None), ('b', 1.0, 0.5)]
     """
     keys = ["query_id", "scope"]

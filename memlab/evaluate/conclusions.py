@@ -277,8 +277,8 @@ def of_sources(per_query: pl.DataFrame) -> list[str]:
 
     >>> import polars as pl
     >>> from memlab.evaluate.conclusions import of_sources
-    >>> of_sources(pl.DataFrame({"source": ["proposed", "accepted"]}))[0]
-    'n = 2: 1 proposed, 1 accepted. Proposed questions were written by a model, and no person has read them.'
+    >>> of_sources(pl.DataFrame({"source": ["proposed", "accepted"]}))[0].partition(".")[0]
+    'n = 2: 1 proposed, 1 accepted'
     >>> of_sources(pl.DataFrame({"source": [None]}))
     []
     """
@@ -685,7 +685,8 @@ def _default_beside_constant(losses: pl.DataFrame) -> list[str]:
         return []
     values = [f"{known[name]:.3f}".removeprefix("0") for name in ("default", "constant")]
     return [
-        f"The default curve predicts worse than one chance at every age (log-loss {values[0]} against "
+        "The default curve predicts worse than one chance at every age (log-loss "
+        f"{values[0]} against "
         f"{values[1]}, not tested); `memlab.knowledge.recommend(labels)` names a fitted one."
     ]
 

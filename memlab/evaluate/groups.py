@@ -133,7 +133,8 @@ def question_groups(per_query: pl.DataFrame) -> dict[str, pl.Expr]:
 
 
 def count_questions(questions: pl.DataFrame) -> str:
-    """Write how many questions there are, and who wrote them; see :func:`memlab.source_labels.format_count`.
+    """Write how many questions there are, and who wrote them; see
+    :func:`memlab.source_labels.format_count`.
 
     >>> import polars as pl
     >>> from memlab.evaluate.groups import count_questions

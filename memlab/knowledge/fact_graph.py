@@ -17,7 +17,8 @@ from memlab.text.words import ARTICLES, STOP_WORDS
 ALPHA = 0.85
 """The probability of following an edge rather than beginning anew."""
 _TOLERANCE, _MOST_STEPS = 1e-9, 300
-"""Of PageRank: the change of a node's share at which it ends, on average, and after how many steps at the latest."""
+"""Of PageRank: the change of a node's share at which it ends, on average, and after how many steps
+at the latest."""
 _MAX_NAME_WORDS = 4
 """Words of the longest value that is a name; a longer one is a clause."""
 _MAX_KEY_WORDS = 6

@@ -1,4 +1,5 @@
-"""Questions with evidence, proposed by a language model over conversations that have none, and checked.
+"""Questions with evidence, proposed by a language model over conversations that have none, and
+checked.
 
 Conversations come in, questions with their evidence go out (:func:`propose_questions`, also
 ``memlab.datasets.propose_questions``). ``question_kinds`` says what kinds there are, ``bundles``

@@ -135,7 +135,8 @@ def _stated_in(
 def _themes(
     stated: Sequence[_Statement], encode: Encode, place: Mapping[str, int]
 ) -> list[tuple[str, ...]]:
-    """Give branches of the tree, each filled up with what is the nearest to it, and what is stated of one subject."""
+    """Give branches of the tree, each filled up with what is the nearest to it, and what is stated
+    of one subject."""
     if len(stated) < 2:
         return []
     found = list[tuple[str, ...]]()
@@ -162,7 +163,8 @@ def _themes(
 
 
 def _without_subjects(vectors: np.ndarray, stated: Sequence[_Statement]) -> np.ndarray:
-    """Subtract from each statement the mean of those of its subject, so that the matter is compared: unit rows."""
+    """Subtract from each statement the mean of those of its subject, so that the matter is
+    compared: unit rows."""
     centred = np.array(vectors, dtype=np.float64)
     rows_of = dict[str, list[int]]()
     for row, each in enumerate(stated):
@@ -175,7 +177,8 @@ def _without_subjects(vectors: np.ndarray, stated: Sequence[_Statement]) -> np.n
 
 
 def _branches(vectors: np.ndarray, stated: Sequence[_Statement]) -> list[list[int]]:
-    """Give the rows of the largest branches of the tree whose messages fill half of a prompt at most."""
+    """Give the rows of the largest branches of the tree whose messages fill half of a prompt at
+    most."""
     tree = merge_tree(vectors)
     leaves = tree.n_leaves
     members: list[list[int]] = [[] for _ in range(leaves)]
@@ -195,7 +198,8 @@ def _branches(vectors: np.ndarray, stated: Sequence[_Statement]) -> list[list[in
 
 
 def _changes(facts: pl.DataFrame, place: Mapping[str, int]) -> list[tuple[str, ...]]:
-    """Give the messages of facts that later facts replaced, ended or corrected, a group for each chain."""
+    """Give the messages of facts that later facts replaced, ended or corrected, a group for each
+    chain."""
     rows = facts.to_dicts()
     first = list(range(len(rows)))
 
@@ -273,7 +277,8 @@ def _at_even_distances(items: Sequence[T], most: int) -> list[T]:
 def _spread(
     groups: Sequence[tuple[str, ...]], session_of: Mapping[str, str], draw: random.Random
 ) -> list[tuple[str, ...]]:
-    """Keep the groups of two sessions or more, in an order that is drawn; those of three or more first.
+    """Keep the groups of two sessions or more, in an order that is drawn; those of three or more
+    first.
 
     Not those of the most first: what lies in the most sessions has the least in common.
     """

@@ -1,4 +1,5 @@
-"""Asking again, each prompt alone: whether the answer follows from the evidence, all of it and nothing else.
+"""Asking again, each prompt alone: whether the answer follows from the evidence, all of it and
+nothing else.
 
 In this order, since what fails is not asked any more: the answer from the evidence alone; further
 messages that a search finds and a model grades as a part of the answer; the answer without an item
@@ -67,7 +68,8 @@ class Asking:
         return list(map(attrgetter("value"), answers))
 
     def note_failures(self, errors: Iterable[str]) -> None:
-        """Note why requests had no answer, but for answers of another shape; an empty text is no failure."""
+        """Note why requests had no answer, but for answers of another shape; an empty text is no
+        failure."""
         for error in filter(None, errors):
             if llm.MISFIT not in error:
                 self.failures.append(error)
@@ -88,7 +90,8 @@ class Asking:
 def check_answers(
     proposals: Sequence[Proposal], asking: Asking, dropped: Dropped
 ) -> list[Proposal]:
-    """Keep the proposals whose answer a model gives from the evidence alone; it does not see the answer.
+    """Keep the proposals whose answer a model gives from the evidence alone; it does not see the
+    answer.
 
     What is not word for word the same answer, a judge compares. What no message answers is kept.
     """
@@ -135,7 +138,8 @@ _GROUPED = re.compile(r"(?<=\d),(?=\d{3}\b)")
 
 
 def _is_equal(each: Proposal, given: str | None) -> bool:
-    """Say whether two answers are word for word the same; of numbers and dates, what stands before a bracket."""
+    """Say whether two answers are word for word the same; of numbers and dates, what stands before
+    a bracket."""
     if given is None:
         return True  # there is nothing to compare
     right = each.answer
@@ -180,7 +184,8 @@ def check_further(
     candidates: int,
     seed: int = 0,
 ) -> list[Proposal]:
-    """Search for further messages that belong to each answer, have them graded, and see what they change.
+    """Search for further messages that belong to each answer, have them graded, and see what they
+    change.
 
     A message that the search finds and a model grades as a part of the answer either repeats what
     the evidence says, so that the answer holds by both together, or the proposal is dropped. A
@@ -223,7 +228,7 @@ def check_further(
 
 
 def _further_turns(proposals: Sequence[Proposal], graded: pl.DataFrame) -> dict[str, list[str]]:
-    """Give the messages that are graded as a part of each answer, beside what the proposal names."""
+    """Give the messages graded as a part of each answer, beside what the proposal names."""
     grades = dict[str, dict[str, int]]()
     for query, turn, grade in graded.drop_nulls().iter_rows():
         grades.setdefault(query, {})[turn] = grade
@@ -331,7 +336,8 @@ def check_needed(
 def _read_left_out(
     each: Proposal, seen: Mapping[str, Holds | None], session_of: Mapping[str, str]
 ) -> tuple[str, Proposal]:
-    """Say what is wrong with a proposal whose items were left out, and give it without what is not needed."""
+    """Say what is wrong with a proposal whose items were left out, and give it without what is not
+    needed."""
     if None in seen.values():
         return UNCHECKED, each
     idle = [turn for turn, value in seen.items() if getattr(value, "holds", False)]
@@ -351,7 +357,7 @@ def _read_left_out(
 def _likeliest_repeats(
     evidence: Sequence[str], texts: Mapping[str, str], language: str
 ) -> list[str]:
-    """Give the items of evidence, those first that share the most content words with another one."""
+    """Give the items of evidence, the most like another one by their words first."""
     listed = tokenize(list(map(texts.__getitem__, evidence)), language=language)
     words = dict(zip(evidence, map(frozenset, listed), strict=True))
     shared = dict.fromkeys(evidence, 0.0)

@@ -1,4 +1,5 @@
-"""Proposing questions over conversations: bundles, one prompt each, and the checks of what comes back."""
+"""Proposing questions over conversations: bundles, one prompt each, and the checks of what comes
+back."""
 
 from __future__ import annotations
 
@@ -131,7 +132,8 @@ def propose_questions(
     left_out: int = LEFT_OUT,
     seed: int = 0,
 ) -> ProposedSet:
-    """Let a language model propose questions over conversations, with their evidence, and ask again about each.
+    """Let a language model propose questions over conversations, with their evidence, and ask
+    again about each.
 
     The questions that the dataset has are not looked at. Of each scope: messages that belong
     together are gathered from facts (:mod:`memlab.questions.bundles`); one prompt a bundle proposes
@@ -258,7 +260,8 @@ def _notes_on_scopes(dataset: Dataset, sizes: pl.DataFrame) -> list[str]:
 def _known_facts(
     data: Dataset, facts: pl.DataFrame | None, asking: Asking
 ) -> tuple[pl.DataFrame, str]:
-    """Give the facts that are given or that a model reads, and a line on sessions that it did not read."""
+    """Give the facts that are given or that a model reads, and a line on sessions that it did not
+    read."""
     if facts is not None:
         return facts, ""
     found = knowledge.extract(data.turns, service=asking.service)
@@ -271,7 +274,8 @@ def _known_facts(
 
 
 def _share_by_size(n: int, sizes: pl.DataFrame) -> dict[str, int]:
-    """Share the questions out to scopes by their numbers of messages; a scope without any is left out."""
+    """Share the questions out to scopes by their numbers of messages; a scope without any is left
+    out."""
     counts = share_by_weight(n, dict(sizes.iter_rows()))
     return {scope: number for scope, number in counts.items() if number}
 

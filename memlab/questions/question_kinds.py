@@ -52,7 +52,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "ordering": Kind("in which order three or more things happened", 5, is_spread=True),
         "knowledge-update": Kind(
             "what holds now, of something for which an earlier message states another value; "
-            "evidence: what states the present value; stale: every message that states an older one",
+            "evidence: what states the present value; stale: every message that states an older "
+            "one",
             14,
         ),
         "temporal": Kind(

@@ -1,4 +1,5 @@
-"""What a model proposed, as proposals over a memory; what is wrong with one by itself, without asking again."""
+"""What a model proposed, as proposals over a memory; what is wrong with one by itself, without
+asking again."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ NO_STALE = "it names no message that no longer holds"
 GIVEN_AWAY = "the question gives its answer away"
 REPEATED = "another proposal asks the same"
 SAME_WORDS, SIMILAR_WORDS = 0.9, 0.75
-"""Shares of equal content words from which two questions are the same, on any and on equal evidence."""
+"""Shares of equal content words from which two questions are the same, on any and on equal
+evidence."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,10 @@ def short_answer(answer: str) -> str:
 
 
 def _is_same(each: Proposal, other: Proposal, words_of: Mapping[str, frozenset[str]]) -> bool:
-    """Say whether two proposals ask the same: in nearly the same words, or of the same messages alike."""
+    """Say whether two proposals ask the same.
+
+    In nearly the same words, or of the same messages in many of the same.
+    """
     mine, others = words_of[each.query_id], words_of[other.query_id]
     together = max(len(mine | others), 1)
     similar = len(mine & others) / together
@@ -220,7 +225,8 @@ def share_no_word(question: str, texts: Sequence[str], *, language: str = "en") 
 
 
 def choose_by_kind(proposals: Sequence[Proposal], wanted: Mapping[str, int]) -> list[Proposal]:
-    """Choose as many of each kind as are wanted; where one has too few, those of others take its place."""
+    """Choose as many of each kind as are wanted; where one has too few, those of others take its
+    place."""
     by_kind = defaultdict[str, list[Proposal]](list)
     for each in proposals:
         by_kind[each.kind].append(each)
