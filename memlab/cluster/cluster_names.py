@@ -161,8 +161,8 @@ class _Cluster:
                 self.words[form.stem] += 1
                 self.speakers[form.stem].add(speaker)
         for phrase in _phrases(text, words, forms, vocabulary.before_verbs):
-            phrase_forms = [forms[word.text] for word in phrase]
-            if not all(form.can_name for form in phrase_forms):
+            stems = _stems_of_name(phrase, forms)
+            if not stems:
                 continue
             start = phrase[0].start
             if start and text[start - 1] == "-":
@@ -172,7 +172,6 @@ class _Cluster:
             if start == 0 and phrase[0].text.lower() in vocabulary.lower_case:
                 written = written[:1].lower() + written[1:]
             if len(written) <= _MOST_CHARS:
-                stems = tuple(form.stem for form in phrase_forms)
                 self.forms[stems][written] += 1
 
     def terms(
@@ -301,6 +300,17 @@ def _read_forms(written: Set[str], names: Set[str], language: str) -> dict[str, 
         is_name = word.text[0].isupper() and key in names
         forms[word.text] = _Form(key, stemmed, is_content, is_content and not is_name)
     return forms
+
+
+def _stems_of_name(phrase: Iterable[Token], forms: Mapping[str, _Form]) -> tuple[str, ...]:
+    """Give the stems of a phrase; none where one of its words cannot stand in a name."""
+    stems: list[str] = []
+    for word in phrase:
+        form = forms[word.text]
+        if not form.can_name:
+            return ()
+        stems.append(form.stem)
+    return tuple(stems)
 
 
 def _phrases(
