@@ -188,6 +188,7 @@ def test_a_clock_that_is_behind_cleans_what_it_can(
     assert "mine" in store.table("turns").tags.list()
 
 
+@pytest.mark.nightly
 def test_a_cleaning_that_was_interrupted_is_done_again(
     with_runs: tuple[MemoryStore, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +210,7 @@ def test_a_cleaning_that_was_interrupted_is_done_again(
     assert_states(store, ids)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("soon_due")
 def test_a_run_that_was_made_during_an_ingest_stays_readable(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch

@@ -117,6 +117,7 @@ def test_ten_new_messages_ask_for_their_session_week_and_month_and_the_clusters_
     assert (more["summary"], more["rollup"]) == (1, 2)
 
 
+@pytest.mark.nightly
 def test_groups_are_formed_anew_once_a_quarter_of_the_turns_joined_them(store: MemoryStore) -> None:
     lab = Model()
     before = build_raptor_tree(bench_of(store, sessions(10)), service=lab)
