@@ -22,6 +22,8 @@ from memlab.store.schemas import TABLES, build_row_filter, make_arrow_table
 
 KEPT = "kept_"
 """How the name of the other table begins."""
+_LETTERS = {"v": "w", "w": "v"}
+"""What a branch begins with, before the version: the other one when it is written anew."""
 
 
 def kept_versions(connection: Any, name: str) -> dict[int, int]:
@@ -77,12 +79,32 @@ def drop_states(connection: Any, name: str, *, needed: Collection[int]) -> None:
     if not dropped:
         return
     kept = connection.open_table(KEPT + name)
-    for version in dropped:
-        kept.branches.delete(f"v{version}")
+    for branch in kept.branches.list():
+        if int(branch[1:]) in dropped:
+            kept.branches.delete(branch)
     if kept.branches.list():
+        _renew_branches(kept)
         prune(kept)
     else:
         connection.drop_table(KEPT + name)
+
+
+def _renew_branches(kept: Any) -> None:
+    """Write the branches of a table anew, so that a cleaning sees what they hold.
+
+    A branch names the place of its table, and in a store that was copied or moved it holds nothing:
+    a cleaning there would remove every kept state. A state that was interrupted between the two
+    steps has both branches, which name one version.
+    """
+    branches = kept.branches.list()
+    there = set(branches)
+    for branch, about in branches.items():
+        renewed = _LETTERS[branch[0]] + branch[1:]
+        if renewed not in there:
+            kept.branches.create(renewed, from_version=about["parent_version"])
+            there.add(renewed)
+        kept.branches.delete(branch)
+        there.remove(branch)
 
 
 def prune(table: Any) -> None:

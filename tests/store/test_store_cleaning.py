@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -335,3 +336,18 @@ def test_every_table_of_data_can_be_kept(store: MemoryStore) -> None:
     assert store.at(versions).scopes("small") == STATES[0].scopes
     again = MemoryStore.open(store.uri)
     assert again.at(versions).questions("small").equals(STATES[0].questions)
+
+
+@pytest.mark.parametrize("how", [shutil.copytree, shutil.move])
+def test_states_of_a_store_that_was_copied_or_moved_stay(
+    with_runs: tuple[MemoryStore, list[str]], tmp_path: Path, how: Callable[[Path, Path], Any]
+) -> None:
+    store, ids = with_runs
+    store.optimize()
+    how(Path(store.uri), tmp_path / "elsewhere")
+    other = MemoryStore.open(tmp_path / "elsewhere")
+    for run_id in ids[:2]:
+        other.runs.remove([run_id])
+        other.optimize()
+    for run_id, state in zip(ids[2:], STATES[2:], strict=True):
+        assert view_of(other, run_id).fingerprint() == state.fingerprint()
