@@ -32,6 +32,7 @@ td{word-break:normal}td:first-child{color:inherit}table{font-family:inherit}
 main img,main svg{max-width:100%;height:auto}
 .chart{position:relative;max-width:100%;background:#fff}.chart img{display:block;width:100%}
 .live{position:absolute;top:0;left:0;transform-origin:0 0}
+.live .modebar{opacity:0}.live:hover .modebar,.live:focus-within .modebar{opacity:1}
 """
 _GALLERY_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*/figures/gallery/sample-([\w-]+)\.png\)")
 _PROGRESS = re.compile(r"\d+%\|.*\|")
