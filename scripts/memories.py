@@ -29,6 +29,7 @@ from memlab.experiments.recorded_memories import (
     compare_recorded,
     memory_losses,
     read_memories,
+    returned_files,
     writing_costs,
 )
 from memlab.files import open_atomically
@@ -161,8 +162,21 @@ def tables(input_price: float | None, output_price: float | None) -> list[str]:
     losses = memory_losses(done, memories)
     costs = writing_costs(memories, input_price=input_price, output_price=output_price)
     frames = {"found": found.select(names), "losses": losses, "costs": costs}
-    frames |= {"against bm25": tests[0], "against best": tests[1]}
+    frames |= {"against bm25": tests[0], "against best": tests[1], "answers": answers()}
     return [f"{name}\n\n{to_markdown(Table(frame))}\n" for name, frame in frames.items()]
+
+
+def answers() -> pl.DataFrame:
+    """Give the share of right answers from 1,000 tokens of what each system returned, as recorded."""
+    done = memlab.answer_questions(
+        ["bm25", "best"],
+        memlab.sample(scopes=[SCOPE]),
+        bounds=(),
+        runs=returned_files(),
+        service="recorded",
+        store=memlab.config.settings()[0].store,
+    )
+    return done.table.select("system", "n", "correct", "low", "high", "judged")
 
 
 def read_arguments() -> argparse.Namespace:

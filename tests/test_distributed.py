@@ -248,7 +248,9 @@ def _killing(most: int) -> Iterator[list[int]]:
             for process in psutil.Process().children(recursive=True):
                 with suppress(psutil.NoSuchProcess):
                     title = " ".join(process.cmdline())
-                    if title.startswith("ray::") and "IDLE" not in title:
+                    # A node ends with its agents, which are called as workers are.
+                    is_worker = title.startswith("ray::") and "Agent" not in title
+                    if is_worker and "IDLE" not in title:
                         process.kill()
                         killed.append(process.pid)
                         break
