@@ -23,6 +23,7 @@ from typing import Any
 import polars as pl
 
 import memlab
+from memlab.evaluate.comparison import compare_outcomes
 from memlab.evaluate.tables import Table, to_markdown
 from memlab.experiments.compare_systems import _compare_with_baseline
 from memlab.experiments.recorded_memories import (
@@ -162,12 +163,17 @@ def tables(input_price: float | None, output_price: float | None) -> list[str]:
     losses = memory_losses(done, memories)
     costs = writing_costs(memories, input_price=input_price, output_price=output_price)
     frames = {"found": found.select(names), "losses": losses, "costs": costs}
-    frames |= {"against bm25": tests[0], "against best": tests[1], "answers": answers()}
+    frames |= {"against bm25": tests[0], "against best": tests[1]}
+    shares, answers_against_best = answers()
+    frames |= {"answers": shares, "answers against best": answers_against_best}
     return [f"{name}\n\n{to_markdown(Table(frame))}\n" for name, frame in frames.items()]
 
 
-def answers() -> pl.DataFrame:
-    """Give the share of right answers from 1,000 tokens of what each system returned, as recorded."""
+def answers() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give the share of right answers from 1,000 tokens of what each system returned, as recorded.
+
+    And the paired tests of these shares against ``best``.
+    """
     done = memlab.answer_questions(
         ["bm25", "best"],
         memlab.sample(scopes=[SCOPE]),
@@ -176,7 +182,9 @@ def answers() -> pl.DataFrame:
         service="recorded",
         store=memlab.config.settings()[0].store,
     )
-    return done.table.select("system", "n", "correct", "low", "high", "judged")
+    shares = done.table.select("system", "n", "correct", "low", "high", "judged")
+    outcomes = done.per_query.select("system", "query_id", "scope", hit="correct")
+    return shares, compare_outcomes(outcomes, baseline="best")
 
 
 def read_arguments() -> argparse.Namespace:
