@@ -174,8 +174,7 @@ def _number_sessions(scopes: pl.Series, begins: pl.Series) -> pl.Series:
 
 def _sort_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
     """Sort sessions (``scope``, ``scope_first``, ``start``, ``first``) by scope and start; one
-    without times follows
-    the session that appears before it."""
+    without times follows the session that appears before it."""
     start = pl.col("start").forward_fill().backward_fill().over("scope")
     by_appearance = sessions.sort("scope_first", "first").with_columns(_start=start)
     return by_appearance.sort("scope_first", "_start", "first").drop("_start")
@@ -228,8 +227,7 @@ def sessions_of(turns: pl.DataFrame, *, summaries: Mapping[str, str] | None = No
 
 def order_times(messages: pl.DataFrame, *, ordered: bool) -> pl.Series:
     """Give the time by which each message is put into order: its own, or that of a message before
-    it, where that is
-    later.
+    it, where that is later.
 
     A message without a time gets that of the one before it. Of a log the order of the lines is
     taken where the clock goes on more than back; else, as in one that has the newest first, its

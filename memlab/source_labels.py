@@ -84,8 +84,11 @@ def source_note(frame: pl.DataFrame) -> str:
     >>> import polars as pl
     >>> from memlab.source_labels import source_note
     >>> means = pl.DataFrame({"n": [3], "question_sources": ["1 proposed, 2 accepted"]})
-    >>> source_note(means).partition(".")[0]
+    >>> counts, said, _ = source_note(means).split(".")
+    >>> counts
     'n = 3: 1 proposed, 2 accepted'
+    >>> said
+    ' Proposed questions were written by a model, and no person has read them'
     >>> source_note(pl.DataFrame({"n": [3]}))
     ''
     """

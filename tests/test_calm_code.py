@@ -7,6 +7,7 @@ above 100 characters are refused by ruff (E501), but for the packages that pypro
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,17 @@ def test_what_counts_as_dense() -> None:
     dense = '"""Text\nof two lines."""\nvalues = [a or b for a, b in pairs if a] if pairs else []\n'
     assert count_nested_and_lines(dense) == (3, 1)
     assert conditional_products("mark = '!' * (a > b)\nline = 3 * 4\n") == [1]
+
+
+RULE = re.compile(r"^\s*={4,}")
+WHOLE_RULE = re.compile(r"^\s*={4,}(  +={4,})+$")
+
+
+def test_tables_of_docstrings_have_their_columns() -> None:
+    """A line that is wrapped within a table would run its rows together."""
+    broken = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if RULE.match(line) and not WHOLE_RULE.match(line):
+                broken.append(f"{path.name}:{number}")
+    assert not broken

@@ -31,8 +31,8 @@ A **question** line, for evaluation; anywhere in the file::
 =====================  ==============================================================================================
 ``question``           the question; with this key the line is a question. Required
 ``scope``              the memory it is asked of. Required
-``query_id``           unique in the file; ``id`` where it is left out, and without either ``<scope>/q<i>`` (i from 0
-                       among the scope's questions)
+``query_id``           unique in the file; ``<scope>/<id>`` where the line has an ``id`` instead, and without either
+                       ``<scope>/q<i>`` (i from 0 among the scope's questions)
 ``answer``             a string, a number or null
 ``type``               the kind of question; ``unspecified`` where it is left out
 ``timestamp``          when it is asked

@@ -346,6 +346,17 @@ def _cited_name(value: Any) -> Any:
     return value
 
 
+def _read_question_id(record: Record, scope: str) -> str:
+    """Read the id of a question, empty where it has none: an ``id`` is one within its scope."""
+    query_id = record.take("query_id", fields.check_name, "")
+    if query_id:
+        return query_id
+    own_id = record.take("id", fields.check_name, "")
+    if not own_id or own_id.startswith(f"{scope}/"):
+        return own_id
+    return f"{scope}/{own_id}"
+
+
 def read_question(
     record: Record, scope: str, names: dict[str, CitationIndex], time: datetime | None
 ) -> Question:
@@ -363,9 +374,8 @@ def read_question(
         both = others.keys() & cited.keys()
         if both:
             raise BadField(field, describe_value(min(both)), "no turn that is evidence too")
-    called = "id" if record.get("query_id") is None else "query_id"
     return Question(
-        query_id=record.take(called, fields.check_name, ""),
+        query_id=_read_question_id(record, scope),
         scope=encode_id_part(scope),
         text=record.take("question", fields.check_name),
         answer=record.take("answer", fields.check_answer, None),

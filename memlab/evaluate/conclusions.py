@@ -277,8 +277,10 @@ def of_sources(per_query: pl.DataFrame) -> list[str]:
 
     >>> import polars as pl
     >>> from memlab.evaluate.conclusions import of_sources
-    >>> of_sources(pl.DataFrame({"source": ["proposed", "accepted"]}))[0].partition(".")[0]
-    'n = 2: 1 proposed, 1 accepted'
+    >>> (said,) = of_sources(pl.DataFrame({"source": ["proposed", "accepted"]}))
+    >>> said.split(".")[:2]
+    ['n = 2: 1 proposed, 1 accepted',
+     ' Proposed questions were written by a model, and no person has read them']
     >>> of_sources(pl.DataFrame({"source": [None]}))
     []
     """

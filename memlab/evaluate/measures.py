@@ -8,19 +8,21 @@ and ``"all_but_one@10"`` is then a measure.
 Evidence is what has a grade of 1 or more. Every measure but ``ndcg`` counts evidence, whatever its
 grade; for ``ndcg`` the grade is the gain.
 
-====================
-===========================================================================================
-recall_any            1 where any evidence item is among the first k (success@k) recall_all
-1 where every evidence item is among the first k recall                share of the evidence among
-the first k precision             share of the first k that is evidence, whether so many were
-returned or not precision_returned    share of what was returned, up to k, that is evidence: it
-rewards a stage that returns less f1                    harmonic mean of precision_returned and
-recall ndcg                  normalised discounted cumulative gain, discount log2(rank + 1), gain =
-grade, as in trec_eval ndcg_longmemeval      the same with LongMemEval's discount: 1, 1, log2(3),
-log2(4) …, binary gain mrr                   1 / rank of the first evidence item alpha_ndcg
-ndcg with binary gain, halved for each earlier hit of the same session (alpha = 0.5)
-====================
-===========================================================================================
+====================  =============================================================================
+recall_any            1 where any evidence item is among the first k (success@k)
+recall_all            1 where every evidence item is among the first k
+recall                share of the evidence among the first k
+precision             share of the first k that is evidence, whether so many were returned or not
+precision_returned    share of what was returned, up to k, that is evidence: it rewards a stage that
+                      returns less
+f1                    harmonic mean of precision_returned and recall
+ndcg                  normalised discounted cumulative gain, discount log2(rank + 1), gain = grade,
+                      as in trec_eval
+ndcg_longmemeval      the same with LongMemEval's discount: 1, 1, log2(3), log2(4) …, binary gain
+mrr                   1 / rank of the first evidence item
+alpha_ndcg            ndcg with binary gain, halved for each earlier hit of the same session
+                      (alpha = 0.5)
+====================  =============================================================================
 """
 
 from __future__ import annotations

@@ -54,8 +54,7 @@ __all__ = [
 POWER = 0.8
 MARGIN, MARGIN_OF_BASE = 0.05, 0.25
 """A difference that is too small to matter, where no other margin is stated: the smaller of so many
-points and that
-share of what the baseline reaches."""
+points and that share of what the baseline reaches."""
 PERMUTATIONS = 10_000
 EXACT_UP_TO = 14
 

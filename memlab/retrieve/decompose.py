@@ -18,8 +18,8 @@ from memlab.text.questions import asks_for_aggregation, split_question
 
 WINDOWS, TURNS, MOST = 8, 5, 8
 """Stretches of equally many sessions that the time of each scope is cut into, turns that a part of
-a question may
-bring, and parts that a language model may give: more are not parts of one question."""
+a question may bring, and parts that a language model may give: more are not parts of one
+question."""
 
 TASK = (
     "A question is asked of a long conversation. If its answer needs several things to be looked "

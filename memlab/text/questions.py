@@ -47,9 +47,8 @@ _LISTED = re.compile(r",\s*(?:and|or)\s+|[,;]\s*|\s+or\s+")
 def split_question(text: str) -> list[str]:
     """Ask once for each thing that a question compares, lists or joins.
 
-    One that asks for one thing gives none.
-    A list or a pair ("gifts for my coworker and brother", "the bike or the car", "between X and Y",
-    several questions) gives one question for each member.
+    One that asks for one thing gives none. A list or a pair ("gifts for my coworker and brother",
+    "the bike or the car", "between X and Y", several questions) gives one question for each member.
 
     >>> from memlab.text.questions import split_question
     >>> split_question("What do Ann and Bob both like?")

@@ -114,7 +114,7 @@ def test_questions_cite_by_id_place_or_turn_id(tmp_path: Path) -> None:
     turns = data.turns["turn_id"]
     assert data.questions.select(columns).rows() == [
         ("ann/q0", "3", "unspecified", ["ann/m1", turns[1]], ["ann/trip"], False),
-        ("7", None, "single", [turns[2]], ["ann/a%20b"], False),
+        ("ann/7", None, "single", [turns[2]], ["ann/a%20b"], False),
         ("x/1", None, "unspecified", [], ["ann/a%20b"], True),
     ]
     assert data.questions["timestamp"][0] == NINE
@@ -198,7 +198,10 @@ def test_a_bad_line_is_named_or_set_aside(tmp_path: Path, case: str) -> None:
 def test_what_is_about_the_whole_file(tmp_path: Path) -> None:
     question = {"question": "?", "scope": "ann", "query_id": "q"}
     with pytest.raises(DataError, match=r"line 3: query_id: found 'q' again \(first on line 2\)"):
-        read(tmp_path, message(), question, {"question": "!", "scope": "ann", "id": "q"})
+        read(tmp_path, message(), question, question)
+    numbered = {"question": "!", "scope": "ann", "id": 1}
+    with pytest.raises(DataError, match=r"query_id: found 'ann/1' again \(first on line 2\)"):
+        read(tmp_path, message(), numbered, numbered)
     rows = [
         {"memlab": {"grouped": True}},
         message(scope="a"),
@@ -268,3 +271,12 @@ def test_a_scope_is_taken_by_the_name_that_was_given(tmp_path: Path) -> None:
         assert memlab.load(path, scope=called).turns["text"].to_list() == [scope]
     with pytest.raises(DataError, match="has no scope 'a'"):
         memlab.load(path, scope="a")
+
+
+def test_ids_of_questions_begin_anew_in_each_scope(tmp_path: Path) -> None:
+    asked = {"question": "?", "id": 1}
+    lines = [message(scope="a"), message(scope="b b")]
+    data = read(tmp_path, *lines, asked | {"scope": "a"}, asked | {"scope": "b b"})
+    assert data.questions["query_id"].to_list() == ["a/1", "b%20b/1"]
+    again = read(tmp_path, *lines, asked | {"scope": "a", "id": "a/1"})
+    assert again.questions["query_id"].to_list() == ["a/1"]

@@ -1,19 +1,17 @@
 """Retrieval folders as MTEB, BEIR and LMEB (Zhao et al., 2026) publish them.
 
-====================
-================================================================================================
+====================  =============================================================================
 ``corpus.jsonl``      a document a line: ``_id`` (LMEB: ``id``), ``title``, ``text``; in the folder
-or the one above ``queries.jsonl``     a question a line: ``_id`` (or ``id``), ``text``; in the
-folder, or in folders below it, whose
-                      names are then the kinds of questions
+                      or the one above
+``queries.jsonl``     a question a line: ``_id`` (or ``id``), ``text``; in the folder, or in folders
+                      below it, whose names are then the kinds of questions
 ``qrels.tsv``         query, document and score, with or without a line of names; or
-``qrels/test.tsv``, or the only
-                      ``.tsv`` of ``qrels/``. Scores are whole numbers: from 1 the grade of
-                      evidence, 0 or less of what was judged and is none. A line that stands twice
-                      counts once, with an issue
+                      ``qrels/test.tsv``, or the only ``.tsv`` of ``qrels/``. Scores are whole
+                      numbers: from 1 the grade of evidence, 0 or less of what was judged and is
+                      none. A line that stands twice counts once, with an issue
 ``candidates.jsonl``  where there is one: ``scene_id`` and ``candidate_doc_ids``; beside the corpus
-or the questions ====================
-================================================================================================
+                      or the questions
+====================  =============================================================================
 
 The tables of MTEB on the Hugging Face Hub are read too: ``corpus/*.parquet``, ``queries/*.parquet``
 and ``qrels/*.parquet`` (or ``data/`` or ``default/``), with the same columns; of several splits
