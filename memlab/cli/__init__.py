@@ -20,9 +20,9 @@ def main() -> None:
     # Imports make objects that stay: looking through them again and again is a fifth of a short
     # command's time.
     gc.set_threshold(100_000)
-    for stream in (sys.stdout, sys.stderr):
+    for output_stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            output_stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     warnings.formatwarning = lambda message, *_, **__: f"memlab: {escape_line(str(message))}\n"
     try:
         app()

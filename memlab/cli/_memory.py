@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import memlab
-from memlab.cli._options import echo, load_encoder, settings_in_force
+from memlab.cli._options import MemoryOptions, echo, load_encoder, settings_in_force
 from memlab.errors import DataError
 from memlab.terminal import choose_one, count_noun, escape_line
 
@@ -29,7 +29,7 @@ class OpenMemory:
     """One memory of the store, and what reads it."""
 
     store: MemoryStore
-    chosen: Settings
+    settings: Settings
     dataset: str
     scope: str
 
@@ -37,7 +37,7 @@ class OpenMemory:
     def encoder(self) -> WrappedEncoder:
         from memlab.embed import cache_encoder
 
-        return cache_encoder(self.store, load_encoder(self.chosen))
+        return cache_encoder(self.store, load_encoder(self.settings))
 
     def rows(self, table: str) -> pl.DataFrame:
         return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])
@@ -54,98 +54,110 @@ class OpenMemory:
             now=now,
         )
 
-    def nothing(self, what: str, why: str = "") -> DataError:
+    def nothing(self, content: str, reason: str = "") -> DataError:
         """Give the error that says why there is nothing of a kind."""
-        why = why or memlab.indexing.empty_reason(self.store, self.dataset, self.scope)
-        return DataError(f"no {what}: {self.scope!r} of {self.dataset!r} {why}")
+        reason = reason or memlab.indexing.empty_reason(self.store, self.dataset, self.scope)
+        return DataError(f"no {content}: {self.scope!r} of {self.dataset!r} {reason}")
 
 
-def open_memory(
-    dataset: str | None,
-    scope: str | None,
-    store: str | None,
-    encoder: str | None = None,
-    *,
-    joined: bool = False,
-) -> OpenMemory:
+def open_memory(options: MemoryOptions, *, all_scopes: bool = False) -> OpenMemory:
     """Open the memory that the options name.
 
-    :param joined: where no scope is named, give all of them as one whose name is empty.
+    :param all_scopes: where no scope is named, give all of them as one whose name is empty.
     """
     from memlab.retrieve.large_scopes import LARGE
 
-    chosen = settings_in_force(store=store, encoder=encoder)
-    memory = memlab.MemoryStore.open(chosen.store, create=False)
-    names = memory.datasets()["name"].to_list()
-    if dataset is None and len(names) > 1:
-        dataset = memory.chosen() or ""
+    settings = settings_in_force(store=options.store, encoder=options.encoder)
+    memory_store = memlab.MemoryStore.open(settings.store, create=False)
+    dataset_names = memory_store.datasets()["name"].to_list()
+    dataset = options.dataset
+    if dataset is None and len(dataset_names) > 1:
+        dataset = memory_store.chosen() or ""
         echo(
             f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another",
             err=True,
         )
-    name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
-    scopes = memory.scopes(name)
-    joined = joined and scope is None and len(scopes) > 1
-    if joined and memory.sessions(name, columns=["n_turns"])["n_turns"].sum() < LARGE:
-        echo(f"all {len(scopes):,} scopes of {escape_line(name)}; --scope names one", err=True)
-        return OpenMemory(memory, chosen, name, "")
-    named = scope and memlab.records.resolve_scope_name(scope, scopes)
-    wanted = choose_one(scopes, named, "scope", "see memlab info")
-    return OpenMemory(memory, chosen, name, wanted)
+    dataset_name = choose_one(
+        dataset_names, dataset, "dataset", "memlab ingest FILE puts one there"
+    )
+    scope_names = memory_store.scopes(dataset_name)
+    if all_scopes and options.scope is None and len(scope_names) > 1:
+        sessions = memory_store.sessions(dataset_name, columns=["n_turns"])
+        if sessions["n_turns"].sum() < LARGE:
+            shown_name = escape_line(dataset_name)
+            echo(f"all {len(scope_names):,} scopes of {shown_name}; --scope names one", err=True)
+            return OpenMemory(memory_store, settings, dataset_name, "")
+    resolved_scope = options.scope
+    if resolved_scope:
+        resolved_scope = memlab.records.resolve_scope_name(resolved_scope, scope_names)
+    scope_name = choose_one(scope_names, resolved_scope, "scope", "see memlab info")
+    return OpenMemory(memory_store, settings, dataset_name, scope_name)
 
 
 def scored_facts(
     place: OpenMemory, *, now: str | None, as_of: str | None
 ) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
-    at, present = _resolve_now(place, now or as_of)
-    resolved = place.resolved(read_date(as_of, end=True), now=at)
-    stated = place.rows("facts")
-    undated = memlab.knowledge.supersession.count_undated_facts(stated)
+    present_time, present_line = _resolve_now(place, now or as_of)
+    resolved = place.resolved(read_date(as_of, end=True), now=present_time)
+    stored_facts = place.rows("facts")
+    undated = memlab.knowledge.supersession.count_undated_facts(stored_facts)
     if resolved.facts.is_empty():
-        first: Any = stated["asserted_at"].min()
-        why = ""
-        if first:
-            why = f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}"
+        first_statement: Any = stored_facts["asserted_at"].min()
+        reason = ""
+        if first_statement:
+            reason = (
+                f"said nothing before {as_of}: its first fact is of "
+                f"{day_or_undated(first_statement)}"
+            )
         elif undated:
-            counted = count_noun(undated, "facts")
-            why = f"has {counted} without a date, so that nothing is known as of {as_of}"
-        raise place.nothing("facts", why)
-    awaiting = memlab.indexing.earlier_facts_note(place.store, place.dataset, scopes=[place.scope])
-    if awaiting:
-        echo(awaiting, err=True)
+            undated_count = count_noun(undated, "facts")
+            reason = f"has {undated_count} without a date, so that nothing is known as of {as_of}"
+        raise place.nothing("facts", reason)
+    outdated_note = memlab.indexing.earlier_facts_note(
+        place.store, place.dataset, scopes=[place.scope]
+    )
+    if outdated_note:
+        echo(outdated_note, err=True)
     if undated:
-        how = "left out" if as_of else "in the order of the conversations"
-        present += f"; {count_noun(undated, 'facts')} without a date, {how}"
-    worded = resolved.facts.with_columns(
+        treatment = "left out" if as_of else "in the order of the conversations"
+        present_line += f"; {count_noun(undated, 'facts')} without a date, {treatment}"
+    facts_with_sentences = resolved.facts.with_columns(
         sentence=memlab.knowledge.fact_search.fact_sentences(resolved.facts)
     )
-    settings = memlab.knowledge.ConfidenceSettings.from_table(place.chosen.confidence)
-    return resolved, memlab.knowledge.score(worded, now=at, settings=settings), present
+    settings = memlab.knowledge.ConfidenceSettings.from_table(place.settings.confidence)
+    return (
+        resolved,
+        memlab.knowledge.score(facts_with_sentences, now=present_time, settings=settings),
+        present_line,
+    )
 
 
 def score_again(place: OpenMemory, facts: pl.DataFrame, *, now: str | None) -> pl.DataFrame:
     """Score facts that were scored by other settings, by those of a place."""
-    at, _ = _resolve_now(place, now)
-    settings = memlab.knowledge.ConfidenceSettings.from_table(place.chosen.confidence)
-    return memlab.knowledge.score(facts, now=at, settings=settings)
+    present_time, _present_line = _resolve_now(place, now)
+    settings = memlab.knowledge.ConfidenceSettings.from_table(place.settings.confidence)
+    return memlab.knowledge.score(facts, now=present_time, settings=settings)
 
 
-def _resolve_now(place: OpenMemory, wanted: str | None) -> tuple[datetime, str]:
+def _resolve_now(place: OpenMemory, wanted_time: str | None) -> tuple[datetime, str]:
     """Choose the present, and say which it is."""
-    date, clock = read_date(wanted, end=True), datetime.now(UTC)
-    if date is not None:
-        return date, f"now: {day_or_undated(date)}, as asked"
-    times = place.store.sessions(place.dataset, scopes=[place.scope], columns=["start", "end"])
-    known: list[Any] = [times["end"].max(), times["start"].max()]
-    latest: datetime = max(filter(None, known), default=clock)
-    days = (clock - latest).days
-    if days <= _OLD_DAYS:
-        return clock, f"now: {day_or_undated(clock)}"
-    age = escape_line(f"{place.scope} ended {days / _OLD_DAYS:.1f} years ago")
+    wanted_date, clock_time = read_date(wanted_time, end=True), datetime.now(UTC)
+    if wanted_date is not None:
+        return wanted_date, f"now: {day_or_undated(wanted_date)}, as asked"
+    session_times = place.store.sessions(
+        place.dataset, scopes=[place.scope], columns=["start", "end"]
+    )
+    known_times: list[Any] = [session_times["end"].max(), session_times["start"].max()]
+    latest_time: datetime = max(filter(None, known_times), default=clock_time)
+    days_ago = (clock_time - latest_time).days
+    if days_ago <= _OLD_DAYS:
+        return clock_time, f"now: {day_or_undated(clock_time)}"
+    age_note = escape_line(f"{place.scope} ended {days_ago / _OLD_DAYS:.1f} years ago")
     return (
-        latest,
-        f"now: {day_or_undated(latest)}, the last time in the memory ({age}); --now sets another",
+        latest_time,
+        f"now: {day_or_undated(latest_time)}, the last time in the memory ({age_note}); --now "
+        "sets another",
     )
 
 
@@ -158,12 +170,12 @@ def read_date(text: str | None, *, end: bool = False) -> datetime | None:
     if text is None:
         return None
     try:
-        date = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
         if end and len(text) <= len("2023-06-30"):
-            date = datetime.combine(date, time.max)
-        if date.tzinfo is None:
-            return date.replace(tzinfo=UTC)
-        return date.astimezone(UTC)
+            moment = datetime.combine(moment, time.max)
+        if moment.tzinfo is None:
+            return moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise DataError(
             f"{text!r} is no date; write it as 2023-06-30 or 2023-06-30T18:00"
@@ -177,24 +189,29 @@ def day_or_undated(when: datetime | None) -> str:
 
 
 def filter_rows(
-    rows: pl.DataFrame, place: OpenMemory, *, session: str | None, since: str | None, at: str
+    rows: pl.DataFrame,
+    place: OpenMemory,
+    *,
+    session: str | None,
+    since: str | None,
+    time_column: str,
 ) -> pl.DataFrame:
     """Keep the rows of a session, and those from a day on; what has no time is then left out.
 
     :raises DataError: for a session that the memory does not have, or what is no date.
     """
-    start = read_date(since)
-    if start is not None:
-        rows = rows.filter(rows[at] >= start)
+    first_moment = read_date(since)
+    if first_moment is not None:
+        rows = rows.filter(rows[time_column] >= first_moment)
     if session is None:
         return rows
     sessions = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id"])
-    there = sessions["session_id"]
-    for wanted in (session, f"{place.scope}/{session}"):
-        if wanted in there:
-            return rows.filter(session_id=wanted)
-    named = ", ".join(there.head(5))
-    raise DataError(f"{place.scope!r} has no session {session!r}; it has {named} …")
+    session_ids = sessions["session_id"]
+    for session_id in (session, f"{place.scope}/{session}"):
+        if session_id in session_ids:
+            return rows.filter(session_id=session_id)
+    first_sessions = ", ".join(session_ids.head(5))
+    raise DataError(f"{place.scope!r} has no session {session!r}; it has {first_sessions} …")
 
 
 def add_turn_texts(rows: pl.DataFrame, place: OpenMemory, *, wanted: bool) -> pl.DataFrame:
@@ -203,31 +220,40 @@ def add_turn_texts(rows: pl.DataFrame, place: OpenMemory, *, wanted: bool) -> pl
 
     if not wanted:
         return rows
-    stored = place.store.turns(
+    stored_turns = place.store.turns(
         place.dataset, scopes=[place.scope], columns=["turn_id", "speaker", "text"]
     )
-    cited = stored.filter(pl.col("turn_id").is_in(rows["evidence"].explode().implode()))
-    texts = {turn: f"{turn} ({speaker}): {text}" for turn, speaker, text in cited.iter_rows()}
-    turns = [[texts.get(each, f"{each}: no such turn") for each in ids] for ids in rows["evidence"]]
-    return rows.with_columns(turns=pl.Series(turns, dtype=pl.List(pl.String)))
+    cited_turns = stored_turns.filter(pl.col("turn_id").is_in(rows["evidence"].explode().implode()))
+    text_by_turn = {
+        turn_id: f"{turn_id} ({speaker}): {text}"
+        for turn_id, speaker, text in cited_turns.iter_rows()
+    }
+    evidence_texts = [
+        [
+            text_by_turn.get(evidence_id, f"{evidence_id}: no such turn")
+            for evidence_id in evidence_ids
+        ]
+        for evidence_ids in rows["evidence"]
+    ]
+    return rows.with_columns(turns=pl.Series(evidence_texts, dtype=pl.List(pl.String)))
 
 
 def print_turns(row: dict[str, Any]) -> None:
     """Print the first turns of a row's evidence, where it has them, and how many more there are."""
-    turns = row.get("turns", [])
-    for turn in turns[:_TURNS]:
-        print_wrapped(turn, indent=10, first=8)
-    if len(turns) > _TURNS:
-        echo(f"        … and {len(turns) - _TURNS:,} more; --json has all")
+    turn_texts = row.get("turns", [])
+    for turn_text in turn_texts[:_TURNS]:
+        print_wrapped(turn_text, indent=10, first=8)
+    if len(turn_texts) > _TURNS:
+        echo(f"        … and {len(turn_texts) - _TURNS:,} more; --json has all")
 
 
 def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
     """Print a text in lines of a terminal, whatever it holds."""
-    lines = textwrap.wrap(
+    wrapped_lines = textwrap.wrap(
         escape_line(text),
         _WIDTH,
         initial_indent=" " * first,
         subsequent_indent=" " * indent,
         break_on_hyphens=False,
     )
-    echo("\n".join(lines))
+    echo("\n".join(wrapped_lines))

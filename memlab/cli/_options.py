@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -41,14 +43,16 @@ MOST_RESULTS = 1_000_000
 Path_ = Annotated[
     Path,
     typer.Argument(
-        help="An export of a chat tool (file, folder or ZIP), a chat log, a benchmark (its name once fetched), sample.",
+        help="An export of a chat tool (file, folder or ZIP), a chat log, a benchmark "
+        "(its name once fetched), sample.",
         show_default=False,
     ),
 ]
 Format = Annotated[
     str | None,
     typer.Option(
-        help="Such as chatgpt, whatsapp, chatlog, locomo or a plugin's; found from the content by default."
+        help="Such as chatgpt, whatsapp, chatlog, locomo or a plugin's; "
+        "found from the content by default."
     ),
 ]
 Pool = Annotated[
@@ -120,7 +124,8 @@ Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws.")
 Unit = Annotated[
     str,
     typer.Option(
-        help="What intervals and tests take as independent: question, scope, or auto: scopes where there are five."
+        help="What intervals and tests take as independent: question, scope, "
+        "or auto: scopes where there are five."
     ),
 ]
 DatasetName = Annotated[
@@ -151,7 +156,57 @@ Sample = Annotated[
 ]
 K = Annotated[int, typer.Option("--k", "-k", help="How many results.", min=1, max=MOST_RESULTS)]
 
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How files of conversations are read, and which of their memories and questions are taken."""
+
+    format: Format = None
+    pool: Pool = None
+    scope: Scopes = None
+    sample: Sample = None
+    questions: QuestionFile = None
+    source: QuestionSources = None
+
+
+@dataclass(frozen=True)
+class SettingOptions:
+    """Settings that a verb may be given beside those of memlab.toml and the environment."""
+
+    store: Store = None
+    encoder: EncoderName = None
+    on_error: OnError = None
+    language: Language = None
+    seed: Seed = None
+
+    def in_force(self) -> Settings:
+        """Give the settings in force, these first."""
+        return settings_in_force(
+            store=self.store,
+            encoder=self.encoder,
+            on_error=self.on_error,
+            language=self.language,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class MemoryOptions:
+    """Which memory of which store is asked, and by which encoder."""
+
+    dataset: DatasetName = None
+    scope: Scope = None
+    store: Store = None
+    encoder: EncoderName = None
+
+
 _plugins: list[str] = []  # what --plugin gave: it stands before the verb
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(package_version("memlab"))
+        raise typer.Exit
 
 
 @app.callback()
@@ -160,28 +215,79 @@ def _main(
     plugin: Annotated[
         list[str] | None,
         typer.Option(
-            help="A module that adds stages, encoders, measures or formats; may be repeated.", metavar="MODULE"
+            help="A module that adds stages, encoders, measures or formats; may be repeated.",
+            metavar="MODULE",
         ),
     ] = None,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=lambda wanted: wanted and _version(),
-                           is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
     ] = False,
-) -> None:  # fmt: skip
+) -> None:
     _plugins[:] = plugin or []
     context.call_on_close(_plugins.clear)
-
-
-def _version() -> None:
-    typer.echo(package_version("memlab"))
-    raise typer.Exit
 
 
 def register_command(
     group: str, example: str, name: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a function as a verb of a group, whose help ends with an example."""
-    return app.command(name, rich_help_panel=group, epilog=f"Example: `memlab {example}`")
+    command = app.command(name, rich_help_panel=group, epilog=f"Example: `memlab {example}`")
+
+    def register(verb: Callable[..., None]) -> Callable[..., None]:
+        return command(_expand_groups(verb))
+
+    return register
+
+
+def _expand_groups(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options of its groups one by one, as typer and callers name them.
+
+    A group is a parameter whose type is a dataclass of options, such as :class:`FileOptions`.
+    """
+    type_hints = get_type_hints(verb, include_extras=True)
+    groups: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(verb).parameters.values():
+        annotation = type_hints[parameter.name]
+        if is_dataclass(annotation):
+            groups[parameter.name] = annotation
+            parameters += _group_parameters(annotation)
+        else:
+            parameters.append(parameter.replace(annotation=annotation))
+    signature = inspect.Signature(parameters)
+
+    def run_verb(*args: Any, **options: Any) -> None:
+        bound = signature.bind(*args, **options)
+        bound.apply_defaults()
+        arguments = bound.arguments
+        for group_name, group in groups.items():
+            values = {field.name: arguments.pop(field.name) for field in fields(group)}
+            arguments[group_name] = group(**values)
+        verb(**arguments)
+
+    run_verb.__name__ = verb.__name__
+    run_verb.__doc__ = verb.__doc__
+    run_verb.__module__ = verb.__module__
+    run_verb.__signature__ = signature  # type: ignore[attr-defined]
+    run_verb.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run_verb
+
+
+def _group_parameters(group: Any) -> list[inspect.Parameter]:
+    """Give the options of a group as parameters of a function."""
+    type_hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=type_hints[field.name],
+        )
+        for field in fields(group)
+    ]
 
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
@@ -189,30 +295,30 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     typer.echo(escape_controls(str(text)), err=err, nl=nl)
 
 
-def settings(**flags: Any) -> tuple[Settings, dict[str, str]]:
+def read_settings(**flags: Any) -> tuple[Settings, dict[str, str]]:
     """Read the settings in force and where each is from, and import the plugins that they name.
 
     :raises DataError: when a plugin cannot be imported.
     """
-    chosen, origin = memlab.config.settings({"plugins": _plugins or None, **flags})
-    if chosen.plugins:
+    settings_found, origin_by_name = memlab.config.settings({"plugins": _plugins or None, **flags})
+    if settings_found.plugins:
         enable_local_imports()
-    for name in chosen.plugins:
+    for plugin_name in settings_found.plugins:
         try:
-            importlib.import_module(name)
+            importlib.import_module(plugin_name)
         except MemlabError:
             raise
         except Exception as error:  # whatever the code of a module raises
             raise DataError(
-                f"plugin {name!r} cannot be imported ({type(error).__name__}: {error}); name a module of the current "
-                "directory or of an installed package"
+                f"plugin {plugin_name!r} cannot be imported ({type(error).__name__}: {error}); "
+                "name a module of the current directory or of an installed package"
             ) from error
-    return chosen, origin
+    return settings_found, origin_by_name
 
 
 def settings_in_force(**flags: Any) -> Settings:
     """Give the settings in force alone."""
-    return settings(**flags)[0]
+    return read_settings(**flags)[0]
 
 
 def enable_local_imports() -> None:
@@ -227,14 +333,14 @@ def enable_system_imports(systems: Iterable[str]) -> None:
         enable_local_imports()
 
 
-def reading_options(chosen: Settings) -> dict[str, Any]:
+def reading_options(settings: Settings) -> dict[str, Any]:
     """Give the settings that reading a file takes."""
-    gap = timedelta(minutes=chosen.gap_minutes)
+    session_gap = timedelta(minutes=settings.gap_minutes)
     return {
-        "on_error": chosen.on_error,
-        "seed": chosen.seed,
-        "gap": gap,
-        "language": chosen.language,
+        "on_error": settings.on_error,
+        "seed": settings.seed,
+        "gap": session_gap,
+        "language": settings.language,
     }
 
 
@@ -246,53 +352,44 @@ def format_table(frame: pl.DataFrame) -> str:
         return str(frame)
 
 
-def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
-    """Load the encoder of the settings; with ``ray`` its texts are read by the workers of a cluster."""
+def load_encoder(settings: Settings, engine: str = "local") -> Encoder:
+    """Load the encoder of the settings; with ``ray`` workers of a cluster read its texts."""
     from memlab.embed import load
 
     services = {
-        name: memlab.llm.Service(name, **each.model_dump())
-        for name, each in chosen.llm.services.items()
+        service_name: memlab.llm.Service(service_name, **service_settings.model_dump())
+        for service_name, service_settings in settings.llm.services.items()
     }
     return load(
-        chosen.encoder,
-        header=chosen.header,
+        settings.encoder,
+        header=settings.header,
         services=services,
         engine=engine,
-        token_encoder=chosen.token_encoder,
+        token_encoder=settings.token_encoder,
     )
 
 
-def load_files(
-    files: list[Path],
-    chosen: Settings,
-    *,
-    format: str | None,
-    pool: int | None,
-    scope: list[str] | None = None,
-    sample: int | None = None,
-    source: list[str] | None = None,
-    questions: Path | None = None,
-) -> Iterator[Dataset]:
-    """Load files, or some scopes of them, one after the other; of several the pool is for those that can be pooled.
+def load_files(files: list[Path], options: FileOptions, settings: Settings) -> Iterator[Dataset]:
+    """Load files, or some scopes of them, one after the other.
 
-    :param source: of the questions that are kept; ``questions``: a file of more of them, see
-        :func:`memlab.datasets.load`.
+    Of several files the pool is for those that can be pooled.
+
     :raises DataError: also when scopes are both named and drawn.
     """
-    scopes = wanted_scopes(scope, sample)
+    scope_choice = wanted_scopes(options.scope, options.sample)
     for path in files:
-        fits = (
-            len(files) == 1 or format is not None or memlab.datasets.detect(path) == "longmemeval"
-        )
+        pool = options.pool
+        has_one_format = len(files) == 1 or options.format is not None
+        if not has_one_format and memlab.datasets.detect(path) != "longmemeval":
+            pool = None
         yield memlab.datasets.load(
             path,
-            format=format,
-            pool=pool if fits else None,
-            scopes=scopes,
-            sources=source or None,
-            questions=questions,
-            **reading_options(chosen),
+            format=options.format,
+            pool=pool,
+            scopes=scope_choice,
+            sources=options.source or None,
+            questions=options.questions,
+            **reading_options(settings),
         )
 
 
@@ -307,24 +404,26 @@ def wanted_scopes(scope: list[str] | None, sample: int | None) -> list[str] | in
 
 
 def result_folder(
-    chosen: Settings,
+    settings: Settings,
     name: str,
     file: Path,
-    *,
-    scope: list[str] | None = None,
-    sample: int | None = None,
+    options: FileOptions,
 ) -> ResultFolder:
-    """Give where a dataset has its results; what is to be said of that is said."""
+    """Give where a dataset, or the part that options choose, has its results; print its note."""
     from memlab.datasets.fetch import locate_file
     from memlab.experiments.result_folders import choose_result_folder
 
-    part: dict[str, Any] = {}
-    if scope:
-        part = {"scopes": sorted(scope)}
-    elif sample:
-        part = {"scopes": sample, "seed": chosen.seed}
+    dataset_part: dict[str, Any] = {}
+    if options.scope:
+        dataset_part = {"scopes": sorted(options.scope)}
+    elif options.sample:
+        dataset_part = {"scopes": options.sample, "seed": settings.seed}
     folder = choose_result_folder(
-        name, locate_file(file), part=part, results=chosen.results, figures=chosen.figures
+        name,
+        locate_file(file),
+        part=dataset_part,
+        results=settings.results,
+        figures=settings.figures,
     )
     if folder.note:
         echo(folder.note, err=True)
@@ -332,46 +431,59 @@ def result_folder(
 
 
 def pipeline_lines(text: str) -> list[str]:
-    """Give a pipeline, or those of a file named as ``@FILE``: one a line, empty lines and comments left out.
+    """Give a pipeline, or those of a file named as ``@FILE``.
+
+    Such a file has one a line; empty lines and comments are left out.
 
     :raises DataError: when the file cannot be read.
     """
     if not text.startswith("@"):
         return [text]
     try:
-        lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+        file_lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise DataError(
             f"pipelines {text}: {error}; give a text file with one pipeline a line"
         ) from error
-    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    pipelines = []
+    for file_line in file_lines:
+        pipeline_line = file_line.strip()
+        if pipeline_line and not pipeline_line.startswith("#"):
+            pipelines.append(pipeline_line)
+    return pipelines
 
 
 def read_assignments(texts: list[str]) -> dict[str, Any]:
-    """Read ``name=value``: a Python literal where it is one, else text; the name of a file becomes its full path.
+    """Read ``name=value``: a Python literal where it is one, else text.
+
+    The name of a file becomes its full path.
 
     :raises DataError: for what has no name or no value.
     """
-    values: dict[str, Any] = {}
-    for each in texts:
-        name, equals, text = each.partition("=")
-        if not (name.isidentifier() and equals):
+    parameters: dict[str, Any] = {}
+    for assignment in texts:
+        parameter_name, equals_sign, value_text = assignment.partition("=")
+        if not (parameter_name.isidentifier() and equals_sign):
             raise DataError(
-                f"--set {each!r} is no assignment; write it as name=value, for example n_scopes=3"
+                f"--set {assignment!r} is no assignment; "
+                "write it as name=value, for example n_scopes=3"
             )
         try:
-            value = ast.literal_eval(text.strip())
+            value = ast.literal_eval(value_text.strip())
         except (ValueError, SyntaxError):
-            value = text
-        values[name] = (
-            [_full_path(item) for item in value] if isinstance(value, list) else _full_path(value)
-        )
-    return values
+            value = value_text
+        if isinstance(value, list):
+            parameters[parameter_name] = [_full_path(list_item) for list_item in value]
+        else:
+            parameters[parameter_name] = _full_path(value)
+    return parameters
 
 
 def _full_path(value: Any) -> Any:
-    # A notebook runs in its own folder.
-    return str(Path(value).resolve()) if isinstance(value, str) and os.path.isfile(value) else value
+    """Give the full path of what names a file, since a notebook runs in its own folder."""
+    if isinstance(value, str) and os.path.isfile(value):
+        return str(Path(value).resolve())
+    return value
 
 
 def echo_problems(problems: pl.DataFrame, file: Path) -> None:
@@ -383,10 +495,10 @@ def echo_problems(problems: pl.DataFrame, file: Path) -> None:
 
     if problems.is_empty():
         return
-    lines = problem_lines(problems)
-    for line in lines[:MOST_PROBLEMS]:
-        echo(line, err=True)
-    n_more = len(lines) - MOST_PROBLEMS
+    problem_texts = problem_lines(problems)
+    for problem_text in problem_texts[:MOST_PROBLEMS]:
+        echo(problem_text, err=True)
+    n_more = len(problem_texts) - MOST_PROBLEMS
     if n_more > 0:
         echo(f"and {count_noun(n_more, 'more problems')}, in {file}", err=True)
 
@@ -399,6 +511,9 @@ def end_without_result(systems: list[str]) -> None:
     if not systems:
         return
     verb = "has" if len(systems) == 1 else "have"
-    names = shorten_line(", ".join(systems))
-    echo(f"{names} {verb} no result at all: the numbers in the tables measure nothing", err=True)
+    system_names = shorten_line(", ".join(systems))
+    echo(
+        f"{system_names} {verb} no result at all: the numbers in the tables measure nothing",
+        err=True,
+    )
     raise typer.Exit(1)

@@ -124,55 +124,57 @@ _RESOLVED_COLUMNS = (
 @register_command(GROUP, "search 'what did the bookcase cost?' --scope owen --k 5")
 def search(
     query: Question,
+    *,
     pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "best",
     level: Annotated[str, typer.Option(help="turn or session.")] = "turn",
     k: opt.K = 10,
     history: History = None,
     service: Rewriter = "recorded",
-    dataset: opt.DatasetName = None,
-    scope: opt.Scope = None,
-    store: opt.Store = None,
-    encoder: opt.EncoderName = None,
+    memory_options: opt.MemoryOptions,
 ) -> None:
     """Search one memory of the store, or all of a dataset where --scope names none."""
     from memlab import lookup
 
-    place = open_memory(dataset, scope, store, encoder, joined=True)
-    stages = memlab.pipeline(pipeline)
+    open_store = open_memory(memory_options, all_scopes=True)
+    search_pipeline = memlab.pipeline(pipeline)
     if history is not None:
-        said = memlab.conversation.read_history(history)
-        query = memlab.conversation.rewrite(query, history=said, service=service)
+        history_turns = memlab.conversation.read_history(history)
+        query = memlab.conversation.rewrite(query, history=history_turns, service=service)
         echo(f"searched for: {query}", err=True)
-    asked = lookup.question_frame(query, place.scope)
+    question_rows = lookup.question_frame(query, open_store.scope)
     if level not in memlab.records.LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
     bench = lookup.question_bench(
-        place.store,
-        place.dataset,
-        asked,
-        encoder=place.encoder,
-        language=place.chosen.language,
+        open_store.store,
+        open_store.dataset,
+        question_rows,
+        encoder=open_store.encoder,
+        language=open_store.settings.language,
     )
-    size = place.store.search.size(place.dataset, place.scope)
-    if bench.turns.height < size:
-        echo(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
-    found = lookup.hit_rows(stages.run(bench, level=level).top(k), bench)
-    if found.is_empty():
-        where = escape_line(place.scope or place.dataset)
-        echo(f"no {level} of {where} matches {shorten_line(query)!r}")
-    for row in found.iter_rows(named=True):
-        where = escape_line(row["turn_id"] or row["session_id"])
-        echo(f"{row['rank']:>3}  {row['score']:.4f}  {day_or_undated(row['time'])}  {where}")
-        text = row["text"]
-        if row["speaker"]:
-            text = f"{row['speaker']}: {text}"
-        echo(f"     {shorten_line(text)}")
-    if found.height and not lookup.has_word_match(bench):
+    scope_size = open_store.store.search.size(open_store.dataset, open_store.scope)
+    if bench.turns.height < scope_size:
+        echo(f"compared with {bench.turns.height:,} candidates of {scope_size:,} turns", err=True)
+    hits = lookup.hit_rows(search_pipeline.run(bench, level=level).top(k), bench)
+    if hits.is_empty():
+        place_line = escape_line(open_store.scope or open_store.dataset)
+        echo(f"no {level} of {place_line} matches {shorten_line(query)!r}")
+    for hit_row in hits.iter_rows(named=True):
+        place_line = escape_line(hit_row["turn_id"] or hit_row["session_id"])
+        echo(
+            f"{hit_row['rank']:>3}  {hit_row['score']:.4f}  {day_or_undated(hit_row['time'])}  "
+            f"{place_line}"
+        )
+        hit_text = hit_row["text"]
+        if hit_row["speaker"]:
+            hit_text = f"{hit_row['speaker']}: {hit_text}"
+        echo(f"     {shorten_line(hit_text)}")
+    if hits.height and not lookup.has_word_match(bench):
         echo("nothing shares a word with the question: these are the nearest by meaning")
 
 
 @register_command(GROUP, "facts --scope owen --person owen --evidence")
 def facts(
+    *,
     person: Person = None,
     slot: Slot = None,
     all_: All = False,
@@ -187,60 +189,69 @@ def facts(
     json: Json = False,
     k: opt.K = 50,
     now: Now = None,
-    dataset: opt.DatasetName = None,
-    scope: opt.Scope = None,
-    store: opt.Store = None,
-    encoder: opt.EncoderName = None,
+    memory_options: opt.MemoryOptions,
 ) -> None:
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
-    place = open_memory(dataset, scope, store, encoder)
+    facts_memory = open_memory(memory_options)
     if undo or redo:
-        echo(_write_undo(place, undo, redo, why))
+        echo(_write_undo(facts_memory, undo, redo, why))
         return
-    resolved, rows, present = scored_facts(place, now=now, as_of=as_of)
-    rows = rows.filter(rows["status"] != "repeat")
+    resolved, fact_rows, present_line = scored_facts(facts_memory, now=now, as_of=as_of)
+    fact_rows = fact_rows.filter(fact_rows["status"] != "repeat")
     if person:
-        names = rows["about"].str.to_lowercase()
-        rows = rows.filter(names.str.contains(person.lower(), literal=True))
+        subjects = fact_rows["about"].str.to_lowercase()
+        fact_rows = fact_rows.filter(subjects.str.contains(person.lower(), literal=True))
     if slot:
-        rows = rows.filter(rows["slot"].str.to_lowercase() == slot.lower())
+        fact_rows = fact_rows.filter(fact_rows["slot"].str.to_lowercase() == slot.lower())
     if log:
-        closings = _log_with_sessions(resolved, rows)
-        closings = filter_rows(closings, place, session=session, since=since, at="at")
+        closings = _log_with_sessions(resolved, fact_rows)
+        closings = filter_rows(
+            closings, facts_memory, session=session, since=since, time_column="at"
+        )
         if json:
-            echo(add_turn_texts(closings, place, wanted=evidence).write_ndjson(), nl=False)
+            echo(add_turn_texts(closings, facts_memory, wanted=evidence).write_ndjson(), nl=False)
             return
-        shown = add_turn_texts(closings.tail(k), place, wanted=evidence)
-        _print_log(shown, closings.height, place, resolved)
+        shown_facts = add_turn_texts(closings.tail(k), facts_memory, wanted=evidence)
+        _print_log(shown_facts, closings.height, facts_memory, resolved)
         return
-    rows = filter_rows(rows, place, session=session, since=since, at="last_access")
-    shown = rows
+    fact_rows = filter_rows(
+        fact_rows, facts_memory, session=session, since=since, time_column="last_access"
+    )
+    shown_facts = fact_rows
     if not all_:
-        shown = rows.filter(rows["status"].is_in([*memlab.indexing.HELD, "upcoming"]))
-    shown = shown.sort("last_access", descending=True, maintain_order=True)
+        shown_facts = fact_rows.filter(
+            fact_rows["status"].is_in([*memlab.indexing.HELD, "upcoming"])
+        )
+    shown_facts = shown_facts.sort("last_access", descending=True, maintain_order=True)
     if json:
-        columns = shown.select(*_STATED_COLUMNS, *_RESOLVED_COLUMNS)
-        echo(add_turn_texts(columns, place, wanted=evidence).write_ndjson(), nl=False)
+        columns = shown_facts.select(*_STATED_COLUMNS, *_RESOLVED_COLUMNS)
+        echo(add_turn_texts(columns, facts_memory, wanted=evidence).write_ndjson(), nl=False)
         return
-    echo(present)
-    counted = count_noun(shown.height, "facts")
-    if rows.height > shown.height:
-        counted += f"; {rows.height - shown.height:,} no longer hold: --all shows them"
-    echo(counted)
-    for row in add_turn_texts(shown.head(k), place, wanted=evidence).iter_rows(named=True):
-        head = f"{row['confidence']:.2f}  {_dates(row)}{_marks(row, with_end=True)}"
-        _print_fact(head, row)
-        print_turns(row)
-    if shown.height > k:
-        echo(f"… and {shown.height - k:,} more; --k prints them")
+    echo(present_line)
+    count_line = count_noun(shown_facts.height, "facts")
+    if fact_rows.height > shown_facts.height:
+        count_line += (
+            f"; {fact_rows.height - shown_facts.height:,} no longer hold: --all shows them"
+        )
+    echo(count_line)
+    for fact_row in add_turn_texts(shown_facts.head(k), facts_memory, wanted=evidence).iter_rows(
+        named=True
+    ):
+        fact_head = (
+            f"{fact_row['confidence']:.2f}  {_dates(fact_row)}{_marks(fact_row, with_end=True)}"
+        )
+        _print_fact(fact_head, fact_row)
+        print_turns(fact_row)
+    if shown_facts.height > k:
+        echo(f"… and {shown_facts.height - k:,} more; --k prints them")
 
 
-def _log_with_sessions(resolved: Resolved, rows: pl.DataFrame) -> pl.DataFrame:
+def _log_with_sessions(resolved: Resolved, fact_rows: pl.DataFrame) -> pl.DataFrame:
     """Give the log of what closed some facts, with the ``session_id`` in which that was said."""
-    said_in = resolved.facts.select("session_id", new="fact_id")
-    old = rows.select(old="fact_id")
-    closings = resolved.log.join(old, on="old", how="semi", maintain_order="left")
-    return closings.join(said_in, on="new", how="left", maintain_order="left")
+    session_of_closing = resolved.facts.select("session_id", new="fact_id")
+    closed_facts = fact_rows.select(old="fact_id")
+    closings = resolved.log.join(closed_facts, on="old", how="semi", maintain_order="left")
+    return closings.join(session_of_closing, on="new", how="left", maintain_order="left")
 
 
 _IS_OVER = ("superseded", "ended", "corrected")
@@ -257,24 +268,24 @@ def _dates(row: dict[str, Any]) -> str:
     """Say when a fact began, happened or is planned, as exactly as it was said."""
     undated, before_date = _DATED_BY_KIND[row["kind"]]
     if row["since"]:
-        text = f"{before_date} {row['since']}"
+        date_text = f"{before_date} {row['since']}"
     elif row["valid_from"] is None:
-        text = f"{undated}without a date"
+        date_text = f"{undated}without a date"
     elif row["kind"] in ("event", "plan"):
-        text = f"{undated}said {day_or_undated(row['valid_from'])}"
+        date_text = f"{undated}said {day_or_undated(row['valid_from'])}"
     else:
-        text = f"{before_date} {day_or_undated(row['valid_from'])}"
+        date_text = f"{before_date} {day_or_undated(row['valid_from'])}"
     if row["until"]:
-        text += f" until {row['until']}"
+        date_text += f" until {row['until']}"
     if row["n_reinforced"]:
-        text += f", last said {day_or_undated(row['last_access'])}"
-    return text
+        date_text += f", last said {day_or_undated(row['last_access'])}"
+    return date_text
 
 
 def _day_of(row: dict[str, Any]) -> str:
     """Give the date of a fact as precisely as it was said, else the day of its statement."""
-    since: str | None = row["since"]
-    return since or day_or_undated(row["valid_from"])
+    stated_since: str | None = row["since"]
+    return stated_since or day_or_undated(row["valid_from"])
 
 
 def _marks(row: dict[str, Any], *, with_end: bool = False) -> str:
@@ -282,36 +293,34 @@ def _marks(row: dict[str, Any], *, with_end: bool = False) -> str:
 
     :param with_end: say until when what is over held.
     """
-    marks: list[str] = []
+    fact_marks: list[str] = []
     status = row["status"]
     if status == "due":
-        marks.append(f"due {_day_of(row)}")
+        fact_marks.append(f"due {_day_of(row)}")
     elif status in _IS_OVER and with_end and row["valid_to"]:
-        marks.append(f"{status} until {day_or_undated(row['valid_to'])}")
+        fact_marks.append(f"{status} until {day_or_undated(row['valid_to'])}")
     elif status != "active":
-        marks.append(status)
+        fact_marks.append(status)
     if not row["holds"]:
-        marks.append("denied")
+        fact_marks.append("denied")
     if row["source"] == "reported":
-        marks.append("words of others")
-    if not marks:
+        fact_marks.append("words of others")
+    if not fact_marks:
         return ""
-    return f"  [{', '.join(marks)}]"
+    return f"  [{', '.join(fact_marks)}]"
 
 
 @register_command(GROUP, "recall 'where does Owen work?' --scope owen")
 def recall(
     question: Question,
+    *,
     k: opt.K = 10,
     sessions: Summaries = 0,
     all_: All = False,
     as_of: AsOf = None,
     now: Now = None,
     compare: Compare = None,
-    dataset: opt.DatasetName = None,
-    scope: opt.Scope = None,
-    store: opt.Store = None,
-    encoder: opt.EncoderName = None,
+    memory_options: opt.MemoryOptions,
 ) -> None:
     """Find the facts that answer a question, by similarity, the graph and confidence."""
     import polars as pl
@@ -320,162 +329,211 @@ def recall(
     from memlab.knowledge.fact_search import similarities
     from memlab.lookup import question_frame
 
-    place = open_memory(dataset, scope, store, encoder)
-    others = None
+    recall_memory = open_memory(memory_options)
+    other_settings = None
     if compare is not None:
-        others = _settings_to_compare(compare)
-    _, known, present = scored_facts(place, now=now, as_of=as_of)
-    asked = question_frame(question, place.scope)
-    summaries = place.rows("summaries")
-    entities = place.rows("entities")
-    until = read_date(as_of, end=True)
-    if until is not None:
+        other_settings = _settings_to_compare(compare)
+    _, known_facts, present_line = scored_facts(recall_memory, now=now, as_of=as_of)
+    question_rows = question_frame(question, recall_memory.scope)
+    summaries = recall_memory.rows("summaries")
+    entities = recall_memory.rows("entities")
+    last_moment = read_date(as_of, end=True)
+    if last_moment is not None:
         columns = ["session_id", "end"]
-        ended = place.store.sessions(place.dataset, scopes=[place.scope], columns=columns)
-        ended = ended.filter(ended["end"] <= until)
-        summaries = summaries.join(ended, on="session_id", how="semi")
-        entities = entities.join(ended, on="session_id", how="semi")
+        ended_sessions = recall_memory.store.sessions(
+            recall_memory.dataset, scopes=[recall_memory.scope], columns=columns
+        )
+        ended_sessions = ended_sessions.filter(ended_sessions["end"] <= last_moment)
+        summaries = summaries.join(ended_sessions, on="session_id", how="semi")
+        entities = entities.join(ended_sessions, on="session_id", how="semi")
 
     def rank_facts(facts: pl.DataFrame, weights: RecallSettings, k: int) -> pl.DataFrame:
         return search_facts(
-            asked,
+            question_rows,
             facts,
-            encoder=place.encoder,
+            encoder=recall_memory.encoder,
             entities=entities,
             settings=weights,
             k=k,
             superseded=all_,
         )
 
-    ranking = rank_facts(known, place.chosen.recall, k)
-    echo(present)
+    ranking = rank_facts(known_facts, recall_memory.settings.recall, k)
+    echo(present_line)
     if ranking.height:
-        names = ", ".join(ranking["entities"][0].to_list())
-        if names:
-            echo(f"the question names: {escape_line(names)}")
+        named_entities = ", ".join(ranking["entities"][0].to_list())
+        if named_entities:
+            echo(f"the question names: {escape_line(named_entities)}")
         elif not ranking["graph"].max():
             echo("the question names nothing that the graph knows, so it says nothing")
-    if compare is None or others is None:
-        _print_ranking(ranking, known)
+    if compare is None or other_settings is None:
+        _print_ranking(ranking, known_facts)
     else:
-        rescored = score_again(replace(place, chosen=others), known, now=now or as_of)
-        whole = max(known.height, 1)
-        before = rank_facts(known, place.chosen.recall, whole)
-        after = rank_facts(rescored, others.recall, whole)
-        _print_side_by_side(before, after, known, k, compare.name)
+        rescored_facts = score_again(
+            replace(recall_memory, settings=other_settings), known_facts, now=now or as_of
+        )
+        n_known = max(known_facts.height, 1)
+        ranking_before = rank_facts(known_facts, recall_memory.settings.recall, n_known)
+        ranking_after = rank_facts(rescored_facts, other_settings.recall, n_known)
+        _print_side_by_side(ranking_before, ranking_after, known_facts, k, compare.name)
     if sessions and summaries.height:
-        cosines = pl.Series(similarities(asked["text"], summaries["summary"], place.encoder)[0])
-        ranked = summaries.with_columns(score=cosines)
-        ranked = ranked.sort("score", descending=True, maintain_order=True)
-        for rank, row in enumerate(ranked.head(sessions).iter_rows(named=True), start=1):
-            day = day_or_undated(row["start"])
-            echo(f"{rank:>3}  {row['score']:.3f}  {day}  {escape_line(row['session_id'])}")
-            print_wrapped(row["summary"])
+        cosines = pl.Series(
+            similarities(question_rows["text"], summaries["summary"], recall_memory.encoder)[0]
+        )
+        ranked_summaries = summaries.with_columns(score=cosines)
+        ranked_summaries = ranked_summaries.sort("score", descending=True, maintain_order=True)
+        for summary_rank, summary_row in enumerate(
+            ranked_summaries.head(sessions).iter_rows(named=True), start=1
+        ):
+            session_day = day_or_undated(summary_row["start"])
+            echo(
+                f"{summary_rank:>3}  {summary_row['score']:.3f}  {session_day}  "
+                f"{escape_line(summary_row['session_id'])}"
+            )
+            print_wrapped(summary_row["summary"])
 
 
 def _settings_to_compare(file: Path) -> Settings:
     """Read the settings of a file; what it sets beside the two tables that are compared is said."""
-    settings, named = memlab.config.settings_of_file(file)
-    memlab.knowledge.ConfidenceSettings.from_table(settings.confidence)
-    beside = [name for name in named if name not in ("confidence", "recall")]
-    if beside:
-        names = escape_line(", ".join(beside))
-        echo(f"{file}: [confidence] and [recall] are compared, not {names}", err=True)
-    return settings
+    file_settings, table_names = memlab.config.settings_of_file(file)
+    memlab.knowledge.ConfidenceSettings.from_table(file_settings.confidence)
+    other_tables = [
+        table_name for table_name in table_names if table_name not in ("confidence", "recall")
+    ]
+    if other_tables:
+        other_names = escape_line(", ".join(other_tables))
+        echo(f"{file}: [confidence] and [recall] are compared, not {other_names}", err=True)
+    return file_settings
 
 
-def _print_ranking(ranking: pl.DataFrame, known: pl.DataFrame) -> None:
+def _print_ranking(ranking: pl.DataFrame, known_facts: pl.DataFrame) -> None:
     """Print ranked facts with what their scores are made of."""
-    found = ranking.join(known, on="fact_id", how="left", suffix="_", maintain_order="left")
-    for row in found.iter_rows(named=True):
-        parts = [f"{name} {row[name]:.2f}" for name in ("vector", "graph", "confidence")]
-        head = [f"{row['rank']:>3}", f"{row['score']:.3f}", *parts, _day_of(row)]
-        _print_fact("  ".join(head) + _marks(row), row)
+    ranked_facts = ranking.join(
+        known_facts, on="fact_id", how="left", suffix="_", maintain_order="left"
+    )
+    for fact_row in ranked_facts.iter_rows(named=True):
+        score_parts = [
+            f"{score_name} {fact_row[score_name]:.2f}"
+            for score_name in ("vector", "graph", "confidence")
+        ]
+        head_columns = [
+            f"{fact_row['rank']:>3}",
+            f"{fact_row['score']:.3f}",
+            *score_parts,
+            _day_of(fact_row),
+        ]
+        _print_fact("  ".join(head_columns) + _marks(fact_row), fact_row)
 
 
 def _print_side_by_side(
-    before: pl.DataFrame, after: pl.DataFrame, known: pl.DataFrame, k: int, name: str
+    ranking_before: pl.DataFrame,
+    ranking_after: pl.DataFrame,
+    known_facts: pl.DataFrame,
+    k: int,
+    file_name: str,
 ) -> None:
-    """Print the facts that are among the first ``k`` of either ranking, with both ranks and confidences."""
+    """Print the first ``k`` facts of either ranking, with both ranks and confidences."""
     import polars as pl
 
     columns = ["fact_id", "rank", "confidence"]
-    both = before.select(columns).join(
-        after.select(columns), on="fact_id", suffix="_after", maintain_order="left"
+    joined_rankings = ranking_before.select(columns).join(
+        ranking_after.select(columns), on="fact_id", suffix="_after", maintain_order="left"
     )
-    shown = both.filter((pl.col("rank") <= k) | (pl.col("rank_after") <= k))
-    echo(f"rank and confidence by the settings in force → by {escape_line(name)}")
-    details = known.drop("confidence")
-    for row in shown.join(details, on="fact_id", maintain_order="left").iter_rows(named=True):
-        ranks = f"{row['rank']:>3} → {row['rank_after']:<3}"
-        sure = f"confidence {row['confidence']:.2f} → {row['confidence_after']:.2f}"
-        _print_fact(f"{ranks}  {sure}  {_day_of(row)}{_marks(row)}", row)
-    stay = shown.filter((pl.col("rank") <= k) & (pl.col("rank_after") <= k)).height
-    moved = shown.filter(pl.col("rank") != pl.col("rank_after")).height
-    first = min(k, both.height)
+    shown_facts = joined_rankings.filter((pl.col("rank") <= k) | (pl.col("rank_after") <= k))
+    echo(f"rank and confidence by the settings in force → by {escape_line(file_name)}")
+    details = known_facts.drop("confidence")
+    for fact_row in shown_facts.join(details, on="fact_id", maintain_order="left").iter_rows(
+        named=True
+    ):
+        rank_change = f"{fact_row['rank']:>3} → {fact_row['rank_after']:<3}"
+        confidence_change = (
+            f"confidence {fact_row['confidence']:.2f} → {fact_row['confidence_after']:.2f}"
+        )
+        _print_fact(
+            f"{rank_change}  {confidence_change}  {_day_of(fact_row)}{_marks(fact_row)}", fact_row
+        )
+    n_staying = shown_facts.filter((pl.col("rank") <= k) & (pl.col("rank_after") <= k)).height
+    n_moved = shown_facts.filter(pl.col("rank") != pl.col("rank_after")).height
+    n_first = min(k, joined_rankings.height)
     echo(
-        f"{stay:,} of the first {first:,} are among them by both; "
-        f"{moved:,} of {count_noun(shown.height, 'facts')} change their rank"
+        f"{n_staying:,} of the first {n_first:,} are among them by both; "
+        f"{n_moved:,} of {count_noun(shown_facts.height, 'facts')} change their rank"
     )
 
 
 @register_command(GROUP, "list decisions --scope owen --evidence", name="list")
 def list_(
     kind: Kind,
+    *,
     session: Session = None,
     since: Since = None,
     evidence: Evidence = False,
     json: Json = False,
     k: opt.K = 50,
-    dataset: opt.DatasetName = None,
-    scope: opt.Scope = None,
-    store: opt.Store = None,
-    encoder: opt.EncoderName = None,
+    memory_options: opt.MemoryOptions,
 ) -> None:
     """List what the index made of a memory's sessions, the latest first."""
     from memlab.knowledge.index_lists import KINDS, list_records
 
-    place = open_memory(dataset, scope, store, encoder)
+    listed_memory = open_memory(memory_options)
     if kind not in KINDS:
         raise DataError(f"there is no list of {kind!r}; choose from {', '.join(KINDS)}")
-    resolved = place.resolved() if kind == "timeline" else None
-    entities = place.rows("entities")
+    resolved = listed_memory.resolved() if kind == "timeline" else None
+    entities = listed_memory.rows("entities")
     if kind == "entities":  # of a session all that it names, also what a later one names too
-        entities = filter_rows(entities, place, session=session, since=None, at="at")
-    nodes = _listed_nodes(place, kind)
-    every = list_records(
+        entities = filter_rows(
+            entities, listed_memory, session=session, since=None, time_column="at"
+        )
+    tree_nodes = _listed_nodes(listed_memory, kind)
+    all_records = list_records(
         kind,
-        summaries=place.rows("summaries"),
+        summaries=listed_memory.rows("summaries"),
         entities=entities,
         resolved=resolved,
-        nodes=nodes,
+        nodes=tree_nodes,
     )
-    if every.is_empty() and (session is None or kind != "entities"):
-        raise place.nothing(kind)
-    rows = filter_rows(every, place, session=session, since=since, at="at")
+    if all_records.is_empty() and (session is None or kind != "entities"):
+        raise listed_memory.nothing(kind)
+    shown_records = filter_rows(
+        all_records, listed_memory, session=session, since=since, time_column="at"
+    )
     if json:
-        echo(add_turn_texts(rows, place, wanted=evidence).write_ndjson(), nl=False)
+        echo(add_turn_texts(shown_records, listed_memory, wanted=evidence).write_ndjson(), nl=False)
         return
-    echo(f"{count_noun(rows.height, kind)} of {escape_line(place.scope)}")
-    states = (
-        place.store.knowledge.states(place.dataset).filter(scope=place.scope).drop_nulls("reason")
+    echo(f"{count_noun(shown_records.height, kind)} of {escape_line(listed_memory.scope)}")
+    session_states = (
+        listed_memory.store.knowledge.states(listed_memory.dataset)
+        .filter(scope=listed_memory.scope)
+        .drop_nulls("reason")
     )
-    states = filter_rows(states, place, session=session, since=None, at="at")
-    for skipped, reason in states.select("session_id", "reason").head(_MOST_REASONS).iter_rows():
-        echo(f"{escape_line(skipped)}: {shorten_line(reason)}")
-    above = ""
-    for row in add_turn_texts(rows.head(k), place, wanted=evidence).iter_rows(named=True):
-        head = f"{day_or_undated(row['at'])}  {escape_line(row['session_id'] or '')}"
-        if head != above:
-            echo(head)
-        above = head
-        print_wrapped(f"{row['type']:13}{row['text']}" if kind == "timeline" else row["text"])
-        print_turns(row)
-    if rows.height > k:
-        echo(f"… and {rows.height - k:,} more; --k prints them")
+    session_states = filter_rows(
+        session_states, listed_memory, session=session, since=None, time_column="at"
+    )
+    for skipped_session, skip_reason in (
+        session_states.select("session_id", "reason").head(_MOST_REASONS).iter_rows()
+    ):
+        echo(f"{escape_line(skipped_session)}: {shorten_line(skip_reason)}")
+    previous_head = ""
+    for record_row in add_turn_texts(
+        shown_records.head(k), listed_memory, wanted=evidence
+    ).iter_rows(named=True):
+        record_head = (
+            f"{day_or_undated(record_row['at'])}  {escape_line(record_row['session_id'] or '')}"
+        )
+        if record_head != previous_head:
+            echo(record_head)
+        previous_head = record_head
+        print_wrapped(
+            f"{record_row['type']:13}{record_row['text']}"
+            if kind == "timeline"
+            else record_row["text"]
+        )
+        print_turns(record_row)
+    if shown_records.height > k:
+        echo(f"… and {shown_records.height - k:,} more; --k prints them")
 
 
-def _listed_nodes(place: OpenMemory, kind: str) -> pl.DataFrame | None:
+def _listed_nodes(listed_memory: OpenMemory, kind: str) -> pl.DataFrame | None:
     """Give the rollups of a kind, and say what they lack; ``None`` for another kind.
 
     :raises DataError: when there are none.
@@ -485,37 +543,44 @@ def _listed_nodes(place: OpenMemory, kind: str) -> pl.DataFrame | None:
 
     if kind not in NODE_KINDS:
         return None
-    stored = place.store.nodes.rows(place.dataset, scopes=[place.scope])
-    nodes = preferred_tree(stored.filter(kind=NODE_KINDS[kind]))
-    if nodes.is_empty():
-        over = "clusters" if kind == "clusters" else "weeks"
-        command = _rollup_command(over, "UTC")
-        raise place.nothing(kind, f"has no {kind} yet; {command} writes them")
-    command = _rollup_command(nodes["over"][0], nodes["tz"][0])
-    n_stale = int(nodes["stale"].sum())
+    stored_nodes = listed_memory.store.nodes.rows(
+        listed_memory.dataset, scopes=[listed_memory.scope]
+    )
+    tree_nodes = preferred_tree(stored_nodes.filter(kind=NODE_KINDS[kind]))
+    if tree_nodes.is_empty():
+        grouping = "clusters" if kind == "clusters" else "weeks"
+        rollup_command = _rollup_command(grouping, "UTC")
+        raise listed_memory.nothing(kind, f"has no {kind} yet; {rollup_command} writes them")
+    rollup_command = _rollup_command(tree_nodes["over"][0], tree_nodes["tz"][0])
+    n_stale = int(tree_nodes["stale"].sum())
     if n_stale:
-        cut = f"{count_noun(n_stale, kind)} lost sentences: messages of theirs are gone or changed"
-        echo(f"{cut}; {command} writes them again", err=True)
-    turns = place.store.turns(place.dataset, scopes=[place.scope], columns=["turn_id"])
-    n_missing = int((~turns["turn_id"].is_in(nodes["turns"].explode().implode())).sum())
+        stale_line = (
+            f"{count_noun(n_stale, kind)} lost sentences: messages of theirs are gone or changed"
+        )
+        echo(f"{stale_line}; {rollup_command} writes them again", err=True)
+    memory_turns = listed_memory.store.turns(
+        listed_memory.dataset, scopes=[listed_memory.scope], columns=["turn_id"]
+    )
+    n_missing = int((~memory_turns["turn_id"].is_in(tree_nodes["turns"].explode().implode())).sum())
     if n_missing:
-        missing = f"{count_noun(n_missing, 'messages')} of {escape_line(place.scope)}"
-        echo(f"{missing} stand in none of them; {command} writes what is new", err=True)
-    return nodes
+        missing_line = f"{count_noun(n_missing, 'messages')} of {escape_line(listed_memory.scope)}"
+        echo(f"{missing_line} stand in none of them; {rollup_command} writes what is new", err=True)
+    return tree_nodes
 
 
-def _rollup_command(over: str, tz: str) -> str:
+def _rollup_command(grouping: str, time_zone: str) -> str:
     """Give the command that writes a tree like one that is stored."""
     command = "memlab rollup --tree"
-    if over == "clusters":
+    if grouping == "clusters":
         return f"{command} --over clusters"
-    if tz != "UTC":
-        command += f" --tz {tz}"
+    if time_zone != "UTC":
+        command += f" --tz {time_zone}"
     return command
 
 
 @register_command(GROUP, "rollup --scope owen --month 2026-03")
 def rollup(
+    *,
     week: Annotated[str | None, typer.Option(help="A day of the week, as 2026-03-02.")] = None,
     month: Annotated[str | None, typer.Option(help="As 2026-03.")] = None,
     tree: Whole = False,
@@ -523,10 +588,7 @@ def rollup(
     out: Page = None,
     tz: Annotated[str, typer.Option(help="Time zone of weeks, as Europe/Oslo.")] = "UTC",
     service: Writer = None,
-    dataset: opt.DatasetName = None,
-    scope: opt.Scope = None,
-    store: opt.Store = None,
-    encoder: opt.EncoderName = None,
+    memory_options: opt.MemoryOptions,
 ) -> None:
     """Write what happened in a week, a month or all of a memory, and keep it.
 
@@ -539,125 +601,153 @@ def rollup(
 
     if out is not None and out.suffix not in (".html", ".md"):
         raise DataError(f"--out is {str(out)!r}; end it in .html or .md")
-    kind, day = _asked_period(week, month, tree or out is not None, over)
-    place = open_memory(dataset, scope, store, encoder)
-    whole = kind == ""
-    data = place.store.dataset(place.dataset, scopes=[place.scope])
-    model = place.encoder if whole else None
-    bench = memlab.Bench.of(data, encoder=model, store=place.store, ingest=False)
-    design = stored_trees.TreeDesign("weeks", tz=tz)
+    period_kind, period_day = _asked_period(week, month, tree or out is not None, over)
+    rolled_memory = open_memory(memory_options)
+    is_whole_tree = period_kind == ""
+    memory_data = rolled_memory.store.dataset(rolled_memory.dataset, scopes=[rolled_memory.scope])
+    tree_encoder = rolled_memory.encoder if is_whole_tree else None
+    memory_bench = memlab.Bench.of(
+        memory_data, encoder=tree_encoder, store=rolled_memory.store, ingest=False
+    )
+    tree_design = stored_trees.TreeDesign("weeks", tz=tz)
     if over == "clusters":
-        design = stored_trees.TreeDesign("clusters", seed=place.chosen.seed)
-    design = stored_trees.choose_design(bench, design, service, place.chosen.index.service)
-    if whole:
-        nodes = stored_trees.read_or_write_tree(bench, design).nodes
+        tree_design = stored_trees.TreeDesign("clusters", seed=rolled_memory.settings.seed)
+    tree_design = stored_trees.choose_design(
+        memory_bench, tree_design, service, rolled_memory.settings.index.service
+    )
+    if is_whole_tree:
+        tree_nodes = stored_trees.read_or_write_tree(memory_bench, tree_design).nodes
     else:
-        nodes = stored_trees.read_or_write_period(bench, design, kind, day)
-    if nodes.is_empty():
+        tree_nodes = stored_trees.read_or_write_period(
+            memory_bench, tree_design, period_kind, period_day
+        )
+    if tree_nodes.is_empty():
         raise DataError(
-            f"{place.scope!r} has too few messages for {over}: there is no summary to write"
+            f"{rolled_memory.scope!r} has too few messages for {over}: there is no summary to write"
         )
     if tree or out is not None:
-        _write_tree(nodes, data.turns, tz, out)
+        _write_tree(tree_nodes, memory_data.turns, tz, out)
     else:
-        echo(summaries.to_markdown(nodes.filter(kind=kind).row(0, named=True), tz=tz))
-    by = writer_name(design.service)
-    line = "no model was asked: these are sentences of the conversation; --service NAME asks one"
-    if by:
-        line = summaries.fallback_note(nodes, "summaries")
-    if line:
-        echo(line, err=True)
+        echo(summaries.to_markdown(tree_nodes.filter(kind=period_kind).row(0, named=True), tz=tz))
+    writing_model = writer_name(tree_design.service)
+    fallback_line = (
+        "no model was asked: these are sentences of the conversation; --service NAME asks one"
+    )
+    if writing_model:
+        fallback_line = summaries.fallback_note(tree_nodes, "summaries")
+    if fallback_line:
+        echo(fallback_line, err=True)
 
 
-def _asked_period(week: str | None, month: str | None, tree: bool, over: str) -> tuple[str, date]:
+def _asked_period(
+    week: str | None, month: str | None, whole_tree: bool, grouping: str
+) -> tuple[str, date]:
     """Give the kind of period that was asked for and a day of it; of a whole tree an empty kind.
 
     :raises DataError: where none or several are named.
     """
-    if over not in ("weeks", "clusters"):
-        raise DataError(f"over is {over!r}; choose weeks or clusters")
-    named = [text for text in (week, month) if text is not None]
-    if len(named) > 1 or (not named and not tree):
+    if grouping not in ("weeks", "clusters"):
+        raise DataError(f"over is {grouping!r}; choose weeks or clusters")
+    named_periods = [period_text for period_text in (week, month) if period_text is not None]
+    if len(named_periods) > 1 or (not named_periods and not whole_tree):
         raise DataError("name one period: --week 2026-03-02, --month 2026-03, or --tree for all")
-    if not named:
+    if not named_periods:
         return "", date.min
-    if over != "weeks":
+    if grouping != "weeks":
         raise DataError("clusters lie across weeks and months: leave --week and --month out")
-    start = read_date(week) if month is None else read_date(f"{month}-01")
-    assert start is not None  # one of the two was given
-    return ("week" if month is None else "month"), start.date()
+    first_moment = read_date(week) if month is None else read_date(f"{month}-01")
+    assert first_moment is not None  # one of the two was given
+    return ("week" if month is None else "month"), first_moment.date()
 
 
-def _write_tree(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str, out: Path | None) -> None:
+def _write_tree(
+    nodes: pl.DataFrame, turns: pl.DataFrame, time_zone: str, page_path: Path | None
+) -> None:
     """Write a tree to a file, as its ending says, or print it as Markdown."""
     from memlab.files import open_atomically
     from memlab.summaries.tree_pages import tree_html, tree_markdown
 
-    if out is None:
-        echo(tree_markdown(nodes, turns, tz=tz))
+    if page_path is None:
+        echo(tree_markdown(nodes, turns, tz=time_zone))
         return
-    write = tree_html if out.suffix == ".html" else tree_markdown
-    page = write(nodes, turns, tz=tz).encode("utf-8", "replace")
-    with open_atomically(out) as file:
-        file.write(page)
-    echo(f"{count_noun(nodes.height, 'summaries')}: {out}")
+    write_page = tree_html if page_path.suffix == ".html" else tree_markdown
+    page_bytes = write_page(nodes, turns, tz=time_zone).encode("utf-8", "replace")
+    with open_atomically(page_path) as page_file:
+        page_file.write(page_bytes)
+    echo(f"{count_noun(nodes.height, 'summaries')}: {page_path}")
 
 
 def _write_undo(
-    place: OpenMemory, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str
+    facts_memory: OpenMemory,
+    undo: tuple[str, str] | None,
+    redo: tuple[str, str] | None,
+    reason: str,
 ) -> str:
-    """Write an undo, or take one back; one that is there, as after an interruption, stays as it is."""
-    noted = place.store.knowledge
-    old, new = undo or redo or ("", "")
-    undone = noted.undone(place.dataset, scopes=[place.scope])
-    is_undone = not undone.filter(old=old, new=new).is_empty()
-    counts = not place.resolved().log.filter(old=old, new=new).is_empty()
+    """Write an undo, or take one back; one that is there stays, as after an interruption."""
+    stored_knowledge = facts_memory.store.knowledge
+    old_fact, new_fact = undo or redo or ("", "")
+    undone_pairs = stored_knowledge.undone(facts_memory.dataset, scopes=[facts_memory.scope])
+    is_undone = not undone_pairs.filter(old=old_fact, new=new_fact).is_empty()
+    is_in_log = not facts_memory.resolved().log.filter(old=old_fact, new=new_fact).is_empty()
     if undo and not is_undone:
-        if not counts:
+        if not is_in_log:
             raise DataError(
-                f"the log has no row in which {new!r} ends {old!r}; give a pair of "
+                f"the log has no row in which {new_fact!r} ends {old_fact!r}; give a pair of "
                 "memlab facts --log"
             )
-        noted.undo(place.dataset, place.scope, old, new, at=datetime.now(UTC), why=why)
-    elif redo and not is_undone and not counts:
+        stored_knowledge.undo(
+            facts_memory.dataset,
+            facts_memory.scope,
+            old_fact,
+            new_fact,
+            at=datetime.now(UTC),
+            why=reason,
+        )
+    elif redo and not is_undone and not is_in_log:
         raise DataError(
-            f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was"
+            f"that {new_fact!r} ends {old_fact!r} was not undone; memlab facts --log lists what was"
         )
     elif redo:
-        noted.redo(place.dataset, place.scope, old, new)
-    return escape_line(f"that {new} ends {old} {'no longer counts' if undo else 'counts again'}")
+        stored_knowledge.redo(facts_memory.dataset, facts_memory.scope, old_fact, new_fact)
+    return escape_line(
+        f"that {new_fact} ends {old_fact} {'no longer counts' if undo else 'counts again'}"
+    )
 
 
-def _print_fact(head: str, row: dict[str, Any]) -> None:
-    n_heard = row["n_reinforced"] + 1
+def _print_fact(head: str, fact_row: dict[str, Any]) -> None:
+    n_heard = fact_row["n_reinforced"] + 1
     echo(f"{head}  heard {n_heard} times" if n_heard > 1 else head)
-    print_wrapped(row["sentence"])
-    about, slot, value = row["about"], row["slot"], row["value"]
-    if row["sentence"] != f"{about} {slot} {value}":
-        print_wrapped(f"{about}, {slot}: {value}")
-    evidence = ", ".join(row["evidence"]) or "no evidence"
-    echo(f"      {escape_line(row['fact_id'])}: {escape_line(evidence)}")
+    print_wrapped(fact_row["sentence"])
+    subject, slot_name, slot_value = fact_row["about"], fact_row["slot"], fact_row["value"]
+    if fact_row["sentence"] != f"{subject} {slot_name} {slot_value}":
+        print_wrapped(f"{subject}, {slot_name}: {slot_value}")
+    evidence_ids = ", ".join(fact_row["evidence"]) or "no evidence"
+    echo(f"      {escape_line(fact_row['fact_id'])}: {escape_line(evidence_ids)}")
 
 
-def _print_log(rows: pl.DataFrame, total: int, place: OpenMemory, resolved: Resolved) -> None:
+def _print_log(
+    log_rows: pl.DataFrame, n_total: int, facts_memory: OpenMemory, resolved: Resolved
+) -> None:
     """Print the rows of a log, of so many in total, and what of it was undone."""
     from memlab.knowledge.fact_search import fact_sentences
 
     sentences = fact_sentences(resolved.facts)
-    texts = dict(zip(resolved.facts["fact_id"], sentences, strict=True))
-    for row in rows.iter_rows(named=True):
-        said_by = escape_line(row["by"] or "nobody named")
-        echo(f"{day_or_undated(row['at'])}  {row['rule']}, said by {said_by}")
-        values = f"{row['old_value']} → {row['new_value']}"
-        print_wrapped(f"{row['about']}, {row['slot']}: {values}")
-        for which in ("old", "new"):
-            print_wrapped(f"{which}: {texts[row[which]]}  ({row[which]})", indent=11)
-        echo(f"      evidence: {escape_line(', '.join(row['evidence']) or 'none')}")
-        print_turns(row)
-    undone = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
-    for row in undone.iter_rows(named=True):
-        reason = f": {shorten_line(row['why'])}" if row["why"] else ""
-        pair = escape_line(f"{row['new']} ends {row['old']}")
-        echo(f"undone on {day_or_undated(row['undone_at'])}: {pair}{reason}")
-    last = f", the last {rows.height:,} are shown" if rows.height < total else ""
-    echo(f"{count_noun(total, 'supersessions')}, {undone.height:,} undone{last}")
+    text_by_fact = dict(zip(resolved.facts["fact_id"], sentences, strict=True))
+    for log_row in log_rows.iter_rows(named=True):
+        said_by = escape_line(log_row["by"] or "nobody named")
+        echo(f"{day_or_undated(log_row['at'])}  {log_row['rule']}, said by {said_by}")
+        value_change = f"{log_row['old_value']} → {log_row['new_value']}"
+        print_wrapped(f"{log_row['about']}, {log_row['slot']}: {value_change}")
+        for side in ("old", "new"):
+            print_wrapped(f"{side}: {text_by_fact[log_row[side]]}  ({log_row[side]})", indent=11)
+        echo(f"      evidence: {escape_line(', '.join(log_row['evidence']) or 'none')}")
+        print_turns(log_row)
+    undone_rows = facts_memory.store.knowledge.undone(
+        facts_memory.dataset, scopes=[facts_memory.scope]
+    )
+    for log_row in undone_rows.iter_rows(named=True):
+        reason_note = f": {shorten_line(log_row['why'])}" if log_row["why"] else ""
+        undone_pair = escape_line(f"{log_row['new']} ends {log_row['old']}")
+        echo(f"undone on {day_or_undated(log_row['undone_at'])}: {undone_pair}{reason_note}")
+    shown_note = f", the last {log_rows.height:,} are shown" if log_rows.height < n_total else ""
+    echo(f"{count_noun(n_total, 'supersessions')}, {undone_rows.height:,} undone{shown_note}")

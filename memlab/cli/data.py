@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,87 +36,120 @@ GROUP = "Data"
 @register_command(GROUP, "ingest export.zip --into my-chats")
 def ingest(
     dataset: opt.Path_,
-    format: opt.Format = None, pool: opt.Pool = None,
+    format: opt.Format = None,
+    pool: opt.Pool = None,
+    *,
     into: Annotated[
-        str | None, typer.Option(help="A chat log in the store that the file goes on; a new one where there is none.")
+        str | None,
+        typer.Option(
+            help="A chat log in the store that the file goes on; a new one where there is none."
+        ),
     ] = None,
-    tz: Annotated[str | None, typer.Option(help="Zone of times without one, such as Europe/Oslo; UTC.")] = None,
+    tz: Annotated[
+        str | None, typer.Option(help="Zone of times without one, such as Europe/Oslo; UTC.")
+    ] = None,
     assistant: Annotated[
-        list[str] | None, typer.Option(help="A sender who is the assistant; may be repeated. ChatGPT and the like are.")
+        list[str] | None,
+        typer.Option(
+            help="A sender who is the assistant; may be repeated. ChatGPT and the like are."
+        ),
     ] = None,
     person: Annotated[
-        list[str] | None, typer.Option(help="A sender who is a person, though called Claude; may be repeated.")
+        list[str] | None,
+        typer.Option(help="A sender who is a person, though called Claude; may be repeated."),
     ] = None,
     scope: Annotated[
-        str | None, typer.Option(help="Name of the memory of an export; where it holds several, the one to take.")
+        str | None,
+        typer.Option(
+            help="Name of the memory of an export; where it holds several, the one to take."
+        ),
     ] = None,
     date_order: Annotated[
-        str | None, typer.Option(help="dmy, mdy or ymd: of dates that can be read in several ways, such as 2/1/2026.")
+        str | None,
+        typer.Option(
+            help="dmy, mdy or ymd: of dates that can be read in several ways, such as 2/1/2026."
+        ),
     ] = None,
-    engine: opt.Engine = "local", store: opt.Store = None, encoder: opt.EncoderName = None,
-    on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
-) -> None:  # fmt: skip
-    """Load conversations, or an export of a chat tool, into the store, encode what is new, and build the indexes."""
+    engine: opt.Engine = "local",
+    setting_options: opt.SettingOptions,
+) -> None:
+    """Load conversations, or an export of a chat tool, into the store, encode what is new, and
+    build the indexes.
+    """
     from memlab.retrieve import large_scopes
 
-    chosen = opt.settings_in_force(
-        store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
-    )
-    about = {"tz": tz, "assistant": assistant or (), "person": person or ()}
-    about |= {"scope": scope, "date_order": date_order}
-    options = opt.reading_options(chosen) | about | ({"name": into} if into else {})
+    settings = setting_options.in_force()
+    import_options: dict[str, Any] = {
+        "tz": tz,
+        "assistant": assistant or (),
+        "person": person or (),
+        "scope": scope,
+        "date_order": date_order,
+    }
+    if into:
+        import_options["name"] = into
+    options = opt.reading_options(settings) | import_options
     # What can be refused is refused before the store is made.
-    read = memlab.datasets.stream(dataset, format=format, pool=pool, **options)
-    model = opt.load_encoder(chosen, engine)
-    memory = memlab.MemoryStore.open(chosen.store)
-    names: dict[str, None] = {}
+    dataset_parts = memlab.datasets.stream(dataset, format=format, pool=pool, **options)
+    text_encoder = opt.load_encoder(settings, engine)
+    memory_store = memlab.MemoryStore.open(settings.store)
+    dataset_names: dict[str, None] = {}
 
-    def parts() -> Iterator[Dataset]:
-        for part in read:
-            for line in (part.describe(), *issue_lines(part)):
-                echo(line)
-            names[part.name] = None
-            yield part
+    def print_parts() -> Iterator[Dataset]:
+        for dataset_part in dataset_parts:
+            for output_line in (dataset_part.describe(), *issue_lines(dataset_part)):
+                echo(output_line)
+            dataset_names[dataset_part.name] = None
+            yield dataset_part
 
-    with memory.alone(into) if into else nullcontext():
-        if into and memory.whole(into):
-            read = memlab.datasets.stream(
+    with memory_store.alone(into) if into else nullcontext():
+        if into and memory_store.whole(into):
+            dataset_parts = memlab.datasets.stream(
                 dataset,
                 format=format,
                 pool=pool,
-                into=lambda scopes: memory.dataset(into, scopes=scopes),
+                into=lambda scopes: memory_store.dataset(into, scopes=scopes),
                 **options,
             )
-        report = memory.ingest(parts(), progress=True)
-    echo(opt.format_table(report))
-    if removed := report.filter(table="turns")["removed"].sum():
+        ingest_report = memory_store.ingest(print_parts(), progress=True)
+    echo(opt.format_table(ingest_report))
+    n_removed = ingest_report.filter(table="turns")["removed"].sum()
+    if n_removed:
         echo(
-            f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them"
+            f"{n_removed:,} turns that their scopes no longer have were removed; --into NAME adds "
+            "and keeps them"
         )
     # By dataset that has new turns, the seconds that a text of them took.
-    paces: dict[str, float] = {}
-    for name in names:
-        memory.choose(name)
-        began = time.monotonic()
-        added = memory.vectors.backfill(model, name)
-        if added:
-            paces[name] = (time.monotonic() - began) / added
-        echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
-    for column, kind, made in memory.search.create_indexes(model).iter_rows():
-        echo(f"index of {column}: {kind}, {made}")
-    for name in names if not chosen.header else ():
-        if encoded := large_scopes.encode_large_scopes(memory, name, model):
-            echo(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
-    for name, pace in paces.items():
-        if line := _first_search_line(memory, name, model, seconds_of_text=pace):
-            echo(line)
-    echo(f"store: {mask_secrets(chosen.store)}")
+    seconds_by_dataset: dict[str, float] = {}
+    for dataset_name in dataset_names:
+        memory_store.choose(dataset_name)
+        started_at = time.monotonic()
+        n_added = memory_store.vectors.backfill(text_encoder, dataset_name)
+        if n_added:
+            seconds_by_dataset[dataset_name] = (time.monotonic() - started_at) / n_added
+        echo(f"{dataset_name}: {n_added:,} turns newly encoded by {settings.encoder}")
+    index_rows = memory_store.search.create_indexes(text_encoder)
+    for indexed_column, index_kind, index_state in index_rows.iter_rows():
+        echo(f"index of {indexed_column}: {index_kind}, {index_state}")
+    for dataset_name in dataset_names:
+        if settings.header:
+            continue
+        n_encoded = large_scopes.encode_large_scopes(memory_store, dataset_name, text_encoder)
+        if n_encoded:
+            echo(f"{dataset_name}: tokens of {n_encoded:,} turns in large scopes are encoded")
+    for dataset_name, seconds_of_text in seconds_by_dataset.items():
+        search_line = _first_search_line(
+            memory_store, dataset_name, text_encoder, seconds_of_text=seconds_of_text
+        )
+        if search_line:
+            echo(search_line)
+    echo(f"store: {mask_secrets(settings.store)}")
 
 
 def _first_search_line(
-    memory: MemoryStore, name: str, encoder: Encoder, *, seconds_of_text: float
+    memory_store: MemoryStore, dataset_name: str, encoder: Encoder, *, seconds_of_text: float
 ) -> str:
-    """Say what the first search of a memory still makes, which `ingest` leaves to it; "" where that is nothing.
+    """Say what `ingest` leaves to the first search of a memory; "" where that is nothing.
 
     :param seconds_of_text: what encoding a text took just now; its tokens take about as long.
     """
@@ -125,58 +158,72 @@ def _first_search_line(
 
     if token_encoder_of(encoder) is None:
         return ""
-    sizes = [
-        memory.search.size(name, scope)
-        for scope in memory.scopes(name)
-        if not uses_candidates(memory, name, scope, encoder)
+    scope_sizes = [
+        memory_store.search.size(dataset_name, scope_name)
+        for scope_name in memory_store.scopes(dataset_name)
+        if not uses_candidates(memory_store, dataset_name, scope_name, encoder)
     ]
-    if not sizes:
+    if not scope_sizes:
         return ""
-    seconds = max(sizes) * seconds_of_text
-    took = f", about {seconds:,.0f} s for the largest" if seconds >= 1 else ""
-    return f"{name}: the first search of a memory encodes the tokens of its turns{took}; later ones do not wait"
+    largest_seconds = max(scope_sizes) * seconds_of_text
+    duration_note = ""
+    if largest_seconds >= 1:
+        duration_note = f", about {largest_seconds:,.0f} s for the largest"
+    return (
+        f"{dataset_name}: the first search of a memory encodes the tokens of its "
+        f"turns{duration_note}; later ones do not wait"
+    )
 
 
 @register_command(GROUP, "optimize --store .memlab/store")
 def optimize(
     runs: Annotated[
-        bool, typer.Option("--runs", help="List the saved runs with what they hold, and change nothing.")
+        bool,
+        typer.Option("--runs", help="List the saved runs with what they hold, and change nothing."),
     ] = False,
     drop: Annotated[
-        list[str] | None, typer.Option(help="Remove this saved run first, by its id; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Remove this saved run first, by its id; may be repeated."),
     ] = None,
     store: opt.Store = None,
-) -> None:  # fmt: skip
-    """Compact the tables of the store and remove versions that nothing needs; nobody else may be using it.
+) -> None:
+    """Compact the tables of the store and remove versions that nothing needs; nobody else may be
+    using it.
 
     Saved runs need the states that they were made on; --runs lists them, --drop lets go of them.
     """
-    chosen = opt.settings_in_force(store=store)
-    memory = memlab.MemoryStore.open(chosen.store, create=False)
+    settings = opt.settings_in_force(store=store)
+    memory_store = memlab.MemoryStore.open(settings.store, create=False)
     if runs:
-        for line in _held_lines(memory):
-            echo(line)
+        for output_line in _held_lines(memory_store):
+            echo(output_line)
         return
-    before = memory.size()
+    bytes_before = memory_store.size()
     if drop:
-        memory.runs.remove(drop)
-    echo(opt.format_table(memory.optimize()))
-    after = memory.size()
-    if before and after:
+        memory_store.runs.remove(drop)
+    echo(opt.format_table(memory_store.optimize()))
+    bytes_after = memory_store.size()
+    if bytes_before and bytes_after:
         echo(
-            f"{mask_secrets(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}"
+            f"{mask_secrets(settings.store)}: {(bytes_before - bytes_after) / 1e6:,.1f} MB freed "
+            f"of {bytes_before / 1e6:,.1f}"
         )
 
 
-def _held_lines(memory: MemoryStore) -> Iterator[str]:
+def _held_lines(memory_store: MemoryStore) -> Iterator[str]:
     """Say of each saved run what it holds of earlier states."""
-    held = memory.runs.held()
-    for row in held.iter_rows(named=True):
-        sizes = f"{row['own_bytes'] / 1e6:8,.2f} MB of its own of {row['bytes'] / 1e6:8,.2f}"
-        name = shorten_line(row["name"])
-        when = f"{row['saved_at']:%Y-%m-%d %H:%M}"
-        yield f"{row['run_id']}  {when}  {sizes}  {row['level']:8}{name}"
-    yield f"{count_noun(held.height, 'saved runs')}; --drop ID removes one with what it alone holds"
+    saved_runs = memory_store.runs.held()
+    for run_row in saved_runs.iter_rows(named=True):
+        size_text = (
+            f"{run_row['own_bytes'] / 1e6:8,.2f} MB of its own of {run_row['bytes'] / 1e6:8,.2f}"
+        )
+        run_name = shorten_line(run_row["name"])
+        saved_time = f"{run_row['saved_at']:%Y-%m-%d %H:%M}"
+        yield f"{run_row['run_id']}  {saved_time}  {size_text}  {run_row['level']:8}{run_name}"
+    yield (
+        f"{count_noun(saved_runs.height, 'saved runs')}; --drop ID removes one with what it "
+        "alone holds"
+    )
 
 
 @register_command(GROUP, "fetch locomo")
@@ -196,15 +243,25 @@ def fetch(
 
 @register_command(GROUP, "datasets", name="datasets")
 def published_datasets() -> None:
-    """List the benchmarks that memlab reads by name, with licence, parts, size and checksum of their files."""
+    """List the benchmarks that memlab reads by name, with licence, parts, size and checksum of
+    their files.
+    """
     from memlab.datasets.fetch import list_published_benchmarks
 
-    for name, license, splits, size, sha256, url in list_published_benchmarks().iter_rows():
-        megabytes = f"{size / 1e6:,.0f} MB" if size else ""
-        echo(f"{name:20}{license:17}{megabytes:>9}  {splits}")
-        echo(
-            f"{'':20}{url}\n{'':20}{f'SHA-256 {sha256}' if sha256 else 'not fetched: no published checksum'}"
-        )
+    for (
+        benchmark_name,
+        license_name,
+        split_names,
+        n_bytes,
+        checksum,
+        source_url,
+    ) in list_published_benchmarks().iter_rows():
+        megabytes = f"{n_bytes / 1e6:,.0f} MB" if n_bytes else ""
+        echo(f"{benchmark_name:20}{license_name:17}{megabytes:>9}  {split_names}")
+        checksum_note = "not fetched: no published checksum"
+        if checksum:
+            checksum_note = f"SHA-256 {checksum}"
+        echo(f"{'':20}{source_url}\n{'':20}{checksum_note}")
 
 
 @register_command(GROUP, "info")
@@ -222,37 +279,44 @@ def info(
     if service is not None:
         from memlab.llm.probing import describe_answering
 
-        for line in describe_answering(memlab.llm.configured_service(service)):
-            echo(mask_secrets(line))
+        for output_line in describe_answering(memlab.llm.configured_service(service)):
+            echo(mask_secrets(output_line))
         return
     if encoder is not None:
         from memlab.embed.description import encoder_lines
 
-        for line in encoder_lines(memlab.embed.load(encoder)):
-            echo(escape_line(line))
+        for output_line in encoder_lines(memlab.embed.load(encoder)):
+            echo(escape_line(output_line))
         return
-    chosen, origin = opt.settings(store=store)
-    for name, value in chosen.model_dump(exclude={"llm"}).items():
-        echo(f"{name:12} {mask_secrets(str(value)):45} {origin[name]}")
-    for name, each in chosen.llm.services.items():
-        echo(f"service {name}: {each.model} at {mask_secrets(each.base_url)} {origin['llm']}")
+    settings, origin_by_name = opt.read_settings(store=store)
+    for setting_name, setting_value in settings.model_dump(exclude={"llm"}).items():
+        echo(
+            f"{setting_name:12} {mask_secrets(str(setting_value)):45} "
+            f"{origin_by_name[setting_name]}"
+        )
+    for service_name, service_settings in settings.llm.services.items():
+        echo(
+            f"service {service_name}: {service_settings.model} at "
+            f"{mask_secrets(service_settings.base_url)} {origin_by_name['llm']}"
+        )
     echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
     echo(
         ", ".join(
-            f"{p} {package_version(p)}"
-            for p in ("lancedb", "polars", "torch", "transformers", "plotly")
+            f"{package_name} {package_version(package_name)}"
+            for package_name in ("lancedb", "polars", "torch", "transformers", "plotly")
         )
     )
     try:
-        memory = memlab.MemoryStore.open(chosen.store, create=False)
+        memory_store = memlab.MemoryStore.open(settings.store, create=False)
     except MemlabError as error:
         echo(f"\n{mask_secrets(str(error))}")
         return
-    echo(f"\n{opt.format_table(memory.datasets())}\n{memory.versions()}")
-    for name in memory.datasets()["name"]:
-        sources = describe_sources(memory.questions(name, columns=["source"]))
-        if sources:
-            echo(f"{escape_line(name)}: questions: {sources}")
-        note = memlab.indexing.earlier_facts_note(memory, name)
-        if note:
-            echo(f"{escape_line(name)}: {note}")
+    echo(f"\n{opt.format_table(memory_store.datasets())}\n{memory_store.versions()}")
+    for dataset_name in memory_store.datasets()["name"]:
+        stored_questions = memory_store.questions(dataset_name, columns=["source"])
+        question_sources = describe_sources(stored_questions)
+        if question_sources:
+            echo(f"{escape_line(dataset_name)}: questions: {question_sources}")
+        facts_note = memlab.indexing.earlier_facts_note(memory_store, dataset_name)
+        if facts_note:
+            echo(f"{escape_line(dataset_name)}: {facts_note}")

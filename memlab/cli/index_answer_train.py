@@ -1,4 +1,4 @@
-"""Verbs that ask models: the index of sessions, answers, proposed questions, and the learned reranker."""
+"""Verbs that ask models: sessions' index, answers, proposed questions, the learned reranker."""
 
 from __future__ import annotations
 
@@ -28,87 +28,122 @@ GROUP = "Models"
 
 @register_command(GROUP, "index --service recorded")
 def index(
-    dataset: Annotated[str | None, typer.Option(help="A dataset of the store; all by default.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="A dataset of the store; all by default.")
+    ] = None,
     service: opt.Service = None,
-    now: Annotated[str | None, typer.Option(help="The present, in UTC; the clock by default.")] = None,
+    now: Annotated[
+        str | None, typer.Option(help="The present, in UTC; the clock by default.")
+    ] = None,
     watch: Annotated[
         float | None,
         typer.Option(
-            help="Look again every so many seconds, until stopped.", min=1, max=opt.DAY,
+            help="Look again every so many seconds, until stopped.",
+            min=1,
+            max=opt.DAY,
             callback=opt.refuse_nan,
         ),
     ] = None,
-    dry_run: opt.DryRun = False, engine: opt.Engine = "local", store: opt.Store = None,
+    dry_run: opt.DryRun = False,
+    engine: opt.Engine = "local",
+    store: opt.Store = None,
     encoder: opt.EncoderName = None,
-) -> None:  # fmt: skip
+) -> None:
     """Summarise finished sessions and extract their entities and facts; what failed is tried again.
 
-    Weeks, months and clusters that `memlab rollup --tree` wrote with this service are brought up to date.
+    Weeks, months and clusters that `memlab rollup --tree` wrote with this service are brought up to
+    date.
     """
     from memlab.indexing.tree_refreshing import refresh_trees
 
-    chosen, present = opt.settings_in_force(store=store, encoder=encoder), read_date(now)
-    wanted = chosen.index.model_copy(update={"service": service} if service else {})
+    settings = opt.settings_in_force(store=store, encoder=encoder)
+    present_time = read_date(now)
+    index_settings = settings.index
+    if service:
+        index_settings = index_settings.model_copy(update={"service": service})
+    model_service: str | None = index_settings.service
+    if model_service == memlab.indexing.EXTRACTIVE:
+        model_service = None
     options: dict[str, Any] = {
-        "settings": wanted, "service": None if wanted.service == memlab.indexing.EXTRACTIVE else wanted.service,
-        "now": present, "gap": timedelta(minutes=chosen.gap_minutes), "progress": True,
-    }  # fmt: skip
-    memory = memlab.MemoryStore.open(chosen.store, create=False)
+        "settings": index_settings,
+        "service": model_service,
+        "now": present_time,
+        "gap": timedelta(minutes=settings.gap_minutes),
+        "progress": True,
+    }
+    memory_store = memlab.MemoryStore.open(settings.store, create=False)
     if dry_run:
-        echo(_estimate_costs(memory, _index_names(memory, dataset), chosen, options))
+        echo(_estimate_costs(memory_store, _index_names(memory_store, dataset), settings, options))
         return
-    model = opt.load_encoder(chosen, engine)
+    text_encoder = opt.load_encoder(settings, engine)
     while True:
-        faults: list[str] = []
-        for name in _index_names(memory, dataset):
-            events = memlab.indexing.index(memory, name, encoder=model, engine=engine, **options)
-            for line in memlab.indexing.report_lines(memory, name, events):
-                echo(line)
-            for line in refresh_trees(memory, name, service=options["service"], encoder=model):
-                echo(line)
-            failed = events.filter(kind="failed")
-            if failed.height and failed.height == events.height:
-                faults.append(f"{name}: nothing was made: {failed['reason'][0]}")
-        if watch is None and faults:
-            raise ModelError(" | ".join(faults))
+        fault_lines: list[str] = []
+        for dataset_name in _index_names(memory_store, dataset):
+            index_events = memlab.indexing.index(
+                memory_store, dataset_name, encoder=text_encoder, engine=engine, **options
+            )
+            for report_line in memlab.indexing.report_lines(
+                memory_store, dataset_name, index_events
+            ):
+                echo(report_line)
+            for report_line in refresh_trees(
+                memory_store, dataset_name, service=options["service"], encoder=text_encoder
+            ):
+                echo(report_line)
+            failed_events = index_events.filter(kind="failed")
+            if failed_events.height and failed_events.height == index_events.height:
+                fault_lines.append(
+                    f"{dataset_name}: nothing was made: {failed_events['reason'][0]}"
+                )
+        if watch is None and fault_lines:
+            raise ModelError(" | ".join(fault_lines))
         if watch is None:
             return
         time.sleep(watch)
 
 
-def _index_names(memory: MemoryStore, dataset: str | None) -> list[str]:
+def _index_names(memory_store: MemoryStore, dataset: str | None) -> list[str]:
     """Give the dataset that is named, or all that the store has now."""
-    there = memory.datasets()["name"].to_list()
+    stored_names = memory_store.datasets()["name"].to_list()
     if not dataset:
-        return there
-    return [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")]
+        return stored_names
+    return [choose_one(stored_names, dataset, "dataset", "memlab ingest FILE puts one there")]
 
 
 def _estimate_costs(
-    memory: MemoryStore, names: list[str], chosen: Settings, options: dict[str, Any]
+    memory_store: MemoryStore, dataset_names: list[str], settings: Settings, options: dict[str, Any]
 ) -> Table:
     """Say what an index would cost; no service is asked, for vectors neither."""
     from memlab.evaluate import Table
     from memlab.experiments.costs import estimated_row
     from memlab.indexing.tree_refreshing import has_trees, refresh_trees
 
-    is_remote, model = chosen.encoder.startswith("endpoint:"), None
-    rows, uncounted = list[dict[str, Any]](), list[str]()
-    for name in names:
-        with memlab.llm.track_spending(estimate=True) as spent:
-            memlab.indexing.index(memory, name, **options)
-            has_own_trees = has_trees(memory, name, options["service"])
+    is_remote = settings.encoder.startswith("endpoint:")
+    text_encoder = None
+    cost_rows = list[dict[str, Any]]()
+    uncounted_names = list[str]()
+    for dataset_name in dataset_names:
+        with memlab.llm.track_spending(estimate=True) as spending:
+            memlab.indexing.index(memory_store, dataset_name, **options)
+            has_own_trees = has_trees(memory_store, dataset_name, options["service"])
             if has_own_trees and is_remote:
-                uncounted.append(name)
+                uncounted_names.append(dataset_name)
             elif has_own_trees:
-                if model is None:
-                    model = opt.load_encoder(chosen)
-                refresh_trees(memory, name, service=options["service"], encoder=model)
-        rows.append({"dataset": name} | estimated_row(spent.describe()["tasks"]))
-    if uncounted:
-        what = f"weeks, months and clusters of {count_noun(len(uncounted), 'datasets')}"
-        echo(f"{what} are not counted: {chosen.encoder} would be asked for vectors", err=True)
-    return Table(rows)
+                if text_encoder is None:
+                    text_encoder = opt.load_encoder(settings)
+                refresh_trees(
+                    memory_store, dataset_name, service=options["service"], encoder=text_encoder
+                )
+        cost_rows.append({"dataset": dataset_name} | estimated_row(spending.describe()["tasks"]))
+    if uncounted_names:
+        uncounted_trees = (
+            f"weeks, months and clusters of {count_noun(len(uncounted_names), 'datasets')}"
+        )
+        echo(
+            f"{uncounted_trees} are not counted: {settings.encoder} would be asked for vectors",
+            err=True,
+        )
+    return Table(cost_rows)
 
 
 @register_command(GROUP, "answer my-chats.jsonl --system best --service recorded")
@@ -118,21 +153,28 @@ def answer(
     run: opt.Rankings = None,
     bound: Annotated[
         list[str] | None,
-        typer.Option(help="evidence, whole history, nothing, another's, or none; all four by default."),
+        typer.Option(
+            help="evidence, whole history, nothing, another's, or none; all four by default."
+        ),
     ] = None,
     service: Annotated[
-        str | None, typer.Option(help="The service that answers, or recorded; without, contexts are measured.")
+        str | None,
+        typer.Option(help="The service that answers, or recorded; without, contexts are measured."),
     ] = None,
-    judge: Annotated[str | None, typer.Option(help="The service that judges; by default the same.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="The service that judges; by default the same.")
+    ] = None,
     budget: Annotated[int, typer.Option(help="Tokens of a context.", min=1)] = 1000,
     show_prompts: Annotated[
         bool, typer.Option("--show-prompts", help="Show what would be asked, and ask nothing.")
     ] = False,
-    out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
-    sample: opt.Sample = None, questions: opt.QuestionFile = None, source: opt.QuestionSources = None,
-    timeout: opt.Timeout = 600.0, unit: opt.Unit = "auto", store: opt.Store = None,
-    encoder: opt.EncoderName = None, on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
-) -> None:  # fmt: skip
+    *,
+    out: opt.Out = None,
+    file_options: opt.FileOptions,
+    timeout: opt.Timeout = 600.0,
+    unit: opt.Unit = "auto",
+    setting_options: opt.SettingOptions,
+) -> None:
     """Have questions answered from what systems return, and the answers judged by rubric.
 
     A service with `record` keeps answers and verdicts: the same command goes on where it was
@@ -142,143 +184,170 @@ def answer(
     """
     from memlab.experiments.context_bounds import BOUNDS, prompt_examples, system_contexts
 
-    chosen = opt.settings_in_force(
-        store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
-    )
+    settings = setting_options.in_force()
     opt.enable_system_imports(system or [])
-    (data,) = opt.load_files(
-        [dataset],
-        chosen,
-        format=format,
-        pool=pool,
-        scope=scope,
-        sample=sample,
-        source=source,
-        questions=questions,
-    )
-    echo(data.describe())
-    directory, returned = out, out
+    (dataset_read,) = opt.load_files([dataset], file_options, settings)
+    echo(dataset_read.describe())
+    directory = out
+    returned_folder = out
     if directory is None:
-        folder = opt.result_folder(chosen, data.name, dataset, scope=scope, sample=sample)
+        result_folder = opt.result_folder(settings, dataset_read.name, dataset, file_options)
         if not show_prompts:
-            folder.keep()
+            result_folder.keep()
         # Where memlab compare keeps what memories returned: it is not asked for twice.
-        directory, returned = folder.results / "answers", folder.results / "systems"
-    systems = system or ([] if run else ["best"])
+        directory = result_folder.results / "answers"
+        returned_folder = result_folder.results / "systems"
+    systems = system or []
+    if not systems and not run:
+        systems = ["best"]
+    bounds = bound or BOUNDS
+    if bounds == ["none"]:
+        bounds = []
     options: dict[str, Any] = {
         "runs": run or [],
-        "bounds": BOUNDS if not bound else [] if bound == ["none"] else bound,
+        "bounds": bounds,
         "budget": budget,
-        "encoder": opt.load_encoder(chosen),
-        "store": chosen.store,
-        "folder": (returned or directory) / "returned",
+        "encoder": opt.load_encoder(settings),
+        "store": settings.store,
+        "folder": (returned_folder or directory) / "returned",
         "timeout": timeout,
-        "seed": chosen.seed,
+        "seed": settings.seed,
         "unit": unit,
     }
     if show_prompts:
-        echo(prompt_examples(system_contexts(systems, data, **options)))
+        echo(prompt_examples(system_contexts(systems, dataset_read, **options)))
         return
-    done = memlab.answer_questions(systems, data, service=service, judge_by=judge, **options)
-    done.export(directory)
-    echo(done)
-    opt.echo_problems(pl.DataFrame(done.about["problems"]), directory / "answers.json")
+    answered = memlab.answer_questions(
+        systems, dataset_read, service=service, judge_by=judge, **options
+    )
+    answered.export(directory)
+    echo(answered)
+    opt.echo_problems(pl.DataFrame(answered.about["problems"]), directory / "answers.json")
     echo(f"tables, prompts and a row for each answer: {directory}")
-    opt.end_without_result(done.without_result())
+    opt.end_without_result(answered.without_result())
 
 
 @register_command(GROUP, "questions export.zip --service NAME --n 60 --dry-run")
 def questions(
     dataset: opt.Path_,
     service: Annotated[
-        str, typer.Option(help="The service that proposes and is asked again: one of [llm.services], or recorded.")
+        str,
+        typer.Option(
+            help="The service that proposes and is asked again: one of [llm.services], or recorded."
+        ),
     ],
+    *,
     n: Annotated[int, typer.Option("--n", help="How many questions.", min=1)] = 60,
     candidates: Annotated[
-        int, typer.Option(help="Messages beside the evidence that are graded for each; 0 for none.", min=0)
+        int,
+        typer.Option(
+            help="Messages beside the evidence that are graded for each; 0 for none.", min=0
+        ),
     ] = 60,
-    dry_run: opt.DryRun = False, out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None,
-    scope: opt.Scopes = None, store: opt.Store = None, encoder: opt.EncoderName = None, on_error: opt.OnError = None,
-    language: opt.Language = None, seed: opt.Seed = None,
-) -> None:  # fmt: skip
-    """Let a language model propose questions with evidence, and ask again about each; a person is to accept them.
+    dry_run: opt.DryRun = False,
+    out: opt.Out = None,
+    format: opt.Format = None,
+    pool: opt.Pool = None,
+    scope: opt.Scopes = None,
+    setting_options: opt.SettingOptions,
+) -> None:
+    """Let a language model propose questions with evidence, and ask again about each; a person is
+    to accept them.
 
-    They go to `proposed.jsonl`. What the service answers is kept, in its own `record` or beside that file: the same
-    command goes on where it was stopped.
+    They go to `proposed.jsonl`. What the service answers is kept, in its own `record` or beside
+    that file: the same command goes on where it was stopped.
     """
     from memlab.evaluate import Table
     from memlab.experiments.costs import estimated_row
     from memlab.questions.proposing import refuse_to_replace
 
-    chosen = opt.settings_in_force(
-        store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
-    )
-    (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
-    echo(data.describe())
-    directory = out or Path(chosen.results) / data.name / "questions"
-    asked: str | memlab.llm.Service = service
+    settings = setting_options.in_force()
+    file_options = opt.FileOptions(format=format, pool=pool, scope=scope)
+    (dataset_read,) = opt.load_files([dataset], file_options, settings)
+    echo(dataset_read.describe())
+    directory = out or Path(settings.results) / dataset_read.name / "questions"
+    asking_service: str | memlab.llm.Service = service
     if service != memlab.llm.RECORDED:
-        asked = memlab.llm.configured_service(service)
-        asked = replace(asked, record=asked.record or str(directory / "answers.jsonl"))
+        asking_service = memlab.llm.configured_service(service)
+        record = asking_service.record or str(directory / "answers.jsonl")
+        asking_service = replace(asking_service, record=record)
     options: dict[str, Any] = {
-        "service": asked,
+        "service": asking_service,
         "n": n,
         "candidates": candidates,
-        "seed": chosen.seed,
+        "seed": settings.seed,
     }
     if dry_run:
         # An encoder at an endpoint would be asked, and what is counted hardly depends on it.
-        with memlab.llm.track_spending(estimate=True) as spent:
-            memlab.datasets.propose_questions(data, encoder="hashing", **options)
-        tasks = spent.describe()["tasks"]
-        rows = [{"task": task} | estimated_row({task: of}) for task, of in tasks.items()]
-        echo(Table([*rows, {"task": "all"} | estimated_row(tasks)]))
+        with memlab.llm.track_spending(estimate=True) as spending:
+            memlab.datasets.propose_questions(dataset_read, encoder="hashing", **options)
+        cost_by_task = spending.describe()["tasks"]
+        cost_rows = [
+            {"task": task_name} | estimated_row({task_name: task_cost})
+            for task_name, task_cost in cost_by_task.items()
+        ]
+        echo(Table([*cost_rows, {"task": "all"} | estimated_row(cost_by_task)]))
         return
     refuse_to_replace(directory / "proposed.jsonl")
-    options["encoder"] = opt.load_encoder(chosen)
-    made = memlab.datasets.propose_questions(data, **options)
-    made.write(directory / "proposed.jsonl")
-    echo(made.describe())
+    options["encoder"] = opt.load_encoder(settings)
+    proposals = memlab.datasets.propose_questions(dataset_read, **options)
+    proposals.write(directory / "proposed.jsonl")
+    echo(proposals.describe())
     echo(f"proposals, for a person to read: {directory / 'proposed.jsonl'}")
 
 
 @register_command(GROUP, "train my-chats.jsonl --out results/model.safetensors")
 def train(
-    dataset: Annotated[list[Path], typer.Argument(help="Files whose questions name evidence.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The file of the model.")] = Path("results/model.safetensors"),
-    format: opt.Format = None, pool: opt.Pool = None, store: opt.Store = None, encoder: opt.EncoderName = None,
-    on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
-) -> None:  # fmt: skip
+    dataset: Annotated[
+        list[Path], typer.Argument(help="Files whose questions name evidence.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option(help="The file of the model.")] = Path(
+        "results/model.safetensors"
+    ),
+    *,
+    format: opt.Format = None,
+    pool: opt.Pool = None,
+    setting_options: opt.SettingOptions,
+) -> None:
     """Train the learned reranker on your conversations, for use as `learned(model='FILE')`.
 
-    A quarter of the conversations, at least one, is held out: the model does not learn from them, and
-    its complete recall on them is printed. The file holds that model.
+    A quarter of the conversations, at least one, is held out: the model does not learn from them,
+    and its complete recall on them is printed. The file holds that model.
     """
     from memlab import rerank
 
-    chosen = opt.settings_in_force(
-        store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
-    )
-    model, memory = opt.load_encoder(chosen), memlab.MemoryStore.open(chosen.store)
-    lists, about = [], []
-    for data in opt.load_files(dataset, chosen, format=format, pool=pool):
-        bench = memlab.Bench.of(data, encoder=model, store=memory)
-        lists += rerank.training_lists(bench, data)
-        about.append({"name": data.name, "fingerprint": data.fingerprint()})
-        echo(data.describe())
-    rest, held_out = rerank.hold_out_scopes(lists, seed=chosen.seed)
-    made = rerank.train(rest, seed=chosen.seed)
-    reached = rerank.held_out_recall(made, held_out) if held_out else {}
-    made = replace(made, about={**made.about, "data": about, "held_out": reached})
-    made.save(out)
+    settings = setting_options.in_force()
+    text_encoder = opt.load_encoder(settings)
+    memory_store = memlab.MemoryStore.open(settings.store)
+    training_lists = []
+    data_records = []
+    file_options = opt.FileOptions(format=format, pool=pool)
+    for dataset_read in opt.load_files(dataset, file_options, settings):
+        training_bench = memlab.Bench.of(dataset_read, encoder=text_encoder, store=memory_store)
+        training_lists += rerank.training_lists(training_bench, dataset_read)
+        data_records.append({"name": dataset_read.name, "fingerprint": dataset_read.fingerprint()})
+        echo(dataset_read.describe())
+    learned_lists, held_out = rerank.hold_out_scopes(training_lists, seed=settings.seed)
+    trained_model = rerank.train(learned_lists, seed=settings.seed)
+    held_out_recall = rerank.held_out_recall(trained_model, held_out) if held_out else {}
+    about = {**trained_model.about, "data": data_records, "held_out": held_out_recall}
+    trained_model = replace(trained_model, about=about)
+    trained_model.save(out)
     echo(
-        f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}"
+        f"learned from {trained_model.about['questions']:,} questions of "
+        f"{len(trained_model.about['scopes']):,} conversations: {out}"
     )
     if not held_out:
         echo("one conversation alone: nothing could be held out, and nothing was measured")
         return
-    names = shorten_line(", ".join(dict.fromkeys(part.name for part in held_out)))
-    echo(f"held out, which the model did not learn from: {names} (n = {reached['n']:,} questions)")
+    held_out_names = shorten_line(
+        ", ".join(dict.fromkeys(held_out_list.name for held_out_list in held_out))
+    )
     echo(
-        f"  recall_all@10 {reached['best']:.3f} with best, {reached['learned']:.3f} with the model"
+        f"held out, which the model did not learn from: {held_out_names} (n = "
+        f"{held_out_recall['n']:,} questions)"
+    )
+    echo(
+        f"  recall_all@10 {held_out_recall['best']:.3f} with best, "
+        f"{held_out_recall['learned']:.3f} with the model"
     )

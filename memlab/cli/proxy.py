@@ -20,17 +20,25 @@ PORT, PAUSE = 8765, 0.2
 @register_command(GROUP, "proxy --recorded calls.jsonl")
 def proxy(
     record: Annotated[
-        Path | None, typer.Option(help="Ask --service what is not in this file, and write it down.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Ask --service what is not in this file, and write it down.", show_default=False
+        ),
     ] = None,
     recorded: Annotated[
-        Path | None, typer.Option(help="Answer from this file alone; what is not in it is refused.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Answer from this file alone; what is not in it is refused.", show_default=False
+        ),
     ] = None,
     service: Annotated[
         str | None, typer.Option(help="One of [llm.services]; with --record.", show_default=False)
     ] = None,
-    port: Annotated[int, typer.Option(help="To listen on; 0 takes a free one.", min=0, max=65535)] = PORT,
+    port: Annotated[
+        int, typer.Option(help="To listen on; 0 takes a free one.", min=0, max=65535)
+    ] = PORT,
     encoder: opt.EncoderName = None,
-) -> None:  # fmt: skip
+) -> None:
     """Serve a model on this machine for a memory: its calls are recorded, or read back.
 
     The server is OpenAI-compatible (chat completions, embeddings, models) and listens on
@@ -47,23 +55,23 @@ def proxy(
         raise DataError(f"{recorded} is no file; record one with --record FILE --service NAME")
     from memlab.llm.proxy import ModelProxy
 
-    chosen = opt.settings_in_force(encoder=encoder)
-    served = ModelProxy(
-        record or recorded, service=service, encoder=opt.load_encoder(chosen), port=port
+    settings = opt.settings_in_force(encoder=encoder)
+    model_proxy = ModelProxy(
+        record or recorded, service=service, encoder=opt.load_encoder(settings), port=port
     )
-    served.start()
+    model_proxy.start()
     try:
-        recorded_now = count_noun(len(served.exchanges), "exchanges")
-        echo(f"{recorded_now} recorded; serving until Ctrl-C at {served.url}")
-        for name, value in served.variables.items():
-            if name.startswith("OPENAI"):
-                echo(f"export {name}={value}")
+        recorded_now = count_noun(len(model_proxy.exchanges), "exchanges")
+        echo(f"{recorded_now} recorded; serving until Ctrl-C at {model_proxy.url}")
+        for variable, variable_value in model_proxy.variables.items():
+            if variable.startswith("OPENAI"):
+                echo(f"export {variable}={variable_value}")
         # A library's handler of Ctrl-C may not wake a wait without an end.
         while True:
             time.sleep(PAUSE)
     except KeyboardInterrupt:
         echo()
     finally:
-        served.stop()
-        for line in served.lines():
-            echo(line)
+        model_proxy.stop()
+        for report_line in model_proxy.lines():
+            echo(report_line)
