@@ -85,7 +85,8 @@ def _colour_groups(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
         last = max([*scene.names, *turns["label"].unique().to_list(), 0])
     clusters = [scene.names.get(i, f"cluster {i}") for i in range(last + 1)]
     groups = {"cluster": (turns["label"], clusters)}
-    sessions, speakers = turns["session_id"], turns["speaker"].fill_null("")
+    sessions = turns["session_id"]
+    speakers = turns["speaker"].fill_null("")
     said = speakers.value_counts(name="n")
     by_size = said.sort("n", "speaker", descending=[True, False])["speaker"]
     for kind, values, order in (
@@ -170,7 +171,8 @@ def draw_view(
     note += _evidence_counts(view)
     if scene.named_by and colour == "cluster":
         note += f"; names by a language model ({scene.named_by})"
-    groups, dated = _colour_groups(scene), _is_dated(turns)
+    groups = _colour_groups(scene)
+    dated = _is_dated(turns)
     if colour == "time" and not dated:
         colour = "cluster"
     codes, names = groups.get(colour, groups["cluster"])
@@ -188,7 +190,8 @@ def draw_view(
     if dated and until:
         turns = turns.filter(pl.col("timestamp").dt.epoch("ms") <= until.timestamp() * 1000)
         note += f"; as of {until:%-d %b %Y}"
-    question, second_name = None, ""
+    question = None
+    second_name = ""
     if view:
         question = view["x"], view["y"]
     if len(systems) > 1:

@@ -255,7 +255,8 @@ def both_maps(
     :raises DataError: as :func:`build_scene`; for a pipeline that cannot rank, or an unknown
         question.
     """
-    ranks, evidence = dict[str, int](), list[str]()
+    ranks = dict[str, int]()
+    evidence = list[str]()
     if query_id:
         asked = single_question_bench(bench, scope, "", query_id)
         ranked = pipeline(system).run(asked).top(k).frame
@@ -263,7 +264,8 @@ def both_maps(
         gold = bench.evidence("turn")
         if gold is not None:
             evidence = gold.frame.filter(query_id=query_id)["doc_id"].to_list()
-    points, questions = list[pl.DataFrame](), list[tuple[str, float, float]]()
+    points = list[pl.DataFrame]()
+    questions = list[tuple[str, float, float]]()
     for way, centred in ((AS_ENCODED, False), (CENTRED, True)):
         scene = build_scene(bench, scope, clustering=None, seed=seed, centred=centred)
         share, _ = nearest_same_speaker(scene.compared, scene.turns["speaker"].to_list())

@@ -167,7 +167,9 @@ def _widget_class() -> Any:
             k: int,
             golden: Path,
         ) -> None:
-            self._bench, self._lay_out, self._golden = bench, lay, golden
+            self._bench = bench
+            self._lay_out = lay
+            self._golden = golden
             self._proposal_file = ProposalFile(golden)
             self._runs = {run.name: run for run in systems if isinstance(run, Run)}
             self._scenes = {scene.scope: scene}
@@ -224,7 +226,8 @@ def _widget_class() -> Any:
             """Cluster the picked turns alone, or all where none is; others keep theirs."""
             scene = self.scene
             labels = scene.turns["label"].to_numpy().copy()
-            rows, free = np.arange(scene.turns.height), 0
+            rows = np.arange(scene.turns.height)
+            free = 0
             if self._picked:
                 rows = self._rows
                 free = int(labels.max(initial=-1)) + 1
@@ -312,7 +315,8 @@ def _widget_class() -> Any:
         def _review(self, content: Mapping[str, Any]) -> None:
             """Do with a proposal what its buttons say."""
             self.problem = ""
-            query_id, action = str(content["query_id"]), content["action"]
+            query_id = str(content["query_id"])
+            action = content["action"]
             if action == "show":
                 self.show(query_id)
             elif action == "accept":
@@ -336,13 +340,15 @@ def _widget_class() -> Any:
                     self._scenes[self.scope] = self._lay_out(self.scope)
                 except MemlabError as error:
                     _log.warning("%s", error)
-                    self.problem, self.scope = str(error), change["old"]
+                    self.problem = str(error)
+                    self.scope = change["old"]
                     return
             self._open()
 
         def _open(self) -> None:
             """Show the scope, and its question with most evidence."""
-            self._picked, self.until = [], None
+            self._picked = []
+            self.until = None
             self._show_scene()
             self._list_proposals()
             asked = self._bench.queries.filter(scope=self.scope)
@@ -352,11 +358,14 @@ def _widget_class() -> Any:
 
         def _moved(self, _: Any = None, among: np.ndarray | None = None) -> None:
             known = self._bench.queries.filter(query_id=self.question, scope=self.scope)
-            query_id, text = "", self.question
+            query_id = ""
+            text = self.question
             if known.height:
-                query_id, text = self.question, str(known["text"][0])
+                query_id = self.question
+                text = str(known["text"][0])
             if not text.strip():
-                self.problem, self._view = "", {}
+                self.problem = ""
+                self._view = {}
                 return
             # A run answers its own questions; a new one takes the pipeline that the run is named
             # after.
@@ -392,7 +401,8 @@ def _widget_class() -> Any:
                 self.problem = ""
             except MemlabError as error:
                 _log.warning("%s", error)
-                self.problem, self._view = str(error), {}
+                self.problem = str(error)
+                self._view = {}
 
         def _done(self, _: Any) -> None:
             self._answered = self._request

@@ -48,7 +48,8 @@ def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -
     by_scope = texts.partition_by("scope", maintain_order=True)
     parts = [_attribute_scope(part, data, encoder) for part in by_scope]
     found = pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
-    named, any_named = pl.col("source_ids").is_not_null(), pl.col("source_ids").list.len() > 0
+    named = pl.col("source_ids").is_not_null()
+    any_named = pl.col("source_ids").list.len() > 0
     given = pl.when(any_named).then(pl.lit("given")).otherwise(pl.lit("none")).cast(_SCHEMA["how"])
     return rows.join(found, on=["scope", "text"], how="left", maintain_order="left").select(
         "query_id",
@@ -136,7 +137,8 @@ def weighted_word_overlap(texts: list[str], turns: list[str], language: str) -> 
         counts = table.fit_transform(tokenize([*texts, *turns], language=language))
     except ValueError:  # no word anywhere
         return np.zeros((len(texts), len(turns)))
-    wanted, spoken = counts[: len(texts)], counts[len(texts) :]
+    wanted = counts[: len(texts)]
+    spoken = counts[len(texts) :]
     rarity = np.log1p(len(turns) / (1 + np.asarray(spoken.sum(0)).ravel()))
     weighted = wanted.multiply(rarity).tocsr()
     return (weighted @ spoken.T).toarray() / np.maximum(np.asarray(weighted.sum(1)), 1e-9)

@@ -405,7 +405,8 @@ class _Asking:
         call_with_timeout(timeout, "reset", lambda: system.reset(scope))
         _, ingest = call_with_timeout(timeout, "ingest", lambda: system.ingest(scope, turns))
         _, wait = call_with_timeout(timeout, "wait", system.wait)
-        rows, problems = list[Any](), list[Any]()
+        rows = list[Any]()
+        problems = list[Any]()
         spent = list[float]()
         n_in_a_row = 0
         most_rows: int | None = None

@@ -166,7 +166,8 @@ class Memory:
         try:
             return self._system()
         except Exception as error:  # whatever somebody else's code raises
-            name, what = self._system.__name__, error_line(error)
+            name = self._system.__name__
+            what = error_line(error)
             raise DataError(f"{name}() failed ({what}); give an object that is made") from error
 
 

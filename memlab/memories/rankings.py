@@ -123,7 +123,8 @@ def _make_returned_texts(
         rows += [(query, *row) for row in read]
         problems += [problem_row(name, scope, query, line) for line in lines]
     if problems and not rows:
-        question, turn = next(iter(scopes), None), data.turns["turn_id"].first()
+        question = next(iter(scopes), None)
+        turn = data.turns["turn_id"].first()
         raise DataError(
             f"nothing is of {data.name!r}: {problems[0][2]}; its questions look like "
             f"{question!r}, its turns like {turn!r}"

@@ -217,7 +217,8 @@ def _read_usable_row(
     """
     if "problem" in row:
         raise ValueError(row["problem"])
-    text, when = row["text"], row["time"]
+    text = row["text"]
+    when = row["time"]
     if row["source_ids"] is None and isinstance(text, str) and text in known:
         row = {**row, "source_ids": text}
         text = None
