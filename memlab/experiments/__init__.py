@@ -55,10 +55,10 @@ def __getattr__(name: str) -> Any:
     """Import what seldom is used when it is first asked for."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    names = globals()
-    names[name] = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
-    explain_arguments(names)
-    return names[name]
+    exported_names = globals()
+    exported_names[name] = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+    explain_arguments(exported_names)
+    return exported_names[name]
 
 
 explain_arguments(globals())

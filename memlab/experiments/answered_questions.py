@@ -52,55 +52,69 @@ class Answers:
     about: Mapping[str, Any]
 
     def __str__(self) -> str:
-        served = self.about["service"] is not None
-        share = "correct" if served else "holds"
-        tables = {
-            "Answers" if served else "Contexts that hold the answer": self._marked_table(),
-            f"By kind of question ({share})": self.kinds.pivot(
-                "system", index="kind", values=share, maintain_order=True
+        share_column = "holds"
+        main_title = "Contexts that hold the answer"
+        if self.about["service"] is not None:
+            share_column = "correct"
+            main_title = "Answers"
+        table_by_title = {
+            main_title: self._marked_table(),
+            f"By kind of question ({share_column})": self.kinds.pivot(
+                "system", index="kind", values=share_column, maintain_order=True
             ),
             "Cost": self.costs,
         }
-        # Of no system is any number best for being the largest.
-        shown = {name: each for name, each in tables.items() if each.height}
-        return tables_to_markdown(
-            {
-                name: each.rename({"system": "contexts of"}, strict=False)
-                for name, each in shown.items()
-            }
-        )
+        shown_tables = {}
+        for title, table in table_by_title.items():
+            if table.height:
+                # Of no system is any number best for being the largest.
+                shown_tables[title] = table.rename({"system": "contexts of"}, strict=False)
+        return tables_to_markdown(shown_tables)
 
     def _marked_table(self) -> pl.DataFrame:
         """Give the table, in which a name stands with what its contexts lack."""
-        marks = dict[str, str]()
-        for name, status in self.about.get("status", {}).items():
-            if status:
-                marks[name] = f"{name} ({status})"
-        return self.table.with_columns(pl.col("system").replace(marks))
+        marked_names = dict[str, str]()
+        for system_name, status_text in self.about.get("status", {}).items():
+            if status_text:
+                marked_names[system_name] = f"{system_name} ({status_text})"
+        return self.table.with_columns(pl.col("system").replace(marked_names))
 
     def without_result(self) -> list[str]:
         """Name the systems that returned nothing at all."""
-        status = self.about.get("status", {})
-        return [name for name, said in status.items() if said.startswith("no result")]
+        status_by_system = self.about.get("status", {})
+        return [
+            system_name
+            for system_name, status_text in status_by_system.items()
+            if status_text.startswith("no result")
+        ]
 
     def _repr_markdown_(self) -> str:
         return str(self)
 
     def export(self, folder: str | Path) -> Path:
-        """Write ``answers.json`` (see ``docs/conversation.md``), ``answers.md``, ``answers.parquet``."""
-        frames = {"systems": self.table, "kinds": self.kinds, "costs": self.costs}
-        content = {"schema_version": SCHEMA_VERSION, "about": dict(self.about)}
-        content |= {name: each.to_dicts() for name, each in frames.items()}
-        used = "\n\n".join(
-            f"`{name}`: {text}" for name, text in self.about["prompts"].items() if text
+        """Write ``answers.json``, ``answers.md`` and ``answers.parquet``.
+
+        ``docs/conversation.md`` has the schema.
+        """
+        frame_by_name = {"systems": self.table, "kinds": self.kinds, "costs": self.costs}
+        answers_record = {"schema_version": SCHEMA_VERSION, "about": dict(self.about)}
+        answers_record |= {
+            entry_name: frame.to_dicts() for entry_name, frame in frame_by_name.items()
+        }
+        prompt_texts = "\n\n".join(
+            f"`{entry_name}`: {prompt_text}"
+            for entry_name, prompt_text in self.about["prompts"].items()
+            if prompt_text
         )
-        prompts = f"\n\n**Prompts, version {self.about['prompts_version']}**\n\n{used}"
-        files: dict[str, str | pl.DataFrame] = {
-            "answers.json": json.dumps(content, indent=1, default=str, ensure_ascii=False),
-            "answers.md": f"{self}{prompts if self.about['service'] else ''}\n",
+        prompts_section = (
+            f"\n\n**Prompts, version {self.about['prompts_version']}**\n\n{prompt_texts}"
+        )
+        file_contents: dict[str, str | pl.DataFrame] = {
+            "answers.json": json.dumps(answers_record, indent=1, default=str, ensure_ascii=False),
+            "answers.md": f"{self}{prompts_section if self.about['service'] else ''}\n",
             "answers.parquet": self.per_query,
         }
-        write_files(folder, files)
+        write_files(folder, file_contents)
         return Path(folder)
 
 
@@ -137,154 +151,184 @@ def answer_questions(
             "there is a judge, and no service whose answers it judges; name a service too"
         )
     judging = judge_by or service
-    for each in (service, judging):
-        llm.check_service(each)  # what it lacks is said before contexts are made
-    (asked,) = distinct_datasets(data)
-    made = system_contexts(systems, asked, **options)
-    by_source = []
-    if describe_sources(made.questions):
-        by_source.append(source_expr())
-    kind = rubrics(made.questions).alias("kind")
-    kinds = made.questions.select("query_id", "scope", kind, *by_source)
-    parts = []
-    for name, texts in made.texts.items():
-        own = kinds.select(pl.lit(name).alias("system"), pl.all())
-        own = own.join(
-            texts.select("query_id", context_tokens="n_tokens"),
+    for checked_service in (service, judging):
+        llm.check_service(checked_service)  # what it lacks is said before contexts are made
+    (dataset,) = distinct_datasets(data)
+    contexts = system_contexts(systems, dataset, **options)
+    source_columns = []
+    if describe_sources(contexts.questions):
+        source_columns.append(source_expr())
+    kind_column = rubrics(contexts.questions).alias("kind")
+    question_kinds = contexts.questions.select("query_id", "scope", kind_column, *source_columns)
+    system_parts = []
+    for system_name, context_texts in contexts.texts.items():
+        system_rows = question_kinds.select(pl.lit(system_name).alias("system"), pl.all())
+        system_rows = system_rows.join(
+            context_texts.select("query_id", context_tokens="n_tokens"),
             on="query_id",
             maintain_order="left",
         )
         if service is None or judging is None:
             # What suits a person is described, and stands in no message.
-            holds = pl.when(pl.col("kind") != "preference").then(
-                answer_presence({name: texts}, made.questions)["holds"]
+            holds_answer = pl.when(pl.col("kind") != "preference").then(
+                answer_presence({system_name: context_texts}, contexts.questions)["holds"]
             )
-            parts.append(own.with_columns(holds=holds))
+            system_parts.append(system_rows.with_columns(holds=holds_answer))
         else:
-            parts.append(_answer_and_judge(own, texts, made.questions, service, judging))
-    rows = pl.concat(parts)
-    about = {
-        **made.about,
+            system_parts.append(
+                _answer_and_judge(system_rows, context_texts, contexts.questions, service, judging)
+            )
+    answer_rows = pl.concat(system_parts)
+    provenance = {
+        **contexts.about,
         "service": _describe_service(service),
         "judge": _describe_service(judging),
         "prompts_version": VERSION,
         "prompts": PROMPTS,
-        "problems": made.problems.to_dicts(),
+        "problems": contexts.problems.to_dicts(),
     }
-    costs = (
-        pl.DataFrame()
-        if service is None
-        else _costs_table(rows, {"answer": service, "judge": judging})
-    )
-    unit = made.about["unit"]
-    whole, kinds = _accuracy_table(rows, unit=unit), _accuracy_table(rows, "kind", unit=unit)
-    return Answers(whole, kinds, costs, rows, about)
+    if service is None:
+        costs_table = pl.DataFrame()
+    else:
+        costs_table = _costs_table(answer_rows, {"answer": service, "judge": judging})
+    interval_unit = contexts.about["unit"]
+    accuracy_table = _accuracy_table(answer_rows, unit=interval_unit)
+    question_kinds = _accuracy_table(answer_rows, "kind", unit=interval_unit)
+    return Answers(accuracy_table, question_kinds, costs_table, answer_rows, provenance)
 
 
 def _configured_service(service: Service | str | None) -> Service | str | None:
     """Give the settings of a service that was named; ``recorded`` has none."""
-    return (
-        llm.configured_service(service)
-        if isinstance(service, str) and service != llm.RECORDED
-        else service
-    )
+    if isinstance(service, str) and service != llm.RECORDED:
+        return llm.configured_service(service)
+    return service
 
 
 def _describe_service(service: Service | str | None) -> Any:
     """Say what a service is, without its address."""
-    chosen = _configured_service(service)
-    if not isinstance(chosen, Service):
-        return chosen
-    return {name: getattr(chosen, name) for name in ("name", "model", "max_input", "max_output")}
+    settings = _configured_service(service)
+    if not isinstance(settings, Service):
+        return settings
+    return {
+        field_name: getattr(settings, field_name)
+        for field_name in ("name", "model", "max_input", "max_output")
+    }
 
 
 def _answer_and_judge(
-    rows: pl.DataFrame,
-    texts: pl.DataFrame,
+    answer_rows: pl.DataFrame,
+    context_texts: pl.DataFrame,
     questions: pl.DataFrame,
     service: Service | str,
     judge_by: Service | str,
 ) -> pl.DataFrame:
     """Have one system's contexts answered and judged: a row a question."""
-    given = answer(texts, questions, service)
-    verdicts = judge(questions, given, judge_by)
-    cost = pl.col("error", "seconds", "tokens_read", "tokens_written", "tokens_estimated")
-    rows = rows.join(given, on="query_id", maintain_order="left")
-    verdicts = verdicts.select("query_id", "correct", "reason", cost.name.prefix("judge_"))
-    rows = rows.join(verdicts, on="query_id", maintain_order="left")
-    orders = read_orders(questions, given, judge_by)
-    stated = zip(orders["events"], orders["named"], strict=True)
-    taus = [
-        None if events is None else kendall_tau([*dict.fromkeys(named)], range(1, len(events) + 1))
-        for events, named in stated
+    answers = answer(context_texts, questions, service)
+    verdicts = judge(questions, answers, judge_by)
+    cost_columns = pl.col("error", "seconds", "tokens_read", "tokens_written", "tokens_estimated")
+    answer_rows = answer_rows.join(answers, on="query_id", maintain_order="left")
+    verdicts = verdicts.select("query_id", "correct", "reason", cost_columns.name.prefix("judge_"))
+    answer_rows = answer_rows.join(verdicts, on="query_id", maintain_order="left")
+    event_orders = read_orders(questions, answers, judge_by)
+    events_and_stated = zip(event_orders["events"], event_orders["named"], strict=True)
+    rank_correlations = [
+        None
+        if gold_events is None
+        else kendall_tau([*dict.fromkeys(stated_events)], range(1, len(gold_events) + 1))
+        for gold_events, stated_events in events_and_stated
     ]
-    orders = orders.select(
-        "query_id", cost.name.prefix("order_"), kendall_tau=pl.Series(taus, dtype=pl.Float64)
+    event_orders = event_orders.select(
+        "query_id",
+        cost_columns.name.prefix("order_"),
+        kendall_tau=pl.Series(rank_correlations, dtype=pl.Float64),
     )
-    rows = rows.join(orders, on="query_id", how="left", maintain_order="left")
+    answer_rows = answer_rows.join(event_orders, on="query_id", how="left", maintain_order="left")
     # An answer that came and is of no use; the others did not come, whatever the server said
     # instead.
-    misfit = pl.col("error").str.starts_with(f"{_configured_service(service)}: {llm.MISFIT}")
-    return rows.with_columns(correct=pl.when(misfit).then(False).otherwise("correct"))
+    is_misfit = pl.col("error").str.starts_with(f"{_configured_service(service)}: {llm.MISFIT}")
+    return answer_rows.with_columns(correct=pl.when(is_misfit).then(False).otherwise("correct"))
 
 
-def _accuracy_table(rows: pl.DataFrame, *by: str, unit: Unit) -> pl.DataFrame:
+def _accuracy_table(answer_rows: pl.DataFrame, *group_columns: str, unit: Unit) -> pl.DataFrame:
     """Give shares with their intervals by system, and by what else is named."""
     # Yes or no, and what is told in one's own words, cannot be looked for; nor what is not there.
-    share = "holds" if "holds" in rows.columns else "correct"
-    table = []
-    for key, own in rows.group_by("system", *by, maintain_order=True):
-        judged = own.drop_nulls(share)
-        n = judged.height if share == "holds" else own.height
-        row = dict(zip(("system", *by), key, strict=True)) | {"n": n}
-        row |= _share_with_interval(judged, share, unit)
-        if "source" in own.columns:
-            row[COLUMN] = describe_sources(judged if share == "holds" else own)
-        if not by and "kendall_tau" in rows.columns and not rows["kendall_tau"].is_null().all():
-            row["kendall_tau"] = own["kendall_tau"].mean()
-        if not by:
-            row["context tokens"] = own["context_tokens"].mean()
-        if share == "correct":
-            row["judged"] = judged.height
-        table.append(row)
-    floats = dict.fromkeys((share, "low", "high"), pl.Float64)
-    return pl.DataFrame(table, schema_overrides=floats, infer_schema_length=None)
+    share_column = "holds" if "holds" in answer_rows.columns else "correct"
+    table_rows = []
+    for group_key, group_rows in answer_rows.group_by(
+        "system", *group_columns, maintain_order=True
+    ):
+        judged_rows = group_rows.drop_nulls(share_column)
+        n_counted = judged_rows.height if share_column == "holds" else group_rows.height
+        table_row = dict(zip(("system", *group_columns), group_key, strict=True)) | {"n": n_counted}
+        table_row |= _share_with_interval(judged_rows, share_column, unit)
+        if "source" in group_rows.columns:
+            table_row[COLUMN] = describe_sources(
+                judged_rows if share_column == "holds" else group_rows
+            )
+        if (
+            not group_columns
+            and "kendall_tau" in answer_rows.columns
+            and not answer_rows["kendall_tau"].is_null().all()
+        ):
+            table_row["kendall_tau"] = group_rows["kendall_tau"].mean()
+        if not group_columns:
+            table_row["context tokens"] = group_rows["context_tokens"].mean()
+        if share_column == "correct":
+            table_row["judged"] = judged_rows.height
+        table_rows.append(table_row)
+    float_columns = dict.fromkeys((share_column, "low", "high"), pl.Float64)
+    return pl.DataFrame(table_rows, schema_overrides=float_columns, infer_schema_length=None)
 
 
-def _share_with_interval(judged: pl.DataFrame, share: str, unit: Unit) -> dict[str, Any]:
-    values = judged[share].cast(pl.Float64).to_numpy()[:, None]
-    spans = mean_intervals(values, scopes=clustering_scopes(judged["scope"], unit))
-    span = spans.select("low", "high", "level", "unit", "units").row(0, named=True)
-    return {share: judged[share].mean(), **span}
+def _share_with_interval(
+    judged_rows: pl.DataFrame, share_column: str, unit: Unit
+) -> dict[str, Any]:
+    share_values = judged_rows[share_column].cast(pl.Float64).to_numpy()[:, None]
+    intervals = mean_intervals(share_values, scopes=clustering_scopes(judged_rows["scope"], unit))
+    interval = intervals.select("low", "high", "level", "unit", "units").row(0, named=True)
+    return {share_column: judged_rows[share_column].mean(), **interval}
 
 
-def _costs_table(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> pl.DataFrame:
-    parts = []
-    has_estimates = rows.select(pl.any_horizontal(cs.ends_with("tokens_estimated")).any()).item()
-    for task, prefix, by in (
+def _costs_table(
+    answer_rows: pl.DataFrame, services: Mapping[str, Service | str | None]
+) -> pl.DataFrame:
+    cost_rows = []
+    has_estimates = answer_rows.select(
+        pl.any_horizontal(cs.ends_with("tokens_estimated")).any()
+    ).item()
+    for task_name, prefix, service_role in (
         ("answer", "", "answer"),
         ("judge", "judge_", "judge"),
         ("order", "order_", "judge"),
     ):
-        chosen = _configured_service(services[by])
-        rates = (
-            (chosen.input_price, chosen.output_price)
-            if isinstance(chosen, Service)
-            else (None, None)
-        )
-        asked = rows.filter(pl.col(f"{prefix}error").is_not_null())
-        for (system,), own in asked.group_by("system", maintain_order=True):
-            seconds = own[f"{prefix}seconds"]
-            ms = 1000 * seconds.filter(seconds > 0)  # 0 for what was recorded or never sent
-            read, written = own[f"{prefix}tokens_read"].sum(), own[f"{prefix}tokens_written"].sum()
-            row = {"system": system, "task": task, "asked": own.height}
-            row |= {"failed": own.filter(pl.col(f"{prefix}error") != "").height}
-            row |= {"tokens in": read, "tokens out": written}
+        settings = _configured_service(services[service_role])
+        input_price = None
+        output_price = None
+        if isinstance(settings, Service):
+            input_price, output_price = settings.input_price, settings.output_price
+        asked_rows = answer_rows.filter(pl.col(f"{prefix}error").is_not_null())
+        for (system_name,), system_rows in asked_rows.group_by("system", maintain_order=True):
+            request_seconds = system_rows[f"{prefix}seconds"]
+            # The seconds are 0 for what was recorded or never sent.
+            sent_milliseconds = 1000 * request_seconds.filter(request_seconds > 0)
+            tokens_read = int(system_rows[f"{prefix}tokens_read"].sum())
+            tokens_written = int(system_rows[f"{prefix}tokens_written"].sum())
+            cost_row = {
+                "system": system_name,
+                "task": task_name,
+                "asked": system_rows.height,
+                "failed": system_rows.filter(pl.col(f"{prefix}error") != "").height,
+                "tokens in": tokens_read,
+                "tokens out": tokens_written,
+            }
             if has_estimates:
-                row["estimated"] = own[f"{prefix}tokens_estimated"].sum()
-            row["price"] = None
-            if None not in rates:
-                row["price"] = token_cost(read, written, rates)  # type: ignore[arg-type]
-            parts.append(row | {f"p{q} ms": ms.quantile(q / 100, "linear") for q in (50, 95)})
-    times = {"p50 ms": pl.Float64, "p95 ms": pl.Float64}
-    return pl.DataFrame(parts, schema_overrides=times, infer_schema_length=None)
+                cost_row["estimated"] = system_rows[f"{prefix}tokens_estimated"].sum()
+            cost_row["price"] = None
+            if input_price is not None and output_price is not None:
+                prices = (input_price, output_price)
+                cost_row["price"] = token_cost(tokens_read, tokens_written, prices)
+            cost_row["p50 ms"] = sent_milliseconds.quantile(0.5, "linear")
+            cost_row["p95 ms"] = sent_milliseconds.quantile(0.95, "linear")
+            cost_rows.append(cost_row)
+    time_columns = {"p50 ms": pl.Float64, "p95 ms": pl.Float64}
+    return pl.DataFrame(cost_rows, schema_overrides=time_columns, infer_schema_length=None)

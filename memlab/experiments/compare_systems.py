@@ -1,4 +1,7 @@
-"""Memories, pipelines and rankings from elsewhere side by side: complete recall, answers, tokens, time, failures."""
+"""Memories, pipelines and rankings from elsewhere side by side.
+
+Compared are complete recall, answers, tokens, time and failures.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,13 @@ from memlab.experiments.run_pipelines import (
     unmeasurable_line,
     warn_once,
 )
-from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOptions, measure_system
+from memlab.experiments.system_rankings import (
+    ANSWER_BUDGET,
+    BUDGETS,
+    AskingOptions,
+    SystemOutcome,
+    measure_system,
+)
 from memlab.explanation import Explanation, explain_nothing
 from memlab.llm.proxy.model_proxy import phase_line
 from memlab.memories import ReturnedTexts
@@ -53,7 +62,9 @@ _COST_COLUMNS = (
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Comparison(Experiment):
-    """An experiment whose systems are pipelines, memories and rankings; reports are of the turns behind their texts.
+    """An experiment whose systems are pipelines, memories and rankings.
+
+    Reports are of the turns behind their texts.
 
     :param systems: a row a system: means over the questions with evidence, tokens, times and
         failures.
@@ -77,29 +88,44 @@ class Comparison(Experiment):
     about: Mapping[str, Any]
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """Give what is printed, by heading: what was found, in how many tokens, what it cost, and the tests."""
-        budgets = {f"recall_all@{budget} tokens": f"{budget} tokens" for budget in BUDGETS}
-        costs = self.systems.select(pl.col("system").alias("cost of"), *_COST_COLUMNS)
-        by_source = [name for name in (COLUMN,) if name in self.systems.columns]
-        tables = {
+        """Give what is printed, by heading: what was found, tokens, costs, and the tests."""
+        budget_titles = {
+            f"recall_all@{n_tokens} tokens": f"{n_tokens} tokens" for n_tokens in BUDGETS
+        }
+        cost_columns = self.systems.select(pl.col("system").alias("cost of"), *_COST_COLUMNS)
+        source_columns = [
+            column_name for column_name in (COLUMN,) if column_name in self.systems.columns
+        ]
+        table_by_title = {
             "Found": self.systems.select(
-                self._marked_names(), "n", *_FOUND_MEASURES, *by_source
+                self._marked_names(), "n", *_FOUND_MEASURES, *source_columns
             ).rename(self._counted()),
-            "All evidence in so many tokens": self.systems.select("system", *budgets).rename(
-                budgets
+            "All evidence in so many tokens": self.systems.select("system", *budget_titles).rename(
+                budget_titles
             ),
-            "Cost": costs.select(column for column in costs if column.null_count() < costs.height),
+            "Cost": cost_columns.select(
+                cost_column
+                for cost_column in cost_columns
+                if cost_column.null_count() < cost_columns.height
+            ),
         }
         if STALE_COLUMNS[0] in self.systems.columns:
-            tables["What must not come back"] = self.systems.select("system", *STALE_COLUMNS)
-        return tables | (
+            table_by_title["What must not come back"] = self.systems.select(
+                "system", *STALE_COLUMNS
+            )
+        return table_by_title | (
             {f"Against {self.about['baseline']}": self.tests} if self.tests.height else {}
         )
 
     def _marked_names(self) -> pl.Expr:
-        """Give the names, each with what its numbers lack: 0 of a failed memory is no measurement."""
-        lacks = pl.format("{} ({})", "system", "status")
-        return pl.when(pl.col("status") == "").then("system").otherwise(lacks).alias("system")
+        """Give the names, each with what its numbers lack: 0 of a failed memory is no value."""
+        name_with_status = pl.format("{} ({})", "system", "status")
+        return (
+            pl.when(pl.col("status") == "")
+            .then("system")
+            .otherwise(name_with_status)
+            .alias("system")
+        )
 
     def without_result(self) -> list[str]:
         """Name the systems that have no result at all.
@@ -111,27 +137,31 @@ class Comparison(Experiment):
 
     def call_lines(self) -> list[str]:
         """Say what each memory asked of a model, a line a phase, and why it was refused first."""
-        lines = list[str]()
-        for (system, phase), rows in self.calls.group_by("system", "phase", maintain_order=True):
-            counts = rows.select(cs.numeric().sum()).row(0, named=True)
-            if rows["price"].null_count():
-                counts["price"] = None
-            lines.append(f"{system}, {phase}: {phase_line(counts)}")
-            n_refused = counts["prompts_refused"]
+        output_lines = list[str]()
+        for (system_name, phase_name), phase_rows in self.calls.group_by(
+            "system", "phase", maintain_order=True
+        ):
+            call_counts = phase_rows.select(cs.numeric().sum()).row(0, named=True)
+            if phase_rows["price"].null_count():
+                call_counts["price"] = None
+            output_lines.append(f"{system_name}, {phase_name}: {phase_line(call_counts)}")
+            n_refused = call_counts["prompts_refused"]
             if n_refused:
-                prompts = count_noun(counts["prompts"], "prompts")
-                why = rows["refusal"].drop_nulls()[0]
-                lines.append(f"{n_refused:,} of {prompts} refused, the first: {why}")
-        return lines
+                prompt_count = count_noun(call_counts["prompts"], "prompts")
+                first_refusal = phase_rows["refusal"].drop_nulls()[0]
+                output_lines.append(
+                    f"{n_refused:,} of {prompt_count} refused, the first: {first_refusal}"
+                )
+        return output_lines
 
     def _counted(self) -> dict[str, str]:
         """Name the measures that fewer than all questions have with their number of questions."""
-        own = self.per_query.filter(system=self.systems["system"].first())
-        several = own.filter(pl.col("n_sessions") >= 2).height
-        answered = own[_ANSWER].count()
+        first_system_rows = self.per_query.filter(system=self.systems["system"].first())
+        n_multi_session = first_system_rows.filter(pl.col("n_sessions") >= 2).height
+        n_answered = first_system_rows[_ANSWER].count()
         return {
-            _SEVERAL: f"{_SEVERAL} (n = {several:,})",
-            _ANSWER: f"{_ANSWER} (n = {answered:,})",
+            _SEVERAL: f"{_SEVERAL} (n = {n_multi_session:,})",
+            _ANSWER: f"{_ANSWER} (n = {n_answered:,})",
         }
 
     def conclusions(
@@ -149,37 +179,50 @@ class Comparison(Experiment):
         :param left_out: systems that could not be compared, as they are not installed.
         """
         baseline = self.about["baseline"]
-        said = [
+        sentences = [
             *conclusions.memories(self.systems, self.tests, baseline=baseline, measure=str(measure))
         ]
         if system is not None:
-            said += conclusions.budgets(self.per_query, system=system, unit=self.reports[0].unit)
-            said += conclusions.missed_by(self.misses(system=system), system=system)
-        said += conclusions.of_sources(self.reports[0].per_query)
-        said += [f"Not installed, and left out: {name}." for name in sorted(left_out)]
-        return Conclusions(said)
+            sentences += conclusions.budgets(
+                self.per_query, system=system, unit=self.reports[0].unit
+            )
+            sentences += conclusions.missed_by(self.misses(system=system), system=system)
+        sentences += conclusions.of_sources(self.reports[0].per_query)
+        sentences += [
+            f"Not installed, and left out: {missing_system}." for missing_system in sorted(left_out)
+        ]
+        return Conclusions(sentences)
 
     def lost(self, *, system: str, to: str) -> pl.DataFrame:
-        """List the questions that one system completes and another does not, those with most evidence first.
+        """List the questions that one system completes and another does not.
+
+        Those with most evidence come first.
 
         :param system: the one that loses them; where there are none, all its questions are listed.
         :param to: the other.
         :returns: ``query_id`` and both values of recall_all@10.
         """
-        values = self.per_query.filter(pl.col("system").is_in([system, to]))
-        wide = values.pivot("system", index="query_id", values="recall_all@10", maintain_order=True)
-        if wide.is_empty():
-            return wide
-        lost = wide.filter(pl.col(system) < 1, pl.col(to) == 1)
-        rows = lost if lost.height else wide
-        asked = self.data.questions.select("query_id", items=pl.col("evidence").list.n_unique())
-        rows = rows.join(asked, on="query_id", maintain_order="left")
-        return rows.sort("items", descending=True, maintain_order=True).drop("items")
+        system_values = self.per_query.filter(pl.col("system").is_in([system, to]))
+        values_by_system = system_values.pivot(
+            "system", index="query_id", values="recall_all@10", maintain_order=True
+        )
+        if values_by_system.is_empty():
+            return values_by_system
+        lost_questions = values_by_system.filter(pl.col(system) < 1, pl.col(to) == 1)
+        listed_questions = lost_questions if lost_questions.height else values_by_system
+        evidence_counts = self.data.questions.select(
+            "query_id", items=pl.col("evidence").list.n_unique()
+        )
+        listed_questions = listed_questions.join(
+            evidence_counts, on="query_id", maintain_order="left"
+        )
+        return listed_questions.sort("items", descending=True, maintain_order=True).drop("items")
 
     def join(self, other: Experiment) -> Comparison:
         """Put the systems of two comparisons on the same data side by side, this one's first.
 
-        All are tested against this one's baseline. A system of one name that returned the same in both is one.
+        All are tested against this one's baseline. A system of one name that returned the same in
+        both is one.
 
         :param other: a comparison, made with the same depth, encoder, unit and seed.
         :raises DataError: for other data or other options, or for one name that returned different
@@ -198,48 +241,60 @@ class Comparison(Experiment):
             )
         match_datasets(self.datasets, other.datasets)
         check_same_protocol(self.about, other.about)
-        ours = self.systems["system"].to_list()
-        new = list[int]()
-        for row, name in enumerate(other.systems["system"]):
-            if name not in ours:
-                new.append(row)
+        own_systems = self.systems["system"].to_list()
+        new_rows = list[int]()
+        for system_row, shared_name in enumerate(other.systems["system"]):
+            if shared_name not in own_systems:
+                new_rows.append(system_row)
                 continue
-            is_same = self.runs[ours.index(name)].frame.equals(other.runs[row].frame)
+            is_same = self.runs[own_systems.index(shared_name)].frame.equals(
+                other.runs[system_row].frame
+            )
             if not is_same:
                 raise DataError(
-                    f"both comparisons have a system {name!r}, and it did not return the same; "
+                    f"both comparisons have a system {shared_name!r}, and it did not return the "
+                    "same; "
                     "name one of them: memlab.compare({NAME: SYSTEM}, …)"
                 )
-        added = [other.systems["system"][row] for row in new]
-        is_new = pl.col("system").is_in(added)
-        frames = {}
-        for name in ("systems", "per_query", "returned", "problems", "calls"):
-            both = [getattr(self, name), getattr(other, name).filter(is_new)]
-            frames[name] = pl.concat(both, how="vertical_relaxed")
-        tests = self.tests
-        if added:
-            about = self.about["unit"], self.about["seed"]
-            tests = _compare_with_baseline(frames["per_query"], self._baseline_name(), *about)
-        kept_cells = other.cells.filter(pl.col("pipeline").is_in(added))
-        settings = {name: other.about["systems"][name] for name in added}
+        added_systems = [other.systems["system"][system_row] for system_row in new_rows]
+        is_added = pl.col("system").is_in(added_systems)
+        joined_frames = {}
+        for shared_name in ("systems", "per_query", "returned", "problems", "calls"):
+            both_frames = [getattr(self, shared_name), getattr(other, shared_name).filter(is_added)]
+            joined_frames[shared_name] = pl.concat(both_frames, how="vertical_relaxed")
+        joined_tests = self.tests
+        if added_systems:
+            test_options = self.about["unit"], self.about["seed"]
+            joined_tests = _compare_with_baseline(
+                joined_frames["per_query"], self._baseline_name(), *test_options
+            )
+        kept_cells = other.cells.filter(pl.col("pipeline").is_in(added_systems))
+        added_settings = {
+            shared_name: other.about["systems"][shared_name] for shared_name in added_systems
+        }
         return replace(
             self,
             name=" + ".join(dict.fromkeys((self.name, other.name))),
-            runs=(*self.runs, *(other.runs[row] for row in new)),
-            reports=(*self.reports, *(other.reports[row] for row in new)),
+            runs=(*self.runs, *(other.runs[system_row] for system_row in new_rows)),
+            reports=(*self.reports, *(other.reports[system_row] for system_row in new_rows)),
             cells=pl.concat([self.cells, kept_cells.with_columns(dataset=pl.lit(self.data.name))]),
-            systems=Table(frames.pop("systems")),
-            tests=tests,
-            **frames,
-            about={**self.about, "systems": {**self.about["systems"], **settings}},
+            systems=Table(joined_frames.pop("systems")),
+            tests=joined_tests,
+            **joined_frames,
+            about={**self.about, "systems": {**self.about["systems"], **added_settings}},
         )
 
     def _baseline_name(self) -> str:
         """Give the name that tables have for the baseline: a pipeline's says what was left out."""
-        wanted, systems = str(self.about["baseline"]), self.about["systems"]
-        if wanted in systems:
-            return wanted
-        return next(str(name) for name in systems if systems[name].get("pipeline") == wanted)
+        baseline_wanted = str(self.about["baseline"])
+        settings_by_system = self.about["systems"]
+        if baseline_wanted in settings_by_system:
+            return baseline_wanted
+        return next(
+            str(system_name)
+            for system_name in settings_by_system
+            if settings_by_system[system_name].get("pipeline") == baseline_wanted
+        )
 
     def _notes(self) -> list[str]:
         return []  # no value of these tables is bold; the tests have their own note
@@ -257,9 +312,11 @@ class Comparison(Experiment):
         """Give the same comparison with its tests against another system."""
         if baseline is None or baseline == self.about["baseline"]:
             return self
-        name = self.cells["pipeline"][self._index(baseline)]
-        tests = _compare_with_baseline(self.per_query, name, self.about["unit"], self.about["seed"])
-        return replace(self, tests=tests, about={**self.about, "baseline": name})
+        baseline_name = self.cells["pipeline"][self._index(baseline)]
+        baseline_tests = _compare_with_baseline(
+            self.per_query, baseline_name, self.about["unit"], self.about["seed"]
+        )
+        return replace(self, tests=baseline_tests, about={**self.about, "baseline": baseline_name})
 
     def _repr_html_(self) -> str:
         return self.systems._repr_html_() + self.tests._repr_html_()
@@ -275,86 +332,109 @@ class Comparison(Experiment):
         :raises DataError: when there is no such question or system, or the question has no
             evidence.
         """
-        name = self.cells["pipeline"][self._index(system)]
+        system_name = self.cells["pipeline"][self._index(system)]
         if query_id is None:
-            lowest = self.worst(1, system=name)
-            if lowest.is_empty():
+            lowest_question = self.worst(1, system=system_name)
+            if lowest_question.is_empty():
                 return explain_nothing()
-            query_id = str(lowest["query_id"][0])
-        if "pipeline" in self.about["systems"][name]:
-            return super().why(query_id, system=name, k=k)
-        of_it = (pl.col("query_id") == query_id) & (pl.col("system") == name)
-        if self.per_query.filter(of_it).is_empty():
+            query_id = str(lowest_question["query_id"][0])
+        if "pipeline" in self.about["systems"][system_name]:
+            return super().why(query_id, system=system_name, k=k)
+        is_of_question = (pl.col("query_id") == query_id) & (pl.col("system") == system_name)
+        if self.per_query.filter(is_of_question).is_empty():
             raise DataError(f"no question with evidence is called {query_id!r}")
-        asked = self.data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
-        check_at_least(1, k=k)
-        returned = self.returned.filter(of_it)
-        cut = pl.col("text").map_elements(
-            lambda text: shorten_line(text, 100), return_dtype=pl.String
+        question_row = self.data.questions.row(
+            by_predicate=pl.col("query_id") == query_id, named=True
         )
-        hit = pl.col("turn_ids").list.eval(pl.element().is_in([*asked["evidence"]])).list.any()
-        own = replace(
-            self.data.take([asked["scope"]]),
+        check_at_least(1, k=k)
+        returned = self.returned.filter(is_of_question)
+        short_text = pl.col("text").map_elements(_shorten_text, return_dtype=pl.String)
+        has_evidence = (
+            pl.col("turn_ids").list.eval(pl.element().is_in([*question_row["evidence"]])).list.any()
+        )
+        question_data = replace(
+            self.data.take([question_row["scope"]]),
             questions=self.data.questions.filter(query_id=query_id),
         )
-        missed = misses(self.runs[self._index(system)], own, k=k).with_columns(
+        missed_rows = misses(self.runs[self._index(system)], question_data, k=k).with_columns(
             pl.col("cause").replace_strict(CAUSES)
         )
-        words = [
-            set(each)
-            for each in tokenize([*missed["text"], *returned["text"]], language=self.data.language)
-        ]
-        shared = [
-            [len(item & text) for text in words[missed.height :]] for item in words[: missed.height]
-        ]
-        near = [returned.select(cut).item(int(np.argmax(n)), 0) if any(n) else None for n in shared]
-        missed = missed.with_columns(nearest_text=pl.Series(near, dtype=pl.String))
-        evidence = pl.when(hit).then(pl.lit("●")).otherwise(pl.lit("")).alias("evidence")
-        tables = {
-            f"Returned, the first {k}": returned.select("rank", evidence, "how", cut)[:k],
-            "Missed": missed.select(cut.alias("missed"), "rank", "cause", "nearest_text"),
-            "Problems": self._problems_of(name, query_id).select("problem"),
-        }
-        shown = tables_to_markdown(
-            {title: table for title, table in tables.items() if table.height}
+        nearest_texts = self._nearest_texts(missed_rows["text"], returned["text"])
+        missed_rows = missed_rows.with_columns(nearest_text=nearest_texts)
+        evidence_mark = (
+            pl.when(has_evidence).then(pl.lit("●")).otherwise(pl.lit("")).alias("evidence")
         )
-        head = f"{escape_markdown(str(asked['text']))} → {escape_markdown(str(asked['answer']))}"
-        said = explain_question(asked.get("source"))
-        if said:
-            head += f" ({said})"
-        return Markdown(f"{head}\n\n{shown}")
+        table_by_title = {
+            f"Returned, the first {k}": returned.select("rank", evidence_mark, "how", short_text)[
+                :k
+            ],
+            "Missed": missed_rows.select(
+                short_text.alias("missed"), "rank", "cause", "nearest_text"
+            ),
+            "Problems": self._problems_of(system_name, query_id).select("problem"),
+        }
+        filled_tables = {title: table for title, table in table_by_title.items() if table.height}
+        table_text = tables_to_markdown(filled_tables)
+        heading = (
+            f"{escape_markdown(str(question_row['text']))} → "
+            f"{escape_markdown(str(question_row['answer']))}"
+        )
+        question_source = explain_question(question_row.get("source"))
+        if question_source:
+            heading += f" ({question_source})"
+        return Markdown(f"{heading}\n\n{table_text}")
+
+    def _nearest_texts(self, missed: pl.Series, returned: pl.Series) -> pl.Series:
+        """Give for each missed text the returned one with most tokens of it; null without any."""
+        token_lists = tokenize([*missed, *returned], language=self.data.language)
+        token_sets = [set(tokens) for tokens in token_lists]
+        nearest: list[str | None] = []
+        for missed_tokens in token_sets[: len(missed)]:
+            n_shared = [len(missed_tokens & tokens) for tokens in token_sets[len(missed) :]]
+            nearest_text = None
+            if any(n_shared):
+                nearest_text = _shorten_text(returned[int(np.argmax(n_shared))])
+            nearest.append(nearest_text)
+        return pl.Series(nearest, dtype=pl.String)
 
     def _problems_of(self, system: str, query_id: str) -> pl.DataFrame:
         """Give the problems of one question, and those that are of no single question."""
-        of_one = pl.col("query_id").fill_null("").is_in(["", query_id])
-        return self.problems.filter(pl.col("system") == system, of_one)
+        is_of_question = pl.col("query_id").fill_null("").is_in(["", query_id])
+        return self.problems.filter(pl.col("system") == system, is_of_question)
 
     def export(self, directory: str | Path, *, baseline: str | None = None) -> Path:
-        """Write ``systems.json`` (schema in ``docs/memories.md``), ``systems.md`` and ``systems.tex``.
+        """Write ``systems.json``, ``systems.md`` and ``systems.tex``.
 
+        ``docs/memories.md`` has the schema of ``systems.json``;
         ``per-query.parquet`` and ``returned.parquet`` hold :attr:`per_query` and :attr:`returned`.
 
         :param baseline: as in :meth:`to_latex`.
         """
         if baseline not in (None, self.about["baseline"]):
             return self._tested_against(baseline).export(directory)
-        frames = {
+        frame_by_name = {
             "systems": self.systems,
             "tests": self.tests,
             "problems": self.problems,
             "calls": self.calls,
         }
-        content = {"schema_version": SCHEMA_VERSION, "about": dict(self.about)}
-        content |= {name: each.to_dicts() for name, each in frames.items()}
-        files: dict[str, str | pl.DataFrame] = {
-            "systems.json": json.dumps(content, indent=1, default=str, ensure_ascii=False),
+        systems_record = {"schema_version": SCHEMA_VERSION, "about": dict(self.about)}
+        systems_record |= {
+            frame_name: frame.to_dicts() for frame_name, frame in frame_by_name.items()
+        }
+        file_contents: dict[str, str | pl.DataFrame] = {
+            "systems.json": json.dumps(systems_record, indent=1, default=str, ensure_ascii=False),
             "systems.md": f"{self}\n",
             "systems.tex": self.to_latex(),
             "per-query.parquet": self.per_query,
             "returned.parquet": self.returned,
         }
-        write_files(directory, files)
+        write_files(directory, file_contents)
         return Path(directory)
+
+
+def _shorten_text(text: str) -> str:
+    return shorten_line(text, 100)
 
 
 class Markdown(str):
@@ -392,86 +472,116 @@ def compare(
     ['bm25', 'latest']
     """
     (data,) = distinct_datasets(data)
-    asked = AskingOptions(**options)
-    named = asked.read(systems, data)
-    first = next(iter(named)) if baseline is None else baseline
-    if first not in named:
+    asking_options = AskingOptions(**options)
+    system_by_name = asking_options.read(systems, data)
+    baseline_wanted = next(iter(system_by_name)) if baseline is None else baseline
+    if baseline_wanted not in system_by_name:
         raise DataError(
-            f"no system is called {first!r}, the baseline; there are {', '.join(named)}"
+            f"no system is called {baseline_wanted!r}, the baseline; there are "
+            f"{', '.join(system_by_name)}"
         )
     if qrels(data.questions, "turn").frame.is_empty():
         warn_once(unmeasurable_line(data, "turn"))
-    if (
-        baseline
-        and isinstance(file := named[first], ReturnedTexts)
-        and (line := file.partial_answers(data))
-    ):
-        raise DataError(
-            f"{first!r}, the baseline, {line}; a comparison with it would mislead: rank them all"
+    baseline_ranking = system_by_name[baseline_wanted]
+    if baseline and isinstance(baseline_ranking, ReturnedTexts):
+        partial_line = baseline_ranking.partial_answers(data)
+        if partial_line:
+            raise DataError(
+                f"{baseline_wanted!r}, the baseline, {partial_line}; a comparison with it would "
+                "mislead: rank them all"
+            )
+    dataset_bench = asking_options.bench(data)
+    returned_texts: list[ReturnedTexts] = []
+    outcomes: list[SystemOutcome] = []
+    asked_systems = asking_options.returned(system_by_name, dataset_bench, data, timed=True)
+    for texts, search_times in [*asked_systems]:
+        returned_texts.append(texts)
+        outcomes.append(
+            measure_system(texts, search_times, data, dataset_bench.encoder, asking_options)
         )
-    bench = asked.bench(data)
-    found = [*asked.returned(named, bench, data, timed=True)]
-    names = dict(zip(named, (each.name for each, _ in found), strict=True))
-    measured = [measure_system(*each, data, bench.encoder, asked) for each in found]
-    per_query = pl.concat([each.per_query for each in measured])
-    table = pl.DataFrame([each.row for each in measured])
-    rankings = [each.ranking for each in measured]
+    shown_names = {
+        name: texts.name for name, texts in zip(system_by_name, returned_texts, strict=True)
+    }
+    per_query = pl.concat([outcome.per_query for outcome in outcomes])
+    systems_table = pl.DataFrame([outcome.row for outcome in outcomes])
+    rankings = [outcome.ranking for outcome in outcomes]
     if data.questions["stale"].list.len().sum():
-        table = table.hstack(stale_table(rankings, data).select(STALE_COLUMNS))
-    tests = Table(pl.DataFrame())
-    if len(named) > 1:
-        tests = _compare_with_baseline(per_query, names[first], asked.unit, asked.seed)
+        systems_table = systems_table.hstack(stale_table(rankings, data).select(STALE_COLUMNS))
+    baseline_tests = Table(pl.DataFrame())
+    if len(system_by_name) > 1:
+        baseline_tests = _compare_with_baseline(
+            per_query, shown_names[baseline_wanted], asking_options.unit, asking_options.seed
+        )
     return Comparison(
         data.name,
         (data,),
         tuple(rankings),
-        tuple(each.report for each in measured),
+        tuple(outcome.report for outcome in outcomes),
         pl.DataFrame(
-            [(data.name, name, "turn", None, False) for name in names.values()],
+            [(data.name, shown_name, "turn", None, False) for shown_name in shown_names.values()],
             schema=CELLS,
             orient="row",
         ),
-        {data.name: lambda: bench},
-        systems=Table(table),
-        tests=tests,
+        {data.name: lambda: dataset_bench},
+        systems=Table(systems_table),
+        tests=baseline_tests,
         per_query=per_query,
-        returned=pl.concat([each.texts for each in measured]),
+        returned=pl.concat([outcome.texts for outcome in outcomes]),
         problems=pl.concat(
-            [each.problems.with_columns(system=pl.lit(each.name)) for each, _ in found]
+            [texts.problems.with_columns(system=pl.lit(texts.name)) for texts in returned_texts]
         ),
         calls=pl.concat(
-            [each.calls.select(pl.lit(each.name).alias("system"), pl.all()) for each, _ in found]
+            [
+                texts.calls.select(pl.lit(texts.name).alias("system"), pl.all())
+                for texts in returned_texts
+            ]
         ),
         about={
             "dataset": data.name,
-            "fingerprint": bench.provenance["fingerprint"],
-            "baseline": first,
-            "k": asked.k,
+            "fingerprint": dataset_bench.provenance["fingerprint"],
+            "baseline": baseline_wanted,
+            "k": asking_options.k,
             "budgets": [*BUDGETS],
-            "seed": asked.seed,
-            "unit": asked.unit,
-            "encoder": bench.provenance.get("encoder"),
-            "systems": {each.name: dict(each.provenance) for each, _ in found},
+            "seed": asking_options.seed,
+            "unit": asking_options.unit,
+            "encoder": dataset_bench.provenance.get("encoder"),
+            "systems": {texts.name: dict(texts.provenance) for texts in returned_texts},
         },
     )
 
 
 def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, seed: int) -> Table:
-    """Compare every system with one, on each of :data:`TESTED_MEASURES`; Holm's correction within a measure."""
-    left_out = ("mean_low", "mean_high", "mean_level")
-    nothing = compare_paired(np.zeros((0, 1)), np.array([0])).clear().drop(left_out)
-    named, parts = {"measure": pl.String(), "system": pl.String()}, list[pl.DataFrame]()
+    """Compare every system with one, on each of :data:`TESTED_MEASURES`.
+
+    Holm's correction is within a measure.
+    """
+    dropped_columns = ("mean_low", "mean_high", "mean_level")
+    no_tests = compare_paired(np.zeros((0, 1)), np.array([0])).clear().drop(dropped_columns)
+    key_columns = {"measure": pl.String(), "system": pl.String()}
+    test_rows: list[pl.DataFrame] = []
     for measure in TESTED_MEASURES:
-        keys = [name for name in ("query_id", "scope", "source") if name in per_query.columns]
-        wide = per_query.pivot("system", index=keys, values=measure, maintain_order=True)
-        wide = wide.drop_nulls()
-        names = wide.columns[len(keys) :]
-        if wide.height and len(names) > 1:
-            reference = np.full(len(names), names.index(baseline))
-            scopes = clustering_scopes(wide["scope"], unit)
-            values = wide.drop(keys).to_numpy()
-            tested = compare_paired(values, reference, scopes=scopes, seed=seed)
-            rows = pl.DataFrame({"measure": measure, "system": names}).hstack(tested)
-            rows = with_sources(rows, wide)
-            parts.append(rows.drop(left_out).filter(pl.col("system") != baseline))
-    return Table(pl.concat(parts) if parts else pl.DataFrame(schema=named).hstack(nothing))
+        index_columns = [
+            column_name
+            for column_name in ("query_id", "scope", "source")
+            if column_name in per_query.columns
+        ]
+        values_by_system = per_query.pivot(
+            "system", index=index_columns, values=measure, maintain_order=True
+        )
+        values_by_system = values_by_system.drop_nulls()
+        system_names = values_by_system.columns[len(index_columns) :]
+        if values_by_system.height and len(system_names) > 1:
+            reference = np.full(len(system_names), system_names.index(baseline))
+            value_scopes = clustering_scopes(values_by_system["scope"], unit)
+            value_matrix = values_by_system.drop(index_columns).to_numpy()
+            paired_tests = compare_paired(value_matrix, reference, scopes=value_scopes, seed=seed)
+            measure_tests = pl.DataFrame({"measure": measure, "system": system_names}).hstack(
+                paired_tests
+            )
+            measure_tests = with_sources(measure_tests, values_by_system)
+            test_rows.append(
+                measure_tests.drop(dropped_columns).filter(pl.col("system") != baseline)
+            )
+    if not test_rows:
+        return Table(pl.DataFrame(schema=key_columns).hstack(no_tests))
+    return Table(pl.concat(test_rows))

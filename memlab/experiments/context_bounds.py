@@ -69,53 +69,83 @@ def system_contexts(
             f"bounds are {[*bounds]}, the budget {budget}; "
             f"choose of {', '.join(BOUNDS)}, and 1 token or more"
         )
-    asked = AskingOptions(**options)
-    named = asked.read(systems, data, bounds)
+    asking_options = AskingOptions(**options)
+    system_by_name = asking_options.read(systems, data, bounds)
     questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null())
     if questions.is_empty():
         raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
-    parts = [found for found, _ in asked.returned(named, asked.bench(data), data)]
-    texts = {each.name: fit_to_budget(dated_lines(each), questions, budget) for each in parts}
-    first = next(iter(texts.values()), None)
-    texts |= {name: _bound_contexts(name, data, questions, first) for name in bounds}
-    problems = [each.problems.with_columns(system=pl.lit(each.name)) for each in parts]
-    about = {
+    returned_by_system = [
+        returned_texts
+        for returned_texts, _ in asking_options.returned(
+            system_by_name, asking_options.bench(data), data
+        )
+    ]
+    context_texts = {
+        returned.name: fit_to_budget(dated_lines(returned), questions, budget)
+        for returned in returned_by_system
+    }
+    first_contexts = next(iter(context_texts.values()), None)
+    context_texts |= {
+        bound_name: _bound_contexts(bound_name, data, questions, first_contexts)
+        for bound_name in bounds
+    }
+    problem_frames = [
+        returned.problems.with_columns(system=pl.lit(returned.name))
+        for returned in returned_by_system
+    ]
+    provenance = {
         "dataset": data.name,
         "fingerprint": data.fingerprint(),
         "budget": budget,
-        "seed": asked.seed,
-        "unit": asked.unit,
+        "seed": asking_options.seed,
+        "unit": asking_options.unit,
         "questions": questions.height,
-        "status": {each.name: each.status() for each in parts},
-        "systems": {each.name: dict(each.provenance) for each in parts},
+        "status": {returned.name: returned.status() for returned in returned_by_system},
+        "systems": {returned.name: dict(returned.provenance) for returned in returned_by_system},
     }
     return SystemContexts(
-        texts, pl.concat([pl.DataFrame(schema=_PROBLEMS), *problems]), questions, about
+        context_texts,
+        pl.concat([pl.DataFrame(schema=_PROBLEMS), *problem_frames]),
+        questions,
+        provenance,
     )
 
 
 def prompt_examples(made: SystemContexts) -> str:
     """Show every prompt, and what the first system's first question would be asked with."""
-    first = next(iter(made.texts.values()))
-    example = answer_requests(first, made.questions.head(1))[0].prompt
-    shown = "\n\n".join(f"{name}: {text}" for name, text in PROMPTS.items() if text)
-    counts = ", ".join(f"{name} {texts['n_tokens'].sum():,}" for name, texts in made.texts.items())
+    first_contexts = next(iter(made.texts.values()))
+    example = answer_requests(first_contexts, made.questions.head(1))[0].prompt
+    prompt_lines = "\n\n".join(
+        f"{entry_name}: {prompt_text}" for entry_name, prompt_text in PROMPTS.items() if prompt_text
+    )
+    token_counts = ", ".join(
+        f"{entry_name} {context_texts['n_tokens'].sum():,}"
+        for entry_name, context_texts in made.texts.items()
+    )
     n_asked = count_noun(made.questions.height, "questions")
-    asked = f"{n_asked} of each; tokens of contexts: {counts}"
-    return f"Prompts, version {VERSION}\n\n{shown}\n\nThe first question:\n\n{example}\n\n{asked}"
+    asked_line = f"{n_asked} of each; tokens of contexts: {token_counts}"
+    return (
+        f"Prompts, version {VERSION}\n\n{prompt_lines}\n\nThe first "
+        f"question:\n\n{example}\n\n{asked_line}"
+    )
 
 
 def _bound_contexts(
-    name: str, data: Dataset, questions: pl.DataFrame, first: pl.DataFrame | None
+    bound_name: str, data: Dataset, questions: pl.DataFrame, first_contexts: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Make a bound; dates stand as they were said, as in what systems return."""
-    asked = questions.select("query_id")
-    if name == "nothing":
-        return asked.with_columns(text=pl.lit(""), n_tokens=pl.lit(0, pl.Int64))
-    made = whole_history_contexts(data) if name == "whole history" else evidence_contexts(data)
-    if name == "another's":
-        made = swap_contexts(made if first is None else first, questions)
-    return asked.join(made, on="query_id", how="left", maintain_order="left")
+    question_ids = questions.select("query_id")
+    if bound_name == "nothing":
+        return question_ids.with_columns(text=pl.lit(""), n_tokens=pl.lit(0, pl.Int64))
+    if bound_name == "whole history":
+        bound_contexts = whole_history_contexts(data)
+    else:
+        bound_contexts = evidence_contexts(data)
+    if bound_name == "another's":
+        bound_contexts = swap_contexts(
+            bound_contexts if first_contexts is None else first_contexts, questions
+        )
+    return question_ids.join(bound_contexts, on="query_id", how="left", maintain_order="left")
 
 
 def whole_history_contexts(data: Dataset) -> pl.DataFrame:
@@ -123,36 +153,44 @@ def whole_history_contexts(data: Dataset) -> pl.DataFrame:
 
     :returns: ``query_id``, ``text`` and ``n_tokens``.
     """
-    asked = data.questions.select("query_id", "scope")
-    turns = (
-        asked.select("scope")
+    question_scopes = data.questions.select("query_id", "scope")
+    asked_turns = (
+        question_scopes.select("scope")
         .unique(maintain_order=True)
         .join(data.turns, on="scope", maintain_order="left")
     )
-    whole = _join_turns(turns.with_columns(query_id="scope")).rename({"query_id": "scope"})
-    return asked.join(whole, on="scope", how="left", maintain_order="left").drop("scope")
+    scope_contexts = _join_turns(asked_turns.with_columns(query_id="scope")).rename(
+        {"query_id": "scope"}
+    )
+    return question_scopes.join(scope_contexts, on="scope", how="left", maintain_order="left").drop(
+        "scope"
+    )
 
 
 def evidence_contexts(data: Dataset) -> pl.DataFrame:
     """Give every question its evidence alone, as perfect retrieval would; without any, no text."""
-    needed = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
-    texts = _join_turns(needed.join(data.turns, on="turn_id", maintain_order="left"))
-    asked = data.questions.select("query_id").join(
-        texts, on="query_id", how="left", maintain_order="left"
+    evidence_turns = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
+    evidence_texts = _join_turns(
+        evidence_turns.join(data.turns, on="turn_id", maintain_order="left")
     )
-    return asked.with_columns(pl.col("text").fill_null(""), pl.col("n_tokens").fill_null(0))
+    contexts = data.questions.select("query_id").join(
+        evidence_texts, on="query_id", how="left", maintain_order="left"
+    )
+    return contexts.with_columns(pl.col("text").fill_null(""), pl.col("n_tokens").fill_null(0))
 
 
 def _join_turns(turns: pl.DataFrame) -> pl.DataFrame:
     """Write turns down for each question, each new day in a line above them."""
-    cleaned = pl.col("text").map_elements(single_line, return_dtype=pl.String)
-    lines = turn_lines(turns, "relevant", dates=False).with_columns(cleaned)
-    new = pl.col("head").ne_missing(pl.col("head").shift(1).over("query_id")) & (
+    cleaned_text = pl.col("text").map_elements(single_line, return_dtype=pl.String)
+    written_turns = turn_lines(turns, "relevant", dates=False).with_columns(cleaned_text)
+    is_new_day = pl.col("head").ne_missing(pl.col("head").shift(1).over("query_id")) & (
         pl.col("head") != ""
     )
-    shown = pl.when(new).then(pl.col("head") + "\n").otherwise(pl.lit("")) + pl.col("text")
+    shown_text = pl.when(is_new_day).then(pl.col("head") + "\n").otherwise(pl.lit("")) + pl.col(
+        "text"
+    )
     return add_token_counts(
-        lines.group_by("query_id", maintain_order=True).agg(text=shown.str.join("\n"))
+        written_turns.group_by("query_id", maintain_order=True).agg(text=shown_text.str.join("\n"))
     )
 
 
@@ -162,10 +200,17 @@ def swap_contexts(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFra
     The other one is of the same scope, or of another where the scope has no second question; half
     the questions away, so that it is no neighbour on the same session.
     """
-    away = pl.col("query_id").gather((pl.int_range(pl.len()) + pl.len() // 2) % pl.len())
-    alone = pl.len().over("scope") == 1
-    other = questions.select(
-        "query_id", other=pl.when(alone).then(away).otherwise(away.over("scope"))
+    distant_question = pl.col("query_id").gather(
+        (pl.int_range(pl.len()) + pl.len() // 2) % pl.len()
+    )
+    is_only_question = pl.len().over("scope") == 1
+    swapped_questions = questions.select(
+        "query_id",
+        other=pl.when(is_only_question)
+        .then(distant_question)
+        .otherwise(distant_question.over("scope")),
     )
     contexts = contexts.rename({"query_id": "other"})
-    return other.join(contexts, on="other", how="left", maintain_order="left").drop("other")
+    return swapped_questions.join(contexts, on="other", how="left", maintain_order="left").drop(
+        "other"
+    )

@@ -45,35 +45,52 @@ def costs(
     >>> memlab.experiments.costs([run], data).height
     1
     """
-    asked, thousands = max(1, dataset.questions.height), max(1, dataset.turns.height) / 1000
-    rows = []
-    for run in runs:
-        about: dict[str, Any] = run.provenance.get("llm", {})
-        tasks: dict[str, Sequence[int]] = about.get("tasks", {})
-        reading, writing = (
-            [
-                sum(row[side] for task, row in tasks.items() if (task in WRITING_TASKS) == once) / n
-                for side in (1, 2)
-            ]
-            for once, n in ((False, asked), (True, thousands))
-        )
-        row = {"system": run.name, "unanswered": about.get("unanswered", 0)}
-        row |= {"read a question": round(reading[0]), "written a question": round(reading[1])}
-        row |= {
-            "read for 1,000 turns": round(writing[0]),
-            "written for 1,000 turns": round(writing[1]),
+    n_questions = max(1, dataset.questions.height)
+    n_thousand_turns = max(1, dataset.turns.height) / 1000
+    cost_rows = []
+    for pipeline_run in runs:
+        spending: dict[str, Any] = pipeline_run.provenance.get("llm", {})
+        asking: list[Sequence[int]] = []
+        writing: list[Sequence[int]] = []
+        for task, counts in spending.get("tasks", {}).items():
+            if task in WRITING_TASKS:
+                writing.append(counts)
+            else:
+                asking.append(counts)
+        read, written = _count_tokens(asking, per=n_questions)
+        read_once, written_once = _count_tokens(writing, per=n_thousand_turns)
+        cost_row = {
+            "system": pipeline_run.name,
+            "unanswered": spending.get("unanswered", 0),
+            "read a question": round(read),
+            "written a question": round(written),
+            "read for 1,000 turns": round(read_once),
+            "written for 1,000 turns": round(written_once),
         }
-        for at in prices:
-            row[f"1,000 questions at {at[0]:g}/{at[1]:g}"] = round(
-                1000 * token_cost(reading[0], reading[1], at), 2
-            )
-        rows.append(row)
-    return Table(rows)
+        for price in prices:
+            cost = 1000 * token_cost(read, written, price)
+            cost_row[f"1,000 questions at {price[0]:g}/{price[1]:g}"] = round(cost, 2)
+        cost_rows.append(cost_row)
+    return Table(cost_rows)
+
+
+def _count_tokens(counts_of_tasks: Sequence[Sequence[int]], *, per: float) -> tuple[float, float]:
+    """Give tokens read and written for each of so many units: questions, or thousands of turns.
+
+    :param counts_of_tasks: prompts, tokens read and tokens written of each task.
+    """
+    read = 0
+    written = 0
+    for _, task_read, task_written in counts_of_tasks:
+        read += task_read
+        written += task_written
+    return read / per, written / per
 
 
 def estimate_costs(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
-    """Estimate what pipelines would ask of their services, and ask nothing; what is recorded is free.
+    """Estimate what pipelines would ask of their services, and ask nothing.
 
+    What is recorded is free.
     A token is counted as four characters, an answer as 100 tokens, of the longer tasks as many as
     recorded ones have. What later stages ask depends on what earlier ones are answered: of a
     pipeline with several such stages this is about as much as it will be, not a bound.
@@ -81,18 +98,16 @@ def estimate_costs(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
     :returns: ``pipeline``, ``prompts``, ``read`` and ``written`` in tokens, and the price at each
         of :data:`PRICES`.
     """
-    rows = []
-    for each in pipelines:
+    estimated_rows = []
+    for estimated_pipeline in pipelines:
         with llm.track_spending(estimate=True), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # Else what another pipeline was not answered would be remembered.
-            tasks = (
-                each.run(bench.with_queries(bench.queries))
-                .provenance.get("llm", {})
-                .get("tasks", {})
-            )
-        rows.append({"pipeline": str(each)} | estimated_row(tasks))
-    return Table(rows)
+            fresh_bench = bench.with_queries(bench.queries)
+            spending = estimated_pipeline.run(fresh_bench).provenance.get("llm", {})
+            counts_by_task = spending.get("tasks", {})
+        estimated_rows.append({"pipeline": str(estimated_pipeline)} | estimated_row(counts_by_task))
+    return Table(estimated_rows)
 
 
 def estimated_row(tasks: Mapping[str, Sequence[int]]) -> dict[str, float]:
@@ -100,8 +115,13 @@ def estimated_row(tasks: Mapping[str, Sequence[int]]) -> dict[str, float]:
 
     :param tasks: as :meth:`memlab.llm.ModelSpending.describe` gives them.
     """
-    prompts, read, written = (sum(row[side] for row in tasks.values()) for side in (0, 1, 2))
-    prices = {
-        f"price at {a:g}/{b:g}": round(token_cost(read, written, (a, b)), 2) for a, b in PRICES
+    n_prompts, tokens_read, tokens_written = (
+        sum(task_counts[token_side] for task_counts in tasks.values()) for token_side in (0, 1, 2)
+    )
+    price_columns = {
+        f"price at {input_price:g}/{output_price:g}": round(
+            token_cost(tokens_read, tokens_written, (input_price, output_price)), 2
+        )
+        for input_price, output_price in PRICES
     }
-    return {"prompts": prompts, "read": read, "written": written} | prices
+    return {"prompts": n_prompts, "read": tokens_read, "written": tokens_written} | price_columns

@@ -70,32 +70,44 @@ class Experiment:
 
     def __getitem__(self, dataset: str) -> Experiment:
         """Give the runs and reports of one dataset, by its name."""
-        data = tuple(data for data in self.datasets if data.name == dataset)
-        if not data:
-            names = ", ".join(data.name for data in self.datasets)
-            raise DataError(f"experiment {self.name!r} has no dataset {dataset!r}; it has {names}")
+        chosen_datasets = tuple(
+            chosen_datasets for chosen_datasets in self.datasets if chosen_datasets.name == dataset
+        )
+        if not chosen_datasets:
+            known_names = ", ".join(chosen_datasets.name for chosen_datasets in self.datasets)
+            raise DataError(
+                f"experiment {self.name!r} has no dataset {dataset!r}; it has {known_names}"
+            )
         if len(self.datasets) == 1:
             return self
-        rows = (self.cells["dataset"] == dataset).arg_true().to_list()
-        runs, reports = tuple(self.runs[i] for i in rows), tuple(self.reports[i] for i in rows)
-        return Experiment(self.name, data, runs, reports, self.cells[rows], self.benches)
+        run_rows = (self.cells["dataset"] == dataset).arg_true().to_list()
+        chosen_runs = tuple(self.runs[run_row] for run_row in run_rows)
+        chosen_reports = tuple(self.reports[run_row] for run_row in run_rows)
+        return Experiment(
+            self.name,
+            chosen_datasets,
+            chosen_runs,
+            chosen_reports,
+            self.cells[run_rows],
+            self.benches,
+        )
 
     @property
     def data(self) -> Dataset:
         """The dataset, where there is one."""
         if len(self.datasets) > 1:
-            names = ", ".join(repr(data.name) for data in self.datasets)
+            dataset_names = ", ".join(repr(dataset.name) for dataset in self.datasets)
             raise DataError(
-                f"experiment {self.name!r} is of {names}; choose one of them: done[NAME]"
+                f"experiment {self.name!r} is of {dataset_names}; choose one of them: done[NAME]"
             )
         return self.datasets[0]
 
     def at(self, level: Level) -> tuple[Report, ...]:
         """Give the reports at turn or session level."""
-        reports = tuple(report for report in self.reports if report.level == level)
-        if not reports:
+        level_reports = tuple(report for report in self.reports if report.level == level)
+        if not level_reports:
             raise DataError(f"experiment {self.name!r} ranks no {level}s")
-        return reports
+        return level_reports
 
     def table(self, level: Level = "turn", **options: Any) -> Table:
         """Give systems × measures with ceiling and chance, of one dataset.
@@ -113,12 +125,14 @@ class Experiment:
         :param options: ``where``, ``baseline``, ``stepwise`` and ``unit``, as in
             :func:`memlab.evaluate.compare_reports`.
         """
-        parts = []
-        for data in self.datasets:
-            table = compare_reports(self[data.name].at(level), measure=measure, **options)
-            parts.append(table.select(pl.lit(data.name).alias("dataset"), pl.all()))
+        dataset_tables = []
+        for dataset in self.datasets:
+            test_table = compare_reports(self[dataset.name].at(level), measure=measure, **options)
+            dataset_tables.append(
+                test_table.select(pl.lit(dataset.name).alias("dataset"), pl.all())
+            )
         # Where questions of one dataset were proposed, its rows say so.
-        return Table(pl.concat(parts, how="diagonal"))
+        return Table(pl.concat(dataset_tables, how="diagonal"))
 
     def conclusions(self, measure: MeasureLike = "recall_all@10") -> Conclusions:
         """Say in sentences what the comparison with the first system found, or what cannot be said.
@@ -131,30 +145,32 @@ class Experiment:
         >>> done.conclusions()[0][:45]
         '`bm25` finds all evidence among the first 10 '
         """
-        said = list[str]()
-        for data in self.datasets:
-            part = self[data.name]
-            reports = part.at(part.reports[0].level)
-            judged = compare_by_group(reports, measure=measure)
-            name = str(read_measure(measure))
-            found = [*conclusions.recall(judged, measure=name)]
-            found += conclusions.some_and_all(reports[-1], measure=name)
-            found += conclusions.sessions_apart(reports[-1], measure=name)
-            found += conclusions.of_one_memory(reports[0].per_query["scope"].n_unique())
-            found += conclusions.of_sources(reports[0].per_query)
+        all_sentences = list[str]()
+        for dataset in self.datasets:
+            dataset_experiment = self[dataset.name]
+            level_reports = dataset_experiment.at(dataset_experiment.reports[0].level)
+            group_tests = compare_by_group(level_reports, measure=measure)
+            measure_name = str(read_measure(measure))
+            sentences = [*conclusions.recall(group_tests, measure=measure_name)]
+            sentences += conclusions.some_and_all(level_reports[-1], measure=measure_name)
+            sentences += conclusions.sessions_apart(level_reports[-1], measure=measure_name)
+            sentences += conclusions.of_one_memory(level_reports[0].per_query["scope"].n_unique())
+            sentences += conclusions.of_sources(level_reports[0].per_query)
             if len(self.datasets) > 1:
-                found = [f"{data.name}: {sentence}" for sentence in found]
-            said += found
-        return Conclusions(said)
+                sentences = [f"{dataset.name}: {sentence}" for sentence in sentences]
+            all_sentences += sentences
+        return Conclusions(all_sentences)
 
     def costs(self, **options: Any) -> Table:
         """Say what the language models read and wrote; see :func:`memlab.experiments.costs`."""
-        return costs([run for run in self.runs if run.level == "turn"], self.data, **options)
+        return costs(
+            [turn_run for turn_run in self.runs if turn_run.level == "turn"], self.data, **options
+        )
 
     def worst(
         self, n: int = 5, *, system: str | None = None, measure: MeasureLike = "recall@10"
     ) -> Table:
-        """List the questions with the lowest score; of equals, those with most evidence items first.
+        """List the questions with the lowest score; of equals, most evidence first.
 
         :param system: its name; the last by default, since the first is the baseline.
         :param measure: any, also one that the experiment did not take.
@@ -163,15 +179,17 @@ class Experiment:
         """
         check_at_least(0, n=n)
         report = evaluate(self.runs[self._index(system)], self.data, measures=measure)
-        (wanted,) = map(str, report.measures)
-        asked = self.data.questions.select("query_id", "answer", question="text")
-        rows = report.per_query.join(asked, on="query_id", maintain_order="left")
-        rows = rows.sort(wanted, "n_relevant", descending=[False, True], maintain_order=True).head(
-            n
-        )
-        columns = ["query_id", "question", "answer", wanted, "n_relevant"]
-        by_source = [name for name in ("source",) if name in rows.columns]
-        return Table(rows.select(*columns, *by_source))
+        (measure_name,) = map(str, report.measures)
+        question_texts = self.data.questions.select("query_id", "answer", question="text")
+        question_rows = report.per_query.join(question_texts, on="query_id", maintain_order="left")
+        question_rows = question_rows.sort(
+            measure_name, "n_relevant", descending=[False, True], maintain_order=True
+        ).head(n)
+        columns = ["query_id", "question", "answer", measure_name, "n_relevant"]
+        source_columns = [
+            column_name for column_name in ("source",) if column_name in question_rows.columns
+        ]
+        return Table(question_rows.select(*columns, *source_columns))
 
     def why(
         self, query_id: str | None = None, *, system: str | None = None, k: int = 10
@@ -184,22 +202,24 @@ class Experiment:
         :raises DataError: when there is no such question, it has no evidence, or the system comes
             from a joined experiment with another encoder.
         """
-        row, data = self._index(system), self.data
+        run_row = self._index(system)
+        dataset = self.data
         if query_id is None:
-            lowest = self.worst(1, system=system)
-            if lowest.is_empty():
+            lowest_question = self.worst(1, system=system)
+            if lowest_question.is_empty():
                 return explain_nothing()
-            query_id = lowest["query_id"][0]
+            query_id = lowest_question["query_id"][0]
         # What ranked: a system may have a name of its own.
-        about = self.runs[row].provenance
-        stages = about.get("pipeline", self.cells["pipeline"][row])
-        bench = self.benches[data.name]()
-        if about.get("encoder") != bench.provenance.get("encoder"):
+        run_provenance = self.runs[run_row].provenance
+        pipeline_text = run_provenance.get("pipeline", self.cells["pipeline"][run_row])
+        dataset_bench = self.benches[dataset.name]()
+        if run_provenance.get("encoder") != dataset_bench.provenance.get("encoder"):
             raise DataError(
-                f"{self.cells['pipeline'][row]!r} was ranked with another encoder than the first "
+                f"{self.cells['pipeline'][run_row]!r} was ranked with another encoder than the "
+                "first "
                 "of the joined experiments has; ask the experiment that ranked it"
             )
-        return explain(query_id, stages, bench, data, k=k)
+        return explain(query_id, pipeline_text, dataset_bench, dataset, k=k)
 
     def misses(self, *, system: str | None = None, k: int = 10) -> pl.DataFrame:
         """List the evidence that a system has not among the first k turns, with its causes.
@@ -210,45 +230,74 @@ class Experiment:
 
     def _index(self, system: str | None) -> int:
         """Find the ranking of turns of a system, by default the last."""
-        found = None
-        names = self.cells["pipeline"].to_list()
+        run_row = None
+        system_names = self.cells["pipeline"].to_list()
         # The text of a pipeline finds it too, where no system has that name.
-        by_text = system not in names
-        for row, (run, name) in enumerate(zip(self.runs, names, strict=True)):
-            shown = name
+        by_text = system not in system_names
+        for row_number, (ranking, system_name) in enumerate(
+            zip(self.runs, system_names, strict=True)
+        ):
+            shown_name = system_name
             if by_text:
-                shown = run.provenance.get("pipeline")
-            if run.level == "turn" and system in (None, shown):
-                found = row
-        if found is None:
-            wanted = "any system"
+                shown_name = ranking.provenance.get("pipeline")
+            if ranking.level == "turn" and system in (None, shown_name):
+                run_row = row_number
+        if run_row is None:
+            wanted_name = "any system"
             if system is not None:
-                wanted = repr(system)
-            known = ", ".join(dict.fromkeys(names))
-            raise DataError(f"no ranking of turns by {wanted}; the systems are {known}")
-        return found
+                wanted_name = repr(system)
+            known_names = ", ".join(dict.fromkeys(system_names))
+            raise DataError(f"no ranking of turns by {wanted_name}; the systems are {known_names}")
+        return run_row
 
     def corrected(self, path: str | Path) -> Experiment:
-        """Measure the same rankings by corrected evidence: :func:`memlab.datasets.apply_corrections`.
+        """Measure the same rankings by corrected evidence.
 
+        :func:`memlab.datasets.apply_corrections` corrects it.
         Nothing is ranked again, and a model that learned from the evidence learned from the
         original.
 
         :param path: a file of errors, or a folder of them.
         :raises DataError: when it is malformed, or is not about these datasets.
         """
-        mended = {data.name: apply_corrections(data, path) for data in self.datasets}
-        reports = []
-        for run, old, name in zip(self.runs, self.reports, self.cells["dataset"], strict=True):
-            noted = replace(run, provenance={**run.provenance, "corrections": Path(path).name})
-            how: dict[str, Any] = {"seed": old.seed, "unit": old.unit}
-            reports.append(evaluate(noted, mended[name], measures=old.measures, **how))
-        cells = self.cells.with_columns(
-            pl.col("dataset").replace({name: new.name for name, new in mended.items()})
+        corrected_datasets = {
+            dataset.name: apply_corrections(dataset, path) for dataset in self.datasets
+        }
+        corrected_reports = []
+        for ranking, old_report, dataset_name in zip(
+            self.runs, self.reports, self.cells["dataset"], strict=True
+        ):
+            corrected_run = replace(
+                ranking, provenance={**ranking.provenance, "corrections": Path(path).name}
+            )
+            evaluation_options: dict[str, Any] = {"seed": old_report.seed, "unit": old_report.unit}
+            corrected_reports.append(
+                evaluate(
+                    corrected_run,
+                    corrected_datasets[dataset_name],
+                    measures=old_report.measures,
+                    **evaluation_options,
+                )
+            )
+        corrected_cells = self.cells.with_columns(
+            pl.col("dataset").replace(
+                {
+                    dataset_name: corrected_dataset.name
+                    for dataset_name, corrected_dataset in corrected_datasets.items()
+                }
+            )
         )
-        benches = {mended[name].name: bench for name, bench in self.benches.items()}
+        corrected_benches = {
+            corrected_datasets[dataset_name].name: make_bench
+            for dataset_name, make_bench in self.benches.items()
+        }
         return Experiment(
-            f"{self.name}-corrected", (*mended.values(),), self.runs, (*reports,), cells, benches
+            f"{self.name}-corrected",
+            (*corrected_datasets.values(),),
+            self.runs,
+            (*corrected_reports,),
+            corrected_cells,
+            corrected_benches,
         )
 
     def join(self, other: Experiment) -> Experiment:
@@ -270,56 +319,64 @@ class Experiment:
         ['bm25', 'own']
         """
         if type(self) is not type(other):
-            kinds = f"{type(self).__name__} and {type(other).__name__}"
+            type_names = f"{type(self).__name__} and {type(other).__name__}"
             raise DataError(
-                f"only what was made the same way is joined, not {kinds}: "
+                f"only what was made the same way is joined, not {type_names}: "
                 "make both by memlab.run, or both by memlab.compare"
             )
-        names = match_datasets(self.datasets, other.datasets)
-        theirs = other.cells.with_columns(pl.col("dataset").replace(names))
-        new = list_new_runs(self.cells, self.runs, theirs, other.runs)
-        added = theirs.filter(pl.int_range(pl.len()).is_in(new))
-        cells = pl.concat([self.cells, added]).with_row_index("row")
-        order = [
-            row
-            for data in self.datasets
-            for row in cells.filter(dataset=data.name)["row"].to_list()
+        dataset_names = match_datasets(self.datasets, other.datasets)
+        their_cells = other.cells.with_columns(pl.col("dataset").replace(dataset_names))
+        new_rows = list_new_runs(self.cells, self.runs, their_cells, other.runs)
+        added_cells = their_cells.filter(pl.int_range(pl.len()).is_in(new_rows))
+        joined_cells = pl.concat([self.cells, added_cells]).with_row_index("row")
+        row_order = [
+            cell_row
+            for dataset in self.datasets
+            for cell_row in joined_cells.filter(dataset=dataset.name)["row"].to_list()
         ]
-        every_run = [*self.runs, *(other.runs[row] for row in new)]
-        every_report = [*self.reports, *(other.reports[row] for row in new)]
-        data = [self[name].data for name in cells["dataset"]]
-        measured = measure_alike(every_run, every_report, data)
+        joined_runs = [*self.runs, *(other.runs[cell_row] for cell_row in new_rows)]
+        joined_reports = [*self.reports, *(other.reports[cell_row] for cell_row in new_rows)]
+        dataset = [self[dataset_name].data for dataset_name in joined_cells["dataset"]]
+        measured_reports = measure_alike(joined_runs, joined_reports, dataset)
         return Experiment(
             " + ".join(dict.fromkeys((self.name, other.name))),
             self.datasets,
-            tuple(every_run[row] for row in order),
-            tuple(measured[row] for row in order),
-            cells.drop("row")[order],
+            tuple(joined_runs[cell_row] for cell_row in row_order),
+            tuple(measured_reports[cell_row] for cell_row in row_order),
+            joined_cells.drop("row")[row_order],
             self.benches,
         )
 
     def export(self, directory: str | Path, *, baseline: str | None = None) -> Path:
-        """Write ``NAME.turn.trec``, ``NAME.session.trec``, qrels, per-query Parquet and the reports.
+        """Write runs, qrels, per-query Parquet and the reports.
 
+        Runs are ``NAME.turn.trec`` and ``NAME.session.trec``.
         Of several datasets, each gets a folder of its name.
 
         :param baseline: the system that the others are tested against; the first by default.
         :raises DataError: when no system is called so.
         :raises ExportError: when a file cannot be written.
         """
-        for data in self.datasets:
-            part = self[data.name]
-            folder = Path(directory)
+        for dataset in self.datasets:
+            dataset_experiment = self[dataset.name]
+            dataset_folder = Path(directory)
             if len(self.datasets) > 1:
-                folder = folder / data.name
-            names = file_names([run.name for run in part.runs])
-            for run in part.runs:
-                write_run(run, folder / f"{names[run.name]}.{run.level}.trec")
+                dataset_folder = dataset_folder / dataset.name
+            file_by_system = file_names([ranking.name for ranking in dataset_experiment.runs])
+            for ranking in dataset_experiment.runs:
+                write_run(
+                    ranking, dataset_folder / f"{file_by_system[ranking.name]}.{ranking.level}.trec"
+                )
             for level in LEVELS:
-                judged = qrels(data.questions, level, data.turns, rejected=True)
-                write_qrels(judged, folder / f"qrels.{level}.trec")
-            about = {"data": data.describe()}
-            write_reports(part.reports, folder, provenance=about, baseline=baseline)
+                relevant_ids = qrels(dataset.questions, level, dataset.turns, rejected=True)
+                write_qrels(relevant_ids, dataset_folder / f"qrels.{level}.trec")
+            data_provenance = {"data": dataset.describe()}
+            write_reports(
+                dataset_experiment.reports,
+                dataset_folder,
+                provenance=data_provenance,
+                baseline=baseline,
+            )
         return Path(directory)
 
     def to_latex(self, *, baseline: str | None = None) -> str:
@@ -333,62 +390,68 @@ class Experiment:
         :param baseline: the system that the others are tested against; the first by default.
         :raises DataError: when no system is called so.
         """
-        level = self.reports[0].level
+        shown_level = self.reports[0].level
         if "turn" in self.cells["level"]:
-            level = "turn"
-        return latex_tables({level: paper_tables(self[self.data.name].at(level), baseline)})
+            shown_level = "turn"
+        return latex_tables(
+            {shown_level: paper_tables(self[self.data.name].at(shown_level), baseline)}
+        )
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """Give what is printed of one dataset, by heading: means with bounds, and a model's price."""
-        tables: dict[str, pl.DataFrame] = {}
-        for level in self.cells["level"].unique(maintain_order=True):
-            tables |= main_tables(self.at(level))
-        asked = any("llm" in run.provenance for run in self.runs if run.level == "turn")
-        if asked:
-            tables["language model: tokens and price"] = self.costs()
-        return tables
+        """Give what is printed of one dataset: means with bounds, and a model's price."""
+        table_by_title: dict[str, pl.DataFrame] = {}
+        for shown_level in self.cells["level"].unique(maintain_order=True):
+            table_by_title |= main_tables(self.at(shown_level))
+        asks_model = any(
+            "llm" in ranking.provenance for ranking in self.runs if ranking.level == "turn"
+        )
+        if asks_model:
+            table_by_title["language model: tokens and price"] = self.costs()
+        return table_by_title
 
     def to_markdown(self) -> str:
         """Give the tables over all and over multi-session questions, for both levels."""
-        parts = []
+        markdown_parts = []
         has_best = False
-        for data in self.datasets:
-            tables = self[data.name].tables()
-            part = tables_to_markdown(tables)
+        for dataset in self.datasets:
+            table_by_title = self[dataset.name].tables()
+            dataset_markdown = tables_to_markdown(table_by_title)
             if len(self.datasets) > 1:
-                part = f"## {data.name}\n\n{part}"
-            parts.append(part)
-            has_best |= any(getattr(table, "best", None) for table in tables.values())
+                dataset_markdown = f"## {dataset.name}\n\n{dataset_markdown}"
+            markdown_parts.append(dataset_markdown)
+            has_best |= any(getattr(table, "best", None) for table in table_by_title.values())
         if has_best:
-            parts.append(
+            markdown_parts.append(
                 "A bold value is significantly the best of its column (p < .05, corrected by Holm)."
             )
-        return "\n\n".join([*parts, *self._notes()])
+        return "\n\n".join([*markdown_parts, *self._notes()])
 
     def _notes(self) -> list[str]:
         """Say where no system can be bold, whatever it reaches."""
-        notes = []
-        for data in self.datasets:
-            part = self[data.name]
-            notes += [best_note(part.at(level)) for level in part.cells["level"].unique()]
-        return list(filter(None, dict.fromkeys(notes)))
+        table_notes = []
+        for dataset in self.datasets:
+            dataset_experiment = self[dataset.name]
+            table_notes += [
+                best_note(dataset_experiment.at(level))
+                for level in dataset_experiment.cells["level"].unique()
+            ]
+        return list(filter(None, dict.fromkeys(table_notes)))
 
     def __str__(self) -> str:
         return self.to_markdown()
 
     def __repr__(self) -> str:
-        names = ", ".join(data.name for data in self.datasets)
+        dataset_names = ", ".join(dataset.name for dataset in self.datasets)
         return (
-            f"{type(self).__name__}({self.name!r}: {len(self.runs)} runs on {names}; "
+            f"{type(self).__name__}({self.name!r}: {len(self.runs)} runs on {dataset_names}; "
             "print it for tables; "
             ".compare('recall_all@10'), .worst(5), .why(query_id), .misses(), .export('results'))"
         )
 
     def _repr_html_(self) -> str:
-        parts = [f"<p>{html.escape(repr(self))}</p>"]
-        for data in self.datasets:
-            head, table = next(iter(self[data.name].tables().items()))
-            parts.append(
-                f"<p>{html.escape(f'{data.name}: {head}')}</p>{Table(table)._repr_html_()}"
-            )
-        return "".join(parts)
+        html_parts = [f"<p>{html.escape(repr(self))}</p>"]
+        for dataset in self.datasets:
+            table_title, first_table = next(iter(self[dataset.name].tables().items()))
+            heading = html.escape(f"{dataset.name}: {table_title}")
+            html_parts.append(f"<p>{heading}</p>{Table(first_table)._repr_html_()}")
+        return "".join(html_parts)

@@ -36,49 +36,61 @@ def compare_follow_up_forms(
         for), ``method`` (see :func:`memlab.conversation.rewrite`) and ``complete`` (whether all
         evidence is in the first k).
     """
-    rows = follow_ups.filter(pl.col("kind") != "first")
-    asked, history = rows["question"].to_list(), rows["history"].to_list()
-    fallback, model = (rewrite(asked, history=history, service=by) for by in (None, service))
-    nothing = pl.Series([None] * rows.height, dtype=pl.String)
-    texts = {
-        "as asked": (rows["question"], nothing),
-        "fallback": (fallback["rewritten"], fallback["method"]),
-    }
-    if "model" in model["method"]:
-        texts["model"] = model["rewritten"], model["method"]
-    texts["standalone"] = rows["standalone"], nothing
-    about = rows.select("query_id", "scope", "kind", "evidence")
-    each = pl.concat(
-        about.with_columns(text.alias("question"), method.alias("method"), form=pl.lit(form))
-        for form, (text, method) in texts.items()
-    ).with_columns(asked=pl.format("{} {}", "form", "query_id"))
-    run = read(pipeline).run(
-        bench.with_queries(each.select("scope", query_id="asked", text="question"))
+    asked_follow_ups = follow_ups.filter(pl.col("kind") != "first")
+    question_texts = asked_follow_ups["question"].to_list()
+    question_histories = asked_follow_ups["history"].to_list()
+    fallback_rewrites, model_rewrites = (
+        rewrite(question_texts, history=question_histories, service=rewriting_service)
+        for rewriting_service in (None, service)
     )
-    found = run.top(max(k)).frame.sort("query_id", "rank").group_by("query_id", maintain_order=True)
-    each = each.join(
-        found.agg(found="doc_id"),
+    no_method = pl.Series([None] * asked_follow_ups.height, dtype=pl.String)
+    text_by_form = {
+        "as asked": (asked_follow_ups["question"], no_method),
+        "fallback": (fallback_rewrites["rewritten"], fallback_rewrites["method"]),
+    }
+    if "model" in model_rewrites["method"]:
+        text_by_form["model"] = model_rewrites["rewritten"], model_rewrites["method"]
+    text_by_form["standalone"] = asked_follow_ups["standalone"], no_method
+    question_columns = asked_follow_ups.select("query_id", "scope", "kind", "evidence")
+    form_rows = pl.concat(
+        question_columns.with_columns(
+            form_text.alias("question"), form_method.alias("method"), form=pl.lit(form_name)
+        )
+        for form_name, (form_text, form_method) in text_by_form.items()
+    ).with_columns(asked=pl.format("{} {}", "form", "query_id"))
+    form_run = read(pipeline).run(
+        bench.with_queries(form_rows.select("scope", query_id="asked", text="question"))
+    )
+    found_turns = (
+        form_run.top(max(k))
+        .frame.sort("query_id", "rank")
+        .group_by("query_id", maintain_order=True)
+    )
+    form_rows = form_rows.join(
+        found_turns.agg(found="doc_id"),
         left_on="asked",
         right_on="query_id",
         how="left",
         maintain_order="left",
     )
-    lacking = {
-        n: pl.col("evidence").list.set_difference(pl.col("found").list.head(n).fill_null([]))
-        for n in k
+    missing_by_depth = {
+        n_first: pl.col("evidence").list.set_difference(
+            pl.col("found").list.head(n_first).fill_null([])
+        )
+        for n_first in k
     }
     return pl.concat(
-        each.select(
-            pl.lit(n).alias("k"),
+        form_rows.select(
+            pl.lit(n_first).alias("k"),
             "query_id",
             "scope",
             "kind",
             "form",
             "question",
             "method",
-            complete=of.list.len() == 0,
+            complete=missing_evidence.list.len() == 0,
         )
-        for n, of in lacking.items()
+        for n_first, missing_evidence in missing_by_depth.items()
     )
 
 
@@ -94,21 +106,25 @@ def follow_up_forms_table(
         :func:`memlab.evaluate.significance.compare_paired` for the share that is complete, against
         the form that stands alone.
     """
-    columns = {"k": pl.Int64(), "kind": pl.String(), "form": pl.String()}
-    nothing = compare_paired(np.zeros((0, 1)), np.array([0])).clear()
-    parts = list[pl.DataFrame]()
-    for (k,), deep in compared.group_by("k", maintain_order=True):
-        whole = pl.concat([deep.with_columns(kind=pl.lit("all")), deep])
-        for (kind,), rows in whole.group_by("kind", maintain_order=True):
-            paired = rows.pivot(
+    key_columns = {"k": pl.Int64(), "kind": pl.String(), "form": pl.String()}
+    no_tests = compare_paired(np.zeros((0, 1)), np.array([0])).clear()
+    test_tables = list[pl.DataFrame]()
+    for (n_first,), depth_rows in compared.group_by("k", maintain_order=True):
+        all_and_kinds = pl.concat([depth_rows.with_columns(kind=pl.lit("all")), depth_rows])
+        for (kind_name,), kind_rows in all_and_kinds.group_by("kind", maintain_order=True):
+            values_by_question = kind_rows.pivot(
                 "form", index=["query_id", "scope"], values="complete", maintain_order=True
             )
-            wide = paired.drop("query_id", "scope").cast(pl.Float64)
-            reference = np.full(wide.width, wide.columns.index("standalone"))
-            scopes = clustering_scopes(paired["scope"], unit)
-            tested = compare_paired(wide.to_numpy(), reference, scopes=scopes, seed=seed)
-            about = {"k": k, "kind": kind, "form": wide.columns}
-            parts.append(pl.DataFrame(about, schema_overrides=columns).hstack(tested))
-    if not parts:
-        return pl.DataFrame(schema=columns).hstack(nothing)
-    return pl.concat(parts)
+            values_by_form = values_by_question.drop("query_id", "scope").cast(pl.Float64)
+            reference = np.full(values_by_form.width, values_by_form.columns.index("standalone"))
+            value_scopes = clustering_scopes(values_by_question["scope"], unit)
+            paired_tests = compare_paired(
+                values_by_form.to_numpy(), reference, scopes=value_scopes, seed=seed
+            )
+            test_keys = {"k": n_first, "kind": kind_name, "form": values_by_form.columns}
+            test_tables.append(
+                pl.DataFrame(test_keys, schema_overrides=key_columns).hstack(paired_tests)
+            )
+    if not test_tables:
+        return pl.DataFrame(schema=key_columns).hstack(no_tests)
+    return pl.concat(test_tables)

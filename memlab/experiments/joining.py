@@ -30,64 +30,78 @@ def match_datasets(ours: Sequence[Dataset], theirs: Sequence[Dataset]) -> dict[s
     >>> match_datasets([data], [replace(data, name="theirs")])
     {'theirs': 'sample'}
     """
-    known = {data.fingerprint(): data.name for data in ours}
-    names = dict[str, str]()
-    for data in theirs:
-        fingerprint = data.fingerprint()
-        if fingerprint not in known:
-            raise DataError(f"the experiments are of different data: {_say_difference(data, ours)}")
-        names[data.name] = known[fingerprint]
-    for data in ours:
-        if data.name not in names.values():
+    name_by_fingerprint = {dataset.fingerprint(): dataset.name for dataset in ours}
+    our_name_by_theirs = dict[str, str]()
+    for dataset in theirs:
+        fingerprint = dataset.fingerprint()
+        if fingerprint not in name_by_fingerprint:
             raise DataError(
-                f"the experiments are of different data: {_say_difference(data, theirs)}"
+                f"the experiments are of different data: {_say_difference(dataset, ours)}"
             )
-    return names
+        our_name_by_theirs[dataset.name] = name_by_fingerprint[fingerprint]
+    for dataset in ours:
+        if dataset.name not in our_name_by_theirs.values():
+            raise DataError(
+                f"the experiments are of different data: {_say_difference(dataset, theirs)}"
+            )
+    return our_name_by_theirs
 
 
-def _say_difference(data: Dataset, others: Sequence[Dataset]) -> str:
+def _say_difference(dataset: Dataset, other_datasets: Sequence[Dataset]) -> str:
     """Say in which tables a dataset differs from that of its name, or from the only other."""
-    near = [other for other in others if other.name == data.name]
-    if not near:
-        near = [*others]
-    if len(near) > 1:
-        names = [other.name for other in near]
-        listed = ", ".join(names)
+    counterparts = [
+        counterpart for counterpart in other_datasets if counterpart.name == dataset.name
+    ]
+    if not counterparts:
+        counterparts = [*other_datasets]
+    if len(counterparts) > 1:
+        other_names = [counterpart.name for counterpart in counterparts]
+        listed_names = ", ".join(other_names)
         return (
-            f"only one has {data.name!r}, the other has {listed}; choose those of both: done[NAME]"
+            f"only one has {dataset.name!r}, the other has {listed_names}; choose those of "
+            "both: done[NAME]"
         )
-    other = near[0]
-    said = []
-    for table, key in _KEYS.items():
-        here, there = getattr(data, table), getattr(other, table)
-        line = _table_difference(table, key, here, there)
-        if line:
-            said.append(line)
-    found = "; ".join(said) or "annotations, quotations or the language differ"
-    return f"{data.name!r} and {other.name!r}: {found}; run both on one file"
+    counterpart = counterparts[0]
+    differences = []
+    for table_name, key_column in _KEYS.items():
+        own_table = getattr(dataset, table_name)
+        other_table = getattr(counterpart, table_name)
+        difference = _table_difference(table_name, key_column, own_table, other_table)
+        if difference:
+            differences.append(difference)
+    difference_text = "; ".join(differences) or "annotations, quotations or the language differ"
+    return f"{dataset.name!r} and {counterpart.name!r}: {difference_text}; run both on one file"
 
 
-def _table_difference(table: str, key: str, one: pl.DataFrame, other: pl.DataFrame) -> str:
+def _table_difference(
+    table_name: str, key_column: str, own_table: pl.DataFrame, other_table: pl.DataFrame
+) -> str:
     """Say how two tables differ; empty where they do not."""
-    if one.height != other.height:
-        return f"{one.height:,} and {other.height:,} {table}"
-    alone = one.join(other, on=key, how="anti").height
-    if alone:
-        return f"{alone:,} of {one.height:,} {table} have another {key}"
-    aligned = one.select(key).join(other, on=key, how="left", maintain_order="left")
-    shared = _columns_of_both(one, other)
-    changed = [name for name in shared if not one[name].equals(aligned[name])]
-    if changed:
-        return f"{table} differ in {', '.join(changed)}"
-    if not one[key].equals(other[key]):
-        return f"{table} stand in another order"
+    if own_table.height != other_table.height:
+        return f"{own_table.height:,} and {other_table.height:,} {table_name}"
+    n_unmatched = own_table.join(other_table, on=key_column, how="anti").height
+    if n_unmatched:
+        return f"{n_unmatched:,} of {own_table.height:,} {table_name} have another {key_column}"
+    aligned_table = own_table.select(key_column).join(
+        other_table, on=key_column, how="left", maintain_order="left"
+    )
+    shared_columns = _columns_of_both(own_table, other_table)
+    changed_columns = [
+        column_name
+        for column_name in shared_columns
+        if not own_table[column_name].equals(aligned_table[column_name])
+    ]
+    if changed_columns:
+        return f"{table_name} differ in {', '.join(changed_columns)}"
+    if not own_table[key_column].equals(other_table[key_column]):
+        return f"{table_name} stand in another order"
     return ""
 
 
-def _columns_of_both(one: pl.DataFrame, other: pl.DataFrame) -> list[str]:
+def _columns_of_both(own_table: pl.DataFrame, other_table: pl.DataFrame) -> list[str]:
     """List what a fingerprint may depend on: the status of a session is not of it."""
-    there = {*other.columns} - {"status"}
-    return [name for name in one.columns if name in there]
+    other_columns = {*other_table.columns} - {"status"}
+    return [column_name for column_name in own_table.columns if column_name in other_columns]
 
 
 def list_new_runs(
@@ -102,29 +116,30 @@ def list_new_runs(
         names that we have for the datasets.
     :raises DataError: where two different runs have one name, with what differs.
     """
-    place = ("dataset", "level", "pipeline")
-    our_cells, their_cells = ours.select(place).rows(), theirs.select(place).rows()
-    known: dict[tuple[str, str], str] = {}
-    named: dict[tuple[str, str, str], Run] = {}
-    for cell, run in zip(our_cells, our_runs, strict=True):
-        dataset, _, name = cell
-        identity = _identity(run)
-        known[dataset, identity] = name
-        named[cell] = run
-    new = []
-    for row, cell in enumerate(their_cells):
-        dataset, level, name = cell
-        run = their_runs[row]
-        identity = _identity(run)
-        our_name = known.get((dataset, identity))
+    cell_columns = ("dataset", "level", "pipeline")
+    our_cells = ours.select(cell_columns).rows()
+    their_cells = theirs.select(cell_columns).rows()
+    name_by_identity: dict[tuple[str, str], str] = {}
+    run_by_cell: dict[tuple[str, str, str], Run] = {}
+    for cell_key, cell_run in zip(our_cells, our_runs, strict=True):
+        dataset_name, _, system_name = cell_key
+        identity = _identity(cell_run)
+        name_by_identity[dataset_name, identity] = system_name
+        run_by_cell[cell_key] = cell_run
+    new_rows = []
+    for row_number, cell_key in enumerate(their_cells):
+        dataset_name, level_name, system_name = cell_key
+        cell_run = their_runs[row_number]
+        identity = _identity(cell_run)
+        our_name = name_by_identity.get((dataset_name, identity))
         if our_name is None:
-            if cell in named:
-                raise DataError(_say_other_run(name, named[cell], run))
-            new.append(row)
-        elif our_name != name:
-            line = "%r and %r are one run of %ss; it is called %r"
-            _log.warning(line, our_name, name, level, our_name)
-    return new
+            if cell_key in run_by_cell:
+                raise DataError(_say_other_run(system_name, run_by_cell[cell_key], cell_run))
+            new_rows.append(row_number)
+        elif our_name != system_name:
+            warning_line = "%r and %r are one run of %ss; it is called %r"
+            _log.warning(warning_line, our_name, system_name, level_name, our_name)
+    return new_rows
 
 
 def _identity(run: Run) -> str:
@@ -132,15 +147,16 @@ def _identity(run: Run) -> str:
     return run_key({**run.provenance, "dataset": ""})
 
 
-def _say_other_run(name: str, one: Run, other: Run) -> str:
+def _say_other_run(system_name: str, own_run: Run, other_run: Run) -> str:
     """Say in what two runs of one name differ."""
     differing = []
-    for field in KEY_FIELDS[1:]:  # whatever the dataset is called
-        here, there = one.provenance.get(field), other.provenance.get(field)
-        if here != there:
-            differing.append(f"{field} {here} and {there}")
+    for field_name in KEY_FIELDS[1:]:  # whatever the dataset is called
+        own_value = own_run.provenance.get(field_name)
+        other_value = other_run.provenance.get(field_name)
+        if own_value != other_value:
+            differing.append(f"{field_name} {own_value} and {other_value}")
     return (
-        f"both experiments have a system {name!r}, and they differ: {'; '.join(differing)}; "
+        f"both experiments have a system {system_name!r}, and they differ: {'; '.join(differing)}; "
         "name one of them: memlab.run({NAME: PIPELINE}, …)"
     )
 
@@ -152,23 +168,34 @@ def measure_alike(
 
     A report that is so already is kept.
     """
-    taken: dict[Level, dict[Measure, None]] = {}
+    measures_by_level: dict[Level, dict[Measure, None]] = {}
     for report in reports:
-        of_level = taken.setdefault(report.level, {})
-        of_level.update(dict.fromkeys(report.measures))
-    how: dict[str, Any] = {"seed": reports[0].seed, "unit": reports[0].unit}
+        level_measures = measures_by_level.setdefault(report.level, {})
+        level_measures.update(dict.fromkeys(report.measures))
+    evaluation_options: dict[str, Any] = {"seed": reports[0].seed, "unit": reports[0].unit}
     measured = []
-    for run, report, asked in zip(runs, reports, data, strict=True):
-        wanted = tuple(taken[report.level])
-        is_alike = (report.seed, report.unit) == (how["seed"], how["unit"])
-        if is_alike and report.measures == wanted:
+    for ranking, report, dataset in zip(runs, reports, data, strict=True):
+        wanted_measures = tuple(measures_by_level[report.level])
+        is_same_protocol = (report.seed, report.unit) == (
+            evaluation_options["seed"],
+            evaluation_options["unit"],
+        )
+        if is_same_protocol and report.measures == wanted_measures:
             measured.append(report)
         else:
-            measured.append(evaluate(run, asked, measures=wanted, **how))
-        if not is_alike:
+            measured.append(
+                evaluate(ranking, dataset, measures=wanted_measures, **evaluation_options)
+            )
+        if not is_same_protocol:
             _log.warning(
                 "%r was measured with seed %s and unit %s, and is measured again with %s and %s",
-                *(report.name, report.seed, report.unit, how["seed"], how["unit"]),
+                *(
+                    report.name,
+                    report.seed,
+                    report.unit,
+                    evaluation_options["seed"],
+                    evaluation_options["unit"],
+                ),
             )
     return measured
 
@@ -184,9 +211,10 @@ def check_same_protocol(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> N
         ...
     memlab.errors.DataError: the comparisons were made differently: k is 10 and 50; ...
     """
-    for field in ("k", "budgets", "encoder", "unit", "seed"):
-        if ours.get(field) != theirs.get(field):
+    for field_name in ("k", "budgets", "encoder", "unit", "seed"):
+        if ours.get(field_name) != theirs.get(field_name):
             raise DataError(
-                f"the comparisons were made differently: {field} is {ours.get(field)} and "
-                f"{theirs.get(field)}; compare again with one of them"
+                f"the comparisons were made differently: {field_name} is {ours.get(field_name)} "
+                "and "
+                f"{theirs.get(field_name)}; compare again with one of them"
             )

@@ -1,4 +1,4 @@
-"""What memories lost when they wrote and when they searched, as ``scripts/memories.py`` found it."""
+"""What memories lost when they wrote and searched, as ``scripts/memories.py`` found it."""
 
 from __future__ import annotations
 
@@ -53,28 +53,33 @@ def read_memories(folder: str | Path = DEFAULT) -> list[RecordedMemory]:
     >>> "langchain-mmr" in [memory.name for memory in read_memories()]
     True
     """
-    names = sorted(path.stem for path in (Path(folder) / "about").glob("*.json"))
-    if not names:
+    memory_names = sorted(about_file.stem for about_file in (Path(folder) / "about").glob("*.json"))
+    if not memory_names:
         raise DataError(f"{folder} holds no recorded memory; scripts/memories.py writes one")
-    return [_read_memory(Path(folder), name) for name in names]
+    return [_read_memory(Path(folder), memory_name) for memory_name in memory_names]
 
 
-def _read_memory(folder: Path, name: str) -> RecordedMemory:
-    returned = folder / "returned" / f"{name}.jsonl"
+def _read_memory(folder: Path, memory_name: str) -> RecordedMemory:
+    returned_file = folder / "returned" / f"{memory_name}.jsonl"
     try:
-        about = json.loads((folder / "about" / f"{name}.json").read_text(encoding="utf-8"))
-        lines = (folder / "stored" / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
-        stored = [json.loads(line) for line in lines if line]
-        return RecordedMemory(name, returned, stored, about)
+        memory_record = json.loads(
+            (folder / "about" / f"{memory_name}.json").read_text(encoding="utf-8")
+        )
+        stored_lines = (
+            (folder / "stored" / f"{memory_name}.jsonl").read_text(encoding="utf-8").split("\n")
+        )
+        stored_texts = [json.loads(stored_line) for stored_line in stored_lines if stored_line]
+        return RecordedMemory(memory_name, returned_file, stored_texts, memory_record)
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{folder}: {name} cannot be read ({error}); run scripts/memories.py {name} again"
+            f"{folder}: {memory_name} cannot be read ({error}); run scripts/memories.py "
+            f"{memory_name} again"
         ) from error
 
 
 def returned_files(folder: str | Path = DEFAULT) -> list[Path]:
     """Give the files of what memories returned, for ``memlab.compare(…, runs=…)``."""
-    return [memory.returned for memory in read_memories(folder)]
+    return [recorded_memory.returned for recorded_memory in read_memories(folder)]
 
 
 def compare_recorded(
@@ -86,12 +91,14 @@ def compare_recorded(
     :param options: of :func:`memlab.compare`, such as ``encoder`` and ``store``.
     :raises DataError: when there is no recorded memory, or they are of several scopes.
     """
-    recorded = read_memories(folder)
-    scopes = {memory.about["scope"] for memory in recorded}
-    if len(scopes) > 1:
-        raise DataError(f"{folder} has memories of {sorted(scopes)}; compare those of one scope")
-    files = [memory.returned for memory in recorded]
-    return compare(systems, sample(scopes=[*scopes]), runs=files, **options)
+    recorded_memories = read_memories(folder)
+    memory_scopes = {recorded_memory.about["scope"] for recorded_memory in recorded_memories}
+    if len(memory_scopes) > 1:
+        raise DataError(
+            f"{folder} has memories of {sorted(memory_scopes)}; compare those of one scope"
+        )
+    returned_files = [recorded_memory.returned for recorded_memory in recorded_memories]
+    return compare(systems, sample(scopes=[*memory_scopes]), runs=returned_files, **options)
 
 
 def memory_losses(
@@ -112,31 +119,42 @@ def memory_losses(
         attributed to, how many lie in the session that the memory names (null where it names
         none).
     """
-    data = done.data
-    kept = {memory.name: memory for memory in memories or read_memories()}
-    encoder = done.benches[data.name]().encoder
-    rows = []
-    for run in done.runs:
-        memory = kept.get(run.name)
-        sources = None if memory is None else _stored_sources(memory, data, encoder)
-        shares = _question_shares(run.frame, data, sources, k)
-        rows.append(
-            {"system": run.name, **_summary(shares), **_stored_summary(memory, sources, data)}
+    dataset = done.data
+    memory_by_name = {
+        recorded_memory.name: recorded_memory for recorded_memory in memories or read_memories()
+    }
+    encoder = done.benches[dataset.name]().encoder
+    loss_rows = []
+    for system_run in done.runs:
+        recorded_memory = memory_by_name.get(system_run.name)
+        if recorded_memory is None:
+            sources = None
+        else:
+            sources = _stored_sources(recorded_memory, dataset, encoder)
+        question_shares = _question_shares(system_run.frame, dataset, sources, k)
+        loss_rows.append(
+            {
+                "system": system_run.name,
+                **_summary(question_shares),
+                **_stored_summary(recorded_memory, sources, dataset),
+            }
         )
-    return Table(pl.DataFrame(rows, infer_schema_length=None))
+    return Table(pl.DataFrame(loss_rows, infer_schema_length=None))
 
 
 def _stored_sources(memory: RecordedMemory, data: Dataset, encoder: Any) -> pl.DataFrame:
     """Attribute stored texts: ``text``, ``session`` and ``turn_ids``."""
-    scope = memory.about["scope"]
-    asked = data.questions.filter(scope=scope)["query_id"].first()
-    texts = [row["text"] for row in memory.stored]
-    rows = pl.DataFrame(
-        {"query_id": asked, "rank": range(1, len(texts) + 1), "text": texts}
+    scope_name = memory.about["scope"]
+    any_question = data.questions.filter(scope=scope_name)["query_id"].first()
+    stored_texts = [stored_row["text"] for stored_row in memory.stored]
+    stored_rows = pl.DataFrame(
+        {"query_id": any_question, "rank": range(1, len(stored_texts) + 1), "text": stored_texts}
     ).with_columns(score=None, source_ids=None, time=None)
-    found = ReturnedTexts(memory.name, rows.cast(RETURNED_SCHEMA))  # type: ignore[arg-type]
-    sources = attribute(found, data, encoder)
-    sessions = pl.Series("session", [row.get("session") for row in memory.stored], pl.String)
+    returned_rows = stored_rows.cast(RETURNED_SCHEMA)  # type: ignore[arg-type]
+    sources = attribute(ReturnedTexts(memory.name, returned_rows), data, encoder)
+    sessions = pl.Series(
+        "session", [stored_row.get("session") for stored_row in memory.stored], pl.String
+    )
     return sources.with_columns(sessions)
 
 
@@ -144,29 +162,40 @@ def _question_shares(
     ranking: pl.DataFrame, data: Dataset, sources: pl.DataFrame | None, k: int
 ) -> pl.DataFrame:
     """Give each question's shares of items that were found, lost at writing and at searching."""
-    items = qrels(data.questions, "turn").frame.select("query_id", "doc_id").unique()
-    first = ranking.filter(pl.col("rank") <= k).select("query_id", "doc_id", found=pl.lit(True))
-    joined = items.join(first, on=["query_id", "doc_id"], how="left")
-    held = pl.lit(True)
+    evidence_items = qrels(data.questions, "turn").frame.select("query_id", "doc_id").unique()
+    first_turns = ranking.filter(pl.col("rank") <= k).select(
+        "query_id", "doc_id", found=pl.lit(True)
+    )
+    found_items = evidence_items.join(first_turns, on=["query_id", "doc_id"], how="left")
+    is_stored = pl.lit(True)
     if sources is not None:
-        held = pl.col("doc_id").is_in(sources["turn_ids"].explode().drop_nulls().implode())
-    found = pl.col("found").fill_null(False)
-    each = joined.with_columns(found=found, writing=~found & ~held, searching=~found & held)
-    return each.group_by("query_id").agg(
+        is_stored = pl.col("doc_id").is_in(sources["turn_ids"].explode().drop_nulls().implode())
+    is_found = pl.col("found").fill_null(False)
+    item_outcomes = found_items.with_columns(
+        found=is_found, writing=~is_found & ~is_stored, searching=~is_found & is_stored
+    )
+    return item_outcomes.group_by("query_id").agg(
         pl.len().alias("items"), pl.col("found", "writing", "searching").mean()
     )
 
 
 def _summary(shares: pl.DataFrame) -> dict[str, Any]:
     """Give means with their 95 % intervals."""
-    named = {"found": "found", "writing": "lost at writing", "searching": "lost at searching"}
-    ordered = shares.sort("query_id").select([*named])
-    spans = mean_intervals(ordered.to_numpy().astype(np.float64), scopes=None)
-    row: dict[str, Any] = {"n": shares.height, "items": shares["items"].sum()}
-    for place, (column, name) in enumerate(named.items()):
-        row[name] = ordered[column].mean()
-        row[f"{name}_low"], row[f"{name}_high"] = spans["low"][place], spans["high"][place]
-    return row
+    name_by_column = {
+        "found": "found",
+        "writing": "lost at writing",
+        "searching": "lost at searching",
+    }
+    ordered_shares = shares.sort("query_id").select([*name_by_column])
+    intervals = mean_intervals(ordered_shares.to_numpy().astype(np.float64), scopes=None)
+    summary_row: dict[str, Any] = {"n": shares.height, "items": shares["items"].sum()}
+    for column_index, (column_name, shown_name) in enumerate(name_by_column.items()):
+        summary_row[shown_name] = ordered_shares[column_name].mean()
+        summary_row[f"{shown_name}_low"], summary_row[f"{shown_name}_high"] = (
+            intervals["low"][column_index],
+            intervals["high"][column_index],
+        )
+    return summary_row
 
 
 def _stored_summary(
@@ -174,16 +203,16 @@ def _stored_summary(
 ) -> dict[str, Any]:
     if memory is None or sources is None:
         return {"stored": None, "same session": None}
-    named = sources.drop_nulls("session").explode("turn_ids").drop_nulls("turn_ids")
-    share = None
-    if named.height:
-        turns = data.turns.select("session_id", turn_ids="turn_id")
-        share = (
-            named.join(turns, on="turn_ids")
+    stored_with_session = sources.drop_nulls("session").explode("turn_ids").drop_nulls("turn_ids")
+    same_session_share = None
+    if stored_with_session.height:
+        turn_sessions = data.turns.select("session_id", turn_ids="turn_id")
+        same_session_share = (
+            stored_with_session.join(turn_sessions, on="turn_ids")
             .select((pl.col("session_id") == pl.col("session")).mean())
             .item()
         )
-    return {"stored": len(memory.stored), "same session": share}
+    return {"stored": len(memory.stored), "same session": same_session_share}
 
 
 def writing_costs(
@@ -203,30 +232,34 @@ def writing_costs(
     >>> writing_costs(read_memories()).columns[:4]
     ['system', 'versions', 'phase', 'calls']
     """
-    rows = [
-        _cost_row(memory, phase, of, (input_price, output_price))
-        for memory in memories
-        for phase, of in (("writing", "turns"), ("searching", "questions"))
+    cost_rows = [
+        _cost_row(recorded_memory, phase_name, counted_things, (input_price, output_price))
+        for recorded_memory in memories
+        for phase_name, counted_things in (("writing", "turns"), ("searching", "questions"))
     ]
-    return Table(pl.DataFrame(rows, infer_schema_length=None))
+    return Table(pl.DataFrame(cost_rows, infer_schema_length=None))
 
 
 def _cost_row(
-    memory: RecordedMemory, phase: str, of: str, prices: tuple[float | None, float | None]
+    memory: RecordedMemory,
+    phase_name: str,
+    counted_things: str,
+    prices: tuple[float | None, float | None],
 ) -> dict[str, Any]:
-    counts = memory.about["phases"].get(phase, {})
-    scale = PER / memory.about[of]
-    read, written = counts.get("read", 0) * scale, counts.get("written", 0) * scale
-    row: dict[str, Any] = {
+    phase_counts = memory.about["phases"].get(phase_name, {})
+    per_counted = PER / memory.about[counted_things]
+    tokens_read = phase_counts.get("read", 0) * per_counted
+    tokens_written = phase_counts.get("written", 0) * per_counted
+    cost_row: dict[str, Any] = {
         "system": memory.name,
         "versions": ", ".join(memory.about["versions"]),
-        "phase": f"{phase} {PER:,} {of}",
-        "calls": counts.get("calls", 0) * scale,
-        "tokens read": read,
-        "tokens written": written,
+        "phase": f"{phase_name} {PER:,} {counted_things}",
+        "calls": phase_counts.get("calls", 0) * per_counted,
+        "tokens read": tokens_read,
+        "tokens written": tokens_written,
     }
     if prices[0] is not None and prices[1] is not None:
-        row["price"] = (read * prices[0] + written * prices[1]) / 1e6
-    calls = counts.get("calls", 0)
-    row["estimated"] = counts.get("estimated", 0) / calls if calls else 0.0
-    return row
+        cost_row["price"] = (tokens_read * prices[0] + tokens_written * prices[1]) / 1e6
+    n_calls = phase_counts.get("calls", 0)
+    cost_row["estimated"] = phase_counts.get("estimated", 0) / n_calls if n_calls else 0.0
+    return cost_row

@@ -49,7 +49,7 @@ RANKING_MODULES = (
     "summaries",
     "text",
 )
-"""The packages and modules of memlab that a ranking depends on; an edit of any other invalidates no run."""
+"""What of memlab a ranking depends on; an edit of another module invalidates no run."""
 _DIGESTED_SUFFIXES = {".py", ".safetensors", ".toml"}
 _BUNDLED = ("minilm", "multilingual")
 _ENCODER = re.compile(r"(function|hashing|transformer) (.+?)(?: \([^()]*\))?, (\d+)-d, ")
@@ -57,12 +57,12 @@ _ENCODER = re.compile(r"(function|hashing|transformer) (.+?)(?: \([^()]*\))?, (\
 
 def run_key(provenance: Mapping[str, Any]) -> str:
     """Join what a run depends on, of its provenance: equal keys, equal runs."""
-    return json.dumps([provenance.get(name) for name in KEY_FIELDS], sort_keys=True)
+    return json.dumps([provenance.get(field_name) for field_name in KEY_FIELDS], sort_keys=True)
 
 
 @cache
 def code_version() -> str:
-    """Name the code that rankings depend on: memlab's version, and a hash of what ranks and of what it needs.
+    """Name the code that rankings depend on: memlab's version, and a hash of what ranks.
 
     What ranks is not Python alone, but the tables and the weights that come with memlab too.
 
@@ -70,17 +70,23 @@ def code_version() -> str:
     >>> code_version()
     'memlab ... (...)'
     """
-    root = Path(memlab.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(path for path in root.rglob("*") if path.suffix in _DIGESTED_SUFFIXES):
-        place = path.relative_to(root)
-        if place.parts[0].removesuffix(".py") in RANKING_MODULES:
-            digest.update(place.as_posix().encode() + b"\0" + path.read_bytes())
+    package_folder = Path(memlab.__file__).parent
+    code_digest = hashlib.sha256()
+    for code_file in sorted(
+        code_file
+        for code_file in package_folder.rglob("*")
+        if code_file.suffix in _DIGESTED_SUFFIXES
+    ):
+        relative_path = code_file.relative_to(package_folder)
+        if relative_path.parts[0].removesuffix(".py") in RANKING_MODULES:
+            code_digest.update(relative_path.as_posix().encode() + b"\0" + code_file.read_bytes())
     with suppress(PackageNotFoundError):
-        needed = sorted(line for line in requires("memlab") or () if "extra ==" not in line)
-        for package in (re.split(r"[^\w.-]", line)[0] for line in needed):
-            digest.update(f"{package}=={version(package)}\n".encode())
-    return f"memlab {memlab.__version__} ({digest.hexdigest()[:8]})"
+        requirement_lines = sorted(
+            requirement for requirement in requires("memlab") or () if "extra ==" not in requirement
+        )
+        for package in (re.split(r"[^\w.-]", requirement)[0] for requirement in requirement_lines):
+            code_digest.update(f"{package}=={version(package)}\n".encode())
+    return f"memlab {memlab.__version__} ({code_digest.hexdigest()[:8]})"
 
 
 def replay(
@@ -106,34 +112,39 @@ def replay(
     True
     """
     store = store if isinstance(store, MemoryStore) else MemoryStore.open(store, create=False)
-    saved = store.runs.load(run_id)
-    about = saved.provenance
-    lacking = {"pipeline", "dataset", "fingerprint", "versions"} - about.keys()
-    if lacking:
+    saved_run = store.runs.load(run_id)
+    provenance = saved_run.provenance
+    lacking_fields = {"pipeline", "dataset", "fingerprint", "versions"} - provenance.keys()
+    if lacking_fields:
         raise StoreError(
-            f"run {run_id!r} does not say its {', '.join(sorted(lacking))}; only what a pipeline made of a bench with "
+            f"run {run_id!r} does not say its {', '.join(sorted(lacking_fields))}; only what a "
+            "pipeline made of a bench with "
             "a store can be made again"
         )
-    bench = load_run_bench(store, about, encoder=encoder)
+    saved_bench = load_run_bench(store, provenance, encoder=encoder)
     try:
-        stages = pipeline(about["pipeline"])
+        run_pipeline = pipeline(provenance["pipeline"])
     except PipelineError as error:
         raise StoreError(f"run {run_id!r} cannot be made again: {error}") from None
-    for kind, reads in stages.dependencies().items():
-        changed = [
-            name for name, digest in about.get(kind, {}).items() if reads.get(name) != digest
+    for dependency_kind, digest_by_name in run_pipeline.dependencies().items():
+        changed_names = [
+            dependency_name
+            for dependency_name, saved_digest in provenance.get(dependency_kind, {}).items()
+            if digest_by_name.get(dependency_name) != saved_digest
         ]
-        if changed:
+        if changed_names:
             raise StoreError(
-                f"run {run_id!r}: of its {kind}, {changed[0]!r} is gone or is not the one that it used"
+                f"run {run_id!r}: of its {dependency_kind}, {changed_names[0]!r} is gone or is "
+                "not the one that it used"
             )
-    run = stages.run(bench, level=saved.level)
-    if not run.frame.drop("score").equals(saved.frame.drop("score")):
+    replayed_run = run_pipeline.run(saved_bench, level=saved_run.level)
+    if not replayed_run.frame.drop("score").equals(saved_run.frame.drop("score")):
         raise StoreError(
-            f"run {run_id!r} ({saved.name}) ranks otherwise now, on the same data: the code or a library has changed "
-            f"since it was made by {about.get('code', 'an unknown version of memlab')}"
+            f"run {run_id!r} ({saved_run.name}) ranks otherwise now, on the same data: the code "
+            "or a library has changed "
+            f"since it was made by {provenance.get('code', 'an unknown version of memlab')}"
         )
-    return run
+    return replayed_run
 
 
 def load_run_bench(
@@ -158,37 +169,47 @@ def load_run_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Datas
         saw some of them.
     :raises StoreError: when the versions are gone, or hold something else than the run saw.
     """
-    data = store.at(provenance["versions"]).dataset(provenance["dataset"])
-    data = data.take(provenance["scopes"]) if "scopes" in provenance else data
-    if data.fingerprint() != provenance["fingerprint"]:
+    dataset = store.at(provenance["versions"]).dataset(provenance["dataset"])
+    dataset = dataset.take(provenance["scopes"]) if "scopes" in provenance else dataset
+    if dataset.fingerprint() != provenance["fingerprint"]:
         raise StoreError(
-            f"store {store.uri}, dataset {data.name!r}: the run saw fingerprint {provenance['fingerprint']}, the store "
-            f"holds {data.fingerprint()} at its versions, perhaps with rows of an earlier file of that name: give each "
+            f"store {store.uri}, dataset {dataset.name!r}: the run saw fingerprint "
+            f"{provenance['fingerprint']}, the store "
+            f"holds {dataset.fingerprint()} at its versions, perhaps with rows of an earlier file "
+            "of that name: give each "
             "file its own name or store, and evaluate again"
         )
-    return data
+    return dataset
 
 
-def _load_run_encoder(provenance: Mapping[str, Any], named: Encoder | str | None) -> Encoder | None:
-    """Load the encoder that a run describes, with its header and token encoder, and see that it is the same."""
-    described = provenance.get("encoder")
-    if described is None:
+def _load_run_encoder(
+    provenance: Mapping[str, Any], given_encoder: Encoder | str | None
+) -> Encoder | None:
+    """Load the encoder that a run describes, with its header and token encoder.
+
+    :raises StoreError: where it is another than the run saw.
+    """
+    recorded_encoder = provenance.get("encoder")
+    if recorded_encoder is None:
         return None
-    header = provenance.get("header", ())
-    tokens = provenance.get("token_encoder", "")
-    if named is None:
-        tokens = tokens and _name_described(tokens)
-        own = load(_name_described(described), header=header, token_encoder=tokens)
+    header_fields = provenance.get("header", ())
+    token_encoder = provenance.get("token_encoder", "")
+    if given_encoder is None:
+        token_encoder = token_encoder and _name_described(token_encoder)
+        loaded_encoder = load(
+            _name_described(recorded_encoder), header=header_fields, token_encoder=token_encoder
+        )
     else:
-        own = load(named, header=header)
-    about = describe_encoder(own)
-    for field in ("encoder", "token_encoder"):
-        seen = provenance.get(field)
-        if about.get(field) != seen:
+        loaded_encoder = load(given_encoder, header=header_fields)
+    encoder_record = describe_encoder(loaded_encoder)
+    for field_name in ("encoder", "token_encoder"):
+        recorded_value = provenance.get(field_name)
+        if encoder_record.get(field_name) != recorded_value:
             raise StoreError(
-                f"the run saw {field.replace('_', ' ')} {seen!r}; this is {about.get(field)!r}: give that one"
+                f"the run saw {field_name.replace('_', ' ')} {recorded_value!r}; this is "
+                f"{encoder_record.get(field_name)!r}: give that one"
             )
-    return own
+    return loaded_encoder
 
 
 def _name_described(described: str) -> str:
@@ -196,13 +217,13 @@ def _name_described(described: str) -> str:
 
     :raises StoreError: for a folder and an endpoint, which a name does not say enough of.
     """
-    parts = _ENCODER.match(described)
-    if parts is not None:
-        kind, model, dim = parts.groups()
-        if kind == "hashing":
-            return f"hashing:{dim}"
-        if kind == "function" or model in _BUNDLED or "/" in model:
-            return str(model)
+    encoder_parts = _ENCODER.match(described)
+    if encoder_parts is not None:
+        encoder_kind, model_name, dimensions = encoder_parts.groups()
+        if encoder_kind == "hashing":
+            return f"hashing:{dimensions}"
+        if encoder_kind == "function" or model_name in _BUNDLED or "/" in model_name:
+            return str(model_name)
     raise StoreError(
         f"encoder {described!r} cannot be loaded by a name; give it: replay(…, encoder=…)"
     )

@@ -44,12 +44,12 @@ class ResultFolder:
 
         :param notebooks: where executed notebooks of this dataset go, which export figures.
         """
-        places = dict((read_marker(self.results) or {}).get("places", {}))
+        result_places = dict((read_marker(self.results) or {}).get("places", {}))
         if notebooks is not None:
-            places["notebooks"] = os.path.relpath(notebooks, self.results)
-            places["figures"] = os.path.relpath(self.figures, self.results)
+            result_places["notebooks"] = os.path.relpath(notebooks, self.results)
+            result_places["figures"] = os.path.relpath(self.figures, self.results)
             _write_marker(self.figures, self.about)
-        _write_marker(self.results, {**self.about, "places": places})
+        _write_marker(self.results, {**self.about, "places": result_places})
 
 
 def choose_result_folder(
@@ -76,23 +76,25 @@ def choose_result_folder(
     >>> found.results.as_posix(), found.figures.as_posix()
     ('r/my-chats-3-memories', 'f/my-chats-3-memories')
     """
-    where = os.path.relpath(os.path.realpath(file), os.path.realpath(results))
+    relative_file = os.path.relpath(os.path.realpath(file), os.path.realpath(results))
     # A digest: results are shared, and a path may show more of a machine than one likes.
-    source = hashlib.sha256(os.fsencode(where)).hexdigest()[:16]
-    about = {"name": name, "part": dict(part), "source": source}
-    wanted = folder_name(name, part)
-    for folder in _numbered_names(wanted):
-        places = (Path(results) / folder, Path(figures) / folder)
-        if all(_is_free(place, about) for place in places):
+    source_digest = hashlib.sha256(os.fsencode(relative_file)).hexdigest()[:16]
+    marker_content = {"name": name, "part": dict(part), "source": source_digest}
+    wanted_name = folder_name(name, part)
+    for folder_chosen in _numbered_names(wanted_name):
+        folder_places = (Path(results) / folder_chosen, Path(figures) / folder_chosen)
+        if all(_is_free(folder_place, marker_content) for folder_place in folder_places):
             break
-    note = ""
-    if folder != wanted:
-        note = (
-            f"{Path(results) / wanted} or {Path(figures) / wanted} is not of this dataset: another of "
-            "that name, a former version of memlab, or you made it; it is left as it is, and this goes "
-            f"to {folder}"
+    folder_note = ""
+    if folder_chosen != wanted_name:
+        folder_note = (
+            f"{Path(results) / wanted_name} or {Path(figures) / wanted_name} is not of this "
+            "dataset: another of "
+            "that name, a former version of memlab, or you made it; it is left as it is, and this "
+            "goes "
+            f"to {folder_chosen}"
         )
-    return ResultFolder(*places, about=about, note=note)
+    return ResultFolder(*folder_places, about=marker_content, note=folder_note)
 
 
 def folder_name(name: str, part: Mapping[str, Any]) -> str:
@@ -102,33 +104,33 @@ def folder_name(name: str, part: Mapping[str, Any]) -> str:
     >>> folder_name("../Chats: 2026", {"scopes": ["ann", "bo"]}), folder_name("..", {})
     ('Chats-2026-of-ann-bo', 'dataset')
     """
-    scopes = part.get("scopes")
-    words = name
-    if isinstance(scopes, int):
-        words = f"{name}-{scopes}-memories"
-    elif scopes:
-        words = f"{name}-of-{'-'.join(scopes)}"
-    safe = re.sub(r"[^\w.]+", "-", unicodedata.normalize("NFC", words)).strip("-.")
-    if len(os.fsencode(safe)) > _LONGEST:
-        digest = hashlib.sha256(os.fsencode(words)).hexdigest()[:8]
-        cut = os.fsencode(safe)[:_LONGEST].decode(errors="ignore").strip("-.")
-        safe = f"{cut}-{digest}"
-    if safe.lower() in _TAKEN:
-        return f"dataset-{safe}".strip("-")
-    return safe
+    scope_choice = part.get("scopes")
+    name_words = name
+    if isinstance(scope_choice, int):
+        name_words = f"{name}-{scope_choice}-memories"
+    elif scope_choice:
+        name_words = f"{name}-of-{'-'.join(scope_choice)}"
+    safe_name = re.sub(r"[^\w.]+", "-", unicodedata.normalize("NFC", name_words)).strip("-.")
+    if len(os.fsencode(safe_name)) > _LONGEST:
+        name_digest = hashlib.sha256(os.fsencode(name_words)).hexdigest()[:8]
+        shortened_name = os.fsencode(safe_name)[:_LONGEST].decode(errors="ignore").strip("-.")
+        safe_name = f"{shortened_name}-{name_digest}"
+    if safe_name.lower() in _TAKEN:
+        return f"dataset-{safe_name}".strip("-")
+    return safe_name
 
 
 def read_marker(folder: Path) -> dict[str, Any] | None:
     """Give what the marker of a folder says; ``None`` where there is none that can be read."""
     try:
-        about = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        marker_content = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(about, dict) or not isinstance(about.get("name"), str):
+    if not isinstance(marker_content, dict) or not isinstance(marker_content.get("name"), str):
         return None
-    if not isinstance(about.get("places"), dict):
-        about["places"] = {}
-    return about
+    if not isinstance(marker_content.get("places"), dict):
+        marker_content["places"] = {}
+    return marker_content
 
 
 def _numbered_names(name: str) -> Iterator[str]:
@@ -137,19 +139,22 @@ def _numbered_names(name: str) -> Iterator[str]:
         yield f"{name}-{number}"
 
 
-def _is_free(place: Path, about: Mapping[str, Any]) -> bool:
+def _is_free(folder_place: Path, wanted_content: Mapping[str, Any]) -> bool:
     """Say whether a folder is not there, empty, or of this dataset."""
-    if not os.path.lexists(place):
+    if not os.path.lexists(folder_place):
         return True
-    if not place.is_dir():
+    if not folder_place.is_dir():
         return False
-    marked = read_marker(place)
-    if marked is None:
-        return not any(place.iterdir())
-    return all(marked.get(name) == value for name, value in about.items())
+    marker_content = read_marker(folder_place)
+    if marker_content is None:
+        return not any(folder_place.iterdir())
+    return all(
+        marker_content.get(field_name) == field_value
+        for field_name, field_value in wanted_content.items()
+    )
 
 
-def _write_marker(folder: Path, about: Mapping[str, Any]) -> None:
-    text = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
-    with open_atomically(folder / MARKER) as stream:
-        stream.write(text.encode("utf-8", "backslashreplace"))
+def _write_marker(folder: Path, marker_content: Mapping[str, Any]) -> None:
+    marker_text = json.dumps(marker_content, indent=1, ensure_ascii=False) + "\n"
+    with open_atomically(folder / MARKER) as marker_file:
+        marker_file.write(marker_text.encode("utf-8", "backslashreplace"))

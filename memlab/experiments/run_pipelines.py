@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,7 @@ from memlab.embed import Encoder, describe_encoder
 from memlab.embed import load as load_encoder
 from memlab.embed.ray_workers import NamedEncoder
 from memlab.errors import DataError, check_at_least
-from memlab.evaluate import evaluate
+from memlab.evaluate import Report, evaluate
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
 from memlab.evaluate.groups import describe_questions
 from memlab.evaluate.measures import MeasureLike
@@ -59,7 +60,7 @@ def run(
     jobs: int = 1,
     unit: Unit = "auto",
 ) -> Experiment:
-    """Run pipelines on datasets and evaluate them at turn and session level; runs in the store are read back.
+    """Run pipelines on datasets and evaluate them at turn and session level.
 
     With a store each run is saved as soon as it is there, so that an experiment that was killed
     goes on where it stopped when it is called again. A run is read back when it was of the same
@@ -97,68 +98,114 @@ def run(
     >>> import tempfile, memlab
     >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
     >>> data = memlab.sample(turns=200)
-    >>> first, again = (memlab.run(["bm25", "hybrid"], data, store=store, encoder="hashing:64") for _ in range(2))
+    >>> first = memlab.run(["bm25", "hybrid"], data, store=store, encoder="hashing:64")
+    >>> again = memlab.run(["bm25", "hybrid"], data, store=store, encoder="hashing:64")
     >>> first.cells["read"].any(), again.cells["read"].all()
     (False, True)
     >>> str(memlab.reopen(store, first.name)) == str(first)
     True
     """
-    data = distinct_datasets(datasets)
+    distinct_data = distinct_datasets(datasets)
+    # What can be refused is refused before anything is encoded.
     check_at_least(0, seed=seed)
     check_at_least(1, jobs=jobs)
-    clustering_scopes([], unit)  # refuses another unit before anything runs
-    levels = [levels] if isinstance(levels, str) else levels
-    if bench is not None and (store is not None or len(data) > 1):
+    clustering_scopes([], unit)
+    if bench is not None and (store is not None or len(distinct_data) > 1):
         raise DataError(
-            "bench= is for one dataset in memory; leave it out to save runs or to take several datasets"
+            "bench= is for one dataset in memory; leave it out to save runs or to take several "
+            "datasets"
         )
-    by_name = isinstance(encoder, str | None) or getattr(encoder, "spec", None) is not None
-    if check_engine(engine) == "ray" and (store is None or not by_name):
-        raise DataError(
-            "engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench"
-        )
-    model = bench.encoder if bench else None
-    if bench is None and encoder is not None:
-        model = load_encoder(encoder, engine=engine)
+    _check_ray_options(engine, store, encoder)
+    loaded_encoder = None
+    if bench is not None:
+        loaded_encoder = bench.encoder
+    elif encoder is not None:
+        loaded_encoder = load_encoder(encoder, engine=engine)
     if pipelines is None:
-        pipelines = ["bm25", DEFAULT]
-        if model is not None:
-            pipelines = [*CONTROLS, DEFAULT, f"{DEFAULT} | learned"]
+        pipelines = _default_pipelines(loaded_encoder)
     given_names = pipeline_names(pipelines)
-    stages = distinct_pipelines(pipelines)
+    pipelines_read = distinct_pipelines(pipelines)
     if engine == "ray":
-        _refuse_foreign(stages, "engine")
+        _refuse_foreign(pipelines_read, "engine")
     if jobs > 1:
-        _refuse_jobs(engine, bench, model)
-        _refuse_foreign(stages, "jobs")
-    at = {part.name: tuple(levels) if levels else measurable_levels(part) for part in data}
-    for part in data:
-        for level in at[part.name]:
-            if qrels(part.questions, level).frame.is_empty():
-                warn_once(unmeasurable_line(part, level))
-    memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
-    sources = [_DatasetSource(part, model, memory, bench, engine, jobs) for part in data]
-    how: dict[str, Any] = {"measures": measures, "seed": seed, "unit": unit}
-    done = _rank_cells(stages, given_names, sources, at, **how)
-    title = name or "+".join(part.name for part in data)
-    if memory:
+        _refuse_jobs(engine, bench, loaded_encoder)
+        _refuse_foreign(pipelines_read, "jobs")
+    if isinstance(levels, str):
+        levels = [levels]
+    levels_by_dataset = _levels_of_datasets(distinct_data, levels)
+    memory_store = store
+    if isinstance(memory_store, (str, Path)):
+        memory_store = MemoryStore.open(memory_store)
+    dataset_sources = [
+        _DatasetSource(dataset, loaded_encoder, memory_store, bench, engine, jobs)
+        for dataset in distinct_data
+    ]
+    cells = _rank_cells(
+        pipelines_read,
+        dataset_sources,
+        levels_by_dataset,
+        given_names=given_names,
+        evaluation_options={"measures": measures, "seed": seed, "unit": unit},
+    )
+    experiment = replace(
+        _cells_to_experiment(cells, dataset_sources),
+        name=name or "+".join(dataset.name for dataset in distinct_data),
+    )
+    if memory_store:
         content: dict[str, Any] = {
             "seed": seed,
             "unit": unit,
-            "cells": done.cells.drop("read").to_dicts(),
+            "cells": experiment.cells.drop("read").to_dicts(),
         }
-        memory.grids.save(
-            title, content | ({"measures": [str(m) for m in measures]} if measures else {})
+        if measures:
+            content["measures"] = [str(measure) for measure in measures]
+        memory_store.grids.save(experiment.name, content)
+    return experiment
+
+
+def _check_ray_options(
+    engine: str, store: MemoryStore | str | Path | None, encoder: Encoder | str | None
+) -> None:
+    """Refuse an unknown engine, and a cluster whose workers could not reach what they need."""
+    if check_engine(engine) != "ray":
+        return
+    has_name = isinstance(encoder, str | None) or getattr(encoder, "spec", None) is not None
+    if store is None or not has_name:
+        raise DataError(
+            "engine 'ray' takes a store that its workers reach, and an encoder by its name; no "
+            "bench"
         )
-    return replace(done, name=title)
 
 
-def _refuse_foreign(stages: Sequence[Pipeline], option: str) -> None:
+def _default_pipelines(encoder: Encoder | None) -> list[str | Pipeline]:
+    """Give the pipelines that are run where none is named."""
+    if encoder is None:
+        return ["bm25", DEFAULT]
+    return [*CONTROLS, DEFAULT, f"{DEFAULT} | learned"]
+
+
+def _levels_of_datasets(
+    datasets: Sequence[Dataset], levels: Sequence[Level] | None
+) -> dict[str, tuple[Level, ...]]:
+    """Give the levels at which each dataset is ranked; warn of those without evidence."""
+    levels_by_dataset: dict[str, tuple[Level, ...]] = {}
+    for dataset in datasets:
+        dataset_levels = tuple(levels or ()) or measurable_levels(dataset)
+        levels_by_dataset[dataset.name] = dataset_levels
+    for dataset in datasets:
+        for level in levels_by_dataset[dataset.name]:
+            if qrels(dataset.questions, level).frame.is_empty():
+                warn_once(unmeasurable_line(dataset, level))
+    return levels_by_dataset
+
+
+def _refuse_foreign(pipelines: Sequence[Pipeline], option_name: str) -> None:
     """Refuse stages that other processes do not know."""
-    for each in stages:
-        for name in each.dependencies()["stages"]:
+    for checked_pipeline in pipelines:
+        for stage_name in checked_pipeline.dependencies()["stages"]:
             raise DataError(
-                f"stage {name} is not of memlab, and workers do not know it: run it without {option}="
+                f"stage {stage_name} is not of memlab, and workers do not know it: run it without "
+                f"{option_name}="
             )
 
 
@@ -172,54 +219,85 @@ def _refuse_jobs(engine: str, bench: Bench | None, encoder: Encoder | None) -> N
         raise DataError("jobs= takes an encoder by its name, so that each process loads it")
 
 
+class _MeasuredCell(NamedTuple):
+    """A run, what it reached, and its row of ``Experiment.cells``."""
+
+    run: Run
+    report: Report
+    row: tuple[str, str, Level, str | None, bool]
+
+
 def _rank_cells(
-    stages: Sequence[Pipeline],
-    given_names: Sequence[str] | None,
-    sources: Sequence[_DatasetSource],
-    at: Mapping[str, Sequence[Level]],
+    pipelines: Sequence[Pipeline],
+    dataset_sources: Sequence[_DatasetSource],
+    levels_by_dataset: Mapping[str, Sequence[Level]],
     *,
-    measures: Sequence[MeasureLike] | None,
-    seed: int,
-    unit: Unit,
-) -> Experiment:
+    given_names: Sequence[str] | None,
+    evaluation_options: Mapping[str, Any],
+) -> list[_MeasuredCell]:
     """Read or make each run, measure it, and save it as soon as it is there.
 
     The store has a run under its pipeline's text; a name that was given is the experiment's.
+
+    :param evaluation_options: ``measures``, ``seed`` and ``unit`` of :func:`evaluate`.
     """
     from tqdm.auto import tqdm
 
-    memory = sources[0].store
-    saved = {} if memory is None else _saved_runs(memory)
-    runs, reports, cells = [], [], []
-    with tqdm(
-        total=sum(len(stages) * len(levels) for levels in at.values()), desc="runs", delay=2
-    ) as bar:
-        for source in sources:
-            pairs = [(each, level) for each in stages for level in at[source.data.name]]
-            ids = [saved.get(replaying.run_key(source.about(*pair))) for pair in pairs]
-            new = source.runs([pair for pair, run_id in zip(pairs, ids, strict=True) if not run_id])
-            for (each, level), run_id in zip(pairs, ids, strict=True):
-                made = memory.runs.load(run_id) if memory and run_id else next(new)
-                report = evaluate(made, source.data, measures=measures, seed=seed, unit=unit)
-                means = dict(report.summary().select("measure", "mean").iter_rows())
-                saved_as = memory.runs.save(made, measures=means) if memory else None
+    store = dataset_sources[0].store
+    run_id_by_key: dict[str, str] = {}
+    if store is not None:
+        run_id_by_key = _saved_runs(store)
+    n_levels = sum(len(levels) for levels in levels_by_dataset.values())
+    measured: list[_MeasuredCell] = []
+    with tqdm(total=len(pipelines) * n_levels, desc="runs", delay=2) as progress_bar:
+        for source in dataset_sources:
+            cells = [*product(pipelines, levels_by_dataset[source.data.name])]
+            keys = [replaying.run_key(source.about(*cell)) for cell in cells]
+            new_cells = [
+                cell for cell, key in zip(cells, keys, strict=True) if key not in run_id_by_key
+            ]
+            new_runs = source.runs(new_cells)
+            for (cell_pipeline, level), key in zip(cells, keys, strict=True):
+                is_saved = key in run_id_by_key
+                if store is not None and is_saved:
+                    run = store.runs.load(run_id_by_key[key])
+                else:
+                    run = next(new_runs)
+                report = evaluate(run, source.data, **evaluation_options)
+                run_id = None
+                if store is not None:
+                    means = dict(report.summary().select("measure", "mean").iter_rows())
+                    run_id = store.runs.save(run, measures=means)
                 if given_names:
-                    made = replace(made, name=given_names[stages.index(each)])
-                    report = replace(report, name=made.name)
-                cells.append((source.data.name, made.name, level, saved_as, run_id is not None))
-                runs.append(made)
-                reports.append(report)
-                bar.update()
-    table = pl.DataFrame(cells, schema=CELLS, orient="row")
-    benches = {source.data.name: partial(getattr, source, "bench") for source in sources}
+                    run = replace(run, name=given_names[pipelines.index(cell_pipeline)])
+                    report = replace(report, name=run.name)
+                row = (source.data.name, run.name, level, run_id, is_saved)
+                measured.append(_MeasuredCell(run, report, row))
+                progress_bar.update()
+    return measured
+
+
+def _cells_to_experiment(
+    cells: Sequence[_MeasuredCell], dataset_sources: Sequence[_DatasetSource]
+) -> Experiment:
+    """Put measured runs into an experiment that has no name yet."""
+    benches = {source.data.name: partial(getattr, source, "bench") for source in dataset_sources}
     return Experiment(
-        "", tuple(source.data for source in sources), tuple(runs), tuple(reports), table, benches
+        "",
+        tuple(source.data for source in dataset_sources),
+        tuple(cell.run for cell in cells),
+        tuple(cell.report for cell in cells),
+        pl.DataFrame([cell.row for cell in cells], schema=CELLS, orient="row"),
+        benches,
     )
 
 
 @dataclass
 class _DatasetSource:
-    """A dataset, and its bench, which is made when the first run needs it: where all are saved, nothing is encoded."""
+    """A dataset, and its bench, which is made when the first run needs it.
+
+    Where all runs are saved, nothing is encoded.
+    """
 
     data: Dataset
     encoder: Encoder | None
@@ -238,14 +316,14 @@ class _DatasetSource:
 
     def about(self, stages: Pipeline, level: Level) -> dict[str, Any]:
         """Give what a run depends on, in the words of its provenance."""
-        about: dict[str, Any] = {
+        dependencies: dict[str, Any] = {
             "dataset": self.data.name,
             "fingerprint": self.fingerprint,
             "level": level,
         }
         if self.encoder is not None:
-            about |= describe_encoder(self.encoder)
-        return about | {
+            dependencies |= describe_encoder(self.encoder)
+        return dependencies | {
             "pipeline": str(stages),
             "code": replaying.code_version(),
             **stages.dependencies(),
@@ -257,53 +335,58 @@ class _DatasetSource:
             return
         if self.engine == "ray":
             workers = parallel_map(_rank_on_worker, cells, *self._place(cells), engine=self.engine)
-            ranked: Iterator[Run] = map(self.bench.show, workers)
+            rankings: Iterator[Run] = map(self.bench.show, workers)
         else:
-            ranked = self._rank_here(cells)
-        for cell, made in zip(cells, ranked, strict=True):
+            rankings = self._rank_here(cells)
+        for ranked_cell, ranking in zip(cells, rankings, strict=True):
             # As it comes back from the store, so that a report does not show whether its run was
             # read.
-            about = {**made.provenance, **self.about(*cell)}
-            yield replace(made, provenance=json.loads(json.dumps(about, sort_keys=True)))
+            provenance = {**ranking.provenance, **self.about(*ranked_cell)}
+            yield replace(ranking, provenance=json.loads(json.dumps(provenance, sort_keys=True)))
 
     def _rank_here(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines on this machine, where several processes are wanted each on some scopes."""
-        apart: list[Cell] = []
+        divided_cells: list[Cell] = []
         if self.jobs > 1:
-            apart = [cell for cell in cells if not asks_service(cell[0])]
-            if len(apart) < len(cells):
+            divided_cells = [
+                ranked_cell for ranked_cell in cells if not asks_service(ranked_cell[0])
+            ]
+            if len(divided_cells) < len(cells):
                 warn_once("pipelines that ask a service run in one process, whatever jobs= says")
-        made = None
-        if apart:
+        divided_runs = None
+        if divided_cells:
             if self.store is not None:
-                self._encode_once(apart)
-            made = rank_in_processes(
-                self.bench, self.data, apart, encoder=self._named(), jobs=self.jobs
+                self._encode_once(divided_cells)
+            divided_runs = rank_in_processes(
+                self.bench, self.data, divided_cells, encoder=self._named(), jobs=self.jobs
             )
-            if made is None:
+            if divided_runs is None:
                 warn_once(f"{self.data.name}: too few scopes to divide; jobs= changes nothing")
-        for cell in cells:
-            if made is not None and cell in apart:
-                yield made[apart.index(cell)]
+        for ranked_cell in cells:
+            if divided_runs is not None and ranked_cell in divided_cells:
+                yield divided_runs[divided_cells.index(ranked_cell)]
             else:
-                stages, level = cell
-                yield stages.run(self.bench, level=level)
+                cell_pipeline, cell_level = ranked_cell
+                yield cell_pipeline.run(self.bench, level=cell_level)
 
     def _encode_once(self, cells: Sequence[Cell]) -> None:
-        """Let the store have what pipelines encode, so that workers read it: the first question asks for it."""
-        bench = self.bench
-        bench.query_vectors  # noqa: B018
-        first = bench.with_rows(np.arange(min(1, bench.queries.height)))
-        for stages, level in cells:
-            stages.run(first, level=level)
+        """Let the store have what pipelines encode, so that workers read it.
+
+        The first question asks for all of it.
+        """
+        full_bench = self.bench
+        full_bench.query_vectors  # noqa: B018
+        first_question = full_bench.with_rows(np.arange(min(1, full_bench.queries.height)))
+        for cell_pipeline, cell_level in cells:
+            cell_pipeline.run(first_question, level=cell_level)
 
     def _named(self) -> NamedEncoder | None:
         """Give what other processes load the encoder by."""
         if self.encoder is None:
             return None
-        wrapped: Any = self.encoder
-        named: NamedEncoder = wrapped.by_name()
-        return named
+        wrapped_encoder: Any = self.encoder
+        named_encoder: NamedEncoder = wrapped_encoder.by_name()
+        return named_encoder
 
     def _place(self, cells: Sequence[Cell]) -> tuple[Any, ...]:
         """Give what workers of a cluster make their bench of, whose texts are encoded."""
@@ -318,24 +401,26 @@ _worker_bench: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
 def _rank_on_worker(
     cell: Cell,
     folder: str,
-    uri: str,
+    store_uri: str,
     fingerprint: str,
     data: Dataset,
-    named: NamedEncoder | None,
+    named_encoder: NamedEncoder | None,
 ) -> Run:
     """Run a pipeline on a worker, which keeps the bench for the next."""
     if os.path.isdir(folder):
         os.chdir(folder)  # paths of models and of the store start there
-    place = (uri, fingerprint, named)
-    if place not in _worker_bench:
+    bench_key = (store_uri, fingerprint, named_encoder)
+    if bench_key not in _worker_bench:
         _worker_bench.clear()
-        own = None if named is None else load_named_encoder(named)
-        store = MemoryStore.open(uri, create=False)
-        _worker_bench[place] = Bench.of(
-            data, encoder=own, store=store, ingest=False, progress=False
+        worker_encoder = None if named_encoder is None else load_named_encoder(named_encoder)
+        worker_store = MemoryStore.open(store_uri, create=False)
+        _worker_bench[bench_key] = Bench.of(
+            data, encoder=worker_encoder, store=worker_store, ingest=False, progress=False
         )
-    stages, level = cell
-    return replace(stages.run(_worker_bench[place], level=level), text_of=None, evidence=None)
+    cell_pipeline, cell_level = cell
+    return replace(
+        cell_pipeline.run(_worker_bench[bench_key], level=cell_level), text_of=None, evidence=None
+    )
 
 
 def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
@@ -344,38 +429,59 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     :raises StoreError: when there is no experiment of that name, or the store no longer holds what
         its runs saw.
     """
-    memory = store if isinstance(store, MemoryStore) else MemoryStore.open(store, create=False)
-    content = memory.grids.load(name)
-    cells = pl.DataFrame(content["cells"], schema={k: v for k, v in CELLS.items() if k != "read"})
-    runs = tuple(
-        replace(memory.runs.load(run_id), name=shown)
-        for run_id, shown in cells.select("run_id", "pipeline").iter_rows()
-    )
-    seen = dict(zip(cells["dataset"], (each.provenance for each in runs), strict=True))
-    data = {name: replaying.load_run_dataset(memory, about) for name, about in seen.items()}
-    benches = {
-        name: partial(replaying.load_run_bench, memory, about) for name, about in seen.items()
-    }
-    asked = {name: content[name] for name in ("measures", "seed", "unit") if name in content}
-    reports = tuple(
-        evaluate(each, data[of], **asked) for each, of in zip(runs, cells["dataset"], strict=True)
-    )
+    if not isinstance(store, MemoryStore):
+        store = MemoryStore.open(store, create=False)
+    content = store.grids.load(name)
+    saved_columns = {column: dtype for column, dtype in CELLS.items() if column != "read"}
+    cells = pl.DataFrame(content["cells"], schema=saved_columns)
+    runs: list[Run] = []
+    provenance_by_dataset: dict[str, Mapping[str, Any]] = {}
+    for dataset_name, system_name, run_id in cells.select(
+        "dataset", "pipeline", "run_id"
+    ).iter_rows():
+        run = replace(store.runs.load(run_id), name=system_name)
+        runs.append(run)
+        provenance_by_dataset[dataset_name] = run.provenance
+    datasets: dict[str, Dataset] = {}
+    bench_makers = {}
+    for dataset_name, provenance in provenance_by_dataset.items():
+        datasets[dataset_name] = replaying.load_run_dataset(store, provenance)
+        bench_makers[dataset_name] = partial(replaying.load_run_bench, store, provenance)
+    evaluation_options: dict[str, Any] = {}
+    for option_name in ("measures", "seed", "unit"):
+        if option_name in content:
+            evaluation_options[option_name] = content[option_name]
+    reports = [
+        evaluate(run, datasets[dataset_name], **evaluation_options)
+        for run, dataset_name in zip(runs, cells["dataset"], strict=True)
+    ]
     return Experiment(
-        name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)), benches
+        name,
+        tuple(datasets.values()),
+        tuple(runs),
+        tuple(reports),
+        cells.with_columns(read=pl.lit(True)),
+        bench_makers,
     )
 
 
 def measurable_levels(dataset: Dataset) -> tuple[Level, ...]:
-    """Give the levels at which a dataset's questions have evidence: a chat log may cite sessions alone.
+    """Give the levels at which a dataset's questions have evidence.
+
+    A chat log may cite sessions alone.
 
     :raises DataError: when no question has evidence at any level.
     """
-    levels = tuple(level for level in LEVELS if qrels(dataset.questions, level).frame.height)
-    if not levels:
+    levels_found = tuple(
+        checked_level
+        for checked_level in LEVELS
+        if qrels(dataset.questions, checked_level).frame.height
+    )
+    if not levels_found:
         raise DataError(unmeasurable_line(dataset, LEVELS[0]))
-    for level in levels:
-        describe_questions(dataset, level)
-    return levels
+    for checked_level in levels_found:
+        describe_questions(dataset, checked_level)
+    return levels_found
 
 
 @cache
@@ -387,7 +493,8 @@ def warn_once(line: str) -> None:
 def unmeasurable_line(dataset: Dataset, level: Level) -> str:
     """Say that a dataset has nothing to measure, and what helps."""
     return (
-        f"dataset {dataset.name!r} has {dataset.questions.height} questions and none with evidence {level}s; "
+        f"dataset {dataset.name!r} has {dataset.questions.height} questions and none with "
+        f"evidence {level}s; "
         "measures need evidence ids: ask without measuring, or label some questions"
     )
 
@@ -415,43 +522,53 @@ def distinct_pipelines(
     :raises PipelineError: when one of them cannot be read.
     :raises DataError: when there is none, or one stands there twice.
     """
-    listed: Iterable[str | Pipeline]
+    listed_pipelines: Iterable[str | Pipeline]
     if isinstance(pipelines, (str, Pipeline)):
-        listed = [pipelines]
+        listed_pipelines = [pipelines]
     elif isinstance(pipelines, Mapping):
-        listed = pipelines.values()
+        listed_pipelines = pipelines.values()
     else:
-        listed = pipelines
-    read = [*map(pipeline, listed)]
-    if not read or len(set(map(str, read))) < len(read):
-        raise DataError(f"pipelines are {[*map(str, read)]}; give at least one, and none twice")
-    return read
+        listed_pipelines = pipelines
+    pipelines_read = [*map(pipeline, listed_pipelines)]
+    if not pipelines_read or len(set(map(str, pipelines_read))) < len(pipelines_read):
+        raise DataError(
+            f"pipelines are {[*map(str, pipelines_read)]}; give at least one, and none twice"
+        )
+    return pipelines_read
 
 
 def distinct_datasets(datasets: Any) -> list[Dataset]:
     """Read one dataset or its file, or several of different names."""
     refuse_frame(datasets, "datasets")
-    listed = [datasets]
+    listed_datasets = [datasets]
     if isinstance(datasets, Iterable) and not isinstance(datasets, str):
-        listed = [*datasets]
-    for part in listed:
-        refuse_frame(part, "datasets")
-    data = [load_dataset(part) if isinstance(part, (str, Path)) else part for part in listed]
-    names = [part.name if isinstance(part, Dataset) else None for part in data]
-    if not names or None in names or len(set(names)) < len(names):
+        listed_datasets = [*datasets]
+    for dataset in listed_datasets:
+        refuse_frame(dataset, "datasets")
+    datasets_read = []
+    for dataset in listed_datasets:
+        if isinstance(dataset, (str, Path)):
+            dataset = load_dataset(dataset)
+        datasets_read.append(dataset)
+    dataset_names: list[str | None] = []
+    for dataset in datasets_read:
+        is_dataset = isinstance(dataset, Dataset)
+        dataset_names.append(dataset.name if is_dataset else None)
+    if not dataset_names or None in dataset_names or len(set(dataset_names)) < len(dataset_names):
         raise DataError(
-            f"datasets are {names}; give at least one, each a file or what memlab.datasets.load gives, and each its "
+            f"datasets are {dataset_names}; give at least one, each a file or what "
+            "memlab.datasets.load gives, and each its "
             "own name: datasets.load(…, name=…)"
         )
-    return data
+    return datasets_read
 
 
 def _saved_runs(store: MemoryStore) -> dict[str, str]:
     """Give the runs of the store by what they depend on, the latest of each kind."""
-    saved: dict[str, str] = {}
-    for run_id, text in store.runs.listing().select("run_id", "provenance").iter_rows():
-        about = json.loads(text)
+    run_id_by_key: dict[str, str] = {}
+    for run_id, provenance_text in store.runs.listing().select("run_id", "provenance").iter_rows():
+        provenance = json.loads(provenance_text)
         # What a model did not answer is asked again.
-        if "code" in about and not about.get("llm", {}).get("unanswered"):
-            saved.setdefault(replaying.run_key(about), run_id)
-    return saved
+        if "code" in provenance and not provenance.get("llm", {}).get("unanswered"):
+            run_id_by_key.setdefault(replaying.run_key(provenance), run_id)
+    return run_id_by_key

@@ -1,5 +1,6 @@
-"""Pipelines on parts of a dataset, each ranked in a process of its own; the rankings are the same, to the last bit.
+"""Pipelines on parts of a dataset, each ranked in a process of its own.
 
+The rankings are the same, to the last bit.
 A part is some whole scopes: a question is compared with nothing of another scope.
 """
 
@@ -72,80 +73,92 @@ def rank_in_processes(
     """
     from tqdm.auto import tqdm
 
-    parts = divide_dataset(data, bench, jobs)
-    if len(parts) < 2:
+    dataset_parts = divide_dataset(data, bench, jobs)
+    if len(dataset_parts) < 2:
         return None
-    uri = None
+    store_uri = None
     if bench.store is not None:
-        uri = bench.store.uri
-    work = _Work(cells, os.getcwd(), uri, encoder)
-    total = sum(len(part.data.scopes) for part in parts)
-    done = []
-    with tqdm(total=total, desc="scopes", delay=2) as bar:
-        results = map_in_processes(_rank_part, parts, work, jobs=jobs)
-        for part, runs in zip(parts, results, strict=True):
-            done.append(runs)
-            bar.update(len(part.data.scopes))
-    return [_join_runs(bench, runs) for runs in zip(*done, strict=True)]
+        store_uri = bench.store.uri
+    part_work = _Work(cells, os.getcwd(), store_uri, encoder)
+    n_scopes = sum(len(finished_part.data.scopes) for finished_part in dataset_parts)
+    runs_by_part = []
+    with tqdm(total=n_scopes, desc="scopes", delay=2) as progress_bar:
+        part_results = map_in_processes(_rank_part, dataset_parts, part_work, jobs=jobs)
+        for finished_part, part_runs in zip(dataset_parts, part_results, strict=True):
+            runs_by_part.append(part_runs)
+            progress_bar.update(len(finished_part.data.scopes))
+    return [_join_runs(bench, part_runs) for part_runs in zip(*runs_by_part, strict=True)]
 
 
 def asks_service(stages: Pipeline) -> bool:
     """Say whether a pipeline asks a language model, whose spending is counted in one process."""
-    for each in stages.stages:
-        for inner in each.nested():
-            if inner.value("service") is not None:
+    for outer_stage in stages.stages:
+        for nested_stage in outer_stage.nested():
+            if nested_stage.value("service") is not None:
                 return True
     return False
 
 
 def divide_dataset(data: Dataset, bench: Bench, jobs: int) -> list[Part]:
-    """Divide the scopes that have questions into parts of about as many turns, the largest first."""
-    turns = dict(data.turns.group_by("scope").len().iter_rows())
-    asked = dict(data.questions.group_by("scope").agg(pl.col("text").unique()).iter_rows())
-    lots = {level: _lots(bench, level) for level in LEVELS}
-    return [_take_part(data, scopes, lots) for scopes in _group_scopes(turns, asked, jobs)]
+    """Divide scopes that have questions into parts of about as many turns, the largest first."""
+    turns_by_scope = dict(data.turns.group_by("scope").len().iter_rows())
+    texts_by_scope = dict(data.questions.group_by("scope").agg(pl.col("text").unique()).iter_rows())
+    lots_by_level = {level_name: _lots(bench, level_name) for level_name in LEVELS}
+    return [
+        _take_part(data, scope_group, lots_by_level)
+        for scope_group in _group_scopes(turns_by_scope, texts_by_scope, jobs)
+    ]
 
 
 def _group_scopes(
-    turns: Mapping[str, int], questions: Mapping[str, list[str]], jobs: int
+    turns_by_scope: Mapping[str, int], texts_by_scope: Mapping[str, list[str]], jobs: int
 ) -> list[list[str]]:
     """Put scopes into groups, each into the smallest so far, the largest scopes first."""
-    n_groups = min(len(questions), jobs * _PARTS_PER_PROCESS)
-    groups: list[list[str]] = [[] for _ in range(n_groups)]
-    sizes = [0] * n_groups
-    by_name = sorted(questions)
-    for scope in sorted(by_name, key=lambda name: -turns.get(name, 0)):
-        smallest = sizes.index(min(sizes))
-        groups[smallest].append(scope)
-        sizes[smallest] += turns.get(scope, 0)
-    order = np.argsort(-np.array(sizes, np.int64), kind="stable")
-    return _join_small([groups[place] for place in order], turns, questions)
+    n_groups = min(len(texts_by_scope), jobs * _PARTS_PER_PROCESS)
+    scope_groups: list[list[str]] = [[] for _ in range(n_groups)]
+    group_sizes = [0] * n_groups
+    sorted_scopes = sorted(texts_by_scope)
+    for scope_name in sorted(sorted_scopes, key=lambda name: -turns_by_scope.get(name, 0)):
+        smallest_group = group_sizes.index(min(group_sizes))
+        scope_groups[smallest_group].append(scope_name)
+        group_sizes[smallest_group] += turns_by_scope.get(scope_name, 0)
+    size_order = np.argsort(-np.array(group_sizes, np.int64), kind="stable")
+    return _join_small(
+        [scope_groups[group_index] for group_index in size_order], turns_by_scope, texts_by_scope
+    )
 
 
 def _join_small(
-    groups: list[list[str]], turns: Mapping[str, int], questions: Mapping[str, list[str]]
+    scope_groups: list[list[str]],
+    turns_by_scope: Mapping[str, int],
+    texts_by_scope: Mapping[str, list[str]],
 ) -> list[list[str]]:
     """Put groups of too few texts together with the group before or behind them."""
-    joined: list[list[str]] = []
-    for group in groups:
-        if not joined:
-            joined.append(group)
-        elif _is_small(group, turns, questions) or _is_small(joined[-1], turns, questions):
-            joined[-1] = [*joined[-1], *group]
+    joined_groups: list[list[str]] = []
+    for scope_group in scope_groups:
+        if not joined_groups:
+            joined_groups.append(scope_group)
+        elif _is_small(scope_group, turns_by_scope, texts_by_scope) or _is_small(
+            joined_groups[-1], turns_by_scope, texts_by_scope
+        ):
+            joined_groups[-1] = [*joined_groups[-1], *scope_group]
         else:
-            joined.append(group)
-    return joined
+            joined_groups.append(scope_group)
+    return joined_groups
 
 
 def _is_small(
-    group: list[str], turns: Mapping[str, int], questions: Mapping[str, list[str]]
+    scope_group: list[str],
+    turns_by_scope: Mapping[str, int],
+    texts_by_scope: Mapping[str, list[str]],
 ) -> bool:
     """Say whether a group has too few texts to be read as those of all scopes are."""
-    n_turns, texts = 0, set[str]()
-    for scope in group:
-        n_turns += turns.get(scope, 0)
-        texts.update(questions[scope])
-    return n_turns < _LEAST_TURNS or len(texts) < _LEAST_QUESTIONS
+    n_turns = 0
+    question_texts = set[str]()
+    for scope_name in scope_group:
+        n_turns += turns_by_scope.get(scope_name, 0)
+        question_texts.update(texts_by_scope[scope_name])
+    return n_turns < _LEAST_TURNS or len(question_texts) < _LEAST_QUESTIONS
 
 
 def _lots(bench: Bench, level: Level) -> pl.DataFrame:
@@ -154,77 +167,95 @@ def _lots(bench: Bench, level: Level) -> pl.DataFrame:
     return documents.place.select("doc_id").with_columns(lot=pl.Series(documents.lot))
 
 
-def _take_part(data: Dataset, scopes: list[str], lots: Mapping[Level, pl.DataFrame]) -> Part:
-    part = data.take(scopes)
-    ids = {"turn": part.turns["turn_id"], "session": part.sessions["session_id"]}
-    own = {}
-    for level, all_lots in lots.items():
-        own[level] = all_lots.filter(pl.col("doc_id").is_in(ids[level].implode()))
-    return Part(part, own)
+def _take_part(
+    data: Dataset, scope_names: list[str], lots_by_level: Mapping[Level, pl.DataFrame]
+) -> Part:
+    part_data = data.take(scope_names)
+    documents_by_level = {
+        "turn": part_data.turns["turn_id"],
+        "session": part_data.sessions["session_id"],
+    }
+    part_lots = {}
+    for level_name, all_lots in lots_by_level.items():
+        part_lots[level_name] = all_lots.filter(
+            pl.col("doc_id").is_in(documents_by_level[level_name].implode())
+        )
+    return Part(part_data, part_lots)
 
 
-def _rank_part(part: Part, work: _Work) -> list[Run]:
+def _rank_part(dataset_part: Part, part_work: _Work) -> list[Run]:
     """Run all pipelines on a part, in a process of its own."""
-    if os.path.isdir(work.folder):
-        os.chdir(work.folder)
-    bench = _part_bench(part, work)
-    ranked = []
-    for stages, level in work.cells:
+    if os.path.isdir(part_work.folder):
+        os.chdir(part_work.folder)
+    part_bench = _part_bench(dataset_part, part_work)
+    part_rankings = []
+    for cell_pipeline, cell_level in part_work.cells:
         try:
-            run = stages.run(bench, level=level)
+            ranking = cell_pipeline.run(part_bench, level=cell_level)
         except MemlabError as error:
-            raise type(error)(f"pipeline {str(stages)!r}: {error}") from error
+            raise type(error)(f"pipeline {str(cell_pipeline)!r}: {error}") from error
         except Exception as error:  # whatever the code of a stage raises
             raise PipelineError(
-                f"pipeline {str(stages)!r}: {type(error).__name__}: {error}; without jobs= its traceback is shown"
+                f"pipeline {str(cell_pipeline)!r}: {type(error).__name__}: {error}; without jobs= "
+                "its traceback is shown"
             ) from error
-        ranked.append(replace(run, text_of=None, evidence=None))
-    return ranked
+        part_rankings.append(replace(ranking, text_of=None, evidence=None))
+    return part_rankings
 
 
-def _part_bench(part: Part, work: _Work) -> Bench:
+def _part_bench(dataset_part: Part, part_work: _Work) -> Bench:
     """Make the bench of a part, whose documents tie as they do in the dataset."""
-    encoder = None
-    if work.encoder is not None:
-        encoder = load_named_encoder(work.encoder)
-    store = None
-    if work.uri is not None:
-        store = MemoryStore.open(work.uri, create=False)
-    bench = Bench.of(part.data, encoder=encoder, store=store, ingest=False, progress=False)
-    for level, lots in part.lots.items():
-        documents = bench.documents(level)
-        own = documents.place.join(lots, on="doc_id", maintain_order="left")["lot"].to_numpy()
-        vars(documents)["lot"] = np.argsort(np.argsort(own))
-    return bench
+    part_encoder = None
+    if part_work.encoder is not None:
+        part_encoder = load_named_encoder(part_work.encoder)
+    part_store = None
+    if part_work.uri is not None:
+        part_store = MemoryStore.open(part_work.uri, create=False)
+    made_bench = Bench.of(
+        dataset_part.data, encoder=part_encoder, store=part_store, ingest=False, progress=False
+    )
+    for level_name, level_lots in dataset_part.lots.items():
+        documents = made_bench.documents(level_name)
+        part_lots = documents.place.join(level_lots, on="doc_id", maintain_order="left")[
+            "lot"
+        ].to_numpy()
+        vars(documents)["lot"] = np.argsort(np.argsort(part_lots))
+    return made_bench
 
 
 def load_named_encoder(named: NamedEncoder) -> Encoder:
     """Load an encoder in another process, with its header and the encoder of its tokens."""
-    tokens: str | Encoder = ""
+    token_encoder: str | Encoder = ""
     if named.tokens is not None:
-        tokens = load_worker_model(named.tokens)
-    model = load_worker_model(named)
-    return load_encoder(model, header=named.header, token_encoder=tokens)
+        token_encoder = load_worker_model(named.tokens)
+    text_model = load_worker_model(named)
+    return load_encoder(text_model, header=named.header, token_encoder=token_encoder)
 
 
-def _join_runs(bench: Bench, runs: Sequence[Run]) -> Run:
+def _join_runs(bench: Bench, part_runs: Sequence[Run]) -> Run:
     """Join what a pipeline ranked of each part, in the order of the questions."""
-    order = bench.queries.select("query_id").with_row_index("row")
-    frame = pl.concat([run.frame for run in runs])
-    ordered = frame.join(order, on="query_id", maintain_order="left").sort("row", "rank")
-    about: dict[str, Any] = {}
-    for run in runs:
-        about |= run.provenance
-    left_out = list(dict.fromkeys(_left_out(runs)))
-    if left_out:
-        about["left_out"] = left_out
-    about |= bench.provenance
+    question_order = bench.queries.select("query_id").with_row_index("row")
+    joined_frame = pl.concat([part_run.frame for part_run in part_runs])
+    ordered_frame = joined_frame.join(question_order, on="query_id", maintain_order="left").sort(
+        "row", "rank"
+    )
+    provenance: dict[str, Any] = {}
+    for part_run in part_runs:
+        provenance |= part_run.provenance
+    left_out_names = list(dict.fromkeys(_left_out(part_runs)))
+    if left_out_names:
+        provenance["left_out"] = left_out_names
+    provenance |= bench.provenance
     if "scopes" not in bench.provenance:
-        about.pop("scopes", None)
-    longest = max(runs, key=lambda run: len(run.name))  # with what a stage left out
-    return bench.show(Run(ordered.drop("row"), runs[0].level, longest.name, about))
+        provenance.pop("scopes", None)
+    longest_named = max(
+        part_runs, key=lambda part_run: len(part_run.name)
+    )  # with what a stage left out
+    return bench.show(
+        Run(ordered_frame.drop("row"), part_runs[0].level, longest_named.name, provenance)
+    )
 
 
-def _left_out(runs: Sequence[Run]) -> Iterator[str]:
-    for run in runs:
-        yield from run.provenance.get("left_out", [])
+def _left_out(part_runs: Sequence[Run]) -> Iterator[str]:
+    for part_run in part_runs:
+        yield from part_run.provenance.get("left_out", [])

@@ -72,117 +72,139 @@ def sweep(
     >>> measured.select("parameter", "setting", "parameter_2", "setting_2").row(-1)
     ('b', '0.4', 'k1', '1.2')
     """
-    over = _values_by_parameter(template, values)
-    settings = []
-    texts = []
-    for own in product(*over.values()):
-        settings.append(dict(zip(over, own, strict=True)))
-        texts.append(_fill_template(template, settings[-1]))
-    swept = run(
-        texts, dataset, bench=bench, levels=[baseline.level], measures=[measure], seed=baseline.seed
+    values_by_name = _values_by_parameter(template, values)
+    combinations = []
+    pipeline_texts = []
+    for combination in product(*values_by_name.values()):
+        combinations.append(dict(zip(values_by_name, combination, strict=True)))
+        pipeline_texts.append(_fill_template(template, combinations[-1]))
+    swept_experiment = run(
+        pipeline_texts,
+        dataset,
+        bench=bench,
+        levels=[baseline.level],
+        measures=[measure],
+        seed=baseline.seed,
     )
-    asked, where = _find_group(baseline.per_query, group)
+    group_name, group_filter = _find_group(baseline.per_query, group)
     # A value may be the baseline's own; by numbers no two have one name.
-    reports = [replace(each, name=str(n)) for n, each in enumerate([baseline, *swept.reports])]
-    compared = compare_reports(reports, measure=measure, where=where)
-    base = compared.row(0, named=True)
-    rows = compared[1:].with_columns(
+    named_reports = [
+        replace(swept_report, name=str(report_number))
+        for report_number, swept_report in enumerate([baseline, *swept_experiment.reports])
+    ]
+    compared = compare_reports(named_reports, measure=measure, where=group_filter)
+    baseline_row = compared.row(0, named=True)
+    sweep_rows = compared[1:].with_columns(
         pl.col("mean_low", "mean_high").clip(0, 1),
         system=pl.lit(_swept_stages(template)),
         measure=pl.lit(measure),
-        group=pl.lit(asked),
-        baseline=pl.lit(base["mean"]),
-        baseline_low=pl.lit(base["mean_low"], pl.Float64).clip(0, 1),
-        baseline_high=pl.lit(base["mean_high"], pl.Float64).clip(0, 1),
+        group=pl.lit(group_name),
+        baseline=pl.lit(baseline_row["mean"]),
+        baseline_low=pl.lit(baseline_row["mean_low"], pl.Float64).clip(0, 1),
+        baseline_high=pl.lit(baseline_row["mean_high"], pl.Float64).clip(0, 1),
     )
-    return pl.DataFrame(rows).hstack(_setting_columns(settings))
+    return pl.DataFrame(sweep_rows).hstack(_setting_columns(combinations))
 
 
 def _values_by_parameter(template: str, values: Values) -> dict[str, Sequence[Any]]:
     """Give the values of each parameter that a template names, in its order."""
     try:
-        names = _field_names(template)
+        parameter_names = _field_names(template)
     except ValueError:
-        names = []
-    if not 1 <= len(names) <= _MOST_PARAMETERS:
+        parameter_names = []
+    if not 1 <= len(parameter_names) <= _MOST_PARAMETERS:
         raise DataError(
             f"{template!r} is no template of one or two parameters; "
             "write the value of one as {parameter}"
         )
     if isinstance(values, Mapping):
-        over = dict(values)
-    elif len(names) == 1:
-        over = {names[0]: values}
+        values_by_name = dict(values)
+    elif len(parameter_names) == 1:
+        values_by_name = {parameter_names[0]: values}
     else:
-        over = {}
-    if set(over) != set(names):
-        wanted = ", ".join(f"{name!r}: [...]" for name in names)
-        raise DataError(f"{template!r} names {' and '.join(names)}; give values={{{wanted}}}")
-    for name, own in over.items():
-        if isinstance(own, str) or not len(own):
-            raise DataError(f"the values of {name} are {own!r}; give a list of one or more")
-    return {name: over[name] for name in names}
+        values_by_name = {}
+    if set(values_by_name) != set(parameter_names):
+        wanted_form = ", ".join(f"{parameter_name!r}: [...]" for parameter_name in parameter_names)
+        raise DataError(
+            f"{template!r} names {' and '.join(parameter_names)}; give values={{{wanted_form}}}"
+        )
+    for parameter_name, parameter_values in values_by_name.items():
+        if isinstance(parameter_values, str) or not len(parameter_values):
+            raise DataError(
+                f"the values of {parameter_name} are {parameter_values!r}; give a list of one or "
+                "more"
+            )
+    return {parameter_name: values_by_name[parameter_name] for parameter_name in parameter_names}
 
 
 def _fill_template(template: str, setting: Mapping[str, Any]) -> str:
     """Write values into a template, texts with quotes where the template has none around them."""
-    parts = []
-    for before, name, _, _ in Formatter().parse(template):
-        parts.append(before)
-        if name:
-            value = setting[name]
-            written = str(value)
-            if isinstance(value, str) and before.rstrip().endswith("="):
-                written = repr(value)
-            parts.append(written)
-    return "".join(parts)
+    text_parts = []
+    for text_before, parameter_name, _, _ in Formatter().parse(template):
+        text_parts.append(text_before)
+        if parameter_name:
+            parameter_value = setting[parameter_name]
+            written_value = str(parameter_value)
+            if isinstance(parameter_value, str) and text_before.rstrip().endswith("="):
+                written_value = repr(parameter_value)
+            text_parts.append(written_value)
+    return "".join(text_parts)
 
 
 def _swept_stages(template: str) -> str:
     """Name the stages of a template with a parameter: ``hybrid | mmr(lambda_={x})`` is ``mmr``."""
-    swept = filter(_field_names, template.split("|"))
-    return " | ".join(stage.split("(")[0].strip() for stage in swept)
+    swept_stages = filter(_field_names, template.split("|"))
+    return " | ".join(stage_text.split("(")[0].strip() for stage_text in swept_stages)
 
 
 def _field_names(template: str) -> list[str]:
     """List the parameters that a template names, each once."""
-    named = [name for _, name, _, _ in Formatter().parse(template)]
-    return list(dict.fromkeys(filter(None, named)))
+    field_names: dict[str, None] = {}
+    for _, field_name, _, _ in Formatter().parse(template):
+        if field_name:
+            field_names[field_name] = None
+    return [*field_names]
 
 
 def _find_group(per_query: pl.DataFrame, group: str | None) -> tuple[str, pl.Expr | None]:
     """Find a group of questions by its name: its name, and its predicate over ``per_query``."""
-    groups = question_groups(per_query)
-    wanted = group
-    if wanted is None:
-        wanted = [*groups][-1]  # those of several sessions where there are any
-    if wanted == ALL_QUESTIONS:
-        return wanted, None
-    for column in _NAMED_GROUPS:
-        for name in per_query[column].drop_nulls().unique().sort():
-            groups.setdefault(name, pl.col(column) == name)
-    if wanted not in groups:
-        raise DataError(f"no group of questions is called {group!r}; there are {', '.join(groups)}")
-    return wanted, groups[wanted]
+    filter_by_group = question_groups(per_query)
+    wanted_group = group
+    if wanted_group is None:
+        wanted_group = [*filter_by_group][-1]  # those of several sessions where there are any
+    if wanted_group == ALL_QUESTIONS:
+        return wanted_group, None
+    for column_name in _NAMED_GROUPS:
+        for group_value in per_query[column_name].drop_nulls().unique().sort():
+            filter_by_group.setdefault(group_value, pl.col(column_name) == group_value)
+    if wanted_group not in filter_by_group:
+        raise DataError(
+            f"no group of questions is called {group!r}; there are {', '.join(filter_by_group)}"
+        )
+    return wanted_group, filter_by_group[wanted_group]
 
 
-def _setting_columns(settings: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def _setting_columns(combinations: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """Give the columns that say what was set; those of a second parameter may be null."""
-    columns = dict[str, pl.Series]()
-    names = list(settings[0])
-    for place, end in enumerate(("", "_2")):
-        name = None
-        texts: list[str | None] = [None] * len(settings)
-        numbers: list[float | None] = [None] * len(settings)
-        if place < len(names):
-            name = names[place].strip("_")
-            own = [setting[names[place]] for setting in settings]
-            texts = [*map(str, own)]
-            numbers = [*map(_as_number, own)]
-        columns[f"parameter{end}"] = pl.Series([name] * len(settings), dtype=pl.String)
-        columns[f"setting{end}"] = pl.Series(texts, dtype=pl.String)
-        columns[f"value{end}"] = pl.Series(numbers, dtype=pl.Float64)
-    return pl.DataFrame(columns)
+    setting_columns = dict[str, pl.Series]()
+    parameter_names = list(combinations[0])
+    for parameter_index, column_ending in enumerate(("", "_2")):
+        parameter_name = None
+        setting_texts: list[str | None] = [None] * len(combinations)
+        setting_numbers: list[float | None] = [None] * len(combinations)
+        if parameter_index < len(parameter_names):
+            parameter_name = parameter_names[parameter_index].strip("_")
+            parameter_values = [
+                setting[parameter_names[parameter_index]] for setting in combinations
+            ]
+            setting_texts = [*map(str, parameter_values)]
+            setting_numbers = [*map(_as_number, parameter_values)]
+        setting_columns[f"parameter{column_ending}"] = pl.Series(
+            [parameter_name] * len(combinations), dtype=pl.String
+        )
+        setting_columns[f"setting{column_ending}"] = pl.Series(setting_texts, dtype=pl.String)
+        setting_columns[f"value{column_ending}"] = pl.Series(setting_numbers, dtype=pl.Float64)
+    return pl.DataFrame(setting_columns)
 
 
 def _as_number(value: Any) -> float | None:
@@ -227,29 +249,34 @@ def latency(
     >>> latency(["bm25"], memlab.Bench.of(data, encoder=None), queries=3)["n"].item()
     3
     """
-    read = distinct_pipelines(pipelines)
+    pipelines_read = distinct_pipelines(pipelines)
     if queries < 1 or not bench.queries.height:
         raise DataError(
             f"queries is {queries} and the bench has {bench.queries.height}; nothing can be timed"
         )
-    rng = np.random.default_rng(seed)
-    rows = np.sort(
-        rng.choice(bench.queries.height, min(queries, bench.queries.height), replace=False)
+    random_draw = np.random.default_rng(seed)
+    question_rows = np.sort(
+        random_draw.choice(bench.queries.height, min(queries, bench.queries.height), replace=False)
     )
-    for stages in read:
-        stages.run(bench.with_rows(rows))
-    batches = time_in_turn(read, bench, [rows] * 3, clock=clock) / len(rows)
-    rounds = [time_in_turn(read, bench, [*rows[:, None]], clock=clock) for _ in range(3)]
+    for timed_pipeline in pipelines_read:
+        timed_pipeline.run(bench.with_rows(question_rows))
+    batch_times = time_in_turn(pipelines_read, bench, [question_rows] * 3, clock=clock) / len(
+        question_rows
+    )
+    single_rounds = [
+        time_in_turn(pipelines_read, bench, [*question_rows[:, None]], clock=clock)
+        for _ in range(3)
+    ]
     # The least of three: other processes empty the processor's caches, and nothing makes it faster.
-    alone = np.min(rounds, axis=0)
-    low, middle, high = np.quantile(alone, [0.25, 0.5, 0.75], axis=1)
+    single_times = np.min(single_rounds, axis=0)
+    low_quartile, median_time, high_quartile = np.quantile(single_times, [0.25, 0.5, 0.75], axis=1)
     columns = {
-        "system": list(map(str, read)),
-        "n": [len(rows)] * len(read),
-        "batch_ms": np.median(batches, axis=1),
-        "single_ms": middle,
-        "low_ms": low,
-        "high_ms": high,
+        "system": list(map(str, pipelines_read)),
+        "n": [len(question_rows)] * len(pipelines_read),
+        "batch_ms": np.median(batch_times, axis=1),
+        "single_ms": median_time,
+        "low_ms": low_quartile,
+        "high_ms": high_quartile,
     }
     return pl.DataFrame(columns)
 
@@ -270,19 +297,21 @@ def time_in_turn(
     :param parts: rows of the bench's questions.
     :returns: (p, n) milliseconds, by pipeline and part.
     """
-    times = np.zeros((len(pipelines), len(parts)))
-    for n, rows in enumerate(parts):
-        for place, stages in enumerate(pipelines):
-            _time_run(stages, bench, parts[n - 1], clock)
-            times[place, n] = _time_run(stages, bench, rows, clock)
-    return times
+    milliseconds = np.zeros((len(pipelines), len(parts)))
+    for part_number, part_rows in enumerate(parts):
+        for pipeline_number, timed_pipeline in enumerate(pipelines):
+            _time_run(timed_pipeline, bench, parts[part_number - 1], clock)
+            milliseconds[pipeline_number, part_number] = _time_run(
+                timed_pipeline, bench, part_rows, clock
+            )
+    return milliseconds
 
 
-def _time_run(stages: Pipeline, bench: Bench, rows: np.ndarray, clock: Clock) -> float:
+def _time_run(timed_pipeline: Pipeline, bench: Bench, rows: np.ndarray, clock: Clock) -> float:
     """Give the milliseconds that a pipeline takes for some questions, by a clock."""
-    asked = bench.with_rows(rows, stored=False)
-    fresh = asked.with_queries(asked.queries)
-    forget_texts(fresh.encoder)
-    start = clock()
-    stages.run(fresh)
-    return 1000 * (clock() - start)
+    asked_bench = bench.with_rows(rows, stored=False)
+    fresh_bench = asked_bench.with_queries(asked_bench.queries)
+    forget_texts(fresh_bench.encoder)
+    start_time = clock()
+    timed_pipeline.run(fresh_bench)
+    return 1000 * (clock() - start_time)

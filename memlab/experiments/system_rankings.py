@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -70,79 +71,106 @@ class AskingOptions:
         :param others: further names that stand in the tables.
         :raises DataError: when there is nothing, or two have one name.
         """
-        listed = systems if isinstance(systems, (list, tuple, Mapping)) else [systems]
-        pairs = (
-            listed.items()
-            if isinstance(listed, Mapping)
-            else [(_system_name(system), system) for system in listed]
-        )
-        named: list[tuple[str, System]] = [(name, self._system(system)) for name, system in pairs]
-        files = [self._file(Path(path), data) for path in self.runs]
-        named += [(each.name, each) for each in files]
-        check_system_names([*(name for name, _ in named), *others], reserved=BOUNDS)
-        return dict(named)
+        names: list[str] = []
+        systems_read: list[System] = []
+        for name, system in _named_systems(systems):
+            names.append(name)
+            systems_read.append(self._system(system))
+        for path in self.runs:
+            ranking = self._file(Path(path), data)
+            names.append(ranking.name)
+            systems_read.append(ranking)
+        check_system_names([*names, *others], reserved=BOUNDS)
+        return dict(zip(names, systems_read, strict=True))
 
     def bench(self, data: Dataset) -> Bench:
         """Make the bench of the pipelines."""
-        store = str(self.store) if isinstance(self.store, Path) else self.store
-        return Bench.of(data, encoder=self.encoder, store=store)
+        store_place = self.store
+        if isinstance(store_place, Path):
+            store_place = str(store_place)
+        return Bench.of(data, encoder=self.encoder, store=store_place)
 
     def returned(
-        self, named: Mapping[str, System], bench: Bench, data: Dataset, *, timed: bool = False
+        self,
+        system_by_name: Mapping[str, System],
+        bench: Bench,
+        data: Dataset,
+        *,
+        timed: bool = False,
     ) -> Iterator[tuple[ReturnedTexts, np.ndarray]]:
-        """Ask one system after the other all questions; with the milliseconds of single searches."""
-        folder = (
-            fix_place(self.folder) if self.folder else None
-        )  # A memory may change the directory.
-        stages = {name: each for name, each in named.items() if isinstance(each, Pipeline)}
-        runs = {name: each.run(bench).top(self.k) for name, each in stages.items()}
-        times: dict[str, np.ndarray] = {}
-        if timed and stages:
-            measured = _time_questions([*stages.values()], bench, self.seed)
-            times = dict(zip(stages, measured, strict=True))
-        for name, system in named.items():
-            if isinstance(system, ReturnedTexts):
-                yield system, np.array([])
-            elif isinstance(system, Pipeline):
-                run = runs.pop(name)
+        """Ask one system after the other all questions; give the milliseconds of searches too."""
+        returned_folder = None
+        if self.folder:
+            returned_folder = fix_place(self.folder)  # a memory may change the directory
+        named_pipelines: dict[str, Pipeline] = {}
+        pipeline_runs: dict[str, Run] = {}
+        for system_name, system in system_by_name.items():
+            if isinstance(system, Pipeline):
+                named_pipelines[system_name] = system
+                pipeline_runs[system_name] = system.run(bench).top(self.k)
+        times_by_system: dict[str, np.ndarray] = {}
+        if timed and named_pipelines:
+            measured_times = _time_questions([*named_pipelines.values()], bench, self.seed)
+            times_by_system = dict(zip(named_pipelines, measured_times, strict=True))
+        for system_name, asked_system in system_by_name.items():
+            if isinstance(asked_system, ReturnedTexts):
+                yield asked_system, np.array([])
+            elif isinstance(asked_system, Pipeline):
+                pipeline_run = pipeline_runs.pop(system_name)
                 # The name that was given, or the pipeline's text and what it had to leave out.
-                shown = run.name if name == str(system) else name
-                found = memories.run_to_returned_texts(run, data, shown)
-                yield found, times.get(name, np.array([]))
+                shown_name = system_name
+                if shown_name == str(asked_system):
+                    shown_name = pipeline_run.name
+                returned_texts = memories.run_to_returned_texts(pipeline_run, data, shown_name)
+                yield returned_texts, times_by_system.get(system_name, np.array([]))
             else:
-                found = memories.collect(
-                    system, data, name=name, k=self.k, folder=folder, timeout=self.timeout
+                returned_texts = memories.collect(
+                    asked_system,
+                    data,
+                    name=system_name,
+                    k=self.k,
+                    folder=returned_folder,
+                    timeout=self.timeout,
                 )
-                yield found, found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
+                search_times = returned_texts.costs.explode("query_ms")["query_ms"]
+                yield returned_texts, search_times.drop_nulls().to_numpy()
 
     def _system(self, system: Any) -> Pipeline | Memory:
         if isinstance(system, Pipeline):
             return system
-        if (
-            isinstance(system, str)
-            and "://" not in system
-            and not memories.is_module_reference(system)
-        ):
-            try:
-                return pipeline(system)
-            except PipelineError as error:
-                raise PipelineError(
-                    f"{error}; a memory is written module:name or http://HOST:PORT"
-                ) from None
-        return memories.memory(system, timeout=self.timeout)
+        is_text = isinstance(system, str)
+        if not is_text or "://" in system or memories.is_module_reference(system):
+            return memories.memory(system, timeout=self.timeout)
+        try:
+            return pipeline(system)
+        except PipelineError as error:
+            raise PipelineError(
+                f"{error}; a memory is written module:name or http://HOST:PORT"
+            ) from None
 
-    def _file(self, path: Path, data: Dataset) -> ReturnedTexts:
-        if path.suffix in (".json", ".jsonl"):
-            found = memories.read_ranking(path, data, k=self.k)
+    def _file(self, run_path: Path, data: Dataset) -> ReturnedTexts:
+        if run_path.suffix in (".json", ".jsonl"):
+            returned_texts = memories.read_ranking(run_path, data, k=self.k)
         else:
-            found = memories.run_to_returned_texts(
-                read_run(path, "turn").top(self.k), data, path.stem
+            returned_texts = memories.run_to_returned_texts(
+                read_run(run_path, "turn").top(self.k), data, run_path.stem
             )
-        lines = (
-            [problem_row(found.name, "", "", line)] if (line := found.partial_answers(data)) else []
-        )
-        partial = pl.DataFrame(lines, schema=found.problems.schema, orient="row")
-        return replace(found, problems=pl.concat([partial, found.problems]))
+        partial_rows = []
+        partial_line = returned_texts.partial_answers(data)
+        if partial_line:
+            partial_rows.append(problem_row(returned_texts.name, "", "", partial_line))
+        problems = returned_texts.problems
+        partial_problems = pl.DataFrame(partial_rows, schema=problems.schema, orient="row")
+        return replace(returned_texts, problems=pl.concat([partial_problems, problems]))
+
+
+def _named_systems(systems: Any) -> list[tuple[str, Any]]:
+    """Give one system, several, or several by name, as pairs of name and system."""
+    if isinstance(systems, Mapping):
+        return [*systems.items()]
+    if not isinstance(systems, (list, tuple)):
+        systems = [systems]
+    return [(_system_name(system), system) for system in systems]
 
 
 def _system_name(system: Any) -> str:
@@ -156,8 +184,10 @@ def _time_questions(pipelines: Sequence[Pipeline], bench: Bench, seed: int) -> n
 
     :returns: (p, n) milliseconds, by pipeline and question.
     """
-    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:TIMED_QUESTIONS, None]
-    return time_in_turn(pipelines, bench, [*rows], clock=perf_counter)
+    question_rows = np.random.default_rng(seed).permutation(bench.queries.height)[
+        :TIMED_QUESTIONS, None
+    ]
+    return time_in_turn(pipelines, bench, [*question_rows], clock=perf_counter)
 
 
 BUDGETS = (200, 500, 1_000, 2_000, 4_000)
@@ -195,34 +225,49 @@ def measure_system(
     :param asked: gives the seed and the unit.
     """
     sources = memories.attribute(found, data, encoder)
-    rows = memories.dated_lines(found).join(
+    text_rows = memories.dated_lines(found).join(
         sources, on=["query_id", "rank"], how="left", maintain_order="left"
     )
     ranking = memories.rank_source_turns(found, sources)
-    report = evaluate(ranking, data, seed=asked.seed, unit=asked.unit)
-    values = _measure_questions(rows, data, report)
-    means = values.select(pl.col(r"^.*@.*$").mean()).row(0, named=True)
-    scopes = clustering_scopes(values["scope"], asked.unit)
-    spans = mean_intervals(values.select("recall_all@10").to_numpy(), scopes=scopes)
-    span = spans.select("low", "high", "level", "unit", "units").row(0, named=True)
-    ways = {how: n / max(1, rows.height) for how, n in rows["how"].value_counts().iter_rows()}
-    n_prompts, n_refused = found.prompts if found.calls.height else (None, None)
-    row = {
+    ranking_report = evaluate(ranking, data, seed=asked.seed, unit=asked.unit)
+    question_values = _measure_questions(text_rows, data, ranking_report)
+    measure_means = question_values.select(pl.col(r"^.*@.*$").mean()).row(0, named=True)
+    value_scopes = clustering_scopes(question_values["scope"], asked.unit)
+    intervals = mean_intervals(
+        question_values.select("recall_all@10").to_numpy(), scopes=value_scopes
+    )
+    interval = intervals.select("low", "high", "level", "unit", "units").row(0, named=True)
+    origins = text_rows["how"]
+    attributed_origins = ("span", "copy", "matched")
+    n_prompts = None
+    n_refused = None
+    if found.calls.height:
+        n_prompts, n_refused = found.prompts
+    p50_ms = None
+    p95_ms = None
+    if len(times):
+        p50_ms, p95_ms = map(float, np.percentile(times, [50, 95]))
+    multi_session = question_values.filter(pl.col("n_sessions") >= 2)
+    system_row: dict[str, Any] = {
         "system": found.name,
-        "n": values.height,
-        **{name: means[name] for name in ("recall_any@10", "recall_all@10")},
-        **{f"recall_all@10_{name}": value for name, value in span.items()},
-        "recall_all@10, ≥ 2 sessions": values.filter(pl.col("n_sessions") >= 2)[
-            "recall_all@10"
-        ].mean(),
-        **{name: mean for name, mean in means.items() if "tokens" in name and "any" not in name},
-        "tokens returned": rows["n_tokens"].sum() / max(1, data.questions.height),
-        "named": ways.get("given", 0.0),
-        "attributed": sum(ways.get(how, 0.0) for how in ("span", "copy", "matched")),
+        "n": question_values.height,
+        "recall_any@10": measure_means["recall_any@10"],
+        "recall_all@10": measure_means["recall_all@10"],
+    }
+    for column_name, interval_value in interval.items():
+        system_row[f"recall_all@10_{column_name}"] = interval_value
+    system_row["recall_all@10, ≥ 2 sessions"] = multi_session["recall_all@10"].mean()
+    budget_measures = [name for name in measure_means if "tokens" in name and "any" not in name]
+    for measure in budget_measures:
+        system_row[measure] = measure_means[measure]
+    system_row |= {
+        "tokens returned": text_rows["n_tokens"].sum() / max(1, data.questions.height),
+        "named": _share_of_origins(origins, ["given"]),
+        "attributed": _share_of_origins(origins, attributed_origins),
         "ingest s": _total_cost(found, "ingest_seconds"),
         "until found s": _total_cost(found, "wait_seconds"),
-        "p50 ms": float(np.percentile(times, 50)) if len(times) else None,
-        "p95 ms": float(np.percentile(times, 95)) if len(times) else None,
+        "p50 ms": p50_ms,
+        "p95 ms": p95_ms,
         "MB": _total_cost(found, "bytes", 1e6),
         "tokens read": _total_cost(found, "tokens_read"),
         "tokens written": _total_cost(found, "tokens_written"),
@@ -232,50 +277,68 @@ def measure_system(
         "prompts refused": n_refused,
         "status": found.status(),
     }
-    described = describe_sources(values)
-    if described:
-        row[COLUMN] = described
-    system = pl.lit(found.name).alias("system")
-    texts = rows.select(system, "query_id", "rank", "text", "n_tokens", "how", "turn_ids")
-    return SystemOutcome(values, row, texts, ranking, report)
+    source_note = describe_sources(question_values)
+    if source_note:
+        system_row[COLUMN] = source_note
+    system_column = pl.lit(found.name).alias("system")
+    attributed_texts = text_rows.select(
+        system_column, "query_id", "rank", "text", "n_tokens", "how", "turn_ids"
+    )
+    return SystemOutcome(question_values, system_row, attributed_texts, ranking, ranking_report)
 
 
-def _total_cost(found: ReturnedTexts, column: str, unit: float = 1) -> float | None:
-    values = found.costs[column].drop_nulls()
-    return float(values.sum()) / unit if len(values) else None
+def _share_of_origins(origins: pl.Series, names: Sequence[str]) -> float:
+    """Give the share of texts whose origin, a column ``how``, is among some."""
+    total = 0.0
+    for name in names:
+        total += float((origins == name).sum()) / max(1, len(origins))
+    return total
 
 
-def _measure_questions(rows: pl.DataFrame, data: Dataset, report: Report) -> pl.DataFrame:
+def _total_cost(returned_texts: ReturnedTexts, column: str, unit: float = 1) -> float | None:
+    cost_values = returned_texts.costs[column].drop_nulls()
+    if cost_values.is_empty():
+        return None
+    return float(cost_values.sum()) / unit
+
+
+def _measure_questions(text_rows: pl.DataFrame, data: Dataset, report: Report) -> pl.DataFrame:
     """Measure each question with evidence: in the first ten turns, and in so many tokens."""
-    asked = report.per_query.select("query_id")
-    questions = data.questions.join(asked, on="query_id", how="semi", maintain_order="left")
-    after = (
-        rows.explode("turn_ids").group_by("query_id", doc_id="turn_ids").agg(pl.col("after").min())
+    question_ids = report.per_query.select("query_id")
+    questions = data.questions.join(question_ids, on="query_id", how="semi", maintain_order="left")
+    first_place_of_turn = (
+        text_rows.explode("turn_ids")
+        .group_by("query_id", doc_id="turn_ids")
+        .agg(pl.col("after").min())
     )
-    items = qrels(questions, "turn").frame.join(after, on=["query_id", "doc_id"], how="left")
+    evidence_items = qrels(questions, "turn").frame.join(
+        first_place_of_turn, on=["query_id", "doc_id"], how="left"
+    )
     # Tokens up to the last and to the first item of evidence.
-    tokens = pl.col("after").fill_null(2**31 - 1)
-    found = items.group_by("query_id").agg(all=tokens.max(), any=tokens.min())
-    values = report.per_query.join(found, on="query_id", how="left", maintain_order="left")
-    within = (
-        (pl.col(of) <= budget).cast(pl.Float64).alias(f"recall_{of}@{budget} tokens")
-        for budget in BUDGETS
-        for of in ("all", "any")
+    tokens_before = pl.col("after").fill_null(2**31 - 1)
+    tokens_by_question = evidence_items.group_by("query_id").agg(
+        all=tokens_before.max(), any=tokens_before.min()
     )
-    texts = {report.name: memories.fit_to_budget(rows, asked, ANSWER_BUDGET)}
-    by_source = [name for name in ("source",) if name in values.columns]
-    return values.select(
+    question_values = report.per_query.join(
+        tokens_by_question, on="query_id", how="left", maintain_order="left"
+    )
+    budget_columns = []
+    for budget, coverage in product(BUDGETS, ("all", "any")):
+        is_within = (pl.col(coverage) <= budget).cast(pl.Float64)
+        budget_columns.append(is_within.alias(f"recall_{coverage}@{budget} tokens"))
+    context_texts = {report.name: memories.fit_to_budget(text_rows, question_ids, ANSWER_BUDGET)}
+    holds_answer = answer_presence(context_texts, questions)["holds"]
+    source_columns = []
+    if "source" in question_values.columns:
+        source_columns.append("source")
+    return question_values.select(
         pl.lit(report.name).alias("system"),
-        *(
-            "query_id",
-            "scope",
-            pl.col("n_evidence_sessions").alias("n_sessions"),
-            "recall_all@10",
-            "recall_any@10",
-        ),
-        *within,
-        answer_presence(texts, questions)["holds"]
-        .cast(pl.Float64)
-        .alias(f"answer@{ANSWER_BUDGET} tokens"),
-        *by_source,
+        "query_id",
+        "scope",
+        pl.col("n_evidence_sessions").alias("n_sessions"),
+        "recall_all@10",
+        "recall_any@10",
+        *budget_columns,
+        holds_answer.cast(pl.Float64).alias(f"answer@{ANSWER_BUDGET} tokens"),
+        *source_columns,
     )
