@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ _LABEL_PX = {"column": 84, "full": 112}
 _LABEL_RADII = {"column": (0, 6, 12, 18, 24), "full": (0, 6, 12, 18, 24, 30, 38, 46)}
 _HEIGHT_PX = {"column": 230, "full": 440}
 _SIDE = 8
+_MAP_MARGIN = 16
+"""Pixels between the marks of a map and its frame, both sides together."""
 _WIDEST_GAP = 0.06
 _STAR_COST, _MOST_COVERED = 60.0, 55.0
 _BETWEEN = " · "
@@ -291,7 +294,7 @@ def speaker_maps(
     mark_filters = {
         "○ retrieved, no evidence": ~is_evidence & is_retrieved,
         "☆ evidence, missed": is_evidence & ~is_retrieved,
-        "★ evidence, retrieved": is_evidence & is_retrieved,
+        _FOUND: is_evidence & is_retrieved,
     }
     map_traces = list[Any]()
     map_corners = list[tuple[np.ndarray, np.ndarray]]()
@@ -339,7 +342,7 @@ def speaker_maps(
     if len(by_size) > len(speaker_looks):
         key_entries.append(("● others", style.GREY))
     key_entries += [
-        (mark_name, "black")
+        (mark_name, _KEY_TINTS.get(mark_name, "black"))
         for mark_name, mark_filter in mark_filters.items()
         if turns.filter(mark_filter).height
     ]
@@ -348,7 +351,7 @@ def speaker_maps(
 
     def layout_for(px: int) -> dict[str, Any]:
         panel_width = (px - 2 * _SIDE - _SIDE * (len(map_heads) - 1)) / max(len(map_heads), 1)
-        plot_area = np.array([panel_width, min(panel_width, _HEIGHT_PX["full"])])
+        plot_area = np.array([panel_width, _panel_height(panel_width, map_corners)])
         head_lines = [
             wrap(map_head, panel_width - 4, style.SMALL, lines=4) for map_head in map_heads
         ]
@@ -360,7 +363,7 @@ def speaker_maps(
         map_facets = []
         for own_lines, (low_corner, high_corner) in zip(head_lines, map_corners, strict=True):
             px_per_unit = float(
-                ((plot_area - 16) / np.maximum(high_corner - low_corner, 1e-9)).min()
+                ((plot_area - _MAP_MARGIN) / np.maximum(high_corner - low_corner, 1e-9)).min()
             )
             lower_corner = (low_corner + high_corner) / 2 - plot_area / px_per_unit / 2
             panel_axes = {
@@ -393,6 +396,22 @@ def speaker_maps(
         return panel_layout | {"annotations": [*panel_layout["annotations"], key_note]}
 
     return style.make_figure(map_traces, layout_for)
+
+
+def _panel_height(
+    panel_width: float, map_corners: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> float:
+    """Give the height at which the flattest maps leave no empty bands above and below.
+
+    At most a square, since a map is read in both directions; at least half of one.
+    """
+    highest = min(panel_width, _HEIGHT_PX["full"])
+    shares = [0.5]
+    for low_corner, high_corner in map_corners:
+        extent = np.maximum(high_corner - low_corner, 1e-9)
+        shares.append(float(extent[1] / extent[0]))
+    needed = (panel_width - _MAP_MARGIN) * max(shares) + _MAP_MARGIN
+    return min(highest, needed)
 
 
 def _check_finite(turns: pl.DataFrame, chart: str) -> None:
