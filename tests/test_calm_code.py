@@ -70,7 +70,20 @@ def conditional_products(text: str) -> list[int]:
     return lines
 
 
-CALM = ["cluster", "conversation", "rerank", "retrieve", "summaries", "text"]
+CALM = [
+    "cli",
+    "cluster",
+    "conversation",
+    "experiments",
+    "explorer",
+    "figures",
+    "memories",
+    "notebooks",
+    "rerank",
+    "retrieve",
+    "summaries",
+    "text",
+]
 
 
 @pytest.mark.parametrize("package", CALM)

@@ -135,7 +135,7 @@ def memory_losses(
         loss_rows.append(
             {
                 "system": system_run.name,
-                **_summary(question_shares),
+                **_shares_summary(question_shares),
                 **_stored_summary(recorded_memory, sources, dataset),
             }
         )
@@ -179,7 +179,7 @@ def _question_shares(
     )
 
 
-def _summary(shares: pl.DataFrame) -> dict[str, Any]:
+def _shares_summary(shares: pl.DataFrame) -> dict[str, Any]:
     """Give means with their 95 % intervals."""
     name_by_column = {
         "found": "found",

@@ -334,17 +334,19 @@ class _DatasetSource:
         if not cells:
             return
         if self.engine == "ray":
-            workers = parallel_map(_rank_on_worker, cells, *self._place(cells), engine=self.engine)
+            workers = parallel_map(
+                _rank_on_worker, cells, *self._worker_arguments(cells), engine=self.engine
+            )
             rankings: Iterator[Run] = map(self.bench.show, workers)
         else:
-            rankings = self._rank_here(cells)
+            rankings = self._rank_locally(cells)
         for ranked_cell, ranking in zip(cells, rankings, strict=True):
             # As it comes back from the store, so that a report does not show whether its run was
             # read.
             provenance = {**ranking.provenance, **self.about(*ranked_cell)}
             yield replace(ranking, provenance=json.loads(json.dumps(provenance, sort_keys=True)))
 
-    def _rank_here(self, cells: Sequence[Cell]) -> Iterator[Run]:
+    def _rank_locally(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines on this machine, where several processes are wanted each on some scopes."""
         divided_cells: list[Cell] = []
         if self.jobs > 1:
@@ -358,7 +360,11 @@ class _DatasetSource:
             if self.store is not None:
                 self._encode_once(divided_cells)
             divided_runs = rank_in_processes(
-                self.bench, self.data, divided_cells, encoder=self._named(), jobs=self.jobs
+                self.bench,
+                self.data,
+                divided_cells,
+                encoder=self._encoder_by_name(),
+                jobs=self.jobs,
             )
             if divided_runs is None:
                 warn_once(f"{self.data.name}: too few scopes to divide; jobs= changes nothing")
@@ -380,7 +386,7 @@ class _DatasetSource:
         for cell_pipeline, cell_level in cells:
             cell_pipeline.run(first_question, level=cell_level)
 
-    def _named(self) -> NamedEncoder | None:
+    def _encoder_by_name(self) -> NamedEncoder | None:
         """Give what other processes load the encoder by."""
         if self.encoder is None:
             return None
@@ -388,11 +394,11 @@ class _DatasetSource:
         named_encoder: NamedEncoder = wrapped_encoder.by_name()
         return named_encoder
 
-    def _place(self, cells: Sequence[Cell]) -> tuple[Any, ...]:
+    def _worker_arguments(self, cells: Sequence[Cell]) -> tuple[Any, ...]:
         """Give what workers of a cluster make their bench of, whose texts are encoded."""
         self._encode_once(cells)
         assert self.store is not None  # checked before
-        return os.getcwd(), self.store.uri, self.fingerprint, self.data, self._named()
+        return os.getcwd(), self.store.uri, self.fingerprint, self.data, self._encoder_by_name()
 
 
 _worker_bench: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last

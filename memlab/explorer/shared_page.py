@@ -138,9 +138,9 @@ def page_bytes(
     ]
     payload["scopes"] = [scene.scope]
     for buffer_name in ("x", "y", "times"):
-        payload[buffer_name] = _printable(payload[buffer_name])
+        payload[buffer_name] = _base64_text(payload[buffer_name])
     for colour_group in payload["colours"].values():
-        colour_group["codes"] = _printable(colour_group["codes"])
+        colour_group["codes"] = _base64_text(colour_group["codes"])
     shown_question = question if question in views else next(iter(views), "")
     shown_view = views[shown_question] | {"asked": shown_question} if shown_question else {}
     page_state = {
@@ -159,18 +159,18 @@ def page_bytes(
         note=html.escape(note),
         policy=html.escape(_POLICY),
         style=front_style(),
-        state=_packed(page_state),
-        texts=_packed(scene.turns["text"].to_list()),
+        state=_packed_json(page_state),
+        texts=_packed_json(scene.turns["text"].to_list()),
         script=page_script,
     )
     return page_text.encode("utf-8", errors="replace")
 
 
-def _printable(buffer: bytes | None) -> str | None:
+def _base64_text(buffer: bytes | None) -> str | None:
     return None if buffer is None else base64.b64encode(buffer).decode()
 
 
-def _packed(value: Any) -> str:
+def _packed_json(value: Any) -> str:
     """Pack a value as JSON; the same value gives the same text."""
     json_bytes = json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
     return base64.b64encode(gzip.compress(json_bytes, mtime=0)).decode()

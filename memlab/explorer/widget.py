@@ -186,11 +186,11 @@ def _widget_class() -> Any:
             self._bench_of_question = lru_cache(1)(partial(single_question_bench, bench))
             system_names = list(map(_system_name, systems))
             super().__init__(scope=scene.scope, systems=system_names, k=k)
-            self.on_msg(self._asked)
-            self.observe(self._moved, ["question", "systems", "k"])
-            self.observe(self._went, "scope")
-            self.observe(self._done, "_request")
-            self._open()
+            self.on_msg(self._answer_message)
+            self.observe(self._rank_again, ["question", "systems", "k"])
+            self.observe(self._change_scope, "scope")
+            self.observe(self._mark_answered, "_request")
+            self._open_scope()
             # A question of the bench is embedded already: without this the first typed one would
             # wait for the model.
             Thread(target=_warm_encoder, args=(bench,), daemon=True).start()
@@ -206,13 +206,13 @@ def _widget_class() -> Any:
             return dict(self._view)
 
         @property
-        def _rows(self) -> np.ndarray:
+        def _picked_rows(self) -> np.ndarray:
             return np.asarray(self._picked, np.int32)
 
         @property
         def selection(self) -> pl.DataFrame:
             """The turns that were picked last."""
-            return self.scene.turns[self._rows]
+            return self.scene.turns[self._picked_rows]
 
         @property
         def summaries(self) -> pl.DataFrame:
@@ -233,7 +233,7 @@ def _widget_class() -> Any:
             picked_rows = np.arange(shown_scene.turns.height)
             first_free = 0
             if self._picked:
-                picked_rows = self._rows
+                picked_rows = self._picked_rows
                 first_free = int(turn_labels.max(initial=-1)) + 1
             map_options = self._lay_out.keywords
             new_labels = cluster_labels(
@@ -350,7 +350,7 @@ def _widget_class() -> Any:
             elif review_action == "evidence":
                 self.mend(query_id, evidence=self.selection["turn_id"].to_list())
 
-        def _went(self, change: Mapping[str, Any]) -> None:
+        def _change_scope(self, change: Mapping[str, Any]) -> None:
             if (
                 full_name := resolve_scope_name(
                     self.scope, list(self._bench.documents("turn").spans)
@@ -366,9 +366,9 @@ def _widget_class() -> Any:
                     self.problem = str(error)
                     self.scope = change["old"]
                     return
-            self._open()
+            self._open_scope()
 
-        def _open(self) -> None:
+        def _open_scope(self) -> None:
             """Show the scope, and its question with most evidence."""
             self._picked = []
             self.until = None
@@ -381,7 +381,7 @@ def _widget_class() -> Any:
                 default="",
             )
 
-        def _moved(self, _: Any = None, among: np.ndarray | None = None) -> None:
+        def _rank_again(self, _: Any = None, among: np.ndarray | None = None) -> None:
             known_question = self._bench.queries.filter(query_id=self.question, scope=self.scope)
             query_id = ""
             question_text = self.question
@@ -433,13 +433,13 @@ def _widget_class() -> Any:
                 self.problem = str(error)
                 self._view = {}
 
-        def _done(self, _: Any) -> None:
+        def _mark_answered(self, _: Any) -> None:
             self._answered = self._request
 
         def _show_scene(self) -> None:
             self._scene = scene_payload(self.scene, self._bench)
 
-        def _asked(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
+        def _answer_message(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
             message_kind = content.get("kind")
             try:
                 if message_kind == "text":
@@ -465,7 +465,7 @@ def _widget_class() -> Any:
                 elif message_kind == "cluster":
                     self.cluster_again()
                 elif message_kind == "search":
-                    self._moved(among=self._rows)
+                    self._rank_again(among=self._picked_rows)
                 elif message_kind == "texts":
                     asked_rows = [int(turn_row) for turn_row in content["rows"]]
                     turn_texts = self.scene.turns["text"].gather(asked_rows).to_list()

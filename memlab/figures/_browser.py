@@ -180,7 +180,7 @@ class _Chromium:
             )
         return {picture_format: picture_bytes[picture_format] for picture_format in formats}
 
-    async def _without_glyph(self, characters: str) -> str:
+    async def _missing_glyphs(self, characters: str) -> str:
         return await self._call(_WITHOUT_GLYPH, characters, FAMILY)
 
     def close(self) -> None:
@@ -284,7 +284,7 @@ def characters_without_glyph(characters: str) -> str:
     if not characters:
         return ""
     return _ask_browser(
-        lambda browser: browser._without_glyph(characters), "say which characters its fonts have"
+        lambda browser: browser._missing_glyphs(characters), "say which characters its fonts have"
     )
 
 

@@ -126,7 +126,7 @@ def export(
     target_folder = fix_place(directory)
     failure = None
     file_contents = {
-        f"{name}.parquet": _parquet(data_table, name),
+        f"{name}.parquet": _parquet_bytes(data_table, name),
         f"{name}.html": _page_bytes(fig, name, caption),
     }
     picture_bytes: dict[str, bytes] = {}
@@ -323,7 +323,7 @@ def _file_name(name: str, format: str, width: Width) -> str:
     return f"{name}.{format}"
 
 
-def _parquet(table: pl.DataFrame, name: str) -> bytes:
+def _parquet_bytes(table: pl.DataFrame, name: str) -> bytes:
     parquet_file = io.BytesIO()
     try:
         table.write_parquet(parquet_file)

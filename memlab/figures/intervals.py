@@ -92,7 +92,8 @@ def marked_rows(
         if between:
             numbers_by_name[printable_line(row_name)] = [between.join(own_numbers)]
     axis_low, axis_high = span or _ends_of_marks(marks)
-    axis_pad = (axis_high - axis_low or 0.01) * 0.05
+    axis_length = axis_high - axis_low or 0.01
+    axis_pad = axis_length * 0.05
     x_axis = {
         "range": [axis_low - axis_pad, axis_high + axis_pad],
         "zeroline": True,

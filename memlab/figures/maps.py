@@ -709,10 +709,13 @@ def _legend_lines(entries: list[tuple[str, str]], px: int) -> list[str]:
     for entry_text, entry_colour in entries:
         entry_px = text_px(entry_text, style.SMALL) + 12
         if key_lines[-1] and taken_px + entry_px > px - 2 * _SIDE:
-            key_lines, taken_px = [*key_lines, ""], 0.0
+            key_lines.append("")
+            taken_px = 0.0
         entry_markup = (
             f"<span style='color:{entry_colour}'>{entry_text[0]}</span>{escape(entry_text[1:])}"
         )
-        key_lines[-1] += "   " * bool(key_lines[-1]) + entry_markup
+        if key_lines[-1]:
+            entry_markup = f"   {entry_markup}"
+        key_lines[-1] += entry_markup
         taken_px += entry_px
     return key_lines

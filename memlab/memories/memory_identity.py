@@ -32,7 +32,7 @@ def describe_memory(system: Any, made: Any) -> dict[str, Any]:
     code_kind = "class" if inspect.isclass(described_code) else "function"
     description: dict[str, Any] = {
         code_kind: described_code.__qualname__,
-        "source": _digest(system),
+        "source": _identity_digest(system),
     }
     if versions := imported_versions(described_code):
         description["versions"] = versions
@@ -42,7 +42,7 @@ def describe_memory(system: Any, made: Any) -> dict[str, Any]:
     return description
 
 
-def _digest(system: Any) -> str | None:
+def _identity_digest(system: Any) -> str | None:
     try:
         identity_text = "\x1e".join(_read_code_and_state(system))
     except (PipelineError, OSError, TypeError, RecursionError):
