@@ -229,13 +229,10 @@ def add_turn_texts(rows: pl.DataFrame, memory: OpenMemory, *, wanted: bool) -> p
         turn_id: f"{turn_id} ({speaker}): {text}"
         for turn_id, speaker, text in cited_turns.iter_rows()
     }
-    evidence_texts = [
-        [
-            text_by_turn.get(evidence_id, f"{evidence_id}: no such turn")
-            for evidence_id in evidence_ids
-        ]
-        for evidence_ids in rows["evidence"]
-    ]
+    evidence_texts = []
+    for evidence_ids in rows["evidence"]:
+        texts = [text_by_turn.get(turn_id, f"{turn_id}: no such turn") for turn_id in evidence_ids]
+        evidence_texts.append(texts)
     return rows.with_columns(turns=pl.Series(evidence_texts, dtype=pl.List(pl.String)))
 
 

@@ -232,11 +232,11 @@ def writing_costs(
     >>> writing_costs(read_memories()).columns[:4]
     ['system', 'versions', 'phase', 'calls']
     """
-    cost_rows = [
-        _cost_row(recorded_memory, phase_name, counted_things, (input_price, output_price))
-        for recorded_memory in memories
-        for phase_name, counted_things in (("writing", "turns"), ("searching", "questions"))
-    ]
+    prices = (input_price, output_price)
+    cost_rows = []
+    for recorded_memory in memories:
+        cost_rows.append(_cost_row(recorded_memory, "writing", "turns", prices))
+        cost_rows.append(_cost_row(recorded_memory, "searching", "questions", prices))
     return Table(pl.DataFrame(cost_rows, infer_schema_length=None))
 
 

@@ -82,16 +82,15 @@ def answered_questions(
     questions_bench = bench.with_rows(
         np.array([question_row for question_row, _, _ in by_evidence])
     )
-    system_runs = [
-        asked_system
-        if isinstance(asked_system, Run)
-        else pipeline(asked_system).run(questions_bench)
-        for asked_system in systems
-    ]
-    system_names = [
-        asked_system.name if isinstance(asked_system, Run) else asked_system
-        for asked_system in systems
-    ]
+    system_runs = []
+    system_names = []
+    for system in systems:
+        if isinstance(system, Run):
+            system_runs.append(system)
+            system_names.append(system.name)
+        else:
+            system_runs.append(pipeline(system).run(questions_bench))
+            system_names.append(system)
     view_by_question = dict[str, dict[str, Any]]()
     for _, query_id, question in by_evidence:
         single_bench = single_question_bench(bench, scene.scope, question, query_id)

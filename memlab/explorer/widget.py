@@ -351,11 +351,9 @@ def _widget_class() -> Any:
                 self.mend(query_id, evidence=self.selection["turn_id"].to_list())
 
         def _change_scope(self, change: Mapping[str, Any]) -> None:
-            if (
-                full_name := resolve_scope_name(
-                    self.scope, list(self._bench.documents("turn").spans)
-                )
-            ) != self.scope:
+            known_scopes = list(self._bench.documents("turn").spans)
+            full_name = resolve_scope_name(self.scope, known_scopes)
+            if full_name != self.scope:
                 self.scope = full_name
                 return
             if self.scope not in self._scenes:
@@ -443,51 +441,17 @@ def _widget_class() -> Any:
             message_kind = content.get("kind")
             try:
                 if message_kind == "text":
-                    shown_turn = self.scene.turns.row(int(content["i"]), named=True)
-                    shown_time = ""
-                    if shown_turn["timestamp"]:
-                        shown_time = shown_turn["timestamp"].strftime("%-d %b %Y, %H:%M")
-                    head_parts = (shown_turn["speaker"], shown_time, shown_turn["session_id"])
-                    head_text = " · ".join(filter(None, head_parts))
-                    shown_words = snippet(
-                        shown_turn["text"],
-                        self._view.get("text", ""),
-                        language=self._bench.language,
-                    )
-                    self.send(
-                        {
-                            "kind": "text",
-                            "i": int(content["i"]),
-                            "text": shown_words,
-                            "head": head_text,
-                        }
-                    )
+                    self._send_text(int(content["i"]))
                 elif message_kind == "cluster":
                     self.cluster_again()
                 elif message_kind == "search":
                     self._rank_again(among=self._picked_rows)
                 elif message_kind == "texts":
-                    asked_rows = [int(turn_row) for turn_row in content["rows"]]
-                    turn_texts = self.scene.turns["text"].gather(asked_rows).to_list()
-                    bench_language = self._bench.language
-                    text_snippets = snippets(
-                        turn_texts, self._view.get("text", ""), length=160, language=bench_language
-                    )
-                    self.send(
-                        {
-                            "kind": "texts",
-                            "rows": list(map(list, zip(asked_rows, text_snippets, strict=True))),
-                        }
-                    )
+                    self._send_snippets([int(turn_row) for turn_row in content["rows"]])
                 elif message_kind == "find":
-                    shown_words = str(content["words"])
-                    self.send(
-                        {
-                            "kind": "found",
-                            "words": shown_words,
-                            "rows": self.find(shown_words).to_list(),
-                        }
-                    )
+                    words = str(content["words"])
+                    found_rows = self.find(words).to_list()
+                    self.send({"kind": "found", "words": words, "rows": found_rows})
                 elif message_kind == "proposal":
                     self._review(content)
                 elif message_kind == "save":
@@ -503,6 +467,25 @@ def _widget_class() -> Any:
                 self.problem = str(error)
             if "request" in content:
                 self._answered = int(content["request"])
+
+        def _send_text(self, turn_row: int) -> None:
+            """Send what the browser shows of a turn: who said it when, and its telling sentence."""
+            turn = self.scene.turns.row(turn_row, named=True)
+            time = ""
+            if turn["timestamp"]:
+                time = turn["timestamp"].strftime("%-d %b %Y, %H:%M")
+            head = " · ".join(filter(None, (turn["speaker"], time, turn["session_id"])))
+            question = self._view.get("text", "")
+            text = snippet(turn["text"], question, language=self._bench.language)
+            self.send({"kind": "text", "i": turn_row, "text": text, "head": head})
+
+        def _send_snippets(self, turn_rows: list[int]) -> None:
+            """Send the telling sentence of each of some turns."""
+            texts = self.scene.turns["text"].gather(turn_rows).to_list()
+            question = self._view.get("text", "")
+            sentences = snippets(texts, question, length=160, language=self._bench.language)
+            rows = [*map(list, zip(turn_rows, sentences, strict=True))]
+            self.send({"kind": "texts", "rows": rows})
 
         def find(self, words: str) -> pl.Series:
             """Give the rows of the scene whose text has all the words, in any case."""

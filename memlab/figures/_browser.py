@@ -209,8 +209,10 @@ def find_browser_path() -> str:
         "install one with `apt-get install chromium`, or set BROWSER_PATH to a Chrome or Chromium "
         "that is installed"
     )
-    if named_browser := os.environ.get("BROWSER_PATH"):
-        if browser_path := shutil.which(named_browser):
+    named_browser = os.environ.get("BROWSER_PATH")
+    if named_browser:
+        browser_path = shutil.which(named_browser)
+        if browser_path:
             return browser_path
         raise ExportError(
             f"no browser at BROWSER_PATH={named_browser!r} (not an executable file); unset it, or "

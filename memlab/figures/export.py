@@ -152,11 +152,9 @@ def export(
         "versions": {"memlab": __version__, "plotly": plotly.__version__},
     }
     file_contents[f"{name}.json"] = (json.dumps(sidecar, indent=2, default=str) + "\n").encode()
-    every_picture = {
-        _file_name(name, picture_format, width_name)
-        for width_name in WIDTHS
-        for picture_format in PICTURES
-    }
+    every_picture: set[str] = set()
+    for width_name in WIDTHS:
+        every_picture.update(_file_name(name, format, width_name) for format in PICTURES)
     write_files_atomically(
         target_folder,
         file_contents | _missing_plotly_js(target_folder),

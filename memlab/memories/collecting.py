@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -291,10 +292,9 @@ def collect(
     if n_read_back:
         count_text = count_noun(n_read_back, "scopes")
         _log.warning("%s: %s read from %s, not run again", name, count_text, folder)
-    all_frames = {
-        table_name: pl.concat([frames_of_scope[table_name] for frames_of_scope in scope_frames])
-        for table_name in _TABLES
-    }
+    all_frames = {}
+    for table_name in _TABLES:
+        all_frames[table_name] = pl.concat([frames[table_name] for frames in scope_frames])
     general_lines = system.notes + _short_list_notes(all_frames["costs"], k)
     problem_rows = [problem_row(name, "", "", general_line) for general_line in general_lines]
     general_problems = pl.DataFrame(problem_rows, PROBLEMS_SCHEMA, orient="row")
@@ -416,10 +416,8 @@ class _Asking:
         scope_tables["problems"] = [
             problem_row(self.name, scope, *problem) for problem in scope_tables["problems"]
         ]
-        model_calls = self.system.model_calls(scope)
-        scope_tables["calls"] = [
-            [call_row[column] for column in CALLS_SCHEMA] for call_row in model_calls
-        ]
+        in_order = itemgetter(*CALLS_SCHEMA)
+        scope_tables["calls"] = [[*in_order(call)] for call in self.system.model_calls(scope)]
         return scope_tables
 
     def _fill_and_ask(self, scope: str, scope_questions: pl.DataFrame) -> dict[str, list[Any]]:

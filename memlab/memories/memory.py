@@ -95,7 +95,8 @@ class Memory:
             if reset_method and self._forgets_one_scope(reset_method):
                 _call_with_accepted_arguments(reset_method, _scope_arguments(scope))
                 break
-        if initialize_method := _find_method(scope_object, "initialize"):
+        initialize_method = _find_method(scope_object, "initialize")
+        if initialize_method:
             _call_with_accepted_arguments(initialize_method, _scope_arguments(scope))
 
     def _forgets_one_scope(self, reset: Callable[..., Any]) -> bool:
@@ -108,9 +109,11 @@ class Memory:
             all_turns = pl.concat([self._turns[scope], turns])
         self._turns[scope] = all_turns
         scope_object = self._scope_object(scope)
-        if ingest_method := _find_method(scope_object, "ingest"):
+        ingest_method = _find_method(scope_object, "ingest")
+        add_method = _find_method(scope_object, "add")
+        if ingest_method:
             _call_with_accepted_arguments(ingest_method, _scope_arguments(scope), turns=turns)
-        elif add_method := _find_method(scope_object, "add"):
+        elif add_method:
             for turn_row in turns.iter_rows(named=True):
                 turn_text, turn_arguments = _add_arguments(turn_row)
                 add_arguments = {**_scope_arguments(scope), **turn_arguments}
@@ -119,7 +122,8 @@ class Memory:
     def wait(self) -> None:
         """Return when what was taken in can be found."""
         for made_object in self._objects.values():
-            if wait_method := _find_method(made_object, "wait"):
+            wait_method = _find_method(made_object, "wait")
+            if wait_method:
                 wait_method()
 
     def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
