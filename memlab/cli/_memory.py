@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from memlab.knowledge import Resolved
     from memlab.store import MemoryStore
 
-_OLD_DAYS, _WIDTH, _TURNS = 365, 100, 6
+_OLD_DAYS = 365
+_LINE_CHARACTERS = 100
+_MOST_TURNS = 6
 
 
 @dataclass(frozen=True)
@@ -239,17 +241,17 @@ def add_turn_texts(rows: pl.DataFrame, memory: OpenMemory, *, wanted: bool) -> p
 def print_turns(row: dict[str, Any]) -> None:
     """Print the first turns of a row's evidence, where it has them, and how many more there are."""
     turn_texts = row.get("turns", [])
-    for turn_text in turn_texts[:_TURNS]:
+    for turn_text in turn_texts[:_MOST_TURNS]:
         print_wrapped(turn_text, indent=10, first=8)
-    if len(turn_texts) > _TURNS:
-        echo(f"        … and {len(turn_texts) - _TURNS:,} more; --json has all")
+    if len(turn_texts) > _MOST_TURNS:
+        echo(f"        … and {len(turn_texts) - _MOST_TURNS:,} more; --json has all")
 
 
 def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
     """Print a text in lines of a terminal, whatever it holds."""
     wrapped_lines = textwrap.wrap(
         escape_line(text),
-        _WIDTH,
+        _LINE_CHARACTERS,
         initial_indent=" " * first,
         subsequent_indent=" " * indent,
         break_on_hyphens=False,

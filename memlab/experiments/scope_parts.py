@@ -29,8 +29,9 @@ Cell = tuple[Pipeline, Level]
 _PARTS_PER_PROCESS = 4
 """So many parts for each process: none waits long for the last one."""
 
-_LEAST_TURNS, _LEAST_QUESTIONS = 17, 2
-"""Of a part: fewer texts are read by another program, whose vectors differ in their last digits."""
+_LEAST_TURNS = 17
+_LEAST_QUESTIONS = 2
+"""Of a part, as turns are: fewer texts are read by another program, with other last digits."""
 
 
 class Part(NamedTuple):

@@ -35,8 +35,9 @@ from memlab.store.schemas import row_columns
 from memlab.summaries.stored_trees import preferred_tree
 from memlab.text.analysis import snippets, tokenize
 
-_MAP, _MAP_VERSION = "map", 1
+_MAP = "map"
 """The task of requests whose answer is the labels of a map, which are computed by no model."""
+_MAP_VERSION = 1
 
 
 @dataclass(frozen=True)

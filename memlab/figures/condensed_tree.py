@@ -21,7 +21,10 @@ from memlab.figures._text_measuring import (
 )
 
 _HIGH_PX = {"column": 130, "full": 190}
-_LEFT, _RIGHT, _GAP, _FOOT = 42, 10, 34, 12
+_LEFT_PX = 42
+_RIGHT_PX = 10
+_GAP_PX = 34
+_FOOT_PX = 12
 _TINTS = {False: ("#DEDEDE", "#C8C8C8"), True: ("#8CBBDC", "#4F9BC9")}
 """Of branches side by side; blue in the branch with all evidence."""
 _KEY_TINT = _TINTS[True][1]
@@ -34,8 +37,12 @@ _MARKS: dict[str, dict[str, Any]] = {
     "☆ evidence, missed": {**_STAR, "color": "white"},
     "★ evidence, retrieved": {**_STAR, "color": style.EVIDENCE},
 }
-_MOST_NAMES, _NAME_PX, _NAME_LINES, _LINE_PX, _BETWEEN_NAMES_PX = 4, 67, 4, 11, 4
-"""Of a tree; the width of a name, its lines and their height, and what is between two names."""
+_MOST_NAMES = 4
+"""Names of branches that are written into a tree."""
+_NAME_PX = 67
+_NAME_LINES = 4
+_LINE_PX = 11
+_BETWEEN_NAMES_PX = 4
 _BOX = ("panel", "first", "end", "low", "high", "branch", "holds")
 _LEAF = ("panel", "x", "enters", "evidence", "rank")
 
@@ -122,7 +129,7 @@ def condensed_tree(
         width_name: style.Width = "column" if px <= style.WIDTHS["column"] else "full"
         trees_across = min(len(tree_heads), style.WIDTHS["full"] // style.WIDTHS["column"])
         trees_across = 1 if width_name == "column" else trees_across
-        tree_width = (px - _LEFT - _RIGHT - _GAP * (trees_across - 1)) / trees_across
+        tree_width = (px - _LEFT_PX - _RIGHT_PX - _GAP_PX * (trees_across - 1)) / trees_across
         head_lines = [wrap(tree_head, tree_width, style.SMALL, lines=4) for tree_head in tree_heads]
         header_px = 8 + 12 * max(map(len, head_lines))
         foot_height = [
@@ -150,17 +157,17 @@ def condensed_tree(
             tree_facets,
             columns=trees_across,
             high=_HIGH_PX[width_name],
-            gap=(_GAP, header_px),
-            left=_LEFT,
-            right=_RIGHT,
+            gap=(_GAP_PX, header_px),
+            left=_LEFT_PX,
+            right=_RIGHT_PX,
             title=title,
             head_px=header_px,
-            bottom=_FOOT + 12 * len(foot_height),
+            bottom=_FOOT_PX + 12 * len(foot_height),
         )
         note_font = {"size": style.SMALL, "color": style.GREY}
         note_text = "<br>".join(foot_height)
         note_below = style.text_note(
-            note_text, 0, 0, xshift=8 - _LEFT, yshift=-4, align="left", font=note_font
+            note_text, 0, 0, xshift=8 - _LEFT_PX, yshift=-4, align="left", font=note_font
         )
         return panel_layout | {
             "annotations": [*panel_layout["annotations"], *branch_names, note_below]

@@ -12,11 +12,15 @@ import polars as pl
 from memlab.figures import style
 from memlab.figures._text_measuring import cut_to_width, escape, printable_line, wrap
 
-_ROW_PX, _LEGIBLE_PX = 26, 10
+_ROW_PX = 26
+_LEGIBLE_PX = 10
 _MOST_PX = {"column": 370, "full": 560}
-_SIDE_PX, _HEAD_PX = 8, 16
-_NAMED_WIDTH, _UNNAMED_WIDTH = 2.4, 0.4
-"""Of the lowest depth whose boxes have names, and of those below it, where others are 1 wide."""
+_SIDE_PX = 8
+_HEAD_PX = 16
+_NAMED_WIDTH = 2.4
+"""Of the lowest depth whose boxes have names, where those above it are 1 wide."""
+_UNNAMED_WIDTH = 0.4
+"""Of the depths below that one."""
 _NOTE_FONT = {"color": style.GREY, "size": 8}
 _TINTS = ("#C3DBEC", "#8CBBDC")
 # A topic of a label that has no room is left out rather than cut, but for the first.

@@ -24,14 +24,16 @@ from memlab.figures._text_measuring import (
 )
 from memlab.figures.style import SCALE, SPEAKER_TINTS, position_colours, scale_colours
 
-_MOST_POINTS, _FEWEST_DENSE = 6_000, 30
+_MOST_POINTS = 6_000
+_FEWEST_DENSE = 30
 _MOST_NAMES = {"column": 9, "full": 20}
 _LABEL_PX = {"column": 84, "full": 112}
 _LABEL_RADII = {"column": (0, 6, 12, 18, 24), "full": (0, 6, 12, 18, 24, 30, 38, 46)}
 _HEIGHT_PX = {"column": 230, "full": 440}
 _SIDE = 8
 _WIDEST_GAP = 0.06
-_STAR_COST, _MOST_COVERED = 60.0, 55.0
+_STAR_COST = 60.0
+_MOST_COVERED = 55.0
 _BETWEEN = " · "
 _NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}

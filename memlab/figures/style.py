@@ -55,11 +55,17 @@ _TO_RGB = np.array(
         [-0.0041960863, -0.7034186147, 1.7076147010],
     ]
 )
-INK, GREY, NOISE, RULE = "#222222", "#767676", "#C4C4C4", "#E6E6E6"
+INK = "#222222"
+GREY = "#767676"
+NOISE = "#C4C4C4"
+RULE = "#E6E6E6"
 FONT = f"{FAMILY}, Arial, Helvetica, DejaVu Sans, sans-serif"
-TEXT, SMALL = 10, 9
+TEXT = 10
+SMALL = 9
 NOTHING_TO_DRAW = "No picture: the table behind it has no rows."
-LEGEND_ROW_PX, _LEGEND_SYMBOL_PX, _NAME_PX = 19, 46, 240
+LEGEND_ROW_PX = 19
+_LEGEND_SYMBOL_PX = 46
+_NAME_PX = 240
 _WIDTHS_KEY = "memlab_widths"
 _OF_SOURCES = "question_sources"
 """The column that says who wrote the questions, :data:`memlab.source_labels.COLUMN`."""

@@ -24,19 +24,26 @@ from memlab.figures._text_measuring import (
 from memlab.interval_labels import ALPHA, describe_intervals
 from memlab.system_names import short_names
 
-_HEADER_PX, _SECOND_LINE_PX, _FOOT_PX, _GAP_PX = 16, 12, 38, 16
-_LEFT_PX, _RIGHT_PX = 42, 12
+_HEADER_PX = 16
+_SECOND_LINE_PX = 12
+_FOOT_PX = 38
+_GAP_PX = 16
+_LEFT_PX = 42
+_RIGHT_PX = 12
 _ROOM_ABOVE = 1.08
 """Of the highest bar, as the end of the axis."""
 _LINES = ("parameter", "value", "mean", "baseline", "system")
 _CELLS = ("parameter", "setting", "parameter_2", "setting_2", "mean", "baseline")
-_BELOW, _EQUAL, _ABOVE = "#EFB58F", "#FFFFFF", "#8CBBDC"
+_BELOW = "#EFB58F"
+_EQUAL = "#FFFFFF"
+_ABOVE = "#8CBBDC"
 """Of cells below the base, at it and above it: pale, so that black text stands on all of them."""
 _LEAST_SPAN = 0.01
 """Of the colours: smaller differences stay pale."""
 _BAR_PX = 62
+"""Room for a bar of colours."""
 _CELL_PX = (38, 30)
-"""Room for a bar of colours, and the height of a cell with an interval and without one."""
+"""The height of a cell with an interval, and of one without."""
 
 
 @style.said_where_empty

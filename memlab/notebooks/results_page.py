@@ -64,7 +64,8 @@ def write_results_page(results: str | os.PathLike[str]) -> Path:
     :raises ExportError: when it cannot be written.
     """
     results_folder = Path(results)
-    page_links, dataset_sections = "", ""
+    page_links = ""
+    dataset_sections = ""
     for dataset_results in _find_results(results_folder):
         anchor = _escape_html(dataset_results.folder.name)
         page_links += f'<a href="#{anchor}">{_escape_html(dataset_results.name)}</a>'
@@ -137,7 +138,9 @@ def _dataset_section(dataset_results: ResultsOfDataset, folder: Path) -> str:
             f'<a href="{_relative_link(dataset_results.report, folder)}">tables</a>'
         )
         report_table = _report_table(dataset_results.report)
-    key_picture, thumbnails, answers = "", "", ""
+    key_picture = ""
+    thumbnails = ""
+    answers = ""
     for figure_name in (*_KEY_PICTURES, *caption_by_figure):
         if figure_name in caption_by_figure:
             key_picture = _figure_markup(
