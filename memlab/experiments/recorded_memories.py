@@ -97,8 +97,8 @@ def compare_recorded(
         raise DataError(
             f"{folder} has memories of {sorted(memory_scopes)}; compare those of one scope"
         )
-    returned_files = [recorded_memory.returned for recorded_memory in recorded_memories]
-    return compare(systems, sample(scopes=[*memory_scopes]), runs=returned_files, **options)
+    ranking_files = [recorded_memory.returned for recorded_memory in recorded_memories]
+    return compare(systems, sample(scopes=[*memory_scopes]), runs=ranking_files, **options)
 
 
 def memory_losses(

@@ -260,19 +260,19 @@ def _rank_cells(
             for (cell_pipeline, level), key in zip(cells, keys, strict=True):
                 is_saved = key in run_id_by_key
                 if store is not None and is_saved:
-                    run = store.runs.load(run_id_by_key[key])
+                    ranking = store.runs.load(run_id_by_key[key])
                 else:
-                    run = next(new_runs)
-                report = evaluate(run, source.data, **evaluation_options)
+                    ranking = next(new_runs)
+                report = evaluate(ranking, source.data, **evaluation_options)
                 run_id = None
                 if store is not None:
                     means = dict(report.summary().select("measure", "mean").iter_rows())
-                    run_id = store.runs.save(run, measures=means)
+                    run_id = store.runs.save(ranking, measures=means)
                 if given_names:
-                    run = replace(run, name=given_names[pipelines.index(cell_pipeline)])
-                    report = replace(report, name=run.name)
-                row = (source.data.name, run.name, level, run_id, is_saved)
-                measured.append(_MeasuredCell(run, report, row))
+                    ranking = replace(ranking, name=given_names[pipelines.index(cell_pipeline)])
+                    report = replace(report, name=ranking.name)
+                row = (source.data.name, ranking.name, level, run_id, is_saved)
+                measured.append(_MeasuredCell(ranking, report, row))
                 progress_bar.update()
     return measured
 
@@ -445,9 +445,9 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     for dataset_name, system_name, run_id in cells.select(
         "dataset", "pipeline", "run_id"
     ).iter_rows():
-        run = replace(store.runs.load(run_id), name=system_name)
-        runs.append(run)
-        provenance_by_dataset[dataset_name] = run.provenance
+        saved_run = replace(store.runs.load(run_id), name=system_name)
+        runs.append(saved_run)
+        provenance_by_dataset[dataset_name] = saved_run.provenance
     datasets: dict[str, Dataset] = {}
     bench_makers = {}
     for dataset_name, provenance in provenance_by_dataset.items():
@@ -458,8 +458,8 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
         if option_name in content:
             evaluation_options[option_name] = content[option_name]
     reports = [
-        evaluate(run, datasets[dataset_name], **evaluation_options)
-        for run, dataset_name in zip(runs, cells["dataset"], strict=True)
+        evaluate(saved_run, datasets[dataset_name], **evaluation_options)
+        for saved_run, dataset_name in zip(runs, cells["dataset"], strict=True)
     ]
     return Experiment(
         name,

@@ -193,7 +193,7 @@ def _branch_labels(
 ) -> list[dict[str, Any]]:
     """Write the names of the widest branches side by side above the foot, with lines to them.
 
-    :param span: what the axes show; ``area`` is the size of the plot in pixels.
+    :param axis_span: what the axes show; ``plot_area`` is the size of the plot in pixels.
     """
     if "name" not in boxes.columns:
         return []
@@ -243,7 +243,7 @@ def _branch_labels(
 def _draw_boxes(boxes: pl.DataFrame, least_height: float) -> list[go.Scatter]:
     """Fill the boxes, those of one tint as one trace; branches side by side differ.
 
-    :param crown: least height of a box: the uppermost has none of its own.
+    :param least_height: least height of a box: the uppermost has none of its own.
     """
     box_traces = list[go.Scatter]()
     for has_evidence, trace_name in (

@@ -273,7 +273,7 @@ def _name_line_ends(
     """Make a figure of lines, whose names (name, y, colour) stand beside their ends at page width.
 
     :param names: of the legend, at column width, or where a name is too long.
-    :param tall: height of the plot, names beside it and under it.
+    :param plot_heights: height of the plot, names beside it and under it.
     :param notes: added where the names stand beside the lines.
     :param marks: points that are named at page width; a column has no room for it.
     """
