@@ -22,7 +22,11 @@ from memlab.figures._text_measuring import (
 )
 from memlab.interval_labels import ALPHA, describe_intervals
 
-_ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX = 32, 13, 10, 15, 5
+_ROW_PX = 32
+_SECOND_LINE_PX = 13
+_FURTHER_PX = 10
+_LANE_PX = 15
+_LIFT_PX = 5
 _LINE_PX = 13  # of numbers, one above the other
 _NAMES_PX = 160
 _GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"width": 0}}
@@ -92,7 +96,8 @@ def marked_rows(
         if between:
             numbers_by_name[printable_line(row_name)] = [between.join(own_numbers)]
     axis_low, axis_high = span or _ends_of_marks(marks)
-    axis_pad = (axis_high - axis_low or 0.01) * 0.05
+    axis_length = axis_high - axis_low or 0.01
+    axis_pad = axis_length * 0.05
     x_axis = {
         "range": [axis_low - axis_pad, axis_high + axis_pad],
         "zeroline": True,
