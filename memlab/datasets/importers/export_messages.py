@@ -12,7 +12,6 @@ from itertools import repeat
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.chatlog import is_person
 from memlab.datasets.fields import BadField
 from memlab.datasets.importers.loose_json import (
     UNREADABLE,
@@ -41,6 +40,7 @@ from memlab.datasets.importers.message_fields import (
     read_time_value,
 )
 from memlab.datasets.role_words import ASSISTANTS, is_plain_role_word, normalise_role
+from memlab.datasets.senders import is_person
 from memlab.datasets.source import Source
 from memlab.datasets.thoughts import cut_thoughts, may_hold_thoughts
 from memlab.datasets.unread_texts import count_unread_texts, holds_words, join_texts

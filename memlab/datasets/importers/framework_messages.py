@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from memlab.datasets.chatlog import is_person
 from memlab.datasets.importers.loose_json import first_field, get_list, list_or_empty
+from memlab.datasets.senders import is_person
 from memlab.datasets.source import Source
 
 _BEGINS = re.compile(

@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
@@ -35,6 +34,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     get_objects,
 )
+from memlab.datasets.senders import messenger_role
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 from memlab.errors import DataError

@@ -18,7 +18,6 @@ from functools import cached_property
 from itertools import islice
 from operator import attrgetter
 
-from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers import whatsapp_words as words
 from memlab.datasets.importers.export_messages import (
     ChatNames,
@@ -35,6 +34,7 @@ from memlab.datasets.importers.whatsapp_lines import (
     parse_lines,
     split_at_colon,
 )
+from memlab.datasets.senders import messenger_role
 from memlab.datasets.source import Source
 
 _COPY = re.compile(r" ?\(\d{1,2}\)$|(?<=\S) [2-9]$")
