@@ -242,15 +242,15 @@ def divide_records(records: Iterable[Any], *, size: int = _CHUNK) -> Iterator[Ch
 
 
 def _cut_at_other_kind(
-    listed: list[Any], first: int, error: DataError | None
+    records: list[Any], first: int, error: DataError | None
 ) -> tuple[list[Any], DataError | None]:
     """Give the records before the first that is no dict, with the error that says so."""
-    for place, record in enumerate(listed):
+    for place, record in enumerate(records):
         if not isinstance(record, dict):
-            what = f"record {first + place} is {type(record).__name__}"
+            record_text = f"record {first + place} is {type(record).__name__}"
             why = "a format yields dicts, as a chat log's lines are"
-            return listed[:place], DataError(f"{what}; {why}")
-    return listed, error
+            return records[:place], DataError(f"{record_text}; {why}")
+    return records, error
 
 
 def make_datasets(
@@ -551,44 +551,45 @@ class _GatheredLog:
         turn_id = pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
         return placed_messages.with_columns(turn_id=turn_id)
 
-    def _merge(self, there: Dataset, placed: pl.DataFrame) -> pl.DataFrame:
+    def _merge(self, stored_dataset: Dataset, placed_messages: pl.DataFrame) -> pl.DataFrame:
         """Put messages to those that are there.
 
         :raises DataError: where these were stored by a memlab that named turns otherwise.
         """
-        old_turns = there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)
+        old_turns = stored_dataset.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)
         if old_turns.height:
             fault_text = (
-                f"dataset {there.name!r} has ids of an older memlab ({old_turns['turn_id'][0]!r})"
+                f"dataset {stored_dataset.name!r} has ids of an older memlab "
+                f"({old_turns['turn_id'][0]!r})"
             )
             self.source.fail(
                 f"{fault_text}; ingest its whole file once more, then this one goes into it"
             )
-        return self._assign_places(merge_stored_turns(there.turns, placed))
+        return self._assign_places(merge_stored_turns(stored_dataset.turns, placed_messages))
 
     def _read_asked(
         self,
-        asked: list[tuple[str, int, str, Record]],
+        asked_records: list[tuple[str, int, str, Record]],
         placed_messages: pl.DataFrame,
         all_messages: pl.DataFrame,
         stored_dataset: Dataset | None,
     ) -> tuple[list[Question], list[Annotation], dict[str, str]]:
         """Read the questions of some scopes, and what a benchmark says of sessions.
 
-        :param asked: the scope, the place among those of the scope, where it stands, and the
-            record.
+        :param asked_records: the scope, the place among those of the scope, where it stands, and
+            the record.
         :param placed_messages: the messages of the file, ``all_messages`` all that there are.
         """
         questions = list[Question]()
         annotations = list[Annotation]()
         summaries = dict[str, str]()
         citation_index = message_identity.build_citation_index(
-            placed_messages, all_messages, [record for *_, record in asked]
+            placed_messages, all_messages, [record for *_, record in asked_records]
         )
         taken_ids = message_identity.TakenQuestionIds(
             stored_dataset, self.query_ids, as_they_are=self.by_place
         )
-        for scope, question_number, question_place, record in asked:
+        for scope, question_number, question_place, record in asked_records:
             encoded_scope = encode_id_part(scope)
             with self.source.record(question_place, record):
                 if self.by_place and "summary" in record:

@@ -162,13 +162,13 @@ class MessageReader:
             named_messages = named_messages.filter(~pl.col("id").is_in(list(newer_ids)))
         return named_messages
 
-    def _map_roles(self, given: pl.Series) -> pl.Series | None:
+    def _map_roles(self, role_names: pl.Series) -> pl.Series | None:
         """Give the roles by their names, null where there is none.
 
         :returns: ``None`` where one is not known.
         """
         unread_before = self.notes.unread.copy()
-        known_roles = map_names(given, self._known_role)
+        known_roles = map_names(role_names, self._known_role)
         if self.notes.unread == unread_before:
             return known_roles
         self.notes.unread = unread_before
@@ -241,9 +241,9 @@ class MessageReader:
 
     def _known_role(self, role: str) -> str:
         """Give one of the roles; any other is a person's, but for benchmarks."""
-        known = self.turn_role(role)
-        if known is not None:
-            return known
+        known_role = self.turn_role(role)
+        if known_role is not None:
+            return known_role
         if self.by_place:
             return "other"
         self.notes.unread[OTHER_ROLES] += 1

@@ -136,12 +136,12 @@ class DatasetWriter:
         """Say whether nothing of the dataset is stored, nor rows whose entry somebody removed."""
         if not self._read_listing("name").is_empty():
             return False
-        return not any(self.database.has_rows(t, dataset=self.name) for t in DATASET_TABLES)
+        return not any(self.database.has_rows(table, dataset=self.name) for table in DATASET_TABLES)
 
     def _write_changes(self, table: str, rows: pl.DataFrame, scopes: list[str]) -> None:
         """Write the rows of some scopes to one table, and count them."""
         stored_places = self._read(table, ["key", "position"])
-        places = _assign_places(rows, stored_places, after=self.last_places[table])
+        places = _assign_places(rows, stored_places, last_place=self.last_places[table])
         rows = rows.with_columns(position=places)
         if rows.height:
             self.last_places[table] = places[-1]
@@ -273,11 +273,12 @@ class DatasetWriter:
             complete=False, finished=json.dumps(finished_state) if finished_state else None
         )
 
-    def _restore(self, table: str, at: Mapping[str, int]) -> None:
+    def _restore(self, table: str, finished_state: Mapping[str, int]) -> None:
         """Bring the scopes that this ingest does not bring to the last finished state: an
         interrupted one wrote there.
 
-        :param at: versions of the tables that hold that state; none, where there was no state yet.
+        :param finished_state: versions of the tables that hold that state; none, where
+            there was no state yet.
         """
         columns = list(TABLES[table].columns)
         if "scope" not in columns:
@@ -285,8 +286,10 @@ class DatasetWriter:
         is_other_scope = ~pl.col("scope").is_in(list(self.brought_scopes))
         current_rows = self._read(table, columns).filter(is_other_scope)
         finished_rows = current_rows.clear()
-        if table in at:
-            finished_rows = self.database.read(table, columns, at=at[table], dataset=self.name)
+        if table in finished_state:
+            finished_rows = self.database.read(
+                table, columns, at=finished_state[table], dataset=self.name
+            )
         finished_rows = finished_rows.filter(is_other_scope)
         gone_keys = current_rows.join(finished_rows, on="key", how="anti")["key"]
         self._replace_rows(table, current_rows, finished_rows, gone_keys, clear_vectors=True)
@@ -375,7 +378,7 @@ class DatasetWriter:
         return self.database.read("datasets", columns, name=self.name)
 
 
-def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> pl.Series:
+def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, last_place: int) -> pl.Series:
     """Give rows their places in the order of the dataset: a scope that is there keeps its place, a
     new one goes behind.
 
@@ -383,7 +386,7 @@ def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> p
     that is not in order, so that what is read back is in the order of the stream.
 
     :param stored: ``key`` and ``position`` of all stored rows of the dataset.
-    :param after: the last place that this ingest gave.
+    :param last_place: the last place that this ingest gave.
     """
     numbers = np.full(rows.height, -1, np.int64)
     if stored.height:
@@ -392,18 +395,18 @@ def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> p
     row_scopes = (
         rows["scope"] if "scope" in rows.columns else pl.repeat("", rows.height, eager=True)
     )
-    free_block = int(max(stored["position"].to_numpy().max(initial=-1), after)) // _ROOM + 1
+    free_block = int(max(stored["position"].to_numpy().max(initial=-1), last_place)) // _ROOM + 1
     scope_starts = np.flatnonzero((row_scopes != row_scopes.shift())[1:].to_numpy()) + 1
     scope_edges = sorted({0, *scope_starts.tolist(), rows.height})
     for scope_start, scope_end in itertools.pairwise(scope_edges):
         scope_numbers = numbers[scope_start:scope_end]
-        if not (scope_numbers > after).all() or (np.diff(scope_numbers) <= 0).any():
+        if not (scope_numbers > last_place).all() or (np.diff(scope_numbers) <= 0).any():
             first_number = scope_numbers[scope_numbers >= 0].min(initial=np.iinfo(np.int64).max)
-            if not after < first_number < np.iinfo(np.int64).max:
+            if not last_place < first_number < np.iinfo(np.int64).max:
                 first_number = free_block * _ROOM
                 free_block = free_block + 1
             scope_numbers[:] = first_number + np.arange(len(scope_numbers))
-        after = int(scope_numbers[-1])
+        last_place = int(scope_numbers[-1])
     return pl.Series("position", numbers, pl.Int64)
 
 
@@ -433,19 +436,21 @@ def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
     return distinct_rows
 
 
-def _add_hashes(table: str, rows: pl.DataFrame, there: pl.DataFrame | None = None) -> pl.DataFrame:
+def _add_hashes(
+    table: str, rows: pl.DataFrame, stored_rows: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """Give turns the text that is retrieved, and its hash; rows of other tables stay as they are.
 
-    :param there: stored rows: what says the same as that of its key has the same hash.
+    :param stored_rows: stored rows: what says the same as that of its key has the same hash.
     """
     if table != "turns":
         return rows
     turns_with_content = rows.with_columns(content=turn_text_expr())
-    if there is None:
+    if stored_rows is None:
         return turns_with_content.with_columns(
             hash_column(turns_with_content["content"]).alias("content_hash")
         )
-    stored_hashes = there.select("key", "content", "content_hash").unique(["key", "content"])
+    stored_hashes = stored_rows.select("key", "content", "content_hash").unique(["key", "content"])
     known_hashes = turns_with_content.join(
         stored_hashes, on=["key", "content"], how="left", maintain_order="left"
     )

@@ -444,12 +444,12 @@ def _read_block(block: Any) -> str:
     return "\n".join(inner_text.strip("\n") for inner_text in inner_texts if inner_text)
 
 
-def _add_texts(text: str, others: list[str]) -> str:
+def _add_texts(text: str, other_texts: list[str]) -> str:
     """Put texts under another; one whose words are all in a row in the rest is there already."""
     text_words = _list_words(text)
     added_texts = [
         other_text
-        for other_text in others
+        for other_text in other_texts
         if other_text and _list_words(other_text) not in text_words
     ]
     if not added_texts:

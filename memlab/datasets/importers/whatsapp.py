@@ -279,10 +279,10 @@ def _merge_pasted_lines(lines: list[HeadedLine]) -> Iterator[HeadedLine]:
             yield line
 
 
-def _is_days_before(line: HeadedLine, other: HeadedLine) -> bool:
-    if line.time is None or other.time is None:
+def _is_days_before(line: HeadedLine, later_line: HeadedLine) -> bool:
+    if line.time is None or later_line.time is None:
         return False
-    return other.time - line.time > DAY
+    return later_line.time - line.time > DAY
 
 
 def _was_sent_late(
@@ -372,9 +372,9 @@ def _name_chat(file: Source, lines: Iterable[HeadedLine], people: _People) -> st
     return file_stem
 
 
-def _read_title(called: str) -> str:
+def _read_title(file_name: str) -> str:
     """Give the name of the chat in that of a file; empty where it holds none."""
-    title_match = words.patterns().title.match(called)
+    title_match = words.patterns().title.match(file_name)
     if title_match is None:
         return ""
     name_behind = title_match["name"].strip(" -_–")

@@ -175,9 +175,9 @@ def _read_date(first: str, middle: str, last: str) -> tuple[int, int, int]:
     return _read_number(first), int(middle), _read_number(last)
 
 
-def _read_number(part: str) -> int:
+def _read_number(date_part: str) -> int:
     """Read a year, month or day; a year may be one of a Japanese era."""
-    return int(part.strip("RH")) + _ERAS.get(part[0], 0)
+    return int(date_part.strip("RH")) + _ERAS.get(date_part[0], 0)
 
 
 @lru_cache(4096)
@@ -188,12 +188,12 @@ def _read_clock(hour: str, minute: str, second: str | None) -> tuple[int, int, i
 
 
 @lru_cache(1024)
-def _read_beside(before: str, after: str) -> tuple[str, str]:
+def _read_beside(words_before: str, words_after: str) -> tuple[str, str]:
     """Give the half of the day, and the words beside a time."""
-    day_half = words.day_period(before)
+    day_half = words.day_period(words_before)
     if not day_half:
-        day_half = words.day_period(after)
-    return day_half, f"{before} {after}".strip(" ,،.\u200f")
+        day_half = words.day_period(words_after)
+    return day_half, f"{words_before} {words_after}".strip(" ,،.\u200f")
 
 
 def _find_sender(raw: str, header_end: int) -> tuple[str, int]:
