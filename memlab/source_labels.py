@@ -103,8 +103,8 @@ def source_note(frame: pl.DataFrame) -> str:
     if "n" in frame.columns:
         counts_and_sources = frame.select("n", COLUMN).unique(maintain_order=True)
         count_texts = [
-            f"n = {format_count(n, sources)}"
-            for n, sources in counts_and_sources.iter_rows()
+            f"n = {format_count(count, sources)}"
+            for count, sources in counts_and_sources.iter_rows()
             if sources
         ]
     note_parts = ["; ".join(count_texts), explanation.removesuffix(".")]

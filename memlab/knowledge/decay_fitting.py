@@ -193,12 +193,12 @@ def _profile_interval(
     other_numbers = np.delete(np.arange(len(best_place)), number)
 
     def excess(value: float) -> float:
-        rest = _minimise(
-            lambda rest: loss(np.insert(rest, number, value)),
+        other_values = _minimise(
+            lambda other_values: loss(np.insert(other_values, number, value)),
             best_place[other_numbers],
             bounds[other_numbers],
         )
-        return loss(np.insert(rest, number, value)) - limit
+        return loss(np.insert(other_values, number, value)) - limit
 
     return [
         float(end) if excess(end) <= 0 else brentq(excess, best_place[number], end, xtol=1e-3)

@@ -239,18 +239,22 @@ class ConversationReader:
                                 statement_fields | {"summary": statements_of_kind[list_key]}
                             )
 
-    def _annotations(self, about: dict[str, Any], said: Record) -> Iterator[Record]:
+    def _annotations(
+        self, statement_fields: dict[str, Any], statements: Record
+    ) -> Iterator[Record]:
         """Read the statements about a session.
 
         The number of one is its place in its session, never renumbered.
         """
-        kind = about["kind"]
+        kind = statement_fields["kind"]
         annotation_number = 0
-        for speaker in (key for key in said if key != "date"):
-            speaker_place = f"{said.where}.{speaker}"
-            with self.source.record(self.name, said[speaker]):
-                fields.check_name(speaker, f"{said.where}: speaker")
-                for entry_number, raw_entry in enumerate(said.take(speaker, fields.check_list)):
+        for speaker in (key for key in statements if key != "date"):
+            speaker_place = f"{statements.where}.{speaker}"
+            with self.source.record(self.name, statements[speaker]):
+                fields.check_name(speaker, f"{statements.where}: speaker")
+                for entry_number, raw_entry in enumerate(
+                    statements.take(speaker, fields.check_list)
+                ):
                     with self.source.record(
                         f"{self.name}: {speaker_place}[{entry_number}]", raw_entry
                     ):
@@ -263,14 +267,16 @@ class ConversationReader:
                         statement_text, evidence = (raw_entry, []) if kind == "event" else raw_entry
                         turns = self.evidence(evidence, f"{speaker_place}[{entry_number}]")
                         if fields.check_text(statement_text, "text").strip():
-                            session_id = f"{encode_id_part(self.name)}/{about['session']}"
+                            session_id = (
+                                f"{encode_id_part(self.name)}/{statement_fields['session']}"
+                            )
                             annotation_id = f"{session_id}/{kind}{annotation_number}"
                             annotation_fields = {
                                 "annotation": statement_text,
                                 "annotation_id": annotation_id,
                                 "speaker": speaker,
                             }
-                            yield Record(about | annotation_fields | {"evidence": turns})
+                            yield Record(statement_fields | annotation_fields | {"evidence": turns})
                         else:
                             self.note(
                                 f"{speaker_place}[{entry_number}]", "an empty text", "ignored"
