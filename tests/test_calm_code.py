@@ -70,7 +70,16 @@ def conditional_products(text: str) -> list[int]:
     return lines
 
 
-CALM = ["cluster", "conversation", "rerank", "retrieve", "summaries", "text"]
+CALM = [
+    "cluster",
+    "conversation",
+    "evaluate",
+    "rerank",
+    "retrieve",
+    "select",
+    "summaries",
+    "text",
+]
 
 
 @pytest.mark.parametrize("package", CALM)

@@ -49,34 +49,42 @@ def name_branches(
     >>> sorted(name_branches(tree.branches(3), turns, vectors, places)["name"])
     ['', 'boat', 'train']
     """
-    ends = end_branches(boxes)
+    end_boxes = end_branches(boxes)
     labels = np.full(len(places), NOISE)
-    for number, (first, end) in enumerate(ends.select("first", "end").iter_rows()):
-        labels[(places >= first) & (places < end)] = number
-    named = name_clusters(
+    for cluster_label, (first_place, end_place) in enumerate(
+        end_boxes.select("first", "end").iter_rows()
+    ):
+        labels[(places >= first_place) & (places < end_place)] = cluster_label
+    named_clusters = name_clusters(
         turns, labels, vectors, service=service, language=language, only=range(NAMED)
     )
-    if named.note:
-        warn_user(named.note)
-    names = named.names()
-    branches = dict(zip(ends["branch"], map(names.get, range(ends.height)), strict=True))
-    own = pl.col("branch").replace_strict(branches, default=None, return_dtype=pl.String)
+    if named_clusters.note:
+        warn_user(named_clusters.note)
+    label_names = named_clusters.names()
+    branch_names = dict(
+        zip(end_boxes["branch"], map(label_names.get, range(end_boxes.height)), strict=True)
+    )
+    name_of_branch = pl.col("branch").replace_strict(
+        branch_names, default=None, return_dtype=pl.String
+    )
     is_lowest = pl.col("place") == pl.col("place").max().over("branch")
-    placed = boxes.with_row_index("place")
-    return placed.with_columns(name=pl.when(is_lowest).then(own).fill_null("")).drop("place")
+    placed_boxes = boxes.with_row_index("place")
+    return placed_boxes.with_columns(
+        name=pl.when(is_lowest).then(name_of_branch).fill_null("")
+    ).drop("place")
 
 
 def end_branches(boxes: pl.DataFrame) -> pl.DataFrame:
     """Give the branches that part no further: ``branch``, ``first``, ``end`` at their widest, the
     largest first.
     """
-    widest = boxes.group_by("branch", maintain_order=True).agg(
+    widest_spans = boxes.group_by("branch", maintain_order=True).agg(
         pl.col("first").min(), pl.col("end").max()
     )
-    rows = list[tuple[int, int, int]]()
-    for branch, first, end in widest.iter_rows():
-        inside = (pl.col("first") >= first) & (pl.col("end") <= end)
-        if widest.filter(inside).height == 1:
-            rows.append((branch, first, end))
-    rows.sort(key=lambda row: (row[1] - row[2], row[1]))
-    return pl.DataFrame(rows, schema=["branch", "first", "end"], orient="row")
+    end_rows = list[tuple[int, int, int]]()
+    for branch, first_place, end_place in widest_spans.iter_rows():
+        is_inside = (pl.col("first") >= first_place) & (pl.col("end") <= end_place)
+        if widest_spans.filter(is_inside).height == 1:
+            end_rows.append((branch, first_place, end_place))
+    end_rows.sort(key=lambda row: (row[1] - row[2], row[1]))
+    return pl.DataFrame(end_rows, schema=["branch", "first", "end"], orient="row")

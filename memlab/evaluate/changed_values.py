@@ -40,9 +40,12 @@ def fitted_conditions(decay: Mapping[str, Any]) -> dict[str, tuple[ConfidenceSet
     >>> list(fitted_conditions({"family": "exponential", "half_life_days": 250}))[4:]
     ['fitted decay', 'fitted decay and supersession']
     """
-    fitted = ConfidenceSettings.from_table({"decay": dict(decay)})
-    added = {"fitted decay": (fitted, False), "fitted decay and supersession": (fitted, True)}
-    return {**CONDITIONS, **added}
+    fitted_settings = ConfidenceSettings.from_table({"decay": dict(decay)})
+    fitted_pairs = {
+        "fitted decay": (fitted_settings, False),
+        "fitted decay and supersession": (fitted_settings, True),
+    }
+    return {**CONDITIONS, **fitted_pairs}
 
 
 def decay_labels(chats: Sequence[Annotations]) -> pl.DataFrame:
@@ -53,16 +56,16 @@ def decay_labels(chats: Sequence[Annotations]) -> pl.DataFrame:
     :returns: ``fact_id``, ``age_days`` and ``still_true``, for
         :mod:`memlab.knowledge.decay_fitting`.
     """
-    rows = []
+    label_rows = []
     for chat in chats:
-        end = max(chat.times.values())
+        last_time = max(chat.times.values())
         for fact in chat.of_kind("fact"):
             if fact.mode != "is" or fact.corrected:
                 continue
-            age = end - chat.times[fact.since]
-            rows.append((age.total_seconds() / _SECONDS_A_DAY, chat.active(fact)))
+            age = last_time - chat.times[fact.since]
+            label_rows.append((age.total_seconds() / _SECONDS_A_DAY, chat.active(fact)))
     schema = {"age_days": pl.Float64(), "still_true": pl.Boolean()}
-    return pl.DataFrame(rows, schema=schema, orient="row").with_row_index("fact_id")
+    return pl.DataFrame(label_rows, schema=schema, orient="row").with_row_index("fact_id")
 
 
 def fact_outcomes(
@@ -88,16 +91,18 @@ def fact_outcomes(
     if questions.is_empty():
         return outcomes[0]
     of_turn = facts.select("fact_id", turn="evidence").explode("turn")
-    current = questions.select("query_id", turn="evidence", current=pl.lit(True))
-    stale = questions.select("query_id", turn="stale", current=pl.lit(False))
-    labels = pl.concat([current, stale]).explode("turn").join(of_turn, on="turn")
+    current_turns = questions.select("query_id", turn="evidence", current=pl.lit(True))
+    stale_turns = questions.select("query_id", turn="stale", current=pl.lit(False))
+    labels = pl.concat([current_turns, stale_turns]).explode("turn").join(of_turn, on="turn")
     grouped = questions.group_by("query_id", "scope", "now", maintain_order=True)
-    for (query_id, scope, now), asked in grouped:
-        then = resolve(facts.filter(scope=scope), as_of=now, encoder=encoder)
-        own = labels.filter(query_id=query_id)
-        found = current_first_shares(asked, own, then, conditions=conditions, encoder=encoder)
-        found = found.filter(pl.col("n") > 0)
-        hits = found.select(
+    for (query_id, scope, now), question_row in grouped:
+        resolved_then = resolve(facts.filter(scope=scope), as_of=now, encoder=encoder)
+        question_labels = labels.filter(query_id=query_id)
+        first_shares = current_first_shares(
+            question_row, question_labels, resolved_then, conditions=conditions, encoder=encoder
+        )
+        first_shares = first_shares.filter(pl.col("n") > 0)
+        hits = first_shares.select(
             system="condition", query_id=pl.lit(query_id), scope=pl.lit(scope), hit="share"
         )
         outcomes.append(hits)

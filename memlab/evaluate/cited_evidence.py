@@ -35,32 +35,40 @@ def cited_shares(nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto") 
     >>> cited_shares(everything, data)["mean"].to_list()
     [1.0, 1.0]
     """
-    rows = list[dict[str, Any]]()
-    for (kind,), own in nodes.group_by("kind", maintain_order=True):
-        cited = own.select(pl.col("evidence").explode().explode().drop_nulls().unique())["evidence"]
-        summarised = dataset.take(own["scope"].unique(maintain_order=True).to_list())
-        span = _share_of_questions(cited, summarised, unit)
-        turns = summarised.turns["turn_id"].is_in(cited.implode())
-        rows.append({"kind": kind, "form": "questions", **span})
-        rows.append({"kind": kind, "form": "turns", "n": len(turns), "mean": turns.mean()})
-    return pl.DataFrame(rows)
+    share_rows = list[dict[str, Any]]()
+    for (kind,), kind_nodes in nodes.group_by("kind", maintain_order=True):
+        cited_turns = kind_nodes.select(
+            pl.col("evidence").explode().explode().drop_nulls().unique()
+        )["evidence"]
+        summarised = dataset.take(kind_nodes["scope"].unique(maintain_order=True).to_list())
+        question_share = _share_of_questions(cited_turns, summarised, unit)
+        is_cited = summarised.turns["turn_id"].is_in(cited_turns.implode())
+        share_rows.append({"kind": kind, "form": "questions", **question_share})
+        share_rows.append(
+            {"kind": kind, "form": "turns", "n": len(is_cited), "mean": is_cited.mean()}
+        )
+    return pl.DataFrame(share_rows)
 
 
-def _share_of_questions(cited: pl.Series, dataset: Dataset, unit: Unit) -> dict[str, Any]:
+def _share_of_questions(cited_turns: pl.Series, dataset: Dataset, unit: Unit) -> dict[str, Any]:
     """Give the share of questions whose every evidence item is cited, with its interval."""
     evidence = qrels(dataset.questions, "turn").frame.select("query_id", "doc_id")
-    whole = evidence.group_by("query_id", maintain_order=True).agg(
-        hit=pl.col("doc_id").is_in(cited.implode()).all()
+    fully_cited = evidence.group_by("query_id", maintain_order=True).agg(
+        hit=pl.col("doc_id").is_in(cited_turns.implode()).all()
     )
-    asked = whole.join(dataset.questions, on="query_id", maintain_order="left")
-    values = asked["hit"].cast(pl.Float64).to_numpy().reshape(-1, 1)
-    scopes = clustering_scopes(asked["scope"], unit)
-    span = mean_intervals(values, scopes=scopes, shares=np.array([True])).drop("method")
-    found = {"n": asked.height, "mean": asked["hit"].mean(), **span.row(0, named=True)}
-    described = describe_sources(asked)
-    if described:
-        found[COLUMN] = described
-    return found
+    cited_questions = fully_cited.join(dataset.questions, on="query_id", maintain_order="left")
+    hit_values = cited_questions["hit"].cast(pl.Float64).to_numpy().reshape(-1, 1)
+    scopes = clustering_scopes(cited_questions["scope"], unit)
+    interval = mean_intervals(hit_values, scopes=scopes, shares=np.array([True])).drop("method")
+    share_row = {
+        "n": cited_questions.height,
+        "mean": cited_questions["hit"].mean(),
+        **interval.row(0, named=True),
+    }
+    source_text = describe_sources(cited_questions)
+    if source_text:
+        share_row[COLUMN] = source_text
+    return share_row
 
 
 def summary_sizes(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
@@ -81,11 +89,11 @@ def summary_sizes(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     ('week', 1, 2, 1, 0.3333333333333333)
     """
     columns = ["kind", "scope", "text"]
-    sources = [turns.with_columns(kind=pl.lit("turn")).select(columns), nodes.select(columns)]
-    words = pl.col("text").str.count_matches(r"\w+").sum()
-    by_scope = pl.concat(sources).group_by("kind", "scope", maintain_order=True)
-    counted = by_scope.agg(n=pl.len(), words=words)
-    said = counted.filter(kind="turn").select("scope", turns="n", said="words")
-    joined = counted.join(said, on="scope", how="left", maintain_order="left")
-    totals = joined.group_by("kind", maintain_order=True).agg(pl.exclude("scope").sum())
+    kind_frames = [turns.with_columns(kind=pl.lit("turn")).select(columns), nodes.select(columns)]
+    word_count = pl.col("text").str.count_matches(r"\w+").sum()
+    by_scope = pl.concat(kind_frames).group_by("kind", "scope", maintain_order=True)
+    scope_counts = by_scope.agg(n=pl.len(), words=word_count)
+    turn_words = scope_counts.filter(kind="turn").select("scope", turns="n", said="words")
+    counts_and_turns = scope_counts.join(turn_words, on="scope", how="left", maintain_order="left")
+    totals = counts_and_turns.group_by("kind", maintain_order=True).agg(pl.exclude("scope").sum())
     return totals.select("kind", "n", "words", "turns", of_words=pl.col("words") / pl.col("said"))

@@ -19,14 +19,15 @@ from memlab.evaluate.significance import ALPHA, LEVEL, compare_with_null, fewest
 from memlab.retrieve import Bench
 from memlab.terminal import count_noun
 
-AS_ENCODED, CENTRED = "as encoded", "speaker-centred"
+AS_ENCODED = "as encoded"
+CENTRED = "speaker-centred"
 """What turns are compared by."""
-SPANNED, LARGEST, TOGETHER = (
-    "clusters spanned",
-    "share in the largest cluster",
-    "pairs that share a cluster",
-)
-MEASURED, PERMUTED, WITHIN = "measured", "permuted", "permuted within speakers"
+SPANNED = "clusters spanned"
+LARGEST = "share in the largest cluster"
+TOGETHER = "pairs that share a cluster"
+MEASURED = "measured"
+PERMUTED = "permuted"
+WITHIN = "permuted within speakers"
 FEWEST = fewest_units()
 """Questions from which a finding is stated: of fewer, no p of a paired test is below .05."""
 
@@ -41,17 +42,30 @@ def speaker_shares(bench: Bench) -> pl.DataFrame:
     :raises DataError: when the bench was made without an encoder.
     """
     documents = bench.documents("turn")
-    said_by = documents.place.join(
+    speakers = documents.place.join(
         bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left"
     )["speaker"]
-    rows = []
+    scope_rows = []
     for scope, (start, end) in documents.spans.items():
-        names = said_by[start:end].to_list()
-        encoded, chance = nearest_same_speaker(documents.vectors()[start:end], names)
-        centred, _ = nearest_same_speaker(documents.speaker_centred()[start:end], names)
-        rows.append((scope, len(names), len(set(names)), encoded, centred, chance))
+        scope_speakers = speakers[start:end].to_list()
+        encoded_share, chance_share = nearest_same_speaker(
+            documents.vectors()[start:end], scope_speakers
+        )
+        centred_share, _ = nearest_same_speaker(
+            documents.speaker_centred()[start:end], scope_speakers
+        )
+        scope_rows.append(
+            (
+                scope,
+                len(scope_speakers),
+                len(set(scope_speakers)),
+                encoded_share,
+                centred_share,
+                chance_share,
+            )
+        )
     columns = ["scope", "turns", "speakers", AS_ENCODED, CENTRED, "chance"]
-    return pl.DataFrame(rows, schema=columns, orient="row")
+    return pl.DataFrame(scope_rows, schema=columns, orient="row")
 
 
 def spread_table(
@@ -74,18 +88,23 @@ def spread_table(
         ``unit``, of a control the middle of its draws, its ``unit``; ``p``, two-sided, of the
         measured mean under a control. A number that no set has gives no row.
     """
-    rows = list[dict[str, Any]]()
+    spread_rows = list[dict[str, Any]]()
     for vectors, of_turns in labels.items():
-        for name, members in sets.items():
-            measured, plain = observed_and_null_spread(members, of_turns, seed=seed)
-            within = observed_and_null_spread(members, of_turns, speakers=turns, seed=seed)[1]
+        for set_name, members in sets.items():
+            measured, null_spread = observed_and_null_spread(members, of_turns, seed=seed)
+            null_within_speakers = observed_and_null_spread(
+                members, of_turns, speakers=turns, seed=seed
+            )[1]
             scopes = clustering_scopes(scopes_of_questions(members, of_turns))
-            for i, number in enumerate((SPANNED, LARGEST, TOGETHER)):
-                if np.isfinite(measured[:, i]).any():
-                    about = {"vectors": vectors, "of": name, "number": number}
-                    controls = {PERMUTED: plain[:, :, i], WITHIN: within[:, :, i]}
-                    found = rows_beside_controls(measured[:, i], controls, scopes, seed)
-                    rows += [about | row for row in found]
+            for column, number in enumerate((SPANNED, LARGEST, TOGETHER)):
+                if np.isfinite(measured[:, column]).any():
+                    row_labels = {"vectors": vectors, "of": set_name, "number": number}
+                    controls = {
+                        PERMUTED: null_spread[:, :, column],
+                        WITHIN: null_within_speakers[:, :, column],
+                    }
+                    control_rows = rows_beside_controls(measured[:, column], controls, scopes, seed)
+                    spread_rows += [row_labels | row for row in control_rows]
     schema = {
         **dict.fromkeys(("vectors", "of", "number", "clusters"), pl.String),
         "n": pl.Int64,
@@ -93,7 +112,7 @@ def spread_table(
         "units": pl.Int64,
         **dict.fromkeys(("mean", "low", "high", "level", "p"), pl.Float64),
     }
-    return pl.DataFrame(rows, schema=schema)
+    return pl.DataFrame(spread_rows, schema=schema)
 
 
 def asked_in_order(members: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
@@ -102,10 +121,12 @@ def asked_in_order(members: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     :param members: ``query_id``, ``turn_id``; ``turns``: ``turn_id``, ``scope``.
     :returns: ``scope``, ``query_id``.
     """
-    places = turns.select("turn_id", "scope").unique()
-    placed = members.join(places, on="turn_id", how="left", maintain_order="left")
-    questions = placed.select("scope", "query_id").unique(maintain_order=True)
-    of_scopes = [part for _, part in questions.group_by("scope", maintain_order=True)]
+    turn_scopes = turns.select("turn_id", "scope").unique()
+    scoped_members = members.join(turn_scopes, on="turn_id", how="left", maintain_order="left")
+    questions = scoped_members.select("scope", "query_id").unique(maintain_order=True)
+    of_scopes = [
+        scope_questions for _, scope_questions in questions.group_by("scope", maintain_order=True)
+    ]
     return pl.concat([questions.clear(), *of_scopes])
 
 
@@ -129,17 +150,24 @@ def rows_beside_controls(
     :param scopes: (n,) the scope of each question where scopes are the unit.
     :param column: that says what a row is.
     """
-    rows = list[dict[str, Any]]()
-    for name, null in controls.items():
-        found = compare_with_null(measured, null, scopes=scopes, seed=seed)
-        if not rows:
-            own = {key: found[key] for key in _OF_MEASURED}
-            rows.append({column: MEASURED, **own, "p": None})
-        ends = {end: found[f"chance_{end}"] for end in ("low", "high")}
-        of_draws = {"level": LEVEL, "unit": "draw", "units": null.shape[0]}
-        about = {"n": found["n"], "mean": found["chance"], **ends, **of_draws}
-        rows.append({column: name, **about, "p": found["p"]})
-    return rows
+    control_rows = list[dict[str, Any]]()
+    for control_name, null_values in controls.items():
+        comparison = compare_with_null(measured, null_values, scopes=scopes, seed=seed)
+        if not control_rows:
+            measured_columns = {
+                column_name: comparison[column_name] for column_name in _OF_MEASURED
+            }
+            control_rows.append({column: MEASURED, **measured_columns, "p": None})
+        chance_ends = {end_name: comparison[f"chance_{end_name}"] for end_name in ("low", "high")}
+        of_draws = {"level": LEVEL, "unit": "draw", "units": null_values.shape[0]}
+        chance_columns = {
+            "n": comparison["n"],
+            "mean": comparison["chance"],
+            **chance_ends,
+            **of_draws,
+        }
+        control_rows.append({column: control_name, **chance_columns, "p": comparison["p"]})
+    return control_rows
 
 
 def share_of_clusters_reached(
@@ -152,16 +180,20 @@ def share_of_clusters_reached(
         of its own.
     :returns: (questions,) shares, the mean over the draws, in ascending order.
     """
-    own = pl.when(pl.col("label") < 0).then("turn_id").otherwise(pl.col("label").cast(pl.String))
-    groups = labels.select("turn_id", "draw", group=own)
-    held, seen = (
-        sets.join(groups, on="turn_id").select("query_id", "draw", "group").unique()
+    cluster_of_turn = (
+        pl.when(pl.col("label") < 0).then("turn_id").otherwise(pl.col("label").cast(pl.String))
+    )
+    turn_clusters = labels.select("turn_id", "draw", group=cluster_of_turn)
+    evidence_clusters, reached_clusters = (
+        sets.join(turn_clusters, on="turn_id").select("query_id", "draw", "group").unique()
         for sets in (evidence, retrieved)
     )
-    keys = ["query_id", "draw", "group"]
-    hit = held.join(seen.with_columns(hit=1), on=keys, how="left")
-    shares = hit.group_by("query_id").agg(pl.col("hit").is_not_null().mean())
-    return shares["hit"].sort().to_numpy()
+    cluster_key = ["query_id", "draw", "group"]
+    evidence_reached = evidence_clusters.join(
+        reached_clusters.with_columns(hit=1), on=cluster_key, how="left"
+    )
+    query_shares = evidence_reached.group_by("query_id").agg(pl.col("hit").is_not_null().mean())
+    return query_shares["hit"].sort().to_numpy()
 
 
 def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = ()) -> list[str]:
@@ -176,63 +208,81 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
     >>> spread_sentences(pl.DataFrame({"of": []}, schema={"of": pl.String}), k=10)
     ['There is no question with evidence: nothing can be said about clusters.']
     """
-    found: dict[tuple[str, ...], dict[str, Any]] = {
+    rows_by_key: dict[tuple[str, ...], dict[str, Any]] = {
         (row["vectors"], row["of"], row["number"], row["clusters"]): row
         for row in table.iter_rows(named=True)
     }
-    spanned = found.get((CENTRED, "evidence", SPANNED, MEASURED))
+    spanned = rows_by_key.get((CENTRED, "evidence", SPANNED, MEASURED))
     if spanned is None:
         return ["There is no question with evidence: nothing can be said about clusters."]
-    few = count_noun(spanned["n"], "questions")
+    question_count = count_noun(spanned["n"], "questions")
     if spanned["n"] < FEWEST:
         return [
-            f"With {few} nothing can be said about others: from {FEWEST} on, a test can be "
-            "significant. The tables show what was measured."
+            f"With {question_count} nothing can be said about others: from {FEWEST} on, a test can "
+            "be significant. The tables show what was measured."
         ]
-    lines = _sentences_of_pairs(found)
-    plain = found[CENTRED, "evidence", SPANNED, WITHIN]["mean"]
-    width = f"The evidence of a question spans {_number_text(spanned)} speaker-centred clusters"
-    lines.append(f"{width}, {plain:.1f} with labels permuted within speakers (n = {spanned['n']}).")
-    first = found.get((CENTRED, f"first {k}", LARGEST, MEASURED))
-    if first is not None:
-        control = found[CENTRED, f"first {k}", LARGEST, WITHIN]
-        line = f"Of the first {k} turns of dense retrieval the largest of these clusters holds"
-        lines.append(f"{line} {mean_share_text(first)}, {_control_text(control)}.")
-    shares = np.fromiter(reached, dtype=np.float64)
-    if len(shares) >= FEWEST:
-        span = mean_intervals(shares[:, None], shares=np.array([False])).row(0, named=True)
-        reach = mean_share_text({**span, "n": len(shares), "mean": shares.mean()})
-        held = "of the clusters that hold evidence of a question"
-        lines.append(f"They reach {reach} {held} (mean of {len(shares):,} questions).")
-    return lines
+    sentences = _sentences_of_pairs(rows_by_key)
+    null_mean = rows_by_key[CENTRED, "evidence", SPANNED, WITHIN]["mean"]
+    width_text = (
+        f"The evidence of a question spans {_number_text(spanned)} speaker-centred clusters"
+    )
+    sentences.append(
+        f"{width_text}, {null_mean:.1f} with labels permuted within speakers (n = {spanned['n']})."
+    )
+    first_turns = rows_by_key.get((CENTRED, f"first {k}", LARGEST, MEASURED))
+    if first_turns is not None:
+        control_row = rows_by_key[CENTRED, f"first {k}", LARGEST, WITHIN]
+        largest_text = (
+            f"Of the first {k} turns of dense retrieval the largest of these clusters holds"
+        )
+        sentences.append(
+            f"{largest_text} {mean_share_text(first_turns)}, {_control_text(control_row)}."
+        )
+    reached_shares = np.fromiter(reached, dtype=np.float64)
+    if len(reached_shares) >= FEWEST:
+        interval = mean_intervals(reached_shares[:, None], shares=np.array([False])).row(
+            0, named=True
+        )
+        reach_text = mean_share_text(
+            {**interval, "n": len(reached_shares), "mean": reached_shares.mean()}
+        )
+        clusters_text = "of the clusters that hold evidence of a question"
+        sentences.append(
+            f"They reach {reach_text} {clusters_text} (mean of {len(reached_shares):,} questions)."
+        )
+    return sentences
 
 
-def _sentences_of_pairs(found: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[str]:
+def _sentences_of_pairs(rows_by_key: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[str]:
     """Say whether evidence items share clusters more than turns of one speaker do."""
-    pairs = found.get((CENTRED, "evidence", TOGETHER, MEASURED))
-    if pairs is None:
+    pair_row = rows_by_key.get((CENTRED, "evidence", TOGETHER, MEASURED))
+    if pair_row is None:
         return ["No question has two evidence items: whether they share a cluster cannot be said."]
-    if pairs["n"] < FEWEST:
+    if pair_row["n"] < FEWEST:
         return [
-            f"{pairs['n']} of the questions have two evidence items, too few to say whether they "
-            "share a cluster."
+            f"{pair_row['n']} of the questions have two evidence items, too few to say whether "
+            "they share a cluster."
         ]
-    control = found[CENTRED, "evidence", TOGETHER, WITHIN]
-    above = control["p"] < ALPHA and pairs["mean"] > control["mean"]
+    control_row = rows_by_key[CENTRED, "evidence", TOGETHER, WITHIN]
+    is_above_chance = control_row["p"] < ALPHA and pair_row["mean"] > control_row["mean"]
     answer = "No"
-    if above and pairs["mean"] >= 0.5:
+    if is_above_chance and pair_row["mean"] >= 0.5:
         answer = "Mostly"
-    elif above:
+    elif is_above_chance:
         answer = "Partly"
-    those = "of the pairs of evidence items of a question share a speaker-centred cluster"
-    line = f"{answer}: {mean_share_text(pairs)} {those} (mean of {pairs['n']:,} questions)"
-    lines = [f"{line}, {_control_text(control)}."]
-    encoded = found.get((AS_ENCODED, "evidence", TOGETHER, MEASURED))
-    if encoded is not None:
-        plain = found[AS_ENCODED, "evidence", TOGETHER, WITHIN]
-        line = f"As encoded, speakers' names included, {mean_share_text(encoded)} of the pairs do"
-        lines.append(f"{line}, {_control_text(plain)}.")
-    return lines
+    pairs_text = "of the pairs of evidence items of a question share a speaker-centred cluster"
+    pair_sentence = (
+        f"{answer}: {mean_share_text(pair_row)} {pairs_text} (mean of {pair_row['n']:,} questions)"
+    )
+    sentences = [f"{pair_sentence}, {_control_text(control_row)}."]
+    encoded_row = rows_by_key.get((AS_ENCODED, "evidence", TOGETHER, MEASURED))
+    if encoded_row is not None:
+        encoded_control = rows_by_key[AS_ENCODED, "evidence", TOGETHER, WITHIN]
+        pair_sentence = (
+            f"As encoded, speakers' names included, {mean_share_text(encoded_row)} of the pairs do"
+        )
+        sentences.append(f"{pair_sentence}, {_control_text(encoded_control)}.")
+    return sentences
 
 
 def mean_share_text(row: Mapping[str, Any]) -> str:
@@ -244,10 +294,10 @@ def mean_share_text(row: Mapping[str, Any]) -> str:
 
 def _number_text(row: Mapping[str, Any]) -> str:
     """Write a mean with its interval, where it has one."""
-    text = f"{row['mean']:.1f}"
+    mean_text = f"{row['mean']:.1f}"
     if row["low"] is None:
-        return text
-    return f"{text} [{level_text(row)}: {row['low']:.1f} to {row['high']:.1f}]"
+        return mean_text
+    return f"{mean_text} [{level_text(row)}: {row['low']:.1f} to {row['high']:.1f}]"
 
 
 def _control_text(row: Mapping[str, Any]) -> str:

@@ -70,24 +70,33 @@ def compare_reports(
     >>> memlab.evaluate.compare_reports(done.reports, measure="recall_all@10").columns[:3]
     ['system', 'n', 'mean']
     """
-    names = _check_comparable(reports)
-    base = 0
+    system_names = _check_comparable(reports)
+    baseline_row = 0
     if baseline is not None:
-        base = find_report(reports, baseline)
+        baseline_row = find_report(reports, baseline)
     if len(read_measures(measure)) > 1 or (stepwise and baseline is not None):
         raise DataError(
             "one measure is compared at a time, stepwise or with a baseline; call compare for each"
         )
-    asked = _filter_questions(reports[0].per_query, where)
+    question_rows = _filter_questions(reports[0].per_query, where)
     ((column,),) = {tuple(map(str, report.pick(measure))) for report in reports}
-    values = _align_values(asked["query_id"], [report.per_query for report in reports], column)
-    seed, scopes = reports[0].seed, clustering_scopes(asked["scope"], unit or reports[0].unit)
-    reference = np.maximum(np.arange(len(names)) - 1, 0) if stepwise else np.full(len(names), base)
+    score_matrix = _align_values(
+        question_rows["query_id"], [report.per_query for report in reports], column
+    )
+    seed = reports[0].seed
+    scopes = clustering_scopes(question_rows["scope"], unit or reports[0].unit)
+    reference = (
+        np.maximum(np.arange(len(system_names)) - 1, 0)
+        if stepwise
+        else np.full(len(system_names), baseline_row)
+    )
     # Of one measure all columns are shares, or none is.
-    shares = are_shares(reports[0].pick(measure), values.reshape(-1, 1)).repeat(len(names))
-    compared = compare_paired(values, reference, scopes=scopes, shares=shares, seed=seed)
-    table = pl.DataFrame({"system": names}).hstack(compared)
-    return Table(with_sources(table, asked))
+    is_share = are_shares(reports[0].pick(measure), score_matrix.reshape(-1, 1)).repeat(
+        len(system_names)
+    )
+    comparison = compare_paired(score_matrix, reference, scopes=scopes, shares=is_share, seed=seed)
+    table = pl.DataFrame({"system": system_names}).hstack(comparison)
+    return Table(with_sources(table, question_rows))
 
 
 def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **options: Any) -> Table:
@@ -100,12 +109,12 @@ def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **optio
         :func:`~memlab.evaluate.significance.verdicts`; without questions, rows whose ``n`` is 0.
     """
     groups = question_groups(reports[0].per_query)
-    parts = []
-    for name, where in groups.items():
-        kept = None if name == ALL_QUESTIONS else where
-        table = compare_reports(reports, measure=measure, where=kept, **options)
-        parts.append(table.select(pl.lit(name).alias("group"), pl.all()))
-    return verdicts(parts)
+    group_tables = []
+    for group_name, where in groups.items():
+        group_filter = None if group_name == ALL_QUESTIONS else where
+        table = compare_reports(reports, measure=measure, where=group_filter, **options)
+        group_tables.append(table.select(pl.lit(group_name).alias("group"), pl.all()))
+    return verdicts(group_tables)
 
 
 def group_means(report: Report, *, measure: MeasureLike) -> pl.DataFrame:
@@ -113,78 +122,87 @@ def group_means(report: Report, *, measure: MeasureLike) -> pl.DataFrame:
 
     :returns: a row a group: the columns of :meth:`Report.summary`, without ceiling and chance.
     """
-    parts = [report.summary(measures=measure).with_columns(group=pl.lit(ALL_QUESTIONS))]
+    group_summaries = [report.summary(measures=measure).with_columns(group=pl.lit(ALL_QUESTIONS))]
     by, group = multi_session_group(report.per_query)
     if by != "all":
-        several = report.summary(by, measures=measure).filter(group=group)
-        parts.append(several.with_columns(group=pl.lit(SEVERAL_SESSIONS)))
-    return pl.concat(parts).drop(*BOUNDS)
+        several_sessions = report.summary(by, measures=measure).filter(group=group)
+        group_summaries.append(several_sessions.with_columns(group=pl.lit(SEVERAL_SESSIONS)))
+    return pl.concat(group_summaries).drop(*BOUNDS)
 
 
-def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
+def _filter_questions(questions: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
     """Keep the questions that pass a predicate; one that none passes is refused."""
     try:
-        kept = (
-            asked
+        kept_questions = (
+            questions
             if where is None
-            else asked.filter(pl.sql_expr(where) if isinstance(where, str) else where)
+            else questions.filter(pl.sql_expr(where) if isinstance(where, str) else where)
         )
     except (pl.exceptions.PolarsError, TypeError) as error:
         raise DataError(
-            f"where={where!s} is no predicate over {', '.join(asked.columns)}: {error}"
+            f"where={where!s} is no predicate over {', '.join(questions.columns)}: {error}"
         ) from None
-    if kept.is_empty() and where is not None:
+    if kept_questions.is_empty() and where is not None:
         raise DataError(f"no question passes where={where!s}; nothing to compare: loosen it")
-    return kept
+    return kept_questions
 
 
 def find_report(reports: Sequence[Report], system: str) -> int:
     """Find a report by its name, or else by its pipeline's text."""
-    for row, report in enumerate(reports):
+    for report_row, report in enumerate(reports):
         if report.name == system:
-            return row
-    for row, report in enumerate(reports):
+            return report_row
+    for report_row, report in enumerate(reports):
         if report.provenance.get("pipeline") == system:
-            return row
-    names = ", ".join(report.name for report in reports)
-    raise DataError(f"no report is called {system!r}; there are {names}")
+            return report_row
+    report_names = ", ".join(report.name for report in reports)
+    raise DataError(f"no report is called {system!r}; there are {report_names}")
 
 
-def _align_values(key: pl.Series, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
+def _align_values(query_ids: pl.Series, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
     """Give what each table says of the questions: (questions, tables)."""
-    rows = [_align_questions(key, each)[column].to_numpy() for each in tables]
-    return np.stack(rows, axis=1)
+    score_columns = [
+        _align_questions(query_ids, score_table)[column].to_numpy() for score_table in tables
+    ]
+    return np.stack(score_columns, axis=1)
 
 
-def _align_questions(key: pl.Series, table: pl.DataFrame) -> pl.DataFrame:
+def _align_questions(query_ids: pl.Series, table: pl.DataFrame) -> pl.DataFrame:
     """Give the rows of a table in the order of the questions."""
-    if key.equals(table["query_id"]):
+    if query_ids.equals(table["query_id"]):
         return table
-    return key.to_frame().join(table, on="query_id", how="left", maintain_order="left")
+    return query_ids.to_frame().join(table, on="query_id", how="left", maintain_order="left")
 
 
 def _rows_by_group(summary: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """Give the rows of :meth:`Report.summary` by group and measure."""
-    found = {}
+    rows_by_key = {}
     for row in summary.iter_rows(named=True):
-        found[row["group"], row["measure"]] = row
-    return found
+        rows_by_key[row["group"], row["measure"]] = row
+    return rows_by_key
 
 
 def _check_comparable(reports: Sequence[Report]) -> list[str]:
     """Check that reports can stand in one table, and give their names."""
-    names = [report.name for report in reports]
-    if not names or len(set(names)) < len(names):
-        raise DataError(f"reports are called {names}; give at least one, and each its own name")
-    first, asked = reports[0], set(reports[0].per_query["query_id"])
-    for other in reports[1:]:
-        if other.level != first.level or set(other.per_query["query_id"]) != asked:
+    report_names = [report.name for report in reports]
+    if not report_names or len(set(report_names)) < len(report_names):
+        raise DataError(
+            f"reports are called {report_names}; give at least one, and each its own name"
+        )
+    first_report = reports[0]
+    query_ids = set(reports[0].per_query["query_id"])
+    for other_report in reports[1:]:
+        if (
+            other_report.level != first_report.level
+            or set(other_report.per_query["query_id"]) != query_ids
+        ):
             raise DataError(
-                f"{first.name!r} ranks {first.level}s for {len(asked)} questions and "
-                f"{other.name!r} {other.level}s for "
-                f"{other.per_query.height}; compare reports of one level on the same questions"
+                f"{first_report.name!r} ranks {first_report.level}s for {len(query_ids)} questions "
+                f"and {other_report.name!r} {other_report.level}s for "
+                f"{other_report.per_query.height}; compare reports of one level on the same "
+                "questions"
             )
-    return names
+    return report_names
 
 
 def results_table(
@@ -218,15 +236,15 @@ def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) ->
     :returns: ``system`` and a column a group, ``name (n = …)``; otherwise as :func:`results_table`.
     """
     _check_comparable(reports)
-    (wanted,) = reports[0].pick(measure)
+    (single_measure,) = reports[0].pick(measure)
     groups = split_by(reports[0].per_query, by)
     columns = {}
     is_mixed = len(count_by_source(reports[0].per_query)) > 1
-    for group, part in groups.items():
-        n = f"{part.height:,}"
+    for group, group_rows in groups.items():
+        question_count = f"{group_rows.height:,}"
         if is_mixed:
-            n = count_questions(part)
-        columns[f"{group} (n = {n})"] = (wanted, group)
+            question_count = count_questions(group_rows)
+        columns[f"{group} (n = {question_count})"] = (single_measure, group)
     return _wide_table(reports, by, "system", columns)
 
 
@@ -251,22 +269,22 @@ def cutoff_curve(
         ``ceiling``, ``chance``, ``n``, and ``question_sources`` as :meth:`Report.summary` has it.
     :raises DataError: when the measure was not taken at any k, or the group is empty.
     """
-    parts = []
+    curve_parts = []
     for report in reports:
-        wanted = [
+        cutoff_measures = [
             measure for measure in report.measures if measure.name == name and measure.k is not None
         ]
-        rows = report.summary(by, measures=wanted).filter(pl.col("group") == group)
-        if rows.is_empty():
+        curve_rows = report.summary(by, measures=cutoff_measures).filter(pl.col("group") == group)
+        if curve_rows.is_empty():
             raise DataError(
                 f"report {report.name!r} has no {name}@k for group {group!r} of {by!r}; "
                 "evaluate with measures such as "
                 f"{name}@10"
             )
         cutoff = pl.col("measure").str.extract(r"@(\d+)$").cast(pl.Int64)
-        parts.append(rows.with_columns(system=pl.lit(report.name), k=cutoff))
+        curve_parts.append(curve_rows.with_columns(system=pl.lit(report.name), k=cutoff))
     interval = ("mean", "low", "high", "level", "unit", "units")
-    curve = pl.concat(parts)
+    curve = pl.concat(curve_parts)
     columns = ["system", "k", *interval, "ceiling", "chance", "n"]
     if COLUMN in curve.columns:
         columns.append(COLUMN)
@@ -279,23 +297,28 @@ def _wide_table(
     """Give a column a measure and group of questions, and note which system is significantly the
     best in it."""
     groups = split_by(reports[0].per_query.with_row_index("_row"), by)
-    asked = reports[0].per_query["query_id"]
-    tables = [_align_questions(asked, report.per_query) for report in reports]
+    query_ids = reports[0].per_query["query_id"]
+    tables = [_align_questions(query_ids, report.per_query) for report in reports]
     summaries = [_rows_by_group(report.summary(by)) for report in reports]
-    best: dict[str, str] = {}
+    best_systems: dict[str, str] = {}
     cells: dict[str, list[Any]] = {label: [*(report.name for report in reports), *BOUNDS]}
-    for name, (measure, group) in columns.items():
-        rows = [summary[group, str(measure)] for summary in summaries]
-        cells[name] = [*(row["mean"] for row in rows), *(rows[0][bound] for bound in BOUNDS)]
-        of_group = groups[group]
-        places = of_group["_row"].to_numpy()
-        values = np.stack([table[str(measure)].to_numpy()[places] for table in tables], axis=1)
-        scopes = clustering_scopes(of_group["scope"], reports[0].unit)
-        winner = _find_significant_best(sum_units(values, scopes)[0], reports[0].seed)
+    for column_name, (measure, group) in columns.items():
+        group_rows = [summary[group, str(measure)] for summary in summaries]
+        cells[column_name] = [
+            *(row["mean"] for row in group_rows),
+            *(group_rows[0][bound] for bound in BOUNDS),
+        ]
+        group_questions = groups[group]
+        group_places = group_questions["_row"].to_numpy()
+        group_values = np.stack(
+            [table[str(measure)].to_numpy()[group_places] for table in tables], axis=1
+        )
+        scopes = clustering_scopes(group_questions["scope"], reports[0].unit)
+        winner = _find_significant_best(sum_units(group_values, scopes)[0], reports[0].seed)
         if winner is not None:
-            best[name] = reports[winner].name
-    note = explain_sources(*(describe_sources(part) for part in groups.values()))
-    return Table(cells, best=best, note=note, strict=False)
+            best_systems[column_name] = reports[winner].name
+    note = explain_sources(*(describe_sources(group_part) for group_part in groups.values()))
+    return Table(cells, best=best_systems, note=note, strict=False)
 
 
 def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
@@ -303,15 +326,17 @@ def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
     is a unit."""
     if not len(values):
         return None
-    first, *others = np.argsort(-values.mean(axis=0), kind="stable")
-    p: list[float] = []
-    for other in (
-        others
+    best_column, *other_columns = np.argsort(-values.mean(axis=0), kind="stable")
+    p_values: list[float] = []
+    for other_column in (
+        other_columns
     ):  # the nearest first: most columns are a tie with it, which is all that need be tested
-        p.append(randomisation_test(values[:, first] - values[:, other], seed=seed))
-        if p[-1] >= ALPHA:
+        p_values.append(
+            randomisation_test(values[:, best_column] - values[:, other_column], seed=seed)
+        )
+        if p_values[-1] >= ALPHA:
             return None
-    return first if p and holm(np.array(p)).max() < ALPHA else None
+    return best_column if p_values and holm(np.array(p_values)).max() < ALPHA else None
 
 
 STALE_COLUMNS = ("stale@10", "current@10", "current first")
@@ -336,22 +361,23 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
     >>> stale_table([run], data)["n"].item()
     60
     """
-    asked = data.questions.filter(pl.col("stale").list.len() > 0)
-    if asked.is_empty() or any(run.level != "turn" for run in runs):
+    stale_questions = data.questions.filter(pl.col("stale").list.len() > 0)
+    if stale_questions.is_empty() or any(run.level != "turn" for run in runs):
         raise DataError(
-            f"{asked.height} questions of {data.name!r} name stale turns; give rankings of turns, "
-            "and questions with "
-            "the key stale"
+            f"{stale_questions.height} questions of {data.name!r} name stale turns; give rankings "
+            "of turns, and questions with the key stale"
         )
 
-    rows = []
+    system_rows = []
     for run in runs:
-        found = stale_outcomes(run, data).select(pl.col(STALE_COLUMNS).mean()).row(0, named=True)
-        rows.append({"system": run.name, "n": asked.height} | found)
-    described = describe_sources(asked)
-    table = pl.DataFrame(rows)
-    if described:
-        table = table.with_columns(pl.lit(described).alias(COLUMN))
+        mean_outcomes = (
+            stale_outcomes(run, data).select(pl.col(STALE_COLUMNS).mean()).row(0, named=True)
+        )
+        system_rows.append({"system": run.name, "n": stale_questions.height} | mean_outcomes)
+    source_text = describe_sources(stale_questions)
+    table = pl.DataFrame(system_rows)
+    if source_text:
+        table = table.with_columns(pl.lit(source_text).alias(COLUMN))
     return table
 
 
@@ -360,25 +386,37 @@ def stale_outcomes(run: Run, data: Dataset) -> pl.DataFrame:
 
     :returns: ``query_id``, ``scope`` and a Boolean column for each of :data:`STALE_COLUMNS`.
     """
-    asked = data.questions.filter(pl.col("stale").list.len() > 0)
-    stale, current = (_evidence_places(run, asked, of) for of in ("stale", "evidence"))
-    above = (current["first"] < stale["first"]).fill_null(False)
-    columns = stale["first"] <= 10, current["last"] <= 10, above
-    return asked.select("query_id", "scope").with_columns(
-        [each.alias(name) for each, name in zip(columns, STALE_COLUMNS, strict=True)]
+    stale_questions = data.questions.filter(pl.col("stale").list.len() > 0)
+    stale_places, current_places = (
+        _evidence_places(run, stale_questions, evidence_column)
+        for evidence_column in ("stale", "evidence")
+    )
+    is_current_above = (current_places["first"] < stale_places["first"]).fill_null(False)
+    columns = stale_places["first"] <= 10, current_places["last"] <= 10, is_current_above
+    return stale_questions.select("query_id", "scope").with_columns(
+        [
+            expression.alias(column_name)
+            for expression, column_name in zip(columns, STALE_COLUMNS, strict=True)
+        ]
     )
 
 
-def _evidence_places(run: Run, asked: pl.DataFrame, column: str) -> pl.DataFrame:
+def _evidence_places(run: Run, questions: pl.DataFrame, column: str) -> pl.DataFrame:
     """Give the best and the worst rank of each question's turns; what is not ranked stands behind
     all."""
-    pairs = (
-        asked.select("query_id", doc_id=pl.col(column).list.unique()).explode("doc_id").drop_nulls()
+    evidence_pairs = (
+        questions.select("query_id", doc_id=pl.col(column).list.unique())
+        .explode("doc_id")
+        .drop_nulls()
     )
-    ranks = pairs.join(run.frame, on=["query_id", "doc_id"], how="left").group_by("query_id")
-    rank = pl.col("rank").fill_null(2**31 - 1)
-    found = ranks.agg(first=rank.min(), last=rank.max())
-    return asked.select("query_id").join(found, on="query_id", how="left", maintain_order="left")
+    ranks = evidence_pairs.join(run.frame, on=["query_id", "doc_id"], how="left").group_by(
+        "query_id"
+    )
+    filled_rank = pl.col("rank").fill_null(2**31 - 1)
+    rank_ends = ranks.agg(first=filled_rank.min(), last=filled_rank.max())
+    return questions.select("query_id").join(
+        rank_ends, on="query_id", how="left", maintain_order="left"
+    )
 
 
 def compare_outcomes(
@@ -405,14 +443,20 @@ def compare_outcomes(
     >>> table.select("system", "mean", "difference").rows()
     [('a', 0.5, None), ('b', 1.0, 0.5)]
     """
-    keys = ["query_id", "scope"]
-    wide = outcomes.pivot("system", index=keys, values="hit", maintain_order=True).drop_nulls()
-    values = wide.drop(keys)
-    names = values.columns
-    base = names.index(baseline) if baseline in names else 0
-    numbers = values.cast(pl.Float64).to_numpy().reshape(values.height, len(names))
-    reference = np.full(len(names), base, dtype=np.int64)
-    scopes = clustering_scopes(wide["scope"], unit)
-    tested = compare_paired(numbers, reference, scopes=scopes, seed=seed)
-    rows = pl.DataFrame({"system": names}, schema={"system": pl.String}).hstack(tested)
-    return Table(rows.filter(pl.col("n") > 0))
+    key_columns = ["query_id", "scope"]
+    hits_by_system = outcomes.pivot(
+        "system", index=key_columns, values="hit", maintain_order=True
+    ).drop_nulls()
+    system_hits = hits_by_system.drop(key_columns)
+    system_names = system_hits.columns
+    baseline_column = system_names.index(baseline) if baseline in system_names else 0
+    hit_matrix = (
+        system_hits.cast(pl.Float64).to_numpy().reshape(system_hits.height, len(system_names))
+    )
+    reference = np.full(len(system_names), baseline_column, dtype=np.int64)
+    scopes = clustering_scopes(hits_by_system["scope"], unit)
+    comparison = compare_paired(hit_matrix, reference, scopes=scopes, seed=seed)
+    system_rows = pl.DataFrame({"system": system_names}, schema={"system": pl.String}).hstack(
+        comparison
+    )
+    return Table(system_rows.filter(pl.col("n") > 0))

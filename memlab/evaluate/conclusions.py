@@ -69,12 +69,12 @@ def percent(share: float) -> str:
     >>> percent(0.197), percent(0.001), percent(0.999), percent(1.0)
     ('20 %', 'under 1 %', 'over 99 %', '100 %')
     """
-    whole = round(100 * share)
-    if whole == 0 and share > 0:
+    whole_percent = round(100 * share)
+    if whole_percent == 0 and share > 0:
         return "under 1 %"
-    if whole == 100 and share < 1:
+    if whole_percent == 100 and share < 1:
         return "over 99 %"
-    return f"{whole} %"
+    return f"{whole_percent} %"
 
 
 def points(difference: float) -> str:
@@ -84,10 +84,10 @@ def points(difference: float) -> str:
     >>> points(0.157), points(-0.093), points(-0.001)
     ('+16', '−9', '0')
     """
-    whole = round(100 * difference)
-    if whole == 0:
+    whole_points = round(100 * difference)
+    if whole_points == 0:
         return "0"
-    return f"{whole:+d}".replace("-", "−")
+    return f"{whole_points:+d}".replace("-", "−")
 
 
 def share_text(row: Mapping[str, Any], value: str = "mean", prefix: str = "mean_") -> str:
@@ -95,12 +95,15 @@ def share_text(row: Mapping[str, Any], value: str = "mean", prefix: str = "mean_
 
     :param row: of a table: ``value``, and its ends ``low`` and ``high`` after the prefix.
     """
-    low = row[f"{prefix}low"]
-    high = row[f"{prefix}high"]
-    if low is None or high is None:
+    low_share = row[f"{prefix}low"]
+    high_share = row[f"{prefix}high"]
+    if low_share is None or high_share is None:
         return f"{round(row[value] * row['n']):,} of {row['n']:,}"
-    level = level_text(row, f"{prefix}level")
-    return f"{percent(row[value])} [{level}: {round(100 * low)} to {round(100 * high)}]"
+    level_name = level_text(row, f"{prefix}level")
+    return (
+        f"{percent(row[value])} [{level_name}: {round(100 * low_share)} to "
+        f"{round(100 * high_share)}]"
+    )
 
 
 def difference_text(row: Mapping[str, Any]) -> str:
@@ -108,17 +111,20 @@ def difference_text(row: Mapping[str, Any]) -> str:
 
     ``+16 points [95 %: +11 to +21]``
     """
-    low = row["low"]
-    high = row["high"]
-    if low is None or high is None:
+    low_end = row["low"]
+    high_end = row["high"]
+    if low_end is None or high_end is None:
         return f"{row['win']:,} won and {row['loss']:,} lost"
     difference = row["difference"]
-    gain = points(difference)
+    gain_text = points(difference)
     # Beside two equal shares a whole point would contradict them.
     if 0 < abs(difference) < 0.0095:
-        gain = f"{difference * 100:+.1f}".replace("-", "−")
-    unit = "point" if gain.strip("+−") == "1" else "points"
-    return f"{gain} {unit} [{level_text(row, 'level')}: {points(low)} to {points(high)}]"
+        gain_text = f"{difference * 100:+.1f}".replace("-", "−")
+    point_noun = "point" if gain_text.strip("+−") == "1" else "points"
+    return (
+        f"{gain_text} {point_noun} [{level_text(row, 'level')}: {points(low_end)} to "
+        f"{points(high_end)}]"
+    )
 
 
 def p_text(p: float, tests: int = 1) -> str:
@@ -129,17 +135,17 @@ def p_text(p: float, tests: int = 1) -> str:
     ('p < .001, corrected for 8 tests', 'p = .03', 'p = .049')
     """
     if p < 0.001:
-        text = "p < .001"
+        rounded_p = "p < .001"
     elif p < 0.01 or round(p, 2) == ALPHA:
         # Two decimals would not say on which side of .05 it lies.
-        text = f"p = {p:.3f}".replace("0.", ".")
+        rounded_p = f"p = {p:.3f}".replace("0.", ".")
     elif p < 0.995:
-        text = f"p = {p:.2f}".replace("0.", ".")
+        rounded_p = f"p = {p:.2f}".replace("0.", ".")
     else:
-        text = "p = 1"
+        rounded_p = "p = 1"
     if tests > 1:
-        text = f"{text}, corrected for {tests} tests"
-    return text
+        rounded_p = f"{rounded_p}, corrected for {tests} tests"
+    return rounded_p
 
 
 def listed(words: Iterable[str]) -> str:
@@ -149,10 +155,10 @@ def listed(words: Iterable[str]) -> str:
     >>> listed(["a", "b", "c"])
     'a, b and c'
     """
-    *before, last = words
-    if not before:
-        return last
-    return f"{', '.join(before)} and {last}"
+    *earlier_words, last_word = words
+    if not earlier_words:
+        return last_word
+    return f"{', '.join(earlier_words)} and {last_word}"
 
 
 def level_text(row: Mapping[str, Any], column: str = "level") -> str:
@@ -175,7 +181,7 @@ def _enough(row: Mapping[str, Any], tests: int = 1) -> bool:
     return _units(row) >= fewest_units(tests)
 
 
-def _asked(group: str, n: int) -> str:
+def _group_phrase(group: str, n: int) -> str:
     """Name the questions of a group: ``the 178 questions with evidence in two sessions``."""
     if n == 1:
         phrase = _PHRASES.get(group, "").partition("questions")[2]
@@ -187,15 +193,17 @@ def _code(name: str) -> str:
     return f"`{name}`"
 
 
-def _found(measure: str) -> str:
+def _measure_phrase(measure: str) -> str:
     """Say what a measure counts."""
-    name, _, depth = measure.partition("@")
-    what = {"recall_all": "all evidence", "recall_any": "some evidence"}.get(name)
-    if what is None:
+    measure_name, _, depth = measure.partition("@")
+    evidence_phrase = {"recall_all": "all evidence", "recall_any": "some evidence"}.get(
+        measure_name
+    )
+    if evidence_phrase is None:
         return measure
     if depth.isdigit():
-        return f"{what} among the first {depth}"
-    return f"{what} within {depth}"
+        return f"{evidence_phrase} among the first {depth}"
+    return f"{evidence_phrase} within {depth}"
 
 
 # What cannot be said.
@@ -203,11 +211,11 @@ def _found(measure: str) -> str:
 
 def nothing_measured(n_questions: int = 0) -> str:
     """Say that no question has evidence, so that nothing can be said."""
-    asked = "no question has"
+    subject_text = "no question has"
     if n_questions:
-        asked = f"none of the {n_questions:,} questions has"
+        subject_text = f"none of the {n_questions:,} questions has"
     return (
-        f"Nothing can be said: {asked} evidence. "
+        f"Nothing can be said: {subject_text} evidence. "
         "Label some questions with the turns that answer them."
     )
 
@@ -231,25 +239,25 @@ def too_few(
     >>> said.partition(": ")[2]
     'with 8 tests, no difference is significant below 9 questions.'
     """
-    counted = "one test" if tests == 1 else f"{tests} tests"
-    those = _those_questions(row["n"], noun, group)
-    units = f"{noun}s"
+    tests_text = "one test" if tests == 1 else f"{tests} tests"
+    questions_text = _those_questions(row["n"], noun, group)
+    unit_noun = f"{noun}s"
     if row.get("unit") == "scope":
-        those = f"{those}, about {row['units']} memories,"
-        units = "memories"
+        questions_text = f"{questions_text}, about {row['units']} memories,"
+        unit_noun = "memories"
     return (
-        f"{those} cannot say {what}: with {counted}, no difference is significant below "
-        f"{fewest_units(tests)} {units}."
+        f"{questions_text} cannot say {what}: with {tests_text}, no difference is significant "
+        f"below {fewest_units(tests)} {unit_noun}."
     )
 
 
 def _those_questions(n: int, noun: str, group: str) -> str:
     """Name the questions of a group at the beginning of a sentence: ``These 5 questions``."""
     if group == SEVERAL_SESSIONS:
-        where = "with evidence in two or more sessions"
+        evidence_phrase = "with evidence in two or more sessions"
         if n == 1:
-            return f"The one {noun} {where}"
-        return f"The {n:,} {noun}s {where}"
+            return f"The one {noun} {evidence_phrase}"
+        return f"The {n:,} {noun}s {evidence_phrase}"
     if n == 1:
         return f"This one {noun}"
     return f"These {n:,} {noun}s"
@@ -298,8 +306,10 @@ def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> list[str]:
     """
     if wanted == used:
         return []
-    line = f"{wanted} has no {lacking}, so nothing can be said about it; what follows is of {used}."
-    return [line]
+    sentence = (
+        f"{wanted} has no {lacking}, so nothing can be said about it; what follows is of {used}."
+    )
+    return [sentence]
 
 
 # What is found.
@@ -323,52 +333,60 @@ def recall(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     tests = judged["p"].count()
     if not judged["n"].sum():
         return Conclusions([nothing_measured()])
-    said: list[str] = []
+    sentences: list[str] = []
     largest = judged.sort("n", descending=True, maintain_order=True).row(0, named=True)
     if tests and not _enough(largest, tests):
-        few = too_few(largest, tests, "whether another system finds more")
-        return Conclusions([few, *without_several_sessions(judged["group"])])
+        too_few_text = too_few(largest, tests, "whether another system finds more")
+        return Conclusions([too_few_text, *without_several_sessions(judged["group"])])
     for (group,), rows in reversed([*judged.group_by("group", maintain_order=True)]):
-        n = rows["n"][0]
-        base = rows.filter(pl.col("p").is_null()).row(0, named=True)
-        others = rows.drop_nulls("p").sort("mean", descending=True, maintain_order=True)
-        if others.is_empty():
-            found = f"{share_text(base)} of {_asked(group, n)}"
-            said.append(f"{_code(base['system'])} finds {_found(measure)} for {found}.")
-        elif not _enough(base, tests):
-            what = f"whether another system finds more than {_code(base['system'])}"
-            said.append(too_few(base, tests, what, group=group))
+        n_questions = rows["n"][0]
+        baseline_row = rows.filter(pl.col("p").is_null()).row(0, named=True)
+        other_rows = rows.drop_nulls("p").sort("mean", descending=True, maintain_order=True)
+        if other_rows.is_empty():
+            share_phrase = f"{share_text(baseline_row)} of {_group_phrase(group, n_questions)}"
+            sentences.append(
+                f"{_code(baseline_row['system'])} finds {_measure_phrase(measure)} for "
+                f"{share_phrase}."
+            )
+        elif not _enough(baseline_row, tests):
+            open_question = (
+                f"whether another system finds more than {_code(baseline_row['system'])}"
+            )
+            sentences.append(too_few(baseline_row, tests, open_question, group=group))
         else:
-            said.append(_best_of(others.row(0, named=True), base, group, tests, measure))
-            said += _significantly_worse(others, group)
-    return Conclusions([*said, *without_several_sessions(judged["group"])])
+            sentences.append(
+                _best_of(other_rows.row(0, named=True), baseline_row, group, tests, measure)
+            )
+            sentences += _significantly_worse(other_rows, group)
+    return Conclusions([*sentences, *without_several_sessions(judged["group"])])
 
 
 def _best_of(
-    best: Mapping[str, Any], base: Mapping[str, Any], group: str, tests: int, measure: str
+    best: Mapping[str, Any], baseline: Mapping[str, Any], group: str, tests: int, measure: str
 ) -> str:
     """Answer for one group whether the best of the other systems is better than the baseline."""
-    asked = _asked(group, best["n"])
-    gain = f"{difference_text(best)}, {p_text(best['p_holm'], tests)}"
-    first = _code(base["system"])
-    other = _code(best["system"])
+    questions_text = _group_phrase(group, best["n"])
+    gain_text = f"{difference_text(best)}, {p_text(best['p_holm'], tests)}"
+    baseline_name = _code(baseline["system"])
+    best_name = _code(best["system"])
     if best["verdict"] == "better":
         return (
-            f"Yes: {other} finds {_found(measure)} for {share_text(best)} of {asked}, {first} for "
-            f"{share_text(base)}: {gain}."
+            f"Yes: {best_name} finds {_measure_phrase(measure)} for {share_text(best)} of "
+            f"{questions_text}, {baseline_name} for {share_text(baseline)}: {gain_text}."
         )
     return (
-        f"No: of {asked}, {first} finds {_found(measure)} for {share_text(base)}, and no other "
-        f"system significantly more; the highest, {other}: {gain}."
+        f"No: of {questions_text}, {baseline_name} finds {_measure_phrase(measure)} for "
+        f"{share_text(baseline)}, and no other system significantly more; the highest, "
+        f"{best_name}: {gain_text}."
     )
 
 
 def _significantly_worse(tested: pl.DataFrame, group: str) -> list[str]:
-    worse = tested.filter(verdict="worse").to_dicts()
-    if not worse:
+    worse_rows = tested.filter(verdict="worse").to_dicts()
+    if not worse_rows:
         return []
-    lost = listed(f"{_code(row['system'])} ({difference_text(row)})" for row in worse)
-    return [f"Significantly less over {_asked(group, worse[0]['n'])}: {lost}."]
+    loss_list = listed(f"{_code(row['system'])} ({difference_text(row)})" for row in worse_rows)
+    return [f"Significantly less over {_group_phrase(group, worse_rows[0]['n'])}: {loss_list}."]
 
 
 def some_and_all(report: Report, *, measure: str) -> Conclusions:
@@ -377,20 +395,20 @@ def some_and_all(report: Report, *, measure: str) -> Conclusions:
     :param report: one that has ``recall_any`` at the depth of ``measure``, else there is no
         sentence.
     """
-    some = measure.replace("recall_all", "recall_any")
-    if some == measure or some not in map(str, report.measures):
+    any_measure = measure.replace("recall_all", "recall_any")
+    if any_measure == measure or any_measure not in map(str, report.measures):
         return Conclusions()
-    by, group = multi_session_group(report.per_query)
-    rows = report.summary(by, measures=[some, measure]).filter(group=group).to_dicts()
+    grouping, group = multi_session_group(report.per_query)
+    rows = report.summary(grouping, measures=[any_measure, measure]).filter(group=group).to_dicts()
     if not rows or not _enough(rows[0]):
         return Conclusions()
     some_row, all_row = rows
-    asked_group = ALL_QUESTIONS if by == "all" else SEVERAL_SESSIONS
+    asked_group = ALL_QUESTIONS if grouping == "all" else SEVERAL_SESSIONS
     return Conclusions(
         [
-            f"{_code(report.name)} finds {_found(some)} for {share_text(some_row, prefix='')} of "
-            f"{_asked(asked_group, some_row['n'])}, and all of it for "
-            f"{share_text(all_row, prefix='')}."
+            f"{_code(report.name)} finds {_measure_phrase(any_measure)} for "
+            f"{share_text(some_row, prefix='')} of {_group_phrase(asked_group, some_row['n'])}, "
+            f"and all of it for {share_text(all_row, prefix='')}."
         ]
     )
 
@@ -398,16 +416,21 @@ def some_and_all(report: Report, *, measure: str) -> Conclusions:
 def sessions_apart(report: Report, *, measure: str) -> Conclusions:
     """Set questions with evidence in one session beside those with evidence in several."""
     summary = report.summary("evidence_sessions", measures=measure)
-    rows = {row["group"]: row for row in summary.to_dicts()}
-    texts = []
-    for group, where in (("1", "one session"), (MULTI_SESSION, "several")):
-        row = rows.get(group)
-        if row is None or not _enough(row):
+    rows_by_group = {group_row["group"]: group_row for group_row in summary.to_dicts()}
+    share_phrases = []
+    for group, sessions_phrase in (("1", "one session"), (MULTI_SESSION, "several")):
+        group_row = rows_by_group.get(group)
+        if group_row is None or not _enough(group_row):
             return Conclusions()
-        share = share_text(row, prefix="")
-        texts.append(f"{share} of the {row['n']:,} questions with evidence in {where}")
+        share_phrase = share_text(group_row, prefix="")
+        share_phrases.append(
+            f"{share_phrase} of the {group_row['n']:,} questions with evidence in {sessions_phrase}"
+        )
     return Conclusions(
-        [f"{_code(report.name)} finds {_found(measure)} for {texts[0]}, and for {texts[1]}."]
+        [
+            f"{_code(report.name)} finds {_measure_phrase(measure)} for {share_phrases[0]}, and "
+            f"for {share_phrases[1]}."
+        ]
     )
 
 
@@ -420,53 +443,53 @@ def steps(judged: pl.DataFrame, whole: pl.DataFrame, *, measure: str) -> Conclus
     tests = judged["p"].count()
     if not judged["n"].sum():
         return Conclusions([nothing_measured()])
-    said: list[str] = []
-    able: list[pl.DataFrame] = []
+    sentences: list[str] = []
+    testable_groups: list[pl.DataFrame] = []
     for (group,), rows in judged.group_by("group", maintain_order=True):
         first_row = rows.row(0, named=True)
         if _enough(first_row, tests):
-            able.append(rows)
+            testable_groups.append(rows)
         else:
-            said.append(too_few(first_row, tests, "which step adds", group=group))
-    if able:
-        said.insert(0, _significant_steps(pl.concat(able), tests))
-    ends = whole["p"].count()
+            sentences.append(too_few(first_row, tests, "which step adds", group=group))
+    if testable_groups:
+        sentences.insert(0, _significant_steps(pl.concat(testable_groups), tests))
+    n_end_tests = whole["p"].count()
     for row in reversed(whole.drop_nulls("p").to_dicts()):
-        if _enough(row, ends):
+        if _enough(row, n_end_tests):
             first = whole.filter(pl.col("p").is_null(), group=row["group"]).row(0, named=True)
-            gain = f"{difference_text(row)}, {p_text(row['p_holm'], ends)}"
-            said.append(
-                f"From {_code(first['system'])} to {_code(row['system'])}, {_found(measure)} goes "
-                f"from {share_text(first)} to {share_text(row)} of "
-                f"{_asked(row['group'], row['n'])}: {gain}."
+            gain_text = f"{difference_text(row)}, {p_text(row['p_holm'], n_end_tests)}"
+            sentences.append(
+                f"From {_code(first['system'])} to {_code(row['system'])}, "
+                f"{_measure_phrase(measure)} goes from {share_text(first)} to {share_text(row)} of "
+                f"{_group_phrase(row['group'], row['n'])}: {gain_text}."
             )
-    said += without_several_sessions(judged["group"])
-    return Conclusions([*said, *_note_of_sources(judged)])
+    sentences += without_several_sessions(judged["group"])
+    return Conclusions([*sentences, *_note_of_sources(judged)])
 
 
 def _note_of_sources(judged: pl.DataFrame) -> list[str]:
     """Say who wrote the questions of a table, where not all are by a person or a benchmark."""
-    note = source_note(judged)
-    if not note:
+    source_line = source_note(judged)
+    if not source_line:
         return []
-    return [note]
+    return [source_line]
 
 
 def _significant_steps(judged: pl.DataFrame, tests: int) -> str:
-    significant = judged.filter(pl.col("verdict").is_in(["better", "worse"])).to_dicts()
-    if not significant:
+    significant_rows = judged.filter(pl.col("verdict").is_in(["better", "worse"])).to_dicts()
+    if not significant_rows:
         return f"No: not one step alone adds significantly ({tests} tests)."
-    texts = []
+    step_texts = []
     answer = "No"
-    for row in significant:
-        asked = _asked(row["group"], row["n"])
-        texts.append(f"{_code(row['system'])} over {asked} ({_gain_and_p(row)})")
+    for row in significant_rows:
+        questions_text = _group_phrase(row["group"], row["n"])
+        step_texts.append(f"{_code(row['system'])} over {questions_text} ({_gain_and_p(row)})")
         if row["verdict"] == "better":
             answer = "Yes"
-    which = "is" if len(texts) == 1 else "are"
+    plural_verb = "is" if len(step_texts) == 1 else "are"
     return (
-        f"{answer}: of {tests} tests of single steps {len(texts)} {which} significant after "
-        f"correction, {listed(texts)}."
+        f"{answer}: of {tests} tests of single steps {len(step_texts)} {plural_verb} significant "
+        f"after correction, {listed(step_texts)}."
     )
 
 
@@ -479,16 +502,20 @@ def still_missed(missed: pl.DataFrame, causes: pl.DataFrame, *, k: int) -> Concl
     """
     if missed.is_empty():
         return Conclusions()
-    near = (missed["rank"] <= 2 * k).sum()
-    lost = missed["query_id"].n_unique()
-    first = (
-        f"{missed.height:,} evidence items of {lost:,} questions are not among the first {k}; "
-        f"{near:,} of them rank from {k + 1} to {2 * k}."
+    n_near = (missed["rank"] <= 2 * k).sum()
+    n_questions = missed["query_id"].n_unique()
+    missed_sentence = (
+        f"{missed.height:,} evidence items of {n_questions:,} questions are not among the first "
+        f"{k}; {n_near:,} of them rank from {k + 1} to {2 * k}."
     )
-    of_all = causes.filter(pl.col("n") > 0, group=ALL_QUESTIONS)
-    counted = of_all.sort("n", descending=True, maintain_order=True).head(3)
-    names = listed(f"{cause} ({n:,})" for cause, n in counted.select("cause", "n").iter_rows())
-    return Conclusions([first, f"Most frequent causes of the {missed.height:,}: {names}."])
+    all_causes = causes.filter(pl.col("n") > 0, group=ALL_QUESTIONS)
+    top_causes = all_causes.sort("n", descending=True, maintain_order=True).head(3)
+    cause_list = listed(
+        f"{cause} ({n:,})" for cause, n in top_causes.select("cause", "n").iter_rows()
+    )
+    return Conclusions(
+        [missed_sentence, f"Most frequent causes of the {missed.height:,}: {cause_list}."]
+    )
 
 
 def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
@@ -497,45 +524,49 @@ def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     :param judged: all tests of one family, as :func:`memlab.evaluate.verdicts` gives them, with the
         columns ``group`` and ``base`` (the ranking that is chosen from).
     """
-    tested = judged.drop_nulls("p")
-    tests = tested.height
+    tested_rows = judged.drop_nulls("p")
+    n_tests = tested_rows.height
     if not judged["n"].sum():
         return Conclusions([nothing_measured()])
-    largest = tested.sort("n", descending=True, maintain_order=True).row(0, named=True)
-    if not _enough(largest, tests):
-        few = too_few(largest, tests, "whether choosing differently completes more")
-        return Conclusions([few, *without_several_sessions(judged["group"])])
-    said = [_choice_answer(tested, tests)]
-    worse = tested.filter(verdict="worse")
-    better = tested.filter(verdict="better")
-    if worse.height:
-        said.append(f"Largest loss: {_tested_text(_extreme(worse, highest=False), tests)}.")
-    if better.height:
-        said.append(f"Largest gain: {_tested_text(_extreme(better, highest=True), tests)}.")
+    largest = tested_rows.sort("n", descending=True, maintain_order=True).row(0, named=True)
+    if not _enough(largest, n_tests):
+        too_few_text = too_few(largest, n_tests, "whether choosing differently completes more")
+        return Conclusions([too_few_text, *without_several_sessions(judged["group"])])
+    sentences = [_choice_answer(tested_rows, n_tests)]
+    worse_rows = tested_rows.filter(verdict="worse")
+    better_rows = tested_rows.filter(verdict="better")
+    if worse_rows.height:
+        sentences.append(
+            f"Largest loss: {_tested_text(_extreme(worse_rows, highest=False), n_tests)}."
+        )
+    if better_rows.height:
+        sentences.append(
+            f"Largest gain: {_tested_text(_extreme(better_rows, highest=True), n_tests)}."
+        )
     else:
-        largest_gain = _tested_text(_extreme(tested, highest=True), tests)
-        said.append(f"Largest gain, not significant: {largest_gain}.")
-    for (group,), rows in tested.group_by("group", maintain_order=True):
-        first = rows.row(0, named=True)
-        if not _enough(first, tests):
-            said.append(too_few(first, tests, "whether it completes more", group=group))
-    said += without_several_sessions(judged["group"])
-    return Conclusions([*said, *_note_of_sources(judged)])
+        largest_gain = _tested_text(_extreme(tested_rows, highest=True), n_tests)
+        sentences.append(f"Largest gain, not significant: {largest_gain}.")
+    for (group,), rows in tested_rows.group_by("group", maintain_order=True):
+        group_row = rows.row(0, named=True)
+        if not _enough(group_row, n_tests):
+            sentences.append(too_few(group_row, n_tests, "whether it completes more", group=group))
+    sentences += without_several_sessions(judged["group"])
+    return Conclusions([*sentences, *_note_of_sources(judged)])
 
 
 def _choice_answer(tested: pl.DataFrame, tests: int) -> str:
     """Answer whether any choice is better or worse than the ranking that it chooses from."""
-    better = tested.filter(verdict="better")
-    worse = tested.filter(verdict="worse")
+    better_rows = tested.filter(verdict="better")
+    worse_rows = tested.filter(verdict="worse")
     n_equivalent = tested.filter(verdict="equivalent").height
     n_inconclusive = tested.filter(verdict="inconclusive").height
-    bases = listed(map(_code, tested["base"].unique(maintain_order=True)))
-    answer = "Yes" if better.height else "No"
+    baseline_names = listed(map(_code, tested["base"].unique(maintain_order=True)))
+    answer = "Yes" if better_rows.height else "No"
     return (
-        f"{answer}: of {tests} comparisons with {bases}, {better.height or 'none'} completes "
-        f"significantly more{_systems_in_brackets(better)}, {worse.height or 'none'} significantly "
-        f"less{_systems_in_brackets(worse)}, {n_equivalent} are equivalent and {n_inconclusive} "
-        "inconclusive."
+        f"{answer}: of {tests} comparisons with {baseline_names}, {better_rows.height or 'none'} "
+        f"completes significantly more{_systems_in_brackets(better_rows)}, "
+        f"{worse_rows.height or 'none'} significantly less{_systems_in_brackets(worse_rows)}, "
+        f"{n_equivalent} are equivalent and {n_inconclusive} inconclusive."
     )
 
 
@@ -557,8 +588,9 @@ def _gain_and_p(row: Mapping[str, Any], tests: int = 1) -> str:
 
 def _tested_text(row: Mapping[str, Any], tests: int) -> str:
     return (
-        f"{_code(row['system'])} on {_code(row['base'])} over {_asked(row['group'], row['n'])}, "
-        f"{difference_text(row)}, {p_text(row['p_holm'], tests)}"
+        f"{_code(row['system'])} on {_code(row['base'])} over "
+        f"{_group_phrase(row['group'], row['n'])}, {difference_text(row)}, "
+        f"{p_text(row['p_holm'], tests)}"
     )
 
 
@@ -568,27 +600,29 @@ def similarity(pairs: pl.DataFrame) -> Conclusions:
     :param pairs: a row a kind of :data:`memlab.cluster.evidence_spread.PAIR_KINDS`: ``kind``, ``n``
         (questions), ``mean`` (the median cosine), ``low`` and ``high`` (the quartiles).
     """
-    rows = {row["kind"]: row for row in pairs.to_dicts()}
-    own = rows.get("evidence, other session")
-    controls = [row for kind, row in rows.items() if "random" in kind]
-    if own is None or not controls or own["n"] < fewest_units():
-        n_questions = own["n"] if own else 0
-        few = (
+    rows_by_kind = {row["kind"]: row for row in pairs.to_dicts()}
+    evidence_row = rows_by_kind.get("evidence, other session")
+    controls = [row for kind, row in rows_by_kind.items() if "random" in kind]
+    if evidence_row is None or not controls or evidence_row["n"] < fewest_units():
+        n_questions = evidence_row["n"] if evidence_row else 0
+        too_few_text = (
             f"{n_questions} questions have evidence in two sessions, "
             f"and {fewest_units()} are the fewest."
         )
         return Conclusions(
-            [f"How similar the evidence items of one answer are cannot be said: {few}"]
+            [f"How similar the evidence items of one answer are cannot be said: {too_few_text}"]
         )
     highest_control = max(row["mean"] for row in controls)
-    answer = "resemble" if own["low"] > highest_control else "do not clearly resemble"
-    texts = []
-    for row in (own, *controls):
+    answer = "resemble" if evidence_row["low"] > highest_control else "do not clearly resemble"
+    cosine_texts = []
+    for row in (evidence_row, *controls):
         quartiles = f"quartiles {row['low']:.2f} and {row['high']:.2f}"
-        texts.append(f"{row['mean']:.2f} ({row['kind']}; {quartiles}, {row['n']:,} questions)")
+        cosine_texts.append(
+            f"{row['mean']:.2f} ({row['kind']}; {quartiles}, {row['n']:,} questions)"
+        )
     sentence = (
         f"Evidence items of different sessions {answer} each other more than they do a random "
-        f"turn: median speaker-centred cosine {listed(texts)}."
+        f"turn: median speaker-centred cosine {listed(cosine_texts)}."
     )
     return Conclusions([sentence.replace("-0.", "−0.")])
 
@@ -603,25 +637,28 @@ def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "
     """
     if compared.is_empty():
         return Conclusions([f"Whether {what} cannot be said: there are no {asked}."])
-    tested = compared.drop_nulls("p").to_dicts()
-    n = compared["n"][0]
-    base = compared.filter(pl.col("p").is_null()).row(0, named=True)
-    if not _enough(base, len(tested)):
-        others = listed(f"with {row['system']}" for row in tested)
-        question = f"whether {what} for more of them {others}"
+    tested_rows = compared.drop_nulls("p").to_dicts()
+    n_questions = compared["n"][0]
+    baseline_row = compared.filter(pl.col("p").is_null()).row(0, named=True)
+    if not _enough(baseline_row, len(tested_rows)):
+        other_systems = listed(f"with {row['system']}" for row in tested_rows)
+        question = f"whether {what} for more of them {other_systems}"
         noun = asked.partition(" ")[0].removesuffix("s")
-        return Conclusions([too_few(base, len(tested), question, noun=noun)])
+        return Conclusions([too_few(baseline_row, len(tested_rows), question, noun=noun)])
     answer = "Not significantly more"
-    texts = []
-    for row in tested:
-        gain = _gain_and_p(row, len(tested))
-        texts.append(f"with {row['system']} for {share_text(row)} ({gain})")
+    condition_texts = []
+    for row in tested_rows:
+        gain_text = _gain_and_p(row, len(tested_rows))
+        condition_texts.append(f"with {row['system']} for {share_text(row)} ({gain_text})")
         if _is_gain(row):
             answer = "Yes"
     if source:
         answer = f"{answer}, from {source}"
-    head = f"{answer}: with {base['system']} {what} for {share_text(base)} of {n:,} {asked}"
-    return Conclusions([f"{head}; {listed(texts)}."])
+    baseline_text = (
+        f"{answer}: with {baseline_row['system']} {what} for {share_text(baseline_row)} of "
+        f"{n_questions:,} {asked}"
+    )
+    return Conclusions([f"{baseline_text}; {listed(condition_texts)}."])
 
 
 def _is_gain(row: Mapping[str, Any]) -> bool:
@@ -645,51 +682,65 @@ def decay_curves(losses: pl.DataFrame, exponential: pl.DataFrame) -> Conclusions
         return Conclusions(
             ["How fast facts cease to hold cannot be said: there are too few labels."]
         )
-    half = exponential.row(0, named=True)
-    ordered = losses.sort("log_loss", maintain_order=True)
-    fitted = ordered.filter(~pl.col("family").is_in(["constant", "default"]))
-    best = fitted["family"][0]
-    n = losses["n"][0]
-    beyond = ordered.filter(pl.col("difference_low") > 0)["family"].to_list()
-    worse = [family for family in fitted["family"] if family in beyond]
-    level = percent(losses["level"][0])
-    text = f"the {level} interval of the paired difference to it holds 0 for every other of them"
-    if worse:
-        text = (
-            f"the {level} interval of the paired difference to it excludes 0 for "
-            f"{listed(map(_code, worse))}"
-        )
-    said = [
-        f"On {n:,} labelled facts, of the fitted decay curves {_code(best)} has the lowest "
-        f"log-loss; {text}."
-    ]
-    controls = [family for family in ("default", "constant") if family in beyond]
-    if controls:
-        are = "are" if len(controls) > 1 else "is"
-        least = (
-            f"It predicts better than {listed(map(_code, controls))}, which {are} not fitted to age"
-        )
-        said.append(f"{least} (the {level} interval excludes 0, not corrected).")
-    said += _default_beside_constant(ordered)
-    days = {name: f"{float(f'{half[name]:.2g}'):,.0f}" for name in ("estimate", "low", "high")}
-    ends = f"[{level_text(half, 'level')}: {days['low']} to {days['high']}]"
-    said.append(
-        f"The half-life of the exponential fit is {days['estimate']} days {ends}: a parameter, "
-        "which may lie beyond the oldest fact."
+    half_life_row = exponential.row(0, named=True)
+    curves_by_loss = losses.sort("log_loss", maintain_order=True)
+    fitted_curves = curves_by_loss.filter(~pl.col("family").is_in(["constant", "default"]))
+    best_family = fitted_curves["family"][0]
+    n_facts = losses["n"][0]
+    excluding_zero = curves_by_loss.filter(pl.col("difference_low") > 0)["family"].to_list()
+    worse_families = [family for family in fitted_curves["family"] if family in excluding_zero]
+    level_percent = percent(losses["level"][0])
+    interval_text = (
+        f"the {level_percent} interval of the paired difference to it holds 0 for every other of "
+        "them"
     )
-    return Conclusions(said)
+    if worse_families:
+        interval_text = (
+            f"the {level_percent} interval of the paired difference to it excludes 0 for "
+            f"{listed(map(_code, worse_families))}"
+        )
+    sentences = [
+        f"On {n_facts:,} labelled facts, of the fitted decay curves {_code(best_family)} has the "
+        f"lowest log-loss; {interval_text}."
+    ]
+    beaten_controls = [family for family in ("default", "constant") if family in excluding_zero]
+    if beaten_controls:
+        plural_verb = "are" if len(beaten_controls) > 1 else "is"
+        beaten_text = (
+            f"It predicts better than {listed(map(_code, beaten_controls))}, which {plural_verb} "
+            "not fitted to age"
+        )
+        sentences.append(f"{beaten_text} (the {level_percent} interval excludes 0, not corrected).")
+    sentences += _default_beside_constant(curves_by_loss)
+    day_texts = {
+        name: f"{float(f'{half_life_row[name]:.2g}'):,.0f}" for name in ("estimate", "low", "high")
+    }
+    interval_days = (
+        f"[{level_text(half_life_row, 'level')}: {day_texts['low']} to {day_texts['high']}]"
+    )
+    sentences.append(
+        f"The half-life of the exponential fit is {day_texts['estimate']} days {interval_days}: a "
+        "parameter, which may lie beyond the oldest fact."
+    )
+    return Conclusions(sentences)
 
 
 def _default_beside_constant(losses: pl.DataFrame) -> list[str]:
     """Say where the default curve predicts worse than one chance at every age."""
-    known = dict(losses.select("family", "log_loss").iter_rows())
-    if not {"default", "constant"} <= known.keys() or known["default"] <= known["constant"]:
+    losses_by_family = dict(losses.select("family", "log_loss").iter_rows())
+    if (
+        not {"default", "constant"} <= losses_by_family.keys()
+        or losses_by_family["default"] <= losses_by_family["constant"]
+    ):
         return []
-    values = [f"{known[name]:.3f}".removeprefix("0") for name in ("default", "constant")]
+    loss_texts = [
+        f"{losses_by_family[family_name]:.3f}".removeprefix("0")
+        for family_name in ("default", "constant")
+    ]
     return [
         "The default curve predicts worse than one chance at every age (log-loss "
-        f"{values[0]} against "
-        f"{values[1]}, not tested); `memlab.knowledge.recommend(labels)` names a fitted one."
+        f"{loss_texts[0]} against "
+        f"{loss_texts[1]}, not tested); `memlab.knowledge.recommend(labels)` names a fitted one."
     ]
 
 
@@ -699,18 +750,18 @@ def cited(kept: pl.DataFrame) -> Conclusions:
     :param kept: ``kind`` (of summary), ``form`` (``questions`` or ``turns``), ``n``, ``mean``,
         ``low`` and ``high``.
     """
-    texts = []
+    kind_texts = []
     for (kind,), rows in kept.group_by("kind", maintain_order=True):
-        by_form = {row["form"]: row for row in rows.to_dicts()}
-        questions = by_form["questions"]
+        rows_by_form = {row["form"]: row for row in rows.to_dicts()}
+        questions = rows_by_form["questions"]
         if _enough(questions):
-            asked = f"{share_text(questions, prefix='')} of {questions['n']:,} questions"
-            turns = percent(by_form["turns"]["mean"])
-            texts.append(f"of a {kind}, for {asked} ({turns} of the turns)")
-    if not texts:
-        least = f"fewer than {fewest_units()} questions have evidence"
-        return Conclusions([f"What summaries keep cannot be said: {least}."])
-    return Conclusions([f"Summaries cite all evidence: {'; '.join(texts)}."])
+            question_share = f"{share_text(questions, prefix='')} of {questions['n']:,} questions"
+            turn_share = percent(rows_by_form["turns"]["mean"])
+            kind_texts.append(f"of a {kind}, for {question_share} ({turn_share} of the turns)")
+    if not kind_texts:
+        too_few_text = f"fewer than {fewest_units()} questions have evidence"
+        return Conclusions([f"What summaries keep cannot be said: {too_few_text}."])
+    return Conclusions([f"Summaries cite all evidence: {'; '.join(kind_texts)}."])
 
 
 def sizes(counted: pl.DataFrame) -> Conclusions:
@@ -718,23 +769,25 @@ def sizes(counted: pl.DataFrame) -> Conclusions:
 
     :param counted: what :func:`memlab.evaluate.cited_evidence.summary_sizes` gave.
     """
-    made = counted.filter(pl.col("kind") != "turn", pl.col("of_words").is_finite()).to_dicts()
-    if not made:
+    summary_rows = counted.filter(
+        pl.col("kind") != "turn", pl.col("of_words").is_finite()
+    ).to_dicts()
+    if not summary_rows:
         return Conclusions()
-    texts = []
-    for row in made:
-        share = f"{percent(row['of_words'])} of the words of {row['turns']:,} turns"
-        texts.append(f"{row['n']:,} of a {row['kind']} ({share})")
-    return Conclusions([f"There are these summaries: {listed(texts)}."])
+    kind_texts = []
+    for row in summary_rows:
+        share_phrase = f"{percent(row['of_words'])} of the words of {row['turns']:,} turns"
+        kind_texts.append(f"{row['n']:,} of a {row['kind']} ({share_phrase})")
+    return Conclusions([f"There are these summaries: {listed(kind_texts)}."])
 
 
 def _tested_list(rows: list[dict[str, Any]], tests: int) -> str:
     """List rankings with what changed, over how many questions and with which corrected p."""
-    texts = []
+    system_texts = []
     for row in rows:
-        gain = f"{difference_text(row)} of {row['n']:,} questions ({p_text(row['p_holm'])})"
-        texts.append(f"{_code(row['system'])} {gain}")
-    return "; ".join(texts) + _correction(tests)
+        gain_text = f"{difference_text(row)} of {row['n']:,} questions ({p_text(row['p_holm'])})"
+        system_texts.append(f"{_code(row['system'])} {gain_text}")
+    return "; ".join(system_texts) + _correction(tests)
 
 
 def _correction(tests: int) -> str:
@@ -749,32 +802,35 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     :param judged: what :func:`memlab.evaluate.verdicts` gave, of one or several data sets beside
         each other: ``over`` names each.
     """
-    tested = judged.drop_nulls("p")
-    tests = tested.height
+    tested_rows = judged.drop_nulls("p")
+    n_tests = tested_rows.height
     if not judged["n"].sum():
         return Conclusions([nothing_measured()])
-    largest = tested.sort("n", descending=True, maintain_order=True).row(0, named=True)
-    if not _enough(largest, tests):
-        few = too_few(largest, tests, "whether a search through summaries finds more")
-        return Conclusions([few])
-    better = tested.filter(verdict="better").to_dicts()
-    head = f"Not shown: of {tests} rankings none"
-    if better:
-        texts = []
-        for row in better:
-            gain = f"{difference_text(row)} of {row['n']:,} questions"
-            texts.append(f"{_code(row['system'])} ({gain})")
-        head = f"Yes: {listed(texts)}"
-    many = "find" if len(better) > 1 else "finds"
-    said = [f"{head} {many} {_found(measure)} for significantly more questions than `best`."]
-    worse = tested.filter(verdict="worse").to_dicts()
-    if worse:
-        said.append(f"Significantly fewer: {_tested_list(worse, tests)}.")
-    others = tested.filter(pl.col("verdict").is_in(["better", "worse"]).not_())
-    unclear = [row for row in others.to_dicts() if _enough(row, tests)]
-    if unclear:
-        said.append(f"No significant change: {_tested_list(unclear, tests)}.")
-    return Conclusions(said)
+    largest = tested_rows.sort("n", descending=True, maintain_order=True).row(0, named=True)
+    if not _enough(largest, n_tests):
+        too_few_text = too_few(largest, n_tests, "whether a search through summaries finds more")
+        return Conclusions([too_few_text])
+    better_rows = tested_rows.filter(verdict="better").to_dicts()
+    answer_text = f"Not shown: of {n_tests} rankings none"
+    if better_rows:
+        system_texts = []
+        for row in better_rows:
+            gain_text = f"{difference_text(row)} of {row['n']:,} questions"
+            system_texts.append(f"{_code(row['system'])} ({gain_text})")
+        answer_text = f"Yes: {listed(system_texts)}"
+    plural_verb = "find" if len(better_rows) > 1 else "finds"
+    sentences = [
+        f"{answer_text} {plural_verb} {_measure_phrase(measure)} for significantly more questions "
+        "than `best`."
+    ]
+    worse_rows = tested_rows.filter(verdict="worse").to_dicts()
+    if worse_rows:
+        sentences.append(f"Significantly fewer: {_tested_list(worse_rows, n_tests)}.")
+    other_rows = tested_rows.filter(pl.col("verdict").is_in(["better", "worse"]).not_())
+    unclear_rows = [row for row in other_rows.to_dicts() if _enough(row, n_tests)]
+    if unclear_rows:
+        sentences.append(f"No significant change: {_tested_list(unclear_rows, n_tests)}.")
+    return Conclusions(sentences)
 
 
 def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:
@@ -783,42 +839,44 @@ def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:
     :param table: of one depth, as :func:`memlab.experiments.follow_up_forms_table` gives it.
     :param data: the name of the conversations.
     """
-    overall = {row["form"]: row for row in table.filter(kind="all").to_dicts()}
-    if not overall:
+    rows_by_form = {row["form"]: row for row in table.filter(kind="all").to_dicts()}
+    if not rows_by_form:
         return Conclusions([f"Nothing can be said: {data} has no follow-up question."])
-    alone = overall.pop("standalone")
-    tests = len(overall)
-    if not _enough(alone, tests):
-        few = too_few(alone, tests, "what a follow-up loses", noun="follow-up")
-        return Conclusions([few])
-    asked = overall.pop("as asked")
-    answer = "Yes, it loses" if _is_loss(asked) else "No significant loss"
-    said = [
-        f"{answer}: as asked, all evidence is among the first {k} for {share_text(asked)} of "
-        f"{alone['n']:,} follow-ups in {data}, in the form that stands alone for "
-        f"{share_text(alone)}: {_gain_and_p(asked, tests)}."
+    standalone_row = rows_by_form.pop("standalone")
+    n_tests = len(rows_by_form)
+    if not _enough(standalone_row, n_tests):
+        too_few_text = too_few(standalone_row, n_tests, "what a follow-up loses", noun="follow-up")
+        return Conclusions([too_few_text])
+    as_asked_row = rows_by_form.pop("as asked")
+    answer = "Yes, it loses" if _is_loss(as_asked_row) else "No significant loss"
+    sentences = [
+        f"{answer}: as asked, all evidence is among the first {k} for {share_text(as_asked_row)} "
+        f"of {standalone_row['n']:,} follow-ups in {data}, in the form that stands alone for "
+        f"{share_text(standalone_row)}: {_gain_and_p(as_asked_row, n_tests)}."
     ]
-    for form, row in overall.items():
+    for form, row in rows_by_form.items():
         comparison = "not significantly different from"
         if _is_loss(row):
             comparison = "significantly less than"
-        said.append(
+        sentences.append(
             f"Rewritten by `{form}`: {share_text(row)}, {comparison} the form that stands alone "
-            f"({_gain_and_p(row, tests)})."
+            f"({_gain_and_p(row, n_tests)})."
         )
-    return Conclusions([*said, *_worst_kind(table)])
+    return Conclusions([*sentences, *_worst_kind(table)])
 
 
 def _worst_kind(table: pl.DataFrame) -> list[str]:
     """Name the kind of follow-up that loses most as asked, of those with enough questions."""
-    enough = table.filter(pl.col("kind") != "all", pl.col("n") >= fewest_units(), form="as asked")
-    if enough.is_empty():
+    testable_kinds = table.filter(
+        pl.col("kind") != "all", pl.col("n") >= fewest_units(), form="as asked"
+    )
+    if testable_kinds.is_empty():
         return []
-    worst = enough.sort("difference", maintain_order=True).row(0, named=True)
+    worst_row = testable_kinds.sort("difference", maintain_order=True).row(0, named=True)
     return [
-        f"The kind that loses most as asked is `{worst['kind']}`: {share_text(worst)} of "
-        f"{worst['n']:,}, {difference_text(worst)}, not corrected for the choice among "
-        f"{enough.height} kinds."
+        f"The kind that loses most as asked is `{worst_row['kind']}`: {share_text(worst_row)} of "
+        f"{worst_row['n']:,}, {difference_text(worst_row)}, not corrected for the choice among "
+        f"{testable_kinds.height} kinds."
     ]
 
 
@@ -830,35 +888,39 @@ def memories(
     :param systems: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
     :param tests: :attr:`memlab.experiments.compare_systems.Comparison.tests`.
     """
-    base = systems.row(by_predicate=pl.col("system") == baseline, named=True)
-    n = base["n"]
-    if not n:
+    baseline_row = systems.row(by_predicate=pl.col("system") == baseline, named=True)
+    n_questions = baseline_row["n"]
+    if not n_questions:
         return Conclusions([nothing_measured()])
-    rows = tests.filter(measure=measure).to_dicts() if tests.height else []
-    if rows and not _enough(rows[0], len(rows)):
-        what = f"whether another system finds more than {_code(baseline)}"
-        return Conclusions([too_few(rows[0], len(rows), what)])
-    better = list(filter(_is_gain, rows))
-    worse = list(filter(_is_loss, rows))
-    level = [row for row in rows if row["p_holm"] >= ALPHA]
-    found = ""
-    if f"{measure}_low" in base:
-        found = f" ({share_text(base, measure, f'{measure}_')})"
-    if not rows:
-        return Conclusions([f"There is nothing to compare {_code(baseline)} with{found}."])
-    answer = "Yes: some system finds" if better else "No: none finds"
-    more = f"significantly more of {n:,} questions than {_code(baseline)}{found}"
-    said = [f"{answer} {_found(measure)} for {more}."]
-    parts = {
-        "Significantly more": better,
-        "Significantly fewer": worse,
-        "No significant difference": level,
+    test_rows = tests.filter(measure=measure).to_dicts() if tests.height else []
+    if test_rows and not _enough(test_rows[0], len(test_rows)):
+        open_question = f"whether another system finds more than {_code(baseline)}"
+        return Conclusions([too_few(test_rows[0], len(test_rows), open_question)])
+    better_rows = list(filter(_is_gain, test_rows))
+    worse_rows = list(filter(_is_loss, test_rows))
+    undecided_rows = [row for row in test_rows if row["p_holm"] >= ALPHA]
+    baseline_share = ""
+    if f"{measure}_low" in baseline_row:
+        baseline_share = f" ({share_text(baseline_row, measure, f'{measure}_')})"
+    if not test_rows:
+        return Conclusions([f"There is nothing to compare {_code(baseline)} with{baseline_share}."])
+    answer = "Yes: some system finds" if better_rows else "No: none finds"
+    comparison_text = (
+        f"significantly more of {n_questions:,} questions than {_code(baseline)}{baseline_share}"
+    )
+    sentences = [f"{answer} {_measure_phrase(measure)} for {comparison_text}."]
+    rows_by_outcome = {
+        "Significantly more": better_rows,
+        "Significantly fewer": worse_rows,
+        "No significant difference": undecided_rows,
     }
-    for which, part in parts.items():
-        if part:
-            texts = [f"{_code(row['system'])} ({_gain_and_p(row)})" for row in part]
-            said.append(f"{which}: {listed(texts)}{_correction(len(rows))}.")
-    return Conclusions(said)
+    for outcome_name, outcome_rows in rows_by_outcome.items():
+        if outcome_rows:
+            system_texts = [f"{_code(row['system'])} ({_gain_and_p(row)})" for row in outcome_rows]
+            sentences.append(
+                f"{outcome_name}: {listed(system_texts)}{_correction(len(test_rows))}."
+            )
+    return Conclusions(sentences)
 
 
 def budgets(per_query: pl.DataFrame, *, system: str, unit: Unit = "auto") -> Conclusions:
@@ -867,21 +929,28 @@ def budgets(per_query: pl.DataFrame, *, system: str, unit: Unit = "auto") -> Con
     :param per_query: :attr:`memlab.experiments.compare_systems.Comparison.per_query`.
     :param unit: what intervals take as independent, as in the comparison.
     """
-    own = per_query.filter(system=system)
-    names = [name for name in own.columns if _BUDGET.fullmatch(name)]
-    ends = [names[0], names[-1]]
-    scopes = clustering_scopes(own["scope"], unit)
+    system_rows = per_query.filter(system=system)
+    budget_columns = [
+        column_name for column_name in system_rows.columns if _BUDGET.fullmatch(column_name)
+    ]
+    end_columns = [budget_columns[0], budget_columns[-1]]
+    scopes = clustering_scopes(system_rows["scope"], unit)
     shares = np.array([True, True])
-    spans = mean_intervals(own.select(ends).to_numpy(), scopes=scopes, shares=shares).to_dicts()
-    texts = []
-    for name, span in zip(ends, spans, strict=True):
-        row = {"n": own.height, "mean": own[name].mean(), **span}
-        if not _enough(row):
+    intervals = mean_intervals(
+        system_rows.select(end_columns).to_numpy(), scopes=scopes, shares=shares
+    ).to_dicts()
+    budget_texts = []
+    for column_name, interval in zip(end_columns, intervals, strict=True):
+        budget_row = {"n": system_rows.height, "mean": system_rows[column_name].mean(), **interval}
+        if not _enough(budget_row):
             return Conclusions()
-        tokens = int(name.removeprefix("recall_all@").removesuffix(" tokens"))
-        texts.append(f"in {tokens:,} tokens for {share_text(row, prefix='')}")
-    found = f"{_code(system)} finds all evidence {texts[0]} of the {own.height:,} questions"
-    return Conclusions([f"{found}, {texts[1]}."])
+        tokens = int(column_name.removeprefix("recall_all@").removesuffix(" tokens"))
+        budget_texts.append(f"in {tokens:,} tokens for {share_text(budget_row, prefix='')}")
+    first_text = (
+        f"{_code(system)} finds all evidence {budget_texts[0]} of the {system_rows.height:,} "
+        "questions"
+    )
+    return Conclusions([f"{first_text}, {budget_texts[1]}."])
 
 
 def missed_by(missed: pl.DataFrame, *, system: str) -> Conclusions:
@@ -891,10 +960,10 @@ def missed_by(missed: pl.DataFrame, *, system: str) -> Conclusions:
     """
     if missed.is_empty():
         return Conclusions()
-    absent = missed["rank"].null_count()
+    n_absent = missed["rank"].null_count()
     return Conclusions(
         [
-            f"{_code(system)} misses {missed.height:,} evidence items; {absent:,} of them are in "
+            f"{_code(system)} misses {missed.height:,} evidence items; {n_absent:,} of them are in "
             "none of its texts."
         ]
     )

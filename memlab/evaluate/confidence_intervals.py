@@ -49,10 +49,10 @@ def clustering_scopes(scopes: ArrayLike, unit: Unit | str = "auto") -> np.ndarra
     """
     if unit not in ("auto", "question", "query", "scope"):
         raise DataError(f"unit is {unit!r}; expected 'auto', 'question' or 'scope'")
-    named = np.asarray(scopes)
-    different = len(np.unique(named))
-    if unit == "scope" or (unit == "auto" and FEWEST_SCOPES <= different < len(named)):
-        return named
+    scope_names = np.asarray(scopes)
+    n_scopes = len(np.unique(scope_names))
+    if unit == "scope" or (unit == "auto" and FEWEST_SCOPES <= n_scopes < len(scope_names)):
+        return scope_names
     return None
 
 
@@ -87,16 +87,20 @@ def mean_intervals(
     (0.566, 1.0, 'Wilson')
     """
     shares = only_zeros_and_ones(values) if shares is None else np.asarray(shares, bool)
-    low, high = np.full((2, values.shape[1]), np.nan)
+    low_ends, high_ends = np.full((2, values.shape[1]), np.nan)
     if scopes is not None:
-        low, high = clustered_interval(values, scopes, level=level)
-        low[shares], high[shares] = clustered_share_interval(values[:, shares], scopes, level=level)
+        low_ends, high_ends = clustered_interval(values, scopes, level=level)
+        low_ends[shares], high_ends[shares] = clustered_share_interval(
+            values[:, shares], scopes, level=level
+        )
     elif len(values) > 1:
-        hits = values[:, shares].sum(axis=0)
-        low[shares], high[shares] = wilson_interval(hits, len(values), level=level)
-        others = values[:, ~shares]
-        low[~shares], high[~shares] = bootstrap_interval(others, level=level, seed=seed)
-    return _describe(low, high, shares, (WILSON, BOOTSTRAP), (values, scopes, level))
+        share_hits = values[:, shares].sum(axis=0)
+        low_ends[shares], high_ends[shares] = wilson_interval(share_hits, len(values), level=level)
+        other_values = values[:, ~shares]
+        low_ends[~shares], high_ends[~shares] = bootstrap_interval(
+            other_values, level=level, seed=seed
+        )
+    return _describe(low_ends, high_ends, shares, (WILSON, BOOTSTRAP), (values, scopes, level))
 
 
 def difference_intervals(
@@ -115,23 +119,35 @@ def difference_intervals(
     :param scopes: as in :func:`mean_intervals`, whose columns these rows have; differences that are
         all equal have an interval where both columns are shares and questions are the unit.
     """
-    ours, theirs = values, values[:, reference]
-    differences = ours - theirs
-    said = only_zeros_and_ones(values) if shares is None else np.asarray(shares, bool)
-    paired = np.asarray(said & said[reference], bool)
-    low, high = np.full((2, values.shape[1]), np.nan)
+    own_values = values
+    reference_values = values[:, reference]
+    differences = own_values - reference_values
+    is_share = only_zeros_and_ones(values) if shares is None else np.asarray(shares, bool)
+    is_paired_share = np.asarray(is_share & is_share[reference], bool)
+    low_ends, high_ends = np.full((2, values.shape[1]), np.nan)
     if scopes is not None:
-        low, high = clustered_interval(differences, scopes, level=level)
-        paired = np.zeros_like(paired)  # a difference is no share
+        low_ends, high_ends = clustered_interval(differences, scopes, level=level)
+        is_paired_share = np.zeros_like(is_paired_share)  # a difference is no share
     elif len(values) > 1:
-        ours, theirs = ours[:, paired] == 1, theirs[:, paired] == 1
-        both, win, loss = ours & theirs, ours & ~theirs, ~ours & theirs
-        low[paired], high[paired] = newcombe_interval(
-            both.sum(axis=0), win.sum(axis=0), loss.sum(axis=0), len(values), level=level
+        own_values = own_values[:, is_paired_share] == 1
+        reference_values = reference_values[:, is_paired_share] == 1
+        both_hit = own_values & reference_values
+        only_own_hit = own_values & ~reference_values
+        only_reference_hit = ~own_values & reference_values
+        low_ends[is_paired_share], high_ends[is_paired_share] = newcombe_interval(
+            both_hit.sum(axis=0),
+            only_own_hit.sum(axis=0),
+            only_reference_hit.sum(axis=0),
+            len(values),
+            level=level,
         )
-        others = differences[:, ~paired]
-        low[~paired], high[~paired] = bootstrap_interval(others, level=level, seed=seed)
-    return _describe(low, high, paired, (NEWCOMBE, BOOTSTRAP), (values, scopes, level))
+        other_differences = differences[:, ~is_paired_share]
+        low_ends[~is_paired_share], high_ends[~is_paired_share] = bootstrap_interval(
+            other_differences, level=level, seed=seed
+        )
+    return _describe(
+        low_ends, high_ends, is_paired_share, (NEWCOMBE, BOOTSTRAP), (values, scopes, level)
+    )
 
 
 def only_zeros_and_ones(values: np.ndarray) -> np.ndarray:
@@ -144,16 +160,18 @@ def _describe(
     high: np.ndarray,
     shares: np.ndarray,
     methods: tuple[str, str],
-    about: tuple[np.ndarray, np.ndarray | None, float],
+    context: tuple[np.ndarray, np.ndarray | None, float],
 ) -> pl.DataFrame:
     """Put the ends of intervals beside what they are."""
-    values, scopes, level = about
-    of_shares, of_others = methods
-    named = np.where(shares, of_shares, of_others)
-    unit, units = "question", len(values)
+    values, scopes, level = context
+    share_method, other_method = methods
+    method_names = np.where(shares, share_method, other_method)
+    unit = "question"
+    units = len(values)
     if scopes is not None:
-        unit, units = "scope", len(np.unique(scopes))
-        named = np.where(shares, CLUSTERED_WILSON, CLUSTERED)
+        unit = "scope"
+        units = len(np.unique(scopes))
+        method_names = np.where(shares, CLUSTERED_WILSON, CLUSTERED)
     # Series of lists: `pl.repeat` runs a query for each.
     columns = {
         "low": pl.Series(low, dtype=pl.Float64, nan_to_null=True),
@@ -161,7 +179,7 @@ def _describe(
         "level": pl.Series([level] * len(low), dtype=pl.Float64),
         "unit": pl.Series([unit] * len(low), dtype=pl.String),
         "units": pl.Series([units] * len(low), dtype=pl.Int64),
-        "method": pl.Series(named.tolist(), dtype=pl.String),
+        "method": pl.Series(method_names.tolist(), dtype=pl.String),
     }
     return pl.DataFrame(columns)
 
@@ -199,11 +217,11 @@ def wilson_interval(
     with np.errstate(divide="ignore", invalid="ignore"):
         share = hits / n
         middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-        half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+        half_width = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     # At 0 and 1 the ends are exact, whatever the last bits of a square root.
-    low = np.where(hits == 0, 0.0, middle - half)
-    high = np.where(hits == n, 1.0, middle + half)
-    return np.where(n > 0, low, np.nan), np.where(n > 0, high, np.nan)
+    low_end = np.where(hits == 0, 0.0, middle - half_width)
+    high_end = np.where(hits == n, 1.0, middle + half_width)
+    return np.where(n > 0, low_end, np.nan), np.where(n > 0, high_end, np.nan)
 
 
 def newcombe_interval(
@@ -222,19 +240,22 @@ def newcombe_interval(
     >>> [end.round(4).item() for end in newcombe_interval(36, 12, 2, 50)]
     [0.0569, 0.3404]
     """
-    both, win, loss, n = (np.asarray(each, np.float64) for each in (both, win, loss, n))
+    both, win, loss, n = (np.asarray(count_like, np.float64) for count_like in (both, win, loss, n))
     neither = n - both - win - loss
-    first, second = both + win, both + loss
-    low_1, high_1 = wilson_interval(first, n, level=level)
-    low_2, high_2 = wilson_interval(second, n, level=level)
-    product = first * (n - first) * second * (n - second)
+    first_hits = both + win
+    second_hits = both + loss
+    first_low, first_high = wilson_interval(first_hits, n, level=level)
+    second_low, second_high = wilson_interval(second_hits, n, level=level)
+    product = first_hits * (n - first_hits) * second_hits * (n - second_hits)
     agreement = both * neither - win * loss
     corrected = np.where(agreement > 0, np.maximum(agreement - n / 2, 0), agreement)
     phi = np.where(product > 0, corrected / np.sqrt(np.where(product > 0, product, 1)), 0.0)
-    below = _square_and_add(first / n - low_1, high_2 - second / n, phi)
-    above = _square_and_add(high_1 - first / n, second / n - low_2, phi)
+    below_distance = _square_and_add(first_hits / n - first_low, second_high - second_hits / n, phi)
+    above_distance = _square_and_add(first_high - first_hits / n, second_hits / n - second_low, phi)
     difference = (win - loss) / n
-    return np.maximum(difference - below, -1.0), np.minimum(difference + above, 1.0)
+    return np.maximum(difference - below_distance, -1.0), np.minimum(
+        difference + above_distance, 1.0
+    )
 
 
 def _square_and_add(first: np.ndarray, second: np.ndarray, phi: np.ndarray) -> np.ndarray:
@@ -249,12 +270,12 @@ def clustered_error(values: np.ndarray, scopes: np.ndarray) -> np.ndarray:
     The mean is a ratio of totals over scopes, and this its linearised error with the factor
     scopes / (scopes − 1).
     """
-    sums, sizes = sum_units(values, scopes)
-    left = sums - sizes[:, None] * values.mean(axis=0)
+    unit_sums, unit_sizes = sum_units(values, scopes)
+    residuals = unit_sums - unit_sizes[:, None] * values.mean(axis=0)
     # Equal values leave rounding behind, which is no variance.
-    left[np.abs(left) < 1e-12 * len(values)] = 0.0
-    units = len(sizes)
-    return np.asarray(np.sqrt((left**2).sum(axis=0) * units / (units - 1)) / len(values))
+    residuals[np.abs(residuals) < 1e-12 * len(values)] = 0.0
+    units = len(unit_sizes)
+    return np.asarray(np.sqrt((residuals**2).sum(axis=0) * units / (units - 1)) / len(values))
 
 
 def clustered_interval(
@@ -271,13 +292,14 @@ def clustered_interval(
     >>> round(float(low[0]), 2), round(float(high[0]), 2)
     (-2.19, 2.89)
     """
-    units, columns = len(np.unique(scopes)), values.shape[1]
-    if units < 2:
+    n_units = len(np.unique(scopes))
+    columns = values.shape[1]
+    if n_units < 2:
         return np.full(columns, np.nan), np.full(columns, np.nan)
-    error = clustered_error(values, scopes)
-    half = t_quantile(level, units) * np.where(error > 0, error, np.nan)
-    mean = values.mean(axis=0)
-    return mean - half, mean + half
+    standard_error = clustered_error(values, scopes)
+    half_width = t_quantile(level, n_units) * np.where(standard_error > 0, standard_error, np.nan)
+    column_mean = values.mean(axis=0)
+    return column_mean - half_width, column_mean + half_width
 
 
 def clustered_share_interval(
@@ -290,17 +312,19 @@ def clustered_share_interval(
     not seen, and each scope counts once. The quantile is that of t with scopes − 1 degrees of
     freedom.
     """
-    units, columns = len(np.unique(scopes)), values.shape[1]
-    if units < 2:
-        return np.full(columns, np.nan), np.full(columns, np.nan)
-    share, variance = values.mean(axis=0), clustered_error(values, scopes) ** 2
-    binomial = share * (1 - share)
-    effective = np.full(columns, float(len(values)))
-    seen = variance * len(values) > binomial
-    effective[seen] = binomial[seen] / variance[seen]
-    effective[binomial == 0] = units
-    quantile = t_quantile(level, units)
-    return wilson_interval(share * effective, effective, quantile=quantile)
+    n_units = len(np.unique(scopes))
+    n_columns = values.shape[1]
+    if n_units < 2:
+        return np.full(n_columns, np.nan), np.full(n_columns, np.nan)
+    mean_share = values.mean(axis=0)
+    variance = clustered_error(values, scopes) ** 2
+    binomial = mean_share * (1 - mean_share)
+    effective = np.full(n_columns, float(len(values)))
+    is_overdispersed = variance * len(values) > binomial
+    effective[is_overdispersed] = binomial[is_overdispersed] / variance[is_overdispersed]
+    effective[binomial == 0] = n_units
+    quantile = t_quantile(level, n_units)
+    return wilson_interval(mean_share * effective, effective, quantile=quantile)
 
 
 def bootstrap_interval(
@@ -321,19 +345,24 @@ def bootstrap_interval(
     >>> bool(0.38 < low[0] < 0.42 and 0.58 < high[0] < 0.62)
     True
     """
-    n, columns = values.shape
-    low, high = np.full((2, columns), np.nan)
-    if n < 2 or not columns:
-        return low, high
-    varied = np.ptp(values, axis=0) > 1e-12
-    drawn = _resample_counts if RESAMPLES * n <= CELLS else _resample_counts.__wrapped__
-    means = [counts.astype(np.float64) @ values[:, varied] / n for counts in drawn(n, seed)]
-    ends = np.quantile(np.concatenate(means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    n_rows, n_columns = values.shape
+    low_ends, high_ends = np.full((2, n_columns), np.nan)
+    if n_rows < 2 or not n_columns:
+        return low_ends, high_ends
+    is_varied = np.ptp(values, axis=0) > 1e-12
+    resample = _resample_counts if RESAMPLES * n_rows <= CELLS else _resample_counts.__wrapped__
+    resampled_means = [
+        counts.astype(np.float64) @ values[:, is_varied] / n_rows
+        for counts in resample(n_rows, seed)
+    ]
+    quantiles = np.quantile(
+        np.concatenate(resampled_means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0
+    )
     if level != LEVEL:
-        mean = values[:, varied].mean(axis=0)
-        ends = mean + (ends - mean) * normal_quantile(level) / normal_quantile(LEVEL)
-    low[varied], high[varied] = ends
-    return low, high
+        mean = values[:, is_varied].mean(axis=0)
+        quantiles = mean + (quantiles - mean) * normal_quantile(level) / normal_quantile(LEVEL)
+    low_ends[is_varied], high_ends[is_varied] = quantiles
+    return low_ends, high_ends
 
 
 @lru_cache(maxsize=32)
@@ -343,31 +372,33 @@ def _resample_counts(units: int, seed: int) -> list[np.ndarray]:
     The same for every run on the same questions.
     """
     rng = np.random.default_rng(seed)
-    counts = []
-    for rows in split_draws(RESAMPLES, units):
-        drawn = rng.integers(0, units, size=(rows, units)) + units * np.arange(rows)[:, None]
-        counts.append(
-            np.bincount(drawn.ravel(), minlength=rows * units)
-            .reshape(rows, units)
+    count_blocks = []
+    for n_draws in split_draws(RESAMPLES, units):
+        drawn_cells = (
+            rng.integers(0, units, size=(n_draws, units)) + units * np.arange(n_draws)[:, None]
+        )
+        count_blocks.append(
+            np.bincount(drawn_cells.ravel(), minlength=n_draws * units)
+            .reshape(n_draws, units)
             .astype(np.uint16)
         )
-    return counts
+    return count_blocks
 
 
 def split_draws(draws: int, width: int) -> list[int]:
     """Split a number of draws of so many values each into sizes that fit into memory."""
-    step = max(1, CELLS // width)
-    return [min(step, draws - start) for start in range(0, draws, step)]
+    block_size = max(1, CELLS // width)
+    return [min(block_size, draws - first_draw) for first_draw in range(0, draws, block_size)]
 
 
 def sum_units(values: np.ndarray, scopes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Sum values (n, m) by unit: sums (u, m) and the number of questions of each unit (u,)."""
     if scopes is None:
         return values, np.ones(len(values))
-    names, code = np.unique(scopes, return_inverse=True)
-    sums = np.zeros((len(names), values.shape[1]))
-    np.add.at(sums, code, values)
-    return sums, np.bincount(code).astype(np.float64)
+    unit_names, unit_codes = np.unique(scopes, return_inverse=True)
+    unit_sums = np.zeros((len(unit_names), values.shape[1]))
+    np.add.at(unit_sums, unit_codes, values)
+    return unit_sums, np.bincount(unit_codes).astype(np.float64)
 
 
 def change_levels(compared: pl.DataFrame, level: float) -> pl.DataFrame:
@@ -379,27 +410,32 @@ def change_levels(compared: pl.DataFrame, level: float) -> pl.DataFrame:
     :param compared: rows of :func:`memlab.evaluate.significance.compare_paired`; a row without an
         interval stays as it is.
     """
-    rows = []
+    interval_rows = []
     for row in compared.iter_rows(named=True):
         if row["low"] is not None:
             row["low"], row["high"] = _ends_at_level(row, level)
         if row["level"] is not None:
             row["level"] = level
-        rows.append((row["low"], row["high"], row["level"]))
-    ends = dict.fromkeys(("low", "high", "level"), pl.Float64)
-    return compared.with_columns(pl.DataFrame(rows, schema=ends, orient="row"))
+        interval_rows.append((row["low"], row["high"], row["level"]))
+    interval_schema = dict.fromkeys(("low", "high", "level"), pl.Float64)
+    return compared.with_columns(pl.DataFrame(interval_rows, schema=interval_schema, orient="row"))
 
 
 def _ends_at_level(row: dict[str, float], level: float) -> tuple[float, float]:
     if row["method"] == NEWCOMBE:
-        both = round(row["n"] * row["mean"]) - row["win"]
-        low, high = newcombe_interval(both, row["win"], row["loss"], row["n"], level=level)
-        return float(low), float(high)
+        both_hits = round(row["n"] * row["mean"]) - row["win"]
+        low_end, high_end = newcombe_interval(
+            both_hits, row["win"], row["loss"], row["n"], level=level
+        )
+        return float(low_end), float(high_end)
     if row["unit"] == "scope":
-        new, old = (t_quantile(each, int(row["units"])) for each in (level, row["level"]))
+        new_quantile, old_quantile = (
+            t_quantile(each, int(row["units"])) for each in (level, row["level"])
+        )
     else:
-        new, old = normal_quantile(level), normal_quantile(row["level"])
-    ratio = new / old
+        new_quantile = normal_quantile(level)
+        old_quantile = normal_quantile(row["level"])
+    ratio = new_quantile / old_quantile
     difference = row["difference"]
-    bounds = [difference + (row[end] - difference) * ratio for end in ("low", "high")]
+    bounds = [difference + (row[end_name] - difference) * ratio for end_name in ("low", "high")]
     return bounds[0], bounds[1]

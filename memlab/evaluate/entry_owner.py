@@ -41,7 +41,7 @@ class Owner:
 
     def begins(self, row: RowWords) -> bool:
         """Whether a row begins with a name of the subject: then it is the subject's."""
-        return any(begins_with(part, self.names) for part in row.parts())
+        return any(begins_with(owner_words, self.names) for owner_words in row.parts())
 
     def is_named_in(self, said: frozenset[str]) -> bool:
         """Whether words hold a name of the subject."""
@@ -58,25 +58,25 @@ class Owner:
     def _is_owner_in(self, row: RowWords) -> bool:
         """Whether a subject of a row, with or without its owners, is this one's."""
         for subject in row.subjects:
-            for n, part in enumerate(subject):
+            for position, owner_words in enumerate(subject):
                 # What follows the name of an owner has one owner less than is left.
-                alone = len(subject) - n <= 2
-                if self._is_owned(part, alone=alone):
+                is_last_owner = len(subject) - position <= 2
+                if self._is_owned(owner_words, alone=is_last_owner):
                     return True
         return False
 
-    def _is_owned(self, part: tuple[str, ...], *, alone: bool) -> bool:
+    def _is_owned(self, owner_words: tuple[str, ...], *, alone: bool) -> bool:
         """Whether words are a name of the subject, and behind it only what is of the relation.
 
         :param alone: whether nobody else is an owner there: then the last word is enough.
         """
-        for name in self.names:
-            if part[: len(name)] != name:
+        for owner_name in self.names:
+            if owner_words[: len(owner_name)] != owner_name:
                 continue
-            rest = part[len(name) :]
-            if self.covers(rest):
+            following_words = owner_words[len(owner_name) :]
+            if self.covers(following_words):
                 return True
-            if alone and rest[-1] in self.relation:
+            if alone and following_words[-1] in self.relation:
                 return True
         return False
 
@@ -87,15 +87,15 @@ class Owner:
         """
         is_named = self.is_named_in(row.said | row.sentence_words | row.speaker)
         for subject in row.subjects:
-            whole = subject[0]
-            if whole and self.covers(whole):
+            subject_words = subject[0]
+            if subject_words and self.covers(subject_words):
                 return True
             has_owner = len(subject) > 1
-            if is_named and not has_owner and not self.content.isdisjoint(whole):
+            if is_named and not has_owner and not self.content.isdisjoint(subject_words):
                 return True
         return False
 
 
 def begins_with(said: tuple[str, ...], names: Iterable[tuple[str, ...]]) -> bool:
     """Whether words begin with one of some names."""
-    return any(said[: len(name)] == name for name in names)
+    return any(said[: len(name_words)] == name_words for name_words in names)

@@ -45,15 +45,15 @@ CONTROLS: dict[str, tuple[str, ...]] = {
     WITHIN_SESSIONS: ("speaker", "session_id"),
 }
 """The columns within which each control permutes turns."""
-BRANCH, TENTH = "share of the memory in the branch", "questions with a branch of at most a tenth"
+BRANCH = "share of the memory in the branch"
+TENTH = "questions with a branch of at most a tenth"
 """What is measured of the lowest branch that holds all evidence of a question."""
-CLUSTERED, SHARED, SOFT = (
-    "questions in a cluster",
-    "questions in a cluster of their evidence",
-    "soft membership in the clusters of the evidence",
-)
+CLUSTERED = "questions in a cluster"
+SHARED = "questions in a cluster of their evidence"
+SOFT = "soft membership in the clusters of the evidence"
 """What is measured of the place of a question."""
-RETRIEVED, MISSED = "retrieved", "missed"
+RETRIEVED = "retrieved"
+MISSED = "missed"
 
 LEAST_LEAVES = 5
 """Of a branch that is drawn: as many as a cluster of HDBSCAN has by default."""
@@ -74,8 +74,8 @@ def turns_in_order(bench: Bench) -> pl.DataFrame:
     ``session_id``.
     """
     columns = ("scope", "turn_id", "speaker", "session_id")
-    ids = pl.DataFrame({"turn_id": pl.Series(bench.documents("turn").ids, dtype=pl.String)})
-    return ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
+    turn_ids = pl.DataFrame({"turn_id": pl.Series(bench.documents("turn").ids, dtype=pl.String)})
+    return turn_ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
 
 
 def merge_table(
@@ -96,24 +96,25 @@ def merge_table(
         where no question has two items.
     :raises DataError: when the bench was made without an encoder.
     """
-    turns, documents = turns_in_order(bench), bench.documents("turn")
+    turns = turns_in_order(bench)
+    documents = bench.documents("turn")
     scopes = clustering_scopes(scopes_of_questions(evidence, turns))
-    ways = {CENTRED: documents.speaker_centred(), AS_ENCODED: documents.vectors()}
-    rows = list[dict[str, Any]]()
-    for vectors, compared in ways.items():
+    vectors_by_name = {CENTRED: documents.speaker_centred(), AS_ENCODED: documents.vectors()}
+    merge_rows = list[dict[str, Any]]()
+    for vectors, compared in vectors_by_name.items():
         for linkage in LINKAGES:
             trees = scope_trees(compared, documents.spans, linkage=linkage)
             observed = np.zeros(0)
             controls = dict[str, np.ndarray]()
-            for name, columns in CONTROLS.items():
-                observed, controls[name] = observed_and_null_merges(
+            for control_name, columns in CONTROLS.items():
+                observed, controls[control_name] = observed_and_null_merges(
                     evidence, trees, turns, within=columns, draws=draws, seed=seed
                 )
-            about = {"vectors": vectors, "linkage": linkage}
+            tree_labels = {"vectors": vectors, "linkage": linkage}
             for row in _rows_of_tree(observed, controls, scopes, seed):
-                rows.append(about | row)
+                merge_rows.append(tree_labels | row)
     schema = {**dict.fromkeys(_NAMES, pl.String), **_NUMBERS, "median": pl.Float64}
-    return pl.DataFrame(rows, schema=schema)
+    return pl.DataFrame(merge_rows, schema=schema)
 
 
 def _rows_of_tree(
@@ -123,13 +124,16 @@ def _rows_of_tree(
     if not np.isfinite(observed).any():
         return
     medians = {MEASURED: np.nanmedian(observed)}
-    for name, null in controls.items():
-        medians[name] = np.nanmedian(null)
+    for control_name, null_values in controls.items():
+        medians[control_name] = np.nanmedian(null_values)
     for row in rows_beside_controls(observed, controls, scopes, seed, column="turns"):
         yield {"number": BRANCH, **row, "median": float(medians[row["turns"]])}
-    small = {name: _at_most_a_tenth(null) for name, null in controls.items()}
+    null_tenths = {
+        control_name: _at_most_a_tenth(null_values)
+        for control_name, null_values in controls.items()
+    }
     measured = _at_most_a_tenth(observed)
-    for row in rows_beside_controls(measured, small, scopes, seed, column="turns"):
+    for row in rows_beside_controls(measured, null_tenths, scopes, seed, column="turns"):
         yield {"number": TENTH, **row, "median": None}
 
 
@@ -155,18 +159,23 @@ def typical_question(questions: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     >>> typical_question(data.questions.head(20), bench).height
     1
     """
-    items = pl.col("evidence").list.unique(maintain_order=True)
-    evidence = questions.select("query_id", turn_id=items).explode("turn_id").drop_nulls()
-    documents, turns = bench.documents("turn"), turns_in_order(bench)
+    evidence_items = pl.col("evidence").list.unique(maintain_order=True)
+    evidence = questions.select("query_id", turn_id=evidence_items).explode("turn_id").drop_nulls()
+    documents = bench.documents("turn")
+    turns = turns_in_order(bench)
     trees = scope_trees(documents.speaker_centred(), documents.spans)
     shares, _ = observed_and_null_merges(evidence, trees, turns, draws=0)
-    meeting = pl.DataFrame({"query_id": asked_in_order(evidence, turns)["query_id"]})
-    meeting = meeting.with_columns(share=pl.Series(shares, nan_to_null=True))
-    meeting = meeting.with_columns(apart=(pl.col("share") - pl.col("share").mean()).abs())
-    drawn = questions.filter(items.list.len().is_between(*_DRAWN_ITEMS))
-    placed = drawn.join(meeting, on="query_id", how="left", maintain_order="left")
-    nearest = placed.sort("apart", maintain_order=True).select(questions.columns)
-    return pl.concat([nearest, questions]).head(1)
+    merge_shares = pl.DataFrame({"query_id": asked_in_order(evidence, turns)["query_id"]})
+    merge_shares = merge_shares.with_columns(share=pl.Series(shares, nan_to_null=True))
+    merge_shares = merge_shares.with_columns(apart=(pl.col("share") - pl.col("share").mean()).abs())
+    drawable_questions = questions.filter(evidence_items.list.len().is_between(*_DRAWN_ITEMS))
+    questions_with_shares = drawable_questions.join(
+        merge_shares, on="query_id", how="left", maintain_order="left"
+    )
+    nearest_first = questions_with_shares.sort("apart", maintain_order=True).select(
+        questions.columns
+    )
+    return pl.concat([nearest_first, questions]).head(1)
 
 
 def question_trees(
@@ -201,47 +210,49 @@ def question_trees(
     """
     documents = bench.documents("turn")
     if scope not in documents.spans:
-        known = ", ".join(list(documents.spans)[:5])
-        raise DataError(f"no scope {scope!r} on this bench; there are {known}")
-    first, end = documents.spans[scope]
-    turns = turns_in_order(bench)[first:end]
-    texts = bench.turns.select("turn_id", "text")
-    spoken = turns.join(texts, on="turn_id", maintain_order="left")
-    vectors = documents.speaker_centred()[first:end]
+        known_scopes = ", ".join(list(documents.spans)[:5])
+        raise DataError(f"no scope {scope!r} on this bench; there are {known_scopes}")
+    first_place, end_place = documents.spans[scope]
+    turns = turns_in_order(bench)[first_place:end_place]
+    turn_texts = bench.turns.select("turn_id", "text")
+    turns_with_text = turns.join(turn_texts, on="turn_id", maintain_order="left")
+    vectors = documents.speaker_centred()[first_place:end_place]
     ranks = {turn: rank for rank, turn in enumerate(retrieved, 1)}
     is_evidence = pl.col("turn_id").is_in(list(evidence))
-    ids = pl.Series("turn_id", evidence, dtype=pl.String).to_frame()
-    asked = ids.select(pl.lit("").alias("query_id"), "turn_id")
-    boxes, leaves = list[pl.DataFrame](), list[pl.DataFrame]()
+    evidence_ids = pl.Series("turn_id", evidence, dtype=pl.String).to_frame()
+    evidence_pairs = evidence_ids.select(pl.lit("").alias("query_id"), "turn_id")
+    boxes = list[pl.DataFrame]()
+    leaves = list[pl.DataFrame]()
     for linkage in LINKAGES:
         tree = merge_tree(vectors, linkage=linkage)
-        observed, null = observed_and_null_merges(
-            asked, {scope: tree}, turns, within=("speaker",), draws=draws, seed=seed
+        observed, null_values = observed_and_null_merges(
+            evidence_pairs, {scope: tree}, turns, within=("speaker",), draws=draws, seed=seed
         )
-        panel = pl.lit(_panel_text(linkage, observed, null)).alias("panel")
-        held = turns.select(is_evidence.arg_true()).to_series().to_numpy()
-        low, high = -1, -1
-        if len(held):
-            low, high = tree.spans[tree.lowest_common(held)]
-        holds = (pl.col("first") >= int(low)) & (pl.col("end") <= int(high))
-        named = name_branches(
+        panel = pl.lit(_panel_text(linkage, observed, null_values)).alias("panel")
+        evidence_places = turns.select(is_evidence.arg_true()).to_series().to_numpy()
+        first_leaf = -1
+        end_leaf = -1
+        if len(evidence_places):
+            first_leaf, end_leaf = tree.spans[tree.lowest_common(evidence_places)]
+        holds_evidence = (pl.col("first") >= int(first_leaf)) & (pl.col("end") <= int(end_leaf))
+        named_boxes = name_branches(
             tree.branches(LEAST_LEAVES),
-            spoken,
+            turns_with_text,
             vectors,
             tree.spans[tree.leaf_of, 0],
             service=service,
             language=bench.language,
         )
-        boxes.append(named.select(panel, pl.all(), holds=holds))
+        boxes.append(named_boxes.select(panel, pl.all(), holds=holds_evidence))
         # Where a turn enters the drawn part of the tree.
-        enters = tree.height_of(tree.branches_above(np.arange(turns.height), LEAST_LEAVES))
+        entry_heights = tree.height_of(tree.branches_above(np.arange(turns.height), LEAST_LEAVES))
         leaves.append(
-            spoken.select(
+            turns_with_text.select(
                 panel,
                 "turn_id",
                 "text",
                 x=pl.Series(tree.spans[tree.leaf_of].mean(axis=1)),
-                enters=pl.Series(enters),
+                enters=pl.Series(entry_heights),
                 evidence=is_evidence,
                 rank=pl.col("turn_id").replace_strict(ranks, default=None, return_dtype=pl.Int32),
             )
@@ -253,10 +264,11 @@ def _panel_text(linkage: str, observed: np.ndarray, null: np.ndarray) -> str:
     """Say above a tree how much of the memory the branch with all evidence holds."""
     if not np.isfinite(observed).any():
         return f"{linkage} linkage"
-    share, random = percent(float(observed[0])), percent(float(np.median(null)))
+    branch_share = percent(float(observed[0]))
+    random_share = percent(float(np.median(null)))
     return (
-        f"{linkage} linkage: the branch with all evidence holds {share} of the memory, "
-        f"with random turns of the same speakers {random} (median)"
+        f"{linkage} linkage: the branch with all evidence holds {branch_share} of the memory, "
+        f"with random turns of the same speakers {random_share} (median)"
     )
 
 
@@ -272,7 +284,10 @@ def density_by_scope(
     vectors = documents.speaker_centred() if centred else documents.vectors()
     spans = documents.spans.items()
     return [
-        {scope: density_clusters(vectors[first:end], seed=seed) for scope, (first, end) in spans}
+        {
+            scope: density_clusters(vectors[first_place:end_place], seed=seed)
+            for scope, (first_place, end_place) in spans
+        }
         for seed in seeds
     ]
 
@@ -284,11 +299,13 @@ def label_table(
     them.
     """
     turns = turns_in_order(bench).select("scope", "turn_id")
-    parts = []
-    for seed, each in zip(seeds, clusters, strict=True):
-        labels = np.concatenate([own.labels for own in each.values()])
-        parts.append(turns.with_columns(label=pl.Series(labels), draw=pl.lit(seed)))
-    return pl.concat(parts)
+    seed_tables = []
+    for seed, scope_clusters in zip(seeds, clusters, strict=True):
+        labels = np.concatenate(
+            [clusters_of_scope.labels for clusters_of_scope in scope_clusters.values()]
+        )
+        seed_tables.append(turns.with_columns(label=pl.Series(labels), draw=pl.lit(seed)))
+    return pl.concat(seed_tables)
 
 
 def place_questions(
@@ -310,32 +327,43 @@ def place_questions(
         rest as :func:`merge_table`; the first number has no control. No rows without evidence.
     """
     turns = turns_in_order(bench)
-    rng = np.random.default_rng(seed)
-    measured, null = [np.zeros((0, 3))], [np.zeros((draws, 0, 2))]
-    listed = turns.with_columns(place=pl.int_range(pl.len()).over("scope"))
-    placed = evidence.join(listed, on="turn_id", maintain_order="left")
-    for (scope,), own in placed.group_by("scope", maintain_order=True):
-        order = np.tile(np.arange(turns.filter(scope=scope).height), (draws, 1))
-        for group in places_of_groups(turns.filter(scope=scope), ("speaker",)):
-            order[:, group] = rng.permuted(order[:, group], axis=1)
-        asked = own["query_id"].unique(maintain_order=True)
-        vectors = _question_vectors(bench, str(scope), asked, centred=centred)
-        where = [each[str(scope)] for each in clusters]
-        places = [each.place(vectors) for each in where]
-        for number, (_, part) in enumerate(own.group_by("query_id", maintain_order=True)):
-            at = part["place"].unique().to_numpy()
-            sets = np.vstack([at, order[:, at]])
-            values = [
-                _in_clusters_of(found.labels[sets], place.labels[number], place.memberships[number])
-                for found, place in zip(where, places, strict=True)
+    generator = np.random.default_rng(seed)
+    measured_values = [np.zeros((0, 3))]
+    null_values = [np.zeros((draws, 0, 2))]
+    turns_with_places = turns.with_columns(place=pl.int_range(pl.len()).over("scope"))
+    evidence_with_places = evidence.join(turns_with_places, on="turn_id", maintain_order="left")
+    for (scope,), scope_evidence in evidence_with_places.group_by("scope", maintain_order=True):
+        permuted_places = np.tile(np.arange(turns.filter(scope=scope).height), (draws, 1))
+        for speaker_places in places_of_groups(turns.filter(scope=scope), ("speaker",)):
+            permuted_places[:, speaker_places] = generator.permuted(
+                permuted_places[:, speaker_places], axis=1
+            )
+        query_ids = scope_evidence["query_id"].unique(maintain_order=True)
+        vectors = _question_vectors(bench, str(scope), query_ids, centred=centred)
+        scope_clusters = [seed_clusters[str(scope)] for seed_clusters in clusters]
+        places = [seed_clusters.place(vectors) for seed_clusters in scope_clusters]
+        for number, (_, question_evidence) in enumerate(
+            scope_evidence.group_by("query_id", maintain_order=True)
+        ):
+            evidence_places = question_evidence["place"].unique().to_numpy()
+            place_sets = np.vstack([evidence_places, permuted_places[:, evidence_places]])
+            shares_by_seed = [
+                _in_clusters_of(
+                    clustering.labels[place_sets],
+                    placement.labels[number],
+                    placement.memberships[number],
+                )
+                for clustering, placement in zip(scope_clusters, places, strict=True)
             ]
-            in_any = np.mean([place.labels[number] != NOISE for place in places])
-            mean = np.mean(values, axis=0)
-            measured.append(np.r_[in_any, mean[0]][None])
-            null.append(mean[1:, None])
+            clustered_share = np.mean([placement.labels[number] != NOISE for placement in places])
+            mean_shares = np.mean(shares_by_seed, axis=0)
+            measured_values.append(np.r_[clustered_share, mean_shares[0]][None])
+            null_values.append(mean_shares[1:, None])
     scopes = clustering_scopes(scopes_of_questions(evidence, turns))
-    rows = _rows_of_places(np.concatenate(measured), np.hstack(null), scopes, seed)
-    return pl.DataFrame(rows, schema={"number": pl.String, "turns": pl.String, **_NUMBERS})
+    place_rows = _rows_of_places(
+        np.concatenate(measured_values), np.hstack(null_values), scopes, seed
+    )
+    return pl.DataFrame(place_rows, schema={"number": pl.String, "turns": pl.String, **_NUMBERS})
 
 
 def _question_vectors(
@@ -344,15 +372,19 @@ def _question_vectors(
     """Give the vectors of questions, less the mean of the scope's turns where these are centred:
     (q, d).
     """
-    rows = bench.queries.with_row_index("row").select("query_id", "row")
-    at = query_ids.to_frame().join(rows, on="query_id", maintain_order="left")["row"].to_numpy()
-    asked: np.ndarray = bench.query_vectors[at]
+    query_rows = bench.queries.with_row_index("row").select("query_id", "row")
+    row_numbers = (
+        query_ids.to_frame()
+        .join(query_rows, on="query_id", maintain_order="left")["row"]
+        .to_numpy()
+    )
+    question_vectors: np.ndarray = bench.query_vectors[row_numbers]
     if not centred:
-        return asked
+        return question_vectors
     documents = bench.documents("turn")
     first, end = documents.spans[scope]
-    of_scope = documents.vectors()[first:end]
-    return asked - add_by_speaker(of_scope, [""] * len(of_scope)).scope_mean
+    scope_vectors = documents.vectors()[first:end]
+    return question_vectors - add_by_speaker(scope_vectors, [""] * len(scope_vectors)).scope_mean
 
 
 def _in_clusters_of(labels: np.ndarray, label: int, memberships: np.ndarray) -> np.ndarray:
@@ -364,10 +396,10 @@ def _in_clusters_of(labels: np.ndarray, label: int, memberships: np.ndarray) -> 
     :returns: (sets, 2).
     """
     # The last column is that of noise, in which nothing is a member.
-    held = np.zeros((len(labels), len(memberships) + 1))
-    np.put_along_axis(held, labels, 1.0, axis=1)
-    held[:, NOISE] = 0.0
-    return np.stack([held[:, label], held[:, :-1] @ memberships], axis=1)
+    is_member = np.zeros((len(labels), len(memberships) + 1))
+    np.put_along_axis(is_member, labels, 1.0, axis=1)
+    is_member[:, NOISE] = 0.0
+    return np.stack([is_member[:, label], is_member[:, :-1] @ memberships], axis=1)
 
 
 def _rows_of_places(
@@ -379,15 +411,19 @@ def _rows_of_places(
     """
     if not len(measured):
         return []
-    span = mean_intervals(measured[:, :1], scopes=scopes, seed=seed).drop("method")
-    about = {"number": CLUSTERED, "turns": MEASURED, "n": len(measured)}
-    rows = [about | span.row(0, named=True) | {"mean": float(measured[:, 0].mean()), "p": None}]
+    interval = mean_intervals(measured[:, :1], scopes=scopes, seed=seed).drop("method")
+    clustered_labels = {"number": CLUSTERED, "turns": MEASURED, "n": len(measured)}
+    place_rows = [
+        clustered_labels
+        | interval.row(0, named=True)
+        | {"mean": float(measured[:, 0].mean()), "p": None}
+    ]
     for column, number in enumerate((SHARED, SOFT)):
         controls = {WITHIN: null[:, :, column]}
-        values = measured[:, column + 1]
-        own = rows_beside_controls(values, controls, scopes, seed, column="turns")
-        rows.extend({"number": number, **row} for row in own)
-    return rows
+        measured_column = measured[:, column + 1]
+        control_rows = rows_beside_controls(measured_column, controls, scopes, seed, column="turns")
+        place_rows.extend({"number": number, **row} for row in control_rows)
+    return place_rows
 
 
 def outlier_table(
@@ -409,26 +445,34 @@ def outlier_table(
     """
     turns = turns_in_order(bench)
     scores = np.mean(
-        [np.concatenate([own.outlier_scores for own in each.values()]) for each in clusters], axis=0
+        [
+            np.concatenate(
+                [scope_clusters.outlier_scores for scope_clusters in seed_clusters.values()]
+            )
+            for seed_clusters in clusters
+        ],
+        axis=0,
     )
-    scored = turns.select("turn_id", "scope", score=pl.Series(scores, dtype=pl.Float64))
-    hits = retrieved.select("query_id", "turn_id").unique().with_columns(hit=True)
-    items = evidence.join(scored, on="turn_id", maintain_order="left")
-    items = items.join(hits, on=["query_id", "turn_id"], how="left", maintain_order="left")
-    hit = pl.col("hit").fill_null(False)
-    both = items.group_by("query_id", "scope", maintain_order=True).agg(
-        pl.col("score").filter(hit).mean().alias(RETRIEVED),
-        pl.col("score").filter(~hit).mean().alias(MISSED),
-        hits=hit.sum(),
-        misses=(~hit).sum(),
+    scored_turns = turns.select("turn_id", "scope", score=pl.Series(scores, dtype=pl.Float64))
+    retrieved_turns = retrieved.select("query_id", "turn_id").unique().with_columns(hit=True)
+    evidence_items = evidence.join(scored_turns, on="turn_id", maintain_order="left")
+    evidence_items = evidence_items.join(
+        retrieved_turns, on=["query_id", "turn_id"], how="left", maintain_order="left"
     )
-    both = both.drop_nulls([RETRIEVED, MISSED])
-    values = both.select(RETRIEVED, MISSED).to_numpy()
-    scopes = clustering_scopes(both["scope"].to_numpy())
-    compared = compare_paired(values, np.array([0, 0]), scopes=scopes, seed=seed)
-    counts = [both["hits"].sum(), both["misses"].sum()]
-    named = pl.DataFrame({"evidence": [RETRIEVED, MISSED], "items": counts})
-    return named.hstack(compared).head(2 if both.height else 0)
+    is_retrieved = pl.col("hit").fill_null(False)
+    mean_scores = evidence_items.group_by("query_id", "scope", maintain_order=True).agg(
+        pl.col("score").filter(is_retrieved).mean().alias(RETRIEVED),
+        pl.col("score").filter(~is_retrieved).mean().alias(MISSED),
+        hits=is_retrieved.sum(),
+        misses=(~is_retrieved).sum(),
+    )
+    mean_scores = mean_scores.drop_nulls([RETRIEVED, MISSED])
+    score_pairs = mean_scores.select(RETRIEVED, MISSED).to_numpy()
+    scopes = clustering_scopes(mean_scores["scope"].to_numpy())
+    comparison = compare_paired(score_pairs, np.array([0, 0]), scopes=scopes, seed=seed)
+    item_counts = [mean_scores["hits"].sum(), mean_scores["misses"].sum()]
+    evidence_rows = pl.DataFrame({"evidence": [RETRIEVED, MISSED], "items": item_counts})
+    return evidence_rows.hstack(comparison).head(2 if mean_scores.height else 0)
 
 
 def merge_sentences(table: pl.DataFrame) -> list[str]:
@@ -442,30 +486,34 @@ def merge_sentences(table: pl.DataFrame) -> list[str]:
     >>> merge_sentences(pl.DataFrame(schema=empty))
     []
     """
-    found: dict[tuple[str, ...], dict[str, Any]] = {
-        tuple(row[name] for name in _NAMES): row for row in table.iter_rows(named=True)
+    rows_by_key: dict[tuple[str, ...], dict[str, Any]] = {
+        tuple(row[column_name] for column_name in _NAMES): row
+        for row in table.iter_rows(named=True)
     }
-    branch = found.get((CENTRED, "average", BRANCH, MEASURED))
-    if branch is None or branch["n"] < FEWEST:
+    branch_row = rows_by_key.get((CENTRED, "average", BRANCH, MEASURED))
+    if branch_row is None or branch_row["n"] < FEWEST:
         return []
-    control = found[CENTRED, "average", BRANCH, WITHIN]
-    small, by_chance = (found[CENTRED, "average", TENTH, name] for name in (MEASURED, WITHIN))
-    lines = [
+    control_row = rows_by_key[CENTRED, "average", BRANCH, WITHIN]
+    tenth_row, tenth_control = (
+        rows_by_key[CENTRED, "average", TENTH, column_name] for column_name in (MEASURED, WITHIN)
+    )
+    sentences = [
         "To have all evidence of a question in one branch of the average-linkage tree, "
-        f"{mean_share_text(branch)} of the memory must be taken (mean of {branch['n']:,} "
-        "questions; "
-        f"median {percent(branch['median'])}), {_random_text(control)}; a tenth is enough for "
-        f"{mean_share_text(small)} of them, {_random_text(by_chance)}."
+        f"{mean_share_text(branch_row)} of the memory must be taken (mean of {branch_row['n']:,} "
+        f"questions; median {percent(branch_row['median'])}), {_random_text(control_row)}; a tenth "
+        f"is enough for {mean_share_text(tenth_row)} of them, {_random_text(tenth_control)}."
     ]
-    others = []
+    other_trees = []
     for vectors, linkage in ((CENTRED, "single"), (AS_ENCODED, "average"), (AS_ENCODED, "single")):
-        own, random = (found[vectors, linkage, BRANCH, name] for name in (MEASURED, WITHIN))
-        others.append(
-            f"{linkage} linkage, {vectors}: {percent(own['mean'])} against "
-            f"{percent(random['mean'])}"
+        tree_row, tree_control = (
+            rows_by_key[vectors, linkage, BRANCH, column_name] for column_name in (MEASURED, WITHIN)
         )
-    lines.append(f"Other trees, HDBSCAN's kind being single linkage: {'; '.join(others)}.")
-    return lines
+        other_trees.append(
+            f"{linkage} linkage, {vectors}: {percent(tree_row['mean'])} against "
+            f"{percent(tree_control['mean'])}"
+        )
+    sentences.append(f"Other trees, HDBSCAN's kind being single linkage: {'; '.join(other_trees)}.")
+    return sentences
 
 
 def place_sentences(places: pl.DataFrame, outliers: pl.DataFrame) -> list[str]:
@@ -473,27 +521,29 @@ def place_sentences(places: pl.DataFrame, outliers: pl.DataFrame) -> list[str]:
 
     Nothing of too few questions.
     """
-    found = {(row["number"], row["turns"]): row for row in places.iter_rows(named=True)}
-    clustered = found.get((CLUSTERED, MEASURED))
-    lines = list[str]()
-    if clustered is not None and clustered["n"] >= FEWEST:
-        shared, soft = found[SHARED, MEASURED], found[SOFT, MEASURED]
-        lines.append(
-            f"{mean_share_text(clustered)} of the questions fall into a cluster, "
-            f"{mean_share_text(shared)} into one of their evidence; their soft membership in the "
-            f"clusters of their evidence is {soft['mean']:.2f}, {found[SOFT, WITHIN]['mean']:.2f} "
-            f"with turns permuted within speakers ({p_text(found[SOFT, WITHIN]['p'])}, "
-            "uncorrected)."
+    rows_by_key = {(row["number"], row["turns"]): row for row in places.iter_rows(named=True)}
+    clustered_row = rows_by_key.get((CLUSTERED, MEASURED))
+    sentences = list[str]()
+    if clustered_row is not None and clustered_row["n"] >= FEWEST:
+        shared_row = rows_by_key[SHARED, MEASURED]
+        soft_row = rows_by_key[SOFT, MEASURED]
+        sentences.append(
+            f"{mean_share_text(clustered_row)} of the questions fall into a cluster, "
+            f"{mean_share_text(shared_row)} into one of their evidence; their soft membership in "
+            f"the clusters of their evidence is {soft_row['mean']:.2f}, "
+            f"{rows_by_key[SOFT, WITHIN]['mean']:.2f} with turns permuted within speakers "
+            f"({p_text(rows_by_key[SOFT, WITHIN]['p'])}, uncorrected)."
         )
-    rows = {row["evidence"]: row for row in outliers.iter_rows(named=True)}
-    if rows and rows[MISSED]["n"] >= FEWEST:
-        missed, retrieved = rows[MISSED], rows[RETRIEVED]
-        lines.append(
-            f"Missed evidence has an outlier score (GLOSH) of {missed['mean']:.2f} on average, "
-            f"retrieved evidence of the same {missed['n']:,} questions {retrieved['mean']:.2f} "
-            f"({p_text(missed['p'])})."
+    outlier_rows = {row["evidence"]: row for row in outliers.iter_rows(named=True)}
+    if outlier_rows and outlier_rows[MISSED]["n"] >= FEWEST:
+        missed_row = outlier_rows[MISSED]
+        retrieved_row = outlier_rows[RETRIEVED]
+        sentences.append(
+            f"Missed evidence has an outlier score (GLOSH) of {missed_row['mean']:.2f} on average, "
+            f"retrieved evidence of the same {missed_row['n']:,} questions "
+            f"{retrieved_row['mean']:.2f} ({p_text(missed_row['p'])})."
         )
-    return lines
+    return sentences
 
 
 def _random_text(row: Mapping[str, Any]) -> str:

@@ -79,14 +79,16 @@ def measure_folder(
     :raises DataError: when the folder has no annotations, a line is bad, or there is nothing to
         measure: no service and no facts, or no answer for any session.
     """
-    read: Verdicts = {}
+    read_by_person: Verdicts = {}
     if verdicts is not None:
-        read = read_verdicts(verdicts)
-    chats = known_chats(folder, facts=facts, settings=settings, service=service, encoder=encoder)
-    measured = []
-    for gold, known in chats:
-        measured.append(measure_chat(gold, known, verdicts=read))
-    return pl.concat(measured)
+        read_by_person = read_verdicts(verdicts)
+    gold_chats = known_chats(
+        folder, facts=facts, settings=settings, service=service, encoder=encoder
+    )
+    chat_outcomes = []
+    for gold, known in gold_chats:
+        chat_outcomes.append(measure_chat(gold, known, verdicts=read_by_person))
+    return pl.concat(chat_outcomes)
 
 
 def unmatched_facts(
@@ -106,11 +108,13 @@ def unmatched_facts(
         said them, and their text).
     :raises DataError: as :func:`measure_folder`.
     """
-    chats = known_chats(folder, facts=facts, settings=settings, service=service, encoder=encoder)
-    listed = [pl.DataFrame(schema=UNMATCHED)]
-    for gold, known in chats:
-        listed.append(unmatched_in(gold, known(as_of=None)))
-    return pl.concat(listed)
+    gold_chats = known_chats(
+        folder, facts=facts, settings=settings, service=service, encoder=encoder
+    )
+    unmatched_tables = [pl.DataFrame(schema=UNMATCHED)]
+    for gold, known in gold_chats:
+        unmatched_tables.append(unmatched_in(gold, known(as_of=None)))
+    return pl.concat(unmatched_tables)
 
 
 def measure_chat(
@@ -131,22 +135,24 @@ def measure_chat(
     >>> outcome_totals(outcomes).filter(measure="traps avoided")["n"].item()
     46
     """
-    counted: list[Outcome] = []
+    chat_outcomes: list[Outcome] = []
     for day in gold.dates:
-        counted += active_outcomes(gold, known(as_of=day), name="as-of", when=day)
-    end = known(as_of=None)
-    counted += active_outcomes(gold, end, name="current", when=None)
-    counted += closing_outcomes(gold, end)
-    counted += trap_outcomes(gold, end)
+        chat_outcomes += active_outcomes(gold, known(as_of=day), name="as-of", when=day)
+    final_state = known(as_of=None)
+    chat_outcomes += active_outcomes(gold, final_state, name="current", when=None)
+    chat_outcomes += closing_outcomes(gold, final_state)
+    chat_outcomes += trap_outcomes(gold, final_state)
     if verdicts:
-        counted += read_outcomes(gold, end, verdicts)
-    rows = []
-    for outcome in counted:
-        what = None
+        chat_outcomes += read_outcomes(gold, final_state, verdicts)
+    outcome_rows = []
+    for outcome in chat_outcomes:
+        fact_shown = None
         if not gold.closed:
-            what = outcome.what
-        rows.append((gold.scope, outcome.measure, outcome.hit, outcome.kind, what, gold.closed))
-    return pl.DataFrame(rows, schema=_OUTCOMES, orient="row")
+            fact_shown = outcome.what
+        outcome_rows.append(
+            (gold.scope, outcome.measure, outcome.hit, outcome.kind, fact_shown, gold.closed)
+        )
+    return pl.DataFrame(outcome_rows, schema=_OUTCOMES, orient="row")
 
 
 def outcome_totals(outcomes: pl.DataFrame, *, unit: Unit = "auto") -> Table:
@@ -162,16 +168,22 @@ def outcome_totals(outcomes: pl.DataFrame, *, unit: Unit = "auto") -> Table:
     measures = list(MEASURES)
     if AS_READ in outcomes["measure"]:
         measures.append(AS_READ)
-    rows = []
+    total_rows = []
     for measure in measures:
-        counted = outcomes.filter(measure=measure)
-        hits = counted["hit"].cast(pl.Float64).to_numpy()[:, None]
-        scopes = clustering_scopes(counted["scope"], unit)
-        span = mean_intervals(hits, scopes=scopes).select("low", "high", "level", "unit", "units")
-        row = {"measure": measure, "n": counted.height, "share": counted["hit"].mean()}
-        rows.append(row | span.row(0, named=True))
-    numbers = dict.fromkeys(("share", "low", "high"), pl.Float64)
-    table = pl.DataFrame(rows, schema_overrides=numbers)
+        measure_outcomes = outcomes.filter(measure=measure)
+        hit_column = measure_outcomes["hit"].cast(pl.Float64).to_numpy()[:, None]
+        scopes = clustering_scopes(measure_outcomes["scope"], unit)
+        interval = mean_intervals(hit_column, scopes=scopes).select(
+            "low", "high", "level", "unit", "units"
+        )
+        total_row = {
+            "measure": measure,
+            "n": measure_outcomes.height,
+            "share": measure_outcomes["hit"].mean(),
+        }
+        total_rows.append(total_row | interval.row(0, named=True))
+    float_columns = dict.fromkeys(("share", "low", "high"), pl.Float64)
+    table = pl.DataFrame(total_rows, schema_overrides=float_columns)
     return Table(table.with_columns(pl.col("unit").replace("question", "outcome")))
 
 
@@ -182,20 +194,20 @@ def format_outcomes(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
     """
     blocks = [str(outcome_totals(outcomes))]
     if errors:
-        shown = outcomes.filter(~pl.col("hit") & ~pl.col("closed"))
+        shown_errors = outcomes.filter(~pl.col("hit") & ~pl.col("closed"))
         for measure in MEASURES:
-            wrong = shown.filter(measure=measure)
-            if wrong.height:
-                blocks.append(_format_errors(measure, wrong, most=errors))
+            measure_errors = shown_errors.filter(measure=measure)
+            if measure_errors.height:
+                blocks.append(_format_errors(measure, measure_errors, most=errors))
     return "\n\n".join(blocks)
 
 
-def _format_errors(measure: str, wrong: pl.DataFrame, *, most: int) -> str:
+def _format_errors(measure: str, error_rows: pl.DataFrame, *, most: int) -> str:
     """Write down what was wrong by one measure, the first of it where there is more."""
-    head = f"{measure}: {wrong.height} errors"
-    if wrong.height > most:
-        head += f", the first {most}"
-    lines = [head]
-    for kind, scope, what in wrong.head(most).select("kind", "scope", "what").iter_rows():
-        lines.append(f"- {kind}: {scope}: {what}")
-    return "\n".join(lines)
+    heading = f"{measure}: {error_rows.height} errors"
+    if error_rows.height > most:
+        heading += f", the first {most}"
+    error_lines = [heading]
+    for kind, scope, fact_line in error_rows.head(most).select("kind", "scope", "what").iter_rows():
+        error_lines.append(f"- {kind}: {scope}: {fact_line}")
+    return "\n".join(error_lines)

@@ -50,68 +50,72 @@ def active_outcomes(
     :param name: what the measures' names begin with.
     :param when: as of when; ``None``: at the end.
     """
-    stated: set[str] = set()
+    stated_groups: set[str] = set()
     for row in active_facts(known, as_of=when).iter_rows(named=True):
         verdict = judge_fact(gold, row, when)
         is_right = verdict.name == "right"
         if is_right:
-            stated |= _groups(verdict.entries)
+            stated_groups |= _groups(verdict.entries)
         if verdict.name != "neutral":
             yield Outcome(f"{name} precision", is_right, verdict.name, fact_text(row))
-    active = [entry for entry in gold.of_kind("fact") if gold.active(entry, when)]
-    needed = [entry for entry in active if not is_optional(entry, when)]
-    yield from _recall_outcomes(f"{name} recall", needed, stated)
+    active_entries = [entry for entry in gold.of_kind("fact") if gold.active(entry, when)]
+    needed_entries = [entry for entry in active_entries if not is_optional(entry, when)]
+    yield from _recall_outcomes(f"{name} recall", needed_entries, stated_groups)
 
 
 def closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[Outcome]:
     """Count what was ended by whether it is over, and what is over by whether it was ended."""
-    ended = [entry for entry in gold.of_kind("fact") if entry.until]
-    stated: set[str] = set()
+    ended_entries = [entry for entry in gold.of_kind("fact") if entry.until]
+    stated_groups: set[str] = set()
     for closing in _closings(end):
-        over = [entry for entry in ended if _is_ended_by(gold, entry, closing)]
-        stated |= _groups(over)
-        kind = None
-        if not over:
-            kind = judge_fact(gold, closing.old).name
-        if kind not in ("neutral", "trap"):
-            what = _line_from(fact_text(closing.old), closing.new)
-            yield Outcome("invalidation precision", bool(over), kind, what)
-    stated |= _plans_past(ended, end)
-    yield from _recall_outcomes("invalidation recall", ended, stated)
+        ended_here = [entry for entry in ended_entries if _is_ended_by(gold, entry, closing)]
+        stated_groups |= _groups(ended_here)
+        error_kind = None
+        if not ended_here:
+            error_kind = judge_fact(gold, closing.old).name
+        if error_kind not in ("neutral", "trap"):
+            fact_line = _line_from(fact_text(closing.old), closing.new)
+            yield Outcome("invalidation precision", bool(ended_here), error_kind, fact_line)
+    stated_groups |= _plans_past(ended_entries, end)
+    yield from _recall_outcomes("invalidation recall", ended_entries, stated_groups)
 
 
 def trap_outcomes(gold: Annotations, end: Resolved) -> Iterator[Outcome]:
     """Count traps by whether no fact from their message says them."""
-    facts = end.facts.filter(pl.col("status").is_in(_HELD)).to_dicts()
+    held_facts = end.facts.filter(pl.col("status").is_in(_HELD)).to_dicts()
     for trap in gold.of_kind("trap"):
-        near = [row for row in facts if trap.since in row["evidence"]]
-        broken = next((row for row in near if falls_into(trap, row)), None)
-        what = _line_from(_entry_text(trap), broken)
-        yield Outcome("traps avoided", broken is None, trap.trap, what)
+        citing_facts = [row for row in held_facts if trap.since in row["evidence"]]
+        falling_fact = next((row for row in citing_facts if falls_into(trap, row)), None)
+        trap_line = _line_from(_entry_text(trap), falling_fact)
+        yield Outcome("traps avoided", falling_fact is None, trap.trap, trap_line)
 
 
 def fact_text(row: Row) -> str:
     """Write a fact down, with its kind and what it denies where that is not plain."""
-    marks = []
+    fact_marks = []
     if row["kind"] != "state":
-        marks.append(row["kind"])
+        fact_marks.append(row["kind"])
     if not row["holds"]:
-        marks.append("not so")
-    line = f"{row['about']} | {row['slot']} | {row['value']}"
-    if marks:
-        line += f" ({', '.join(marks)})"
-    return line
+        fact_marks.append("not so")
+    fact_line = f"{row['about']} | {row['slot']} | {row['value']}"
+    if fact_marks:
+        fact_line += f" ({', '.join(fact_marks)})"
+    return fact_line
 
 
 def _closings(end: Resolved) -> Iterator[_Closing]:
     """Give each fact that was ended by another or by its own date."""
-    facts = {row["fact_id"]: row for row in end.facts.iter_rows(named=True)}
-    for log in end.log.iter_rows(named=True):
-        times = filter(None, (log["at"], log["recorded_at"]))
-        yield _Closing(facts[log["old"]], facts.get(log["new"]), max(times, default=None))
-    closed = set(end.log["old"])
-    for fact_id, row in facts.items():
-        if row["status"] != "ended" or fact_id in closed:
+    facts_by_id = {row["fact_id"]: row for row in end.facts.iter_rows(named=True)}
+    for log_row in end.log.iter_rows(named=True):
+        known_times = filter(None, (log_row["at"], log_row["recorded_at"]))
+        yield _Closing(
+            facts_by_id[log_row["old"]],
+            facts_by_id.get(log_row["new"]),
+            max(known_times, default=None),
+        )
+    closed_ids = set(end.log["old"])
+    for fact_id, row in facts_by_id.items():
+        if row["status"] != "ended" or fact_id in closed_ids:
             continue
         # What was over when it was said was never active.
         if polarity(row) != "was":
@@ -124,22 +128,22 @@ def _is_ended_by(gold: Annotations, entry: Entry, closing: _Closing) -> bool:
     That must have been known at most a day before the chat says so; of a correction, whenever.
     """
     if closing.known_at is not None and not entry.corrected:
-        said = gold.times[str(entry.until)]
-        if closing.known_at < said - timedelta(days=1):
+        stated_at = gold.times[str(entry.until)]
+        if closing.known_at < stated_at - timedelta(days=1):
             return False
     return entry.matches(closing.old)
 
 
 def _plans_past(ended: list[Entry], end: Resolved) -> set[str]:
     """Give the plans that are over since what was read as beginning on a later day has come."""
-    plans = [entry for entry in ended if entry.mode == "plan"]
-    stated: set[str] = set()
+    plan_entries = [entry for entry in ended if entry.mode == "plan"]
+    stated_groups: set[str] = set()
     for row in end.facts.iter_rows(named=True):
         if row["kind"] == "plan" or row["status"] == "upcoming":
             continue
         if is_ahead(row):
-            stated |= _groups(entry for entry in plans if entry.matches(row))
-    return stated
+            stated_groups |= _groups(entry for entry in plan_entries if entry.matches(row))
+    return stated_groups
 
 
 def _recall_outcomes(measure: str, entries: list[Entry], stated: set[str]) -> Iterator[Outcome]:
@@ -147,14 +151,14 @@ def _recall_outcomes(measure: str, entries: list[Entry], stated: set[str]) -> It
 
     :param stated: the groups of which an entry is stated.
     """
-    asked: dict[str, Entry] = {}
+    entries_by_group: dict[str, Entry] = {}
     for entry in entries:
         if entry.same is not None:
-            asked.setdefault(entry.same, entry)
+            entries_by_group.setdefault(entry.same, entry)
     for entry in entries:
         if entry.same is None:
-            asked[entry.id] = entry
-    for group, entry in asked.items():
+            entries_by_group[entry.id] = entry
+    for group, entry in entries_by_group.items():
         yield Outcome(measure, group in stated, entry.mode, _entry_text(entry))
 
 
@@ -171,9 +175,9 @@ def _line_from(line: str, row: Row | None) -> str:
 
 def _entry_text(entry: Entry) -> str:
     """Write an entry down, with its mode where that is not plain."""
-    line = f"{entry.id}: {entry.subject}, "
+    entry_line = f"{entry.id}: {entry.subject}, "
     if entry.about:
-        line += entry.about[0]
+        entry_line += entry.about[0]
     if entry.mode != "is":
-        line += f" ({entry.mode})"
-    return f"{line}: {entry.value[0]}"
+        entry_line += f" ({entry.mode})"
+    return f"{entry_line}: {entry.value[0]}"

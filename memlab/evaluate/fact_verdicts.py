@@ -51,17 +51,17 @@ def judge_fact(gold: Annotations, row: Row, when: datetime | None = None) -> Ver
     if _is_stale(row, spoken):
         return Verdict("stale")
     if spoken.holding:
-        name = "right"
+        verdict_name = "right"
         if all(is_optional(entry, when) for entry in spoken.holding):
-            name = "neutral"
-        return Verdict(name, tuple(spoken.holding))
-    cited = _cited_entries(gold, row, "trap")
-    traps = [trap for trap in cited if trap.matches_ignoring_polarity(row)]
-    if any(falls_into(trap, row) for trap in traps):
+            verdict_name = "neutral"
+        return Verdict(verdict_name, tuple(spoken.holding))
+    cited_traps = _cited_entries(gold, row, "trap")
+    matching_traps = [trap for trap in cited_traps if trap.matches_ignoring_polarity(row)]
+    if any(falls_into(trap, row) for trap in matching_traps):
         return Verdict("trap")
     if _denies_what_holds(gold, row, spoken.facts, when):
         return Verdict("wrong")
-    if spoken.facts or traps or _is_harmless(gold, row):
+    if spoken.facts or matching_traps or _is_harmless(gold, row):
         return Verdict("neutral")
     return Verdict("unlisted")
 
@@ -112,13 +112,13 @@ def _is_stale(row: Row, spoken: _Spoken) -> bool:
 
     What holds does not excuse what does not ("chemistry at the old school").
     """
-    current: frozenset[str] = frozenset()
+    current_words: frozenset[str] = frozenset()
     for entry in spoken.holding:
-        current |= entry.value_words(row)
+        current_words |= entry.value_words(row)
     for entry in spoken.agreeing:
         if _stays_true(row, entry, spoken.holding):
             continue
-        if not entry.value_words(row) <= current:
+        if not entry.value_words(row) <= current_words:
             return True
     return False
 

@@ -76,8 +76,8 @@ class Entry:
     @cached_property
     def owner(self) -> Owner:
         """The subject by its names, with the relation."""
-        names = dict.fromkeys(map(base_form_stems, self.names))
-        longest_first = sorted(names, key=len, reverse=True)
+        name_stems = dict.fromkeys(map(base_form_stems, self.names))
+        longest_first = sorted(name_stems, key=len, reverse=True)
         return Owner(tuple(longest_first), self.relation, self.relation_content)
 
     @cached_property
@@ -103,15 +103,15 @@ class Entry:
         >>> boss.matches(row | {"kind": "plan"})
         False
         """
-        stated = self.stated_wordings(fact)
-        if not stated:
+        stated_values = self.stated_wordings(fact)
+        if not stated_values:
             return False
-        way = polarity(fact)
-        if way in AGREEING[self.mode]:
+        fact_polarity = polarity(fact)
+        if fact_polarity in AGREEING[self.mode]:
             return True
         if self.mode != "is":
             return False
-        if way == "not" and any(map(is_denial, stated)):
+        if fact_polarity == "not" and any(map(is_denial, stated_values)):
             return True
         return read_row(fact).ends and self._is_begun_by(fact)
 
@@ -149,12 +149,12 @@ class Entry:
         numbers without their signs. In a fact that denies, a wording is looked for without its own
         denial: "no bullet points" is stated where "bullet points" do not hold.
         """
-        row = read_row(fact)
-        if self.owner.has_row(row) or self._is_of_a_thing(fact, row):
-            return self._stated_by_row(row)
-        if self.owner.begins(row):
+        row_words = read_row(fact)
+        if self.owner.has_row(row_words) or self._is_of_a_thing(fact, row_words):
+            return self._stated_by_row(row_words)
+        if self.owner.begins(row_words):
             return []
-        return self._held(self._text_of_reversed(row))
+        return self._held(self._text_of_reversed(row_words))
 
     def has_relation(self, slot: str) -> bool:
         """Whether all words of a slot are of the relation, or say nothing."""
@@ -166,41 +166,43 @@ class Entry:
         Not by its slot alone, unless its value only counts or affirms that ("boat": "one", "mango
         allergy": "yes").
         """
-        stated = self.stated_wordings(fact)
+        stated_values = self.stated_wordings(fact)
         if not _COUNT_OR_YES.fullmatch(" ".join(read_row(fact).value_words)):
-            slot = str(fact["slot"])
-            stated = [value for value in stated if not contains_value(slot, value)]
-        return frozenset().union(*map(base_form_stems, stated))
+            slot_text = str(fact["slot"])
+            stated_values = [
+                value for value in stated_values if not contains_value(slot_text, value)
+            ]
+        return frozenset().union(*map(base_form_stems, stated_values))
 
     def is_mentioned(self, fact: Mapping[str, Any]) -> bool:
         """Say whether a fact names the entry's subject and value at all.
 
         That is enough for what counts neither way.
         """
-        row = read_row(fact)
-        if not self.owner.is_named_in(row.all_words):
+        row_words = read_row(fact)
+        if not self.owner.is_named_in(row_words.all_words):
             return False
-        return bool(self._held(f"{row.about} {row.text} {row.sentence}"))
+        return bool(self._held(f"{row_words.about} {row_words.text} {row_words.sentence}"))
 
     def _is_begun_by(self, fact: Mapping[str, Any]) -> bool:
         """Whether a fact is from the message that states the entry, which is no trap."""
-        cited = fact.get("evidence")
-        if self.kind != "fact" or cited is None:
+        cited_turns = fact.get("evidence")
+        if self.kind != "fact" or cited_turns is None:
             return False
-        return self.since in cited
+        return self.since in cited_turns
 
     def _is_of_a_thing(self, fact: Mapping[str, Any], row: RowWords) -> bool:
         """Whether a row from the entry's message is about what no name of the chat stands for."""
         if not self._is_begun_by(fact):
             return False
-        return not any(begins_with(part, self.all_names) for part in row.parts())
+        return not any(begins_with(owner_words, self.all_names) for owner_words in row.parts())
 
     def _stated_by_row(self, row: RowWords) -> list[str]:
         """Give the wordings of the value that a row about the subject states."""
         if not self._is_related(row):
             return []
-        stated = filter(row.states, self.value)
-        return [value for value in stated if not self._is_bare_count(value, row)]
+        stated_values = filter(row.states, self.value)
+        return [value for value in stated_values if not self._is_bare_count(value, row)]
 
     def _held(self, text: str) -> list[str]:
         """Give the wordings of the value that a text holds."""
@@ -212,10 +214,10 @@ class Entry:
             return True
         if not self.relation.isdisjoint(row.row_words):
             return True
-        needed = self.relation
+        needed_words = self.relation
         if self.kind == "trap" and self.relation_content:
-            needed = self.relation_content
-        return not needed.isdisjoint(row.sentence_words)
+            needed_words = self.relation_content
+        return not needed_words.isdisjoint(row.sentence_words)
 
     def _is_bare_count(self, wording: str, row: RowWords) -> bool:
         """Whether a wording is a number alone, and nothing says of what."""

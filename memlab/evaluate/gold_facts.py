@@ -59,10 +59,10 @@ class Annotations:
 
         For example "has a sister named Kavita".
         """
-        said = set(base_form_stems(f"{fact['slot']} {fact['value']}")) - NAMING
-        if not said:
+        stated_stems = set(base_form_stems(f"{fact['slot']} {fact['value']}")) - NAMING
+        if not stated_stems:
             return False
-        return any(_are_names_of_one(said, names) for names in self.people)
+        return any(_are_names_of_one(stated_stems, names) for names in self.people)
 
     def _was_said(self, turn: str, when: datetime | None) -> bool:
         """Whether a turn was said by a time (``None``: the end)."""
@@ -80,18 +80,18 @@ def read_gold(folder: str | Path) -> list[Annotations]:
     >>> len(read_gold("data/facts/dev"))
     9
     """
-    files = sorted(Path(folder).glob(f"*{SUFFIX}"))
-    if not files:
+    gold_files = sorted(Path(folder).glob(f"*{SUFFIX}"))
+    if not gold_files:
         raise DataError(
             f"{folder} has no gold annotations; give a folder with NAME.jsonl and NAME{SUFFIX}"
         )
-    chats: dict[Path, Dataset] = {}
+    chats_by_log: dict[Path, Dataset] = {}
     annotations = []
-    for file in files:
-        log = _log_of(file)
-        if log not in chats:
-            chats[log] = datasets.load(log)
-        annotations.append(_read_annotations(file, chats[log]))
+    for gold_file in gold_files:
+        log_file = _log_of(gold_file)
+        if log_file not in chats_by_log:
+            chats_by_log[log_file] = datasets.load(log_file)
+        annotations.append(_read_annotations(gold_file, chats_by_log[log_file]))
     return annotations
 
 
@@ -110,37 +110,39 @@ def read_json_lines(file: str | Path) -> list[dict[str, Any]]:
 
 def _log_of(file: Path) -> Path:
     """Give the chat log beside a file of annotations."""
-    name = file.name.removesuffix(SUFFIX)
-    own = file.with_name(f"{name}.jsonl")
-    if own.exists():
-        return own
+    chat_name = file.name.removesuffix(SUFFIX)
+    own_log = file.with_name(f"{chat_name}.jsonl")
+    if own_log.exists():
+        return own_log
     return file.with_name(JOINT_LOG_FILE)
 
 
 def _read_annotations(file: Path, data: Dataset) -> Annotations:
     """Read a file of annotations: its first line is of the chat, each other one an entry."""
-    head, *rows = read_json_lines(file)
-    turns = data.turns.filter(data.turns["scope"] == head["scope"])
-    times = dict(turns.select("turn_id", "timestamp").iter_rows())
-    people = {one["name"]: (one["name"], *one["names"]) for one in head["people"]}
+    header, *entry_rows = read_json_lines(file)
+    chat_turns = data.turns.filter(data.turns["scope"] == header["scope"])
+    turn_times = dict(chat_turns.select("turn_id", "timestamp").iter_rows())
+    names_by_person = {
+        person["name"]: (person["name"], *person["names"]) for person in header["people"]
+    }
     entries = []
-    for n, row in enumerate(rows, 2):
+    for line_number, row in enumerate(entry_rows, 2):
         try:
-            entry = _read_entry(row, head["scope"], people)
-            _check_entry(entry, times)
+            entry = _read_entry(row, header["scope"], names_by_person)
+            _check_entry(entry, turn_times)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
-                f"{file}, line {n}: {error!r}; see data/README.md for what a line holds"
+                f"{file}, line {line_number}: {error!r}; see data/README.md for what a line holds"
             ) from None
         entries.append(entry)
     return Annotations(
-        head["scope"],
+        header["scope"],
         data,
-        times,
-        dates=[_end_of_day(day) for day in head["dates"]],
-        people=list(people.values()),
+        turn_times,
+        dates=[_end_of_day(day) for day in header["dates"]],
+        people=list(names_by_person.values()),
         entries=entries,
-        closed=head.get("closed", False),
+        closed=header.get("closed", False),
     )
 
 
@@ -151,7 +153,7 @@ def _read_entry(row: Mapping[str, Any], scope: str, people: Mapping[str, tuple[s
     """
     columns = dict(row)
     kind = columns.pop("is")
-    trap = columns.pop("kind", None)
+    trap_kind = columns.pop("kind", None)
     if "message" in columns:
         columns["since"] = columns.pop("message")
     columns["since"] = message_turn_id(scope, columns["since"])
@@ -159,11 +161,13 @@ def _read_entry(row: Mapping[str, Any], scope: str, people: Mapping[str, tuple[s
         columns["until"] = message_turn_id(scope, columns["until"])
     columns["value"] = tuple(columns["value"])
     columns["about"] = tuple(columns.get("about", ()))
-    names = people[columns["subject"]]
-    others: list[str] = []
-    for known in people.values():
-        others += [name for name in known if name not in names]
-    return Entry(kind=kind, trap=trap, names=names, others=tuple(others), **columns)
+    subject_names = people[columns["subject"]]
+    other_names: list[str] = []
+    for person_names in people.values():
+        other_names += [name for name in person_names if name not in subject_names]
+    return Entry(
+        kind=kind, trap=trap_kind, names=subject_names, others=tuple(other_names), **columns
+    )
 
 
 def _check_entry(entry: Entry, turns: Collection[str]) -> None:
@@ -183,10 +187,10 @@ def _end_of_day(day: str) -> datetime:
     return datetime.combine(datetime.fromisoformat(day), time.max, UTC)
 
 
-def _are_names_of_one(said: set[str], names: tuple[str, ...]) -> bool:
+def _are_names_of_one(stated_stems: set[str], names: tuple[str, ...]) -> bool:
     """Whether words are two names of one person, or more, and nothing else."""
-    known = [set(base_form_stems(name)) for name in names]
-    if not said <= set().union(*known):
+    name_stem_sets = [set(base_form_stems(name)) for name in names]
+    if not stated_stems <= set().union(*name_stem_sets):
         return False
-    held = [name for name in known if name <= said]
-    return len(held) > 1
+    contained_names = [name for name in name_stem_sets if name <= stated_stems]
+    return len(contained_names) > 1

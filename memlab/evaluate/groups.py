@@ -20,7 +20,8 @@ MULTI_SESSION = "≥ 2"
 """The derived group of questions whose evidence lies in two or more sessions."""
 HAS_SEVERAL_SESSIONS = pl.col("n_evidence_sessions") >= 2
 """The rows of ``per_query`` that are in it."""
-ALL_QUESTIONS, SEVERAL_SESSIONS = "all questions", f"evidence in {MULTI_SESSION} sessions"
+ALL_QUESTIONS = "all questions"
+SEVERAL_SESSIONS = f"evidence in {MULTI_SESSION} sessions"
 """What :func:`question_groups` calls its groups."""
 _DESCRIBED: WeakKeyDictionary[Dataset, dict[Level, pl.DataFrame]] = WeakKeyDictionary()
 
@@ -36,49 +37,57 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
     :raises DataError: when a question is about a scope without documents.
     """
     # Ten runs are measured on one dataset, and its forms are read once.
-    levels = _DESCRIBED.setdefault(dataset, {})
-    if level not in levels:
-        levels[level] = _describe_level(dataset, level)
-    return levels[level].clone()
+    described_levels = _DESCRIBED.setdefault(dataset, {})
+    if level not in described_levels:
+        described_levels[level] = _describe_level(dataset, level)
+    return described_levels[level].clone()
 
 
 def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
-    judged = qrels(dataset.questions, level, dataset.turns).frame
-    relevant = judged.group_by("query_id").agg(
+    judged_items = qrels(dataset.questions, level, dataset.turns).frame
+    relevant = judged_items.group_by("query_id").agg(
         n_relevant=pl.len().cast(pl.Int32), grades="relevance"
     )
     # A session without turns has nothing to be found by, so it is no candidate.
     documents = dataset.turns if level == "turn" else dataset.sessions.filter(pl.col("n_turns") > 0)
-    sizes = documents.group_by("scope").agg(n_docs=pl.len().cast(pl.Int32))
+    scope_sizes = documents.group_by("scope").agg(n_docs=pl.len().cast(pl.Int32))
     # Those of the questions are of turns, and of what is no evidence too.
     questions = dataset.questions.drop("grades", strict=False)
-    asked = questions.join(relevant, on="query_id", maintain_order="left")
-    described = asked.join(sizes, on="scope", how="left", maintain_order="left")
-    for query, scope in (
-        described.filter(pl.col("n_docs").is_null()).select("query_id", "scope").head(1).rows()
+    question_rows = questions.join(relevant, on="query_id", maintain_order="left")
+    sized_questions = question_rows.join(scope_sizes, on="scope", how="left", maintain_order="left")
+    for query_id, scope in (
+        sized_questions.filter(pl.col("n_docs").is_null())
+        .select("query_id", "scope")
+        .head(1)
+        .rows()
     ):
         raise DataError(
-            f"dataset {dataset.name!r}: question {query!r} is about scope {scope!r}, which has no "
-            f"{level}s"
+            f"dataset {dataset.name!r}: question {query_id!r} is about scope {scope!r}, which has "
+            f"no {level}s"
         )
-    n = pl.col("evidence_sessions").list.n_unique().cast(pl.Int32)
-    sessions = (
-        pl.when(n >= 4).then(pl.lit("4+")).otherwise(n.cast(pl.String)).alias("evidence_sessions")
+    n_sessions = pl.col("evidence_sessions").list.n_unique().cast(pl.Int32)
+    session_group = (
+        pl.when(n_sessions >= 4)
+        .then(pl.lit("4+"))
+        .otherwise(n_sessions.cast(pl.String))
+        .alias("evidence_sessions")
     )
-    kinds = (
+    kind_columns = (
         "question_type",
         question_form(),
         asks_for_aggregation(),
-        n.alias("n_evidence_sessions"),
-        sessions,
+        n_sessions.alias("n_evidence_sessions"),
+        session_group,
     )
-    columns = ["n_relevant", "n_docs"]
-    if (judged["relevance"] > 1).any():
-        columns.append("grades")
-    by_source = []
+    count_columns = ["n_relevant", "n_docs"]
+    if (judged_items["relevance"] > 1).any():
+        count_columns.append("grades")
+    source_columns = []
     if describe_sources(dataset.questions):
-        by_source.append(source_expr())
-    return described.select("query_id", "scope", *kinds, *columns, *by_source)
+        source_columns.append(source_expr())
+    return sized_questions.select(
+        "query_id", "scope", *kind_columns, *count_columns, *source_columns
+    )
 
 
 def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
@@ -92,17 +101,20 @@ def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
         raise DataError(
             f"nothing to group by is called {by!r}; there are 'all', {', '.join(per_query.columns)}"
         )
-    values = per_query[by].unique().sort().to_list()
+    group_values = per_query[by].unique().sort().to_list()
     if by == "form":
-        values.sort(key=lambda form: FORMS.index(form) if form in FORMS else len(FORMS))
-    names = {True: "yes", False: "no"} if per_query.schema[by] == pl.Boolean else {}
+        group_values.sort(key=lambda form: FORMS.index(form) if form in FORMS else len(FORMS))
+    boolean_names = {True: "yes", False: "no"} if per_query.schema[by] == pl.Boolean else {}
     groups = {
-        names.get(v, str(v)): per_query.filter(pl.col(by).eq_missing(pl.lit(v))) for v in values
+        boolean_names.get(group_value, str(group_value)): per_query.filter(
+            pl.col(by).eq_missing(pl.lit(group_value))
+        )
+        for group_value in group_values
     }
-    several = per_query.filter(HAS_SEVERAL_SESSIONS)
+    several_sessions = per_query.filter(HAS_SEVERAL_SESSIONS)
     return (
-        {**groups, MULTI_SESSION: several}
-        if by == "evidence_sessions" and several.height
+        {**groups, MULTI_SESSION: several_sessions}
+        if by == "evidence_sessions" and several_sessions.height
         else groups
     )
 

@@ -47,22 +47,24 @@ def known_chats(
             "no facts: only a model reads them out of chats; name one with service= "
             "(--service NAME), or give stated ones with facts= (--facts FILE)"
         )
-    chats = read_gold(folder)
+    gold_chats = read_gold(folder)
     if facts is not None:
-        rows = read_json_lines(facts)
-        for gold in chats:
-            yield gold, partial(resolve, facts_from_rows(rows, gold), encoder=encoder)
+        stated_rows = read_json_lines(facts)
+        for gold in gold_chats:
+            yield gold, partial(resolve, facts_from_rows(stated_rows, gold), encoder=encoder)
         return
-    chosen = settings or IndexSettings()
-    facts_alone = chosen.model_copy(update={"summaries": False})
-    events = []
-    with tempfile.TemporaryDirectory(prefix="memlab-knowledge-") as place:
-        store = MemoryStore.open(place)
-        for gold in chats:
-            events.append(_index_chat(store, gold, facts_alone, service))
-            known = partial(indexing.resolved_facts, store, gold.data.name, scopes=[gold.scope])
-            yield gold, partial(known, encoder=encoder)
-    _note_unread_sessions(pl.concat(events))
+    index_settings = settings or IndexSettings()
+    facts_alone = index_settings.model_copy(update={"summaries": False})
+    index_events = []
+    with tempfile.TemporaryDirectory(prefix="memlab-knowledge-") as store_folder:
+        store = MemoryStore.open(store_folder)
+        for gold in gold_chats:
+            index_events.append(_index_chat(store, gold, facts_alone, service))
+            resolve_facts = partial(
+                indexing.resolved_facts, store, gold.data.name, scopes=[gold.scope]
+            )
+            yield gold, partial(resolve_facts, encoder=encoder)
+    _note_unread_sessions(pl.concat(index_events))
 
 
 def facts_from_rows(rows: Sequence[Mapping[str, Any]], gold: Annotations) -> pl.DataFrame:
@@ -74,37 +76,38 @@ def facts_from_rows(rows: Sequence[Mapping[str, Any]], gold: Annotations) -> pl.
         where there are any.
     :raises DataError: when a row lacks something, or cites a message that the chat does not have.
     """
-    turns = {row["turn_id"]: row for row in gold.data.turns.iter_rows(named=True)}
-    facts: dict[str, Fact] = {}
-    for n, row in enumerate(rows, 1):
+    turns_by_id = {row["turn_id"]: row for row in gold.data.turns.iter_rows(named=True)}
+    facts_by_id: dict[str, Fact] = {}
+    for row_number, row in enumerate(rows, 1):
         try:
             if row["scope"] == gold.scope:
-                fact = _fact_from_row(row, turns)
-                facts.setdefault(fact.fact_id, fact)
+                fact = _fact_from_row(row, turns_by_id)
+                facts_by_id.setdefault(fact.fact_id, fact)
         except (KeyError, IndexError, TypeError) as error:
             raise DataError(
-                f"stated facts, row {n}: {error!r}; see data/README.md for what a row holds"
+                f"stated facts, row {row_number}: {error!r}; see data/README.md for what a row "
+                "holds"
             ) from None
-    return frame(Fact, facts.values())
+    return frame(Fact, facts_by_id.values())
 
 
 def _fact_from_row(row: Mapping[str, Any], turns: Mapping[str, dict[str, Any]]) -> Fact:
     """Make the fact of a row from the turns that it cites."""
-    cited = [turns[message_turn_id(row["scope"], message)] for message in row["messages"]]
+    cited_turns = [turns[message_turn_id(row["scope"], message)] for message in row["messages"]]
     effects = row.get("effects") or []
-    optional: dict[str, Any] = {}
-    for name in _OPTIONAL:
-        if row.get(name) is not None:
-            optional[name] = row[name]
+    optional_columns: dict[str, Any] = {}
+    for column_name in _OPTIONAL:
+        if row.get(column_name) is not None:
+            optional_columns[column_name] = row[column_name]
     return make_fact(
-        cited,
+        cited_turns,
         about=row["about"],
         slot=row["slot"],
         value=row["value"],
         source=row["source"],
         effects=[effect["how"] for effect in effects],
         affected=[effect["id"] for effect in effects],
-        **optional,
+        **optional_columns,
     )
 
 
@@ -115,16 +118,17 @@ def _index_chat(
 
     :raises DataError: when a session fails.
     """
-    name = gold.data.name
+    dataset_name = gold.data.name
     store.ingest(gold.data)
-    events = indexing.index(store, name, settings=settings, service=service)
-    failed = events.filter(kind="failed")
-    if failed.height:
+    index_events = indexing.index(store, dataset_name, settings=settings, service=service)
+    failed_events = index_events.filter(kind="failed")
+    if failed_events.height:
         raise DataError(
-            f"{failed.height} sessions of {name} were not indexed ({failed['reason'][0]}), so "
-            "nothing is measured; see that the service answers, and run it again"
+            f"{failed_events.height} sessions of {dataset_name} were not indexed "
+            f"({failed_events['reason'][0]}), so nothing is measured; see that the service "
+            "answers, and run it again"
         )
-    return events
+    return index_events
 
 
 def _note_unread_sessions(events: pl.DataFrame) -> None:
@@ -133,15 +137,15 @@ def _note_unread_sessions(events: pl.DataFrame) -> None:
     :raises DataError: when it read none.
     """
     # A file with several chats is tried once for each.
-    sessions = events.unique("session_id", keep="last", maintain_order=True)
-    unread = sessions.filter(service=indexing.EXTRACTIVE)
-    if unread.is_empty():
+    last_events = events.unique("session_id", keep="last", maintain_order=True)
+    unread_sessions = last_events.filter(service=indexing.EXTRACTIVE)
+    if unread_sessions.is_empty():
         return
-    line = (
-        f"{unread['reason'][0]}, for {unread.height:,} of {sessions.height:,} sessions; "
-        "--service NAME asks a model, and llm.recordings names recorded answers"
+    unread_note = (
+        f"{unread_sessions['reason'][0]}, for {unread_sessions.height:,} of {last_events.height:,} "
+        "sessions; --service NAME asks a model, and llm.recordings names recorded answers"
     )
-    if unread.height == sessions.height:
-        raise DataError(line)
+    if unread_sessions.height == last_events.height:
+        raise DataError(unread_note)
     # The level of what calls for the measure.
-    warn_user(line)
+    warn_user(unread_note)

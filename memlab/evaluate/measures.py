@@ -90,19 +90,19 @@ def read_measure(text: MeasureLike) -> Measure:
     """
     if isinstance(text, Measure):
         return text
-    read = re.fullmatch(r"\s*(\w+)\s*(?:@\s*(\d+)\s*)?", text)
-    if read is None:
+    name_and_cutoff = re.fullmatch(r"\s*(\w+)\s*(?:@\s*(\d+)\s*)?", text)
+    if name_and_cutoff is None:
         raise DataError(
             f"{text!r} is no measure; expected a name, and a cutoff where it has one: "
             "'recall_all@10'"
         )
-    return Measure(read[1], int(read[2]) if read[2] else None)
+    return Measure(name_and_cutoff[1], int(name_and_cutoff[2]) if name_and_cutoff[2] else None)
 
 
 def read_measures(measures: MeasureLike | Iterable[MeasureLike]) -> tuple[Measure, ...]:
     """Read one or more measures; one that is named twice is kept once."""
-    listed = [measures] if isinstance(measures, MeasureLike) else measures
-    return tuple(dict.fromkeys(read_measure(m) for m in listed))
+    measure_list = [measures] if isinstance(measures, MeasureLike) else measures
+    return tuple(dict.fromkeys(read_measure(measure_like) for measure_like in measure_list))
 
 
 @dataclass(frozen=True)
@@ -134,18 +134,18 @@ class JudgedRun:
         self, k: int | None, gains: np.ndarray, ideal: np.ndarray, discount: Discount
     ) -> np.ndarray:
         """Give discounted gain as a share of the best that any ranking could reach at k."""
-        best = self._sum(self.ideal, ideal * discount(self.ideal["rank"]), k)
-        return self.total(k, gains * discount(self.hits["rank"])) / best
+        ideal_gain = self._sum(self.ideal, ideal * discount(self.ideal["rank"]), k)
+        return self.total(k, gains * discount(self.hits["rank"])) / ideal_gain
 
     def _sum(
-        self, of: Mapping[str, np.ndarray], values: np.ndarray | float, k: int | None
+        self, items: Mapping[str, np.ndarray], values: np.ndarray | float, k: int | None
     ) -> np.ndarray:
-        weights = np.broadcast_to(values, of["query"].shape)
-        within = slice(None) if k is None else of["rank"] <= k
-        summed = np.bincount(
-            of["query"][within], weights=weights[within], minlength=len(self.n_relevant)
+        weights = np.broadcast_to(values, items["query"].shape)
+        is_within = slice(None) if k is None else items["rank"] <= k
+        query_sums = np.bincount(
+            items["query"][is_within], weights=weights[is_within], minlength=len(self.n_relevant)
         )
-        return summed.astype(np.float64)
+        return query_sums.astype(np.float64)
 
 
 Discount = Callable[[np.ndarray], np.ndarray]
@@ -204,15 +204,15 @@ def ndcg(judged: JudgedRun, k: int | None) -> np.ndarray:
 
 @registered.register
 def ndcg_longmemeval(judged: JudgedRun, k: int | None) -> np.ndarray:
-    ones, ideal = (np.ones(len(each["rank"])) for each in (judged.hits, judged.ideal))
-    return judged.normalised(k, ones, ideal, longmemeval_discount)
+    hit_gains, ideal_gains = (np.ones(len(items["rank"])) for items in (judged.hits, judged.ideal))
+    return judged.normalised(k, hit_gains, ideal_gains, longmemeval_discount)
 
 
 @registered.register
 def mrr(judged: JudgedRun, k: int | None) -> np.ndarray:
-    first = np.full(len(judged.n_relevant), np.inf)
-    np.minimum.at(first, judged.hits["query"], judged.hits["rank"])
-    return np.where(first <= (np.inf if k is None else k), 1.0 / first, 0.0)
+    first_rank = np.full(len(judged.n_relevant), np.inf)
+    np.minimum.at(first_rank, judged.hits["query"], judged.hits["rank"])
+    return np.where(first_rank <= (np.inf if k is None else k), 1.0 / first_rank, 0.0)
 
 
 @registered.register
@@ -264,48 +264,59 @@ def score(run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike])
         )
     queries, judged = _judge_run(run, qrels)
     scores: dict[str, pl.Series] = {}
-    for wanted in read_measures(measures):
-        values = np.asarray(registered[wanted.name](judged, wanted.k), dtype=np.float64)
-        if values.shape != judged.n_relevant.shape or not np.isfinite(values).all():
+    for chosen_measure in read_measures(measures):
+        query_values = np.asarray(
+            registered[chosen_measure.name](judged, chosen_measure.k), dtype=np.float64
+        )
+        if query_values.shape != judged.n_relevant.shape or not np.isfinite(query_values).all():
             raise DataError(
-                f"measure {wanted} gave an array of {values.shape}, or what is no number, for "
-                f"{len(judged.n_relevant)} queries; expected a finite number a query, as "
-                "judged.n_relevant has"
+                f"measure {chosen_measure} gave an array of {query_values.shape}, or what is no "
+                f"number, for {len(judged.n_relevant)} queries; expected a finite number a query, "
+                "as judged.n_relevant has"
             )
-        scores[str(wanted)] = pl.Series(values)
+        scores[str(chosen_measure)] = pl.Series(query_values)
     return queries.select("query_id").with_columns(**scores)
 
 
 def _judge_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
-    relevant = qrels.frame.filter(pl.col("relevance") > 0)
-    queries = relevant.select("query_id").unique(maintain_order=True).with_row_index("query")
-    relevant = relevant.join(queries, on="query_id", maintain_order="left")
-    ranked = run.frame.select("query_id", "doc_id", "rank").join(queries, on="query_id")
-    _check_ranks(ranked, f"run {run.name!r} ranks")
-    _check_ranks(
-        relevant.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query")), "the qrels judge"
+    relevant_items = qrels.frame.filter(pl.col("relevance") > 0)
+    query_rows = (
+        relevant_items.select("query_id").unique(maintain_order=True).with_row_index("query")
     )
-    nth, gain = pl.int_range(pl.len()), pl.col("relevance").cast(pl.Float64)
-    novelty = (1 - ALPHA) ** nth.over("query", "subtopic").cast(pl.Float64)
-    best = relevant.with_columns(novelty=novelty).select(
+    relevant_items = relevant_items.join(query_rows, on="query_id", maintain_order="left")
+    ranked_documents = run.frame.select("query_id", "doc_id", "rank").join(
+        query_rows, on="query_id"
+    )
+    _check_ranks(ranked_documents, f"run {run.name!r} ranks")
+    _check_ranks(
+        relevant_items.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query")),
+        "the qrels judge",
+    )
+    row_number = pl.int_range(pl.len())
+    grade_as_gain = pl.col("relevance").cast(pl.Float64)
+    novelty = (1 - ALPHA) ** row_number.over("query", "subtopic").cast(pl.Float64)
+    ideal_rows = relevant_items.with_columns(novelty=novelty).select(
         "query",
-        rank=1 + nth.over("query"),
-        gain=gain.sort(descending=True).over("query"),
+        rank=1 + row_number.over("query"),
+        gain=grade_as_gain.sort(descending=True).over("query"),
         novelty=pl.col("novelty").sort(descending=True).over("query"),
     )
-    hits = ranked.join(
-        relevant.select("query", "doc_id", "relevance", "subtopic"),
+    hit_rows = ranked_documents.join(
+        relevant_items.select("query", "doc_id", "relevance", "subtopic"),
         on=["query", "doc_id"],
         maintain_order="left_right",
     )
-    hits = hits.sort("query", "rank").select(
-        "query", "rank", gain=gain, earlier=nth.over("query", "subtopic").cast(pl.Float64)
+    hit_rows = hit_rows.sort("query", "rank").select(
+        "query",
+        "rank",
+        gain=grade_as_gain,
+        earlier=row_number.over("query", "subtopic").cast(pl.Float64),
     )
-    return queries, JudgedRun(
-        n_relevant=np.bincount(best["query"].to_numpy(), minlength=queries.height),
-        n_retrieved=np.bincount(ranked["query"].to_numpy(), minlength=queries.height),
-        hits={column.name: column.to_numpy() for column in hits},
-        ideal={column.name: column.to_numpy() for column in best},
+    return query_rows, JudgedRun(
+        n_relevant=np.bincount(ideal_rows["query"].to_numpy(), minlength=query_rows.height),
+        n_retrieved=np.bincount(ranked_documents["query"].to_numpy(), minlength=query_rows.height),
+        hits={column.name: column.to_numpy() for column in hit_rows},
+        ideal={column.name: column.to_numpy() for column in ideal_rows},
     )
 
 
@@ -313,18 +324,28 @@ def _check_ranks(rows: pl.DataFrame, what: str) -> None:
     """Refuse what would be scored wrongly: a document twice for a query, or ranks that are not 1 …
     n.
     """
-    rank, n = pl.col("rank"), pl.len()
-    ranks = rows.group_by("query_id").agg(
-        n=n,
-        last=rank.max(),
-        wrong=(rank.min() != 1) | (rank.max() != n) | (rank.n_unique() < n),
+    rank_column = pl.col("rank")
+    n_rows = pl.len()
+    ranks_by_query = rows.group_by("query_id").agg(
+        n=n_rows,
+        last=rank_column.max(),
+        wrong=(rank_column.min() != 1)
+        | (rank_column.max() != n_rows)
+        | (rank_column.n_unique() < n_rows),
         twice=pl.col("doc_id").filter(pl.col("doc_id").is_duplicated()).first(),
     )
-    bad = ranks.filter(pl.col("wrong") | pl.col("twice").is_not_null()).sort("query_id")
-    for query, n_docs, last, _, doc in bad.head(1).rows():
-        fault = f"document {doc!r} twice" if doc else f"{n_docs} documents up to rank {last}"
+    faulty_queries = ranks_by_query.filter(pl.col("wrong") | pl.col("twice").is_not_null()).sort(
+        "query_id"
+    )
+    for query_id, n_docs, last_rank, _, twice_ranked in faulty_queries.head(1).rows():
+        fault_text = (
+            f"document {twice_ranked!r} twice"
+            if twice_ranked
+            else f"{n_docs} documents up to rank {last_rank}"
+        )
         raise DataError(
-            f"{what} {fault} for query {query!r}; expected each once, with ranks from 1 to {n_docs}"
+            f"{what} {fault_text} for query {query_id!r}; expected each once, with ranks from 1 to "
+            f"{n_docs}"
         )
 
 
@@ -351,8 +372,10 @@ def kendall_tau(stated: Sequence[Hashable], reference: Sequence[Hashable]) -> fl
         raise DataError(
             f"orders are {[*stated]} and {[*reference]}; expected two items or more, each once"
         )
-    place = {item: n for n, item in enumerate(stated) if item in set(reference)}
-    if len(place) < 2:
+    stated_places = {
+        item: position for position, item in enumerate(stated) if item in set(reference)
+    }
+    if len(stated_places) < 2:
         return 0.0
-    found = [place.get(item, len(stated)) for item in reference]
-    return float(kendalltau(found, range(len(found))).statistic)
+    places_of_reference = [stated_places.get(item, len(stated)) for item in reference]
+    return float(kendalltau(places_of_reference, range(len(places_of_reference))).statistic)

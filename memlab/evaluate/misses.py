@@ -29,7 +29,8 @@ CAUSES = {
 }
 """Causes in the order in which they are tried, and their rules; the first that holds is taken."""
 FOLLOW_ON_REACH = 2
-COMMON, FEW = 0.05, 5
+COMMON = 0.05
+FEW = 5
 
 
 def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
@@ -61,77 +62,85 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
         raise DataError(
             f"the run ranks {run.level}s and k is {k}; give a ranking of turns, and k from 1"
         )
-    ranked = run.frame.select("query_id", "doc_id", "rank")
-    turns = dataset.turns.select(
+    ranked_turns = run.frame.select("query_id", "doc_id", "rank")
+    numbered_turns = dataset.turns.select(
         "session_id", "n", "text", "caption", doc_id="turn_id"
     ).with_row_index("at")
-    asked = dataset.questions.select(
+    question_rows = dataset.questions.select(
         "query_id",
         "scope",
         "answer",
         question="text",
         n_evidence_sessions=pl.col("evidence_sessions").list.n_unique(),
     )
-    items = (
+    evidence_items = (
         evidence.with_columns(needed=pl.len().over("query_id"))
-        .join(ranked, on=["query_id", "doc_id"], how="left", maintain_order="left")
-        .join(turns, on="doc_id", how="left", maintain_order="left")
-        .join(asked.with_row_index("asked"), on="query_id", how="left", maintain_order="left")
+        .join(ranked_turns, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        .join(numbered_turns, on="doc_id", how="left", maintain_order="left")
+        .join(
+            question_rows.with_row_index("asked"), on="query_id", how="left", maintain_order="left"
+        )
     )
-    first = ranked.filter(pl.col("rank") <= k).join(
-        turns.select("doc_id", "at", "session_id", "n"), on="doc_id", maintain_order="left"
+    first_turns = ranked_turns.filter(pl.col("rank") <= k).join(
+        numbered_turns.select("doc_id", "at", "session_id", "n"), on="doc_id", maintain_order="left"
     )
-    places = first.group_by("query_id", "session_id").agg(places="n")
-    others = (
-        first.join(evidence, on=["query_id", "doc_id"], how="anti")
+    places_by_session = first_turns.group_by("query_id", "session_id").agg(places="n")
+    other_turns = (
+        first_turns.join(evidence, on=["query_id", "doc_id"], how="anti")
         .group_by("query_id")
         .agg(others="at")
     )
-    missed = (
-        items.filter((pl.col("rank") > k).fill_null(True))
-        .join(places, on=["query_id", "session_id"], how="left", maintain_order="left")
-        .join(others, on="query_id", how="left", maintain_order="left")
+    missed_items = (
+        evidence_items.filter((pl.col("rank") > k).fill_null(True))
+        .join(places_by_session, on=["query_id", "session_id"], how="left", maintain_order="left")
+        .join(other_turns, on="query_id", how="left", maintain_order="left")
         .with_columns(pl.col("places", "others").fill_null([]))
     )
-    words = _ScopeWords(dataset)
-    causes = [words.cause(item, k) for item in missed.iter_rows(named=True)]
-    shown = pl.concat_str(
+    scope_words = _ScopeWords(dataset)
+    cause_names = [scope_words.cause(item, k) for item in missed_items.iter_rows(named=True)]
+    shown_text = pl.concat_str(
         "text", pl.format("[image: {}]", "caption"), separator=" ", ignore_nulls=True
     )
-    about = (
+    question_columns = (
         "query_id",
         "n_evidence_sessions",
         "question",
         "answer",
         "doc_id",
-        shown.alias("text"),
+        shown_text.alias("text"),
         "rank",
     )
-    return missed.select(*about).with_columns(cause=pl.Series(causes, dtype=pl.String))
+    return missed_items.select(*question_columns).with_columns(
+        cause=pl.Series(cause_names, dtype=pl.String)
+    )
 
 
 class _ScopeWords:
     """The stems of turns, captions, questions and answers, and those that each scope uses."""
 
     def __init__(self, dataset: Dataset) -> None:
-        turns, questions = dataset.turns, dataset.questions
-        self.texts, self.captions = (
-            _content_stem_sets(turns["text"]),
-            _content_stem_sets(turns["caption"]),
-        )
-        self.questions, self.answers = (
-            _content_stem_sets(questions["text"]),
-            _content_stem_sets(questions["answer"]),
-        )
-        self.names, self.common = dict[str, set[str]](), dict[str, set[str]]()
+        turns = dataset.turns
+        questions = dataset.questions
+        self.texts = _content_stem_sets(turns["text"])
+        self.captions = _content_stem_sets(turns["caption"])
+        self.questions = _content_stem_sets(questions["text"])
+        self.answers = _content_stem_sets(questions["answer"])
+        self.names = dict[str, set[str]]()
+        self.common = dict[str, set[str]]()
         speakers = _content_stem_sets(turns["speaker"])
         for scope, rows in (
             turns.select("scope", at=pl.int_range(pl.len())).group_by("scope").agg("at").iter_rows()
         ):
-            counts = Counter(word for at in rows for word in self.texts[at] | self.captions[at])
-            self.names[scope] = set[str]().union(*(speakers[at] for at in rows))
+            turn_counts = Counter(
+                content_word
+                for turn_row in rows
+                for content_word in self.texts[turn_row] | self.captions[turn_row]
+            )
+            self.names[scope] = set[str]().union(*(speakers[turn_row] for turn_row in rows))
             self.common[scope] = {
-                word for word, n in counts.items() if n > max(COMMON * len(rows), FEW)
+                content_word
+                for content_word, n_turns in turn_counts.items()
+                if n_turns > max(COMMON * len(rows), FEW)
             }
 
     def cause(self, item: dict[str, Any], k: int) -> str:
@@ -140,35 +149,43 @@ class _ScopeWords:
         :param item: with ``others``, turns among the first k that are no evidence, and ``places``,
             those of its session, by number.
         """
-        at, row = item["at"], item["asked"]
-        names, common = self.names[item["scope"]], self.common[item["scope"]]
-        question, answer = self.questions[row] - names, self.answers[row] - names
-        text, caption = self.texts[at] - names, self.captions[at] - names
-        either, own, wanted = question | answer, (text | caption) - common, answer - common
-        rank = item["rank"] or 2 * k + 1
-        asks, nothing = bool(own & question), not own & either
+        turn_row = item["at"]
+        question_row = item["asked"]
+        scope_names = self.names[item["scope"]]
+        common_words = self.common[item["scope"]]
+        question_words = self.questions[question_row] - scope_names
+        answer_stems = self.answers[question_row] - scope_names
+        text_words = self.texts[turn_row] - scope_names
+        caption_words = self.captions[turn_row] - scope_names
+        question_or_answer = question_words | answer_stems
+        turn_words = (text_words | caption_words) - common_words
+        answer_words = answer_stems - common_words
+        rank_or_last = item["rank"] or 2 * k + 1
+        shares_question_word = bool(turn_words & question_words)
+        shares_nothing = not turn_words & question_or_answer
         rules = {
             "budget": item["needed"] > k,
-            "caption": bool((caption - common) & either) and not (text - common) & either,
-            "pronouns": not text - common,
-            "label": nothing
-            and wanted
-            and any(wanted <= self.texts[n] | self.captions[n] for n in item["others"]),
-            "follow-on": not asks
+            "caption": bool((caption_words - common_words) & question_or_answer)
+            and not (text_words - common_words) & question_or_answer,
+            "pronouns": not text_words - common_words,
+            "label": shares_nothing
+            and answer_words
+            and any(answer_words <= self.texts[n] | self.captions[n] for n in item["others"]),
+            "follow-on": not shares_question_word
             and any(abs(item["n"] - n) <= FOLLOW_ON_REACH for n in item["places"]),
-            "implied": not (text | caption) & either,
-            "common words": nothing,
-            "other words": not asks,
-            "near miss": rank <= 2 * k,
+            "implied": not (text_words | caption_words) & question_or_answer,
+            "common words": shares_nothing,
+            "other words": not shares_question_word,
+            "near miss": rank_or_last <= 2 * k,
         }
-        return next((name for name, holds in rules.items() if holds), "outranked")
+        return next((name for name, is_cause in rules.items() if is_cause), "outranked")
 
 
 def _content_stem_sets(texts: pl.Series) -> list[set[str]]:
     """Give the distinct stems of each text that are no stop words."""
-    empty = set(stem(STOP_WORDS))
+    stop_stems = set(stem(STOP_WORDS))
     return (
-        [set(words) - empty for words in tokenize(texts.fill_null("").to_list())]
+        [set(words) - stop_stems for words in tokenize(texts.fill_null("").to_list())]
         if len(texts)
         else []
     )
@@ -182,14 +199,15 @@ def count_by_cause(missed: pl.DataFrame) -> pl.DataFrame:
         ``share`` (of them), ``solved`` and ``alone``, number and share of the incomplete questions
         that miss items for this cause only, and ``rule``, what the cause is.
     """
-    only = pl.when(pl.col("cause").n_unique().over("query_id") == 1).then("query_id")
-    counts = {"n": pl.len(), "solved": pl.col("only").drop_nulls().n_unique()}
-    counted = missed.with_columns(only=only).group_by("cause").agg(**counts)
-    items, questions = max(missed.height, 1), max(missed["query_id"].n_unique(), 1)
+    only_cause = pl.when(pl.col("cause").n_unique().over("query_id") == 1).then("query_id")
+    count_columns = {"n": pl.len(), "solved": pl.col("only").drop_nulls().n_unique()}
+    cause_counts = missed.with_columns(only=only_cause).group_by("cause").agg(**count_columns)
+    n_items = max(missed.height, 1)
+    n_questions = max(missed["query_id"].n_unique(), 1)
     return (
         pl.DataFrame({"cause": list(CAUSES)})
-        .join(counted, on="cause", how="left", maintain_order="left")
+        .join(cause_counts, on="cause", how="left", maintain_order="left")
         .with_columns(pl.col("n", "solved").fill_null(0))
-        .with_columns(share=pl.col("n") / items, alone=pl.col("solved") / questions)
+        .with_columns(share=pl.col("n") / n_items, alone=pl.col("solved") / n_questions)
         .with_columns(rule=pl.Series(list(CAUSES.values())))
     )

@@ -44,17 +44,17 @@ def read_verdicts(file: str | Path) -> dict[tuple[str, str], bool]:
     :raises DataError: for a line without these.
     """
     verdicts: dict[tuple[str, str], bool] = {}
-    for n, row in enumerate(read_json_lines(file), 1):
+    for row_number, row in enumerate(read_json_lines(file), 1):
         try:
-            key = (row["scope"], row["meaning"])
-            true = row["true"]
+            scope_and_meaning = (row["scope"], row["meaning"])
+            is_true = row["true"]
         except (KeyError, TypeError) as error:
             raise DataError(
-                f"{file}, row {n}: {error!r}; a verdict has scope, meaning and true"
+                f"{file}, row {row_number}: {error!r}; a verdict has scope, meaning and true"
             ) from None
-        if not isinstance(true, bool):
-            raise DataError(f"{file}, row {n}: true is {true!r}; give true or false")
-        verdicts[key] = true and verdicts.get(key, True)
+        if not isinstance(is_true, bool):
+            raise DataError(f"{file}, row {row_number}: true is {is_true!r}; give true or false")
+        verdicts[scope_and_meaning] = is_true and verdicts.get(scope_and_meaning, True)
     return verdicts
 
 
@@ -65,16 +65,16 @@ def read_outcomes(gold: Annotations, end: Resolved, verdicts: Verdicts) -> list[
     """
     outcomes: list[Outcome] = []
     for row in active_facts(end).iter_rows(named=True):
-        name = judge_fact(gold, row).name
-        if name == "unlisted":
-            true = verdicts.get((gold.scope, _meaning(row)))
-            if true is None:
+        verdict_name = judge_fact(gold, row).name
+        if verdict_name == "unlisted":
+            is_true = verdicts.get((gold.scope, _meaning(row)))
+            if is_true is None:
                 return []
-            if true:
-                name = "called true"
-        if name != "neutral":
-            is_right = name in ("right", "called true")
-            outcomes.append(Outcome(AS_READ, is_right, name, fact_text(row)))
+            if is_true:
+                verdict_name = "called true"
+        if verdict_name != "neutral":
+            is_right = verdict_name in ("right", "called true")
+            outcomes.append(Outcome(AS_READ, is_right, verdict_name, fact_text(row)))
     return outcomes
 
 
@@ -83,19 +83,19 @@ def unmatched_in(gold: Annotations, end: Resolved) -> pl.DataFrame:
 
     :returns: columns as of :data:`UNMATCHED`; no row of what is closed.
     """
-    rows: dict[str, dict[str, Any]] = {}
+    rows_by_meaning: dict[str, dict[str, Any]] = {}
     if gold.closed:
         return pl.DataFrame(schema=UNMATCHED)
-    turns = {row["turn_id"]: row for row in gold.data.turns.iter_rows(named=True)}
+    turns_by_id = {row["turn_id"]: row for row in gold.data.turns.iter_rows(named=True)}
     for row in active_facts(end).iter_rows(named=True):
         meaning = _meaning(row)
-        if meaning in rows or judge_fact(gold, row).name != "unlisted":
+        if meaning in rows_by_meaning or judge_fact(gold, row).name != "unlisted":
             continue
-        cited = [turns[turn] for turn in row["evidence"]]
-        said = [f"{turn['speaker']}: {turn['text']}" for turn in cited]
-        columns = {**row, "meaning": meaning, "turns": said}
-        rows[meaning] = {name: columns[name] for name in UNMATCHED}
-    return pl.DataFrame(list(rows.values()), schema=UNMATCHED)
+        cited_turns = [turns_by_id[turn] for turn in row["evidence"]]
+        turn_lines = [f"{turn['speaker']}: {turn['text']}" for turn in cited_turns]
+        columns = {**row, "meaning": meaning, "turns": turn_lines}
+        rows_by_meaning[meaning] = {name: columns[name] for name in UNMATCHED}
+    return pl.DataFrame(list(rows_by_meaning.values()), schema=UNMATCHED)
 
 
 def _meaning(row: Row) -> str:

@@ -1,4 +1,5 @@
-"""A run measured on a dataset: per-query results, and means by group with intervals, ceiling and chance.
+"""A run measured on a dataset: per-query results, and means by group with intervals, ceiling and
+chance.
 
 The ceiling is what a measure could be at best. Without it and chance a recall of 0.9 says little:
 sessions of a LoCoMo chat number about twenty-five, so ten drawn blindly already hold 37 % of the
@@ -62,17 +63,29 @@ def ceiling(
     :returns: (q,) values.
 
     >>> from memlab.evaluate.report import ceiling
-    >>> ceiling([600, 600], [4, 20], "recall_all@10").tolist(), ceiling(600, 20, "recall@10").tolist()
-    ([1.0, 0.0], [0.5])
+    >>> ceiling([600, 600], [4, 20], "recall_all@10").tolist()
+    [1.0, 0.0]
+    >>> ceiling(600, 20, "recall@10").tolist()
+    [0.5]
     """
-    _, m, wanted = _read_sizes(n_docs, n_relevant, measure)
-    query = np.repeat(np.arange(len(m)), m)
-    rank, ones = 1 + np.arange(len(query)) - np.searchsorted(query, query), np.ones(len(query))
-    gain = np.concatenate([ones[:0], *_sorted_gains(m, grades)])
+    _, relevant_counts, chosen_measure = _read_sizes(n_docs, n_relevant, measure)
+    query_numbers = np.repeat(np.arange(len(relevant_counts)), relevant_counts)
+    item_ranks = 1 + np.arange(len(query_numbers)) - np.searchsorted(query_numbers, query_numbers)
+    ones = np.ones(len(query_numbers))
+    item_gains = np.concatenate([ones[:0], *_sorted_gains(relevant_counts, grades)])
     # Each item is the only one of its subtopic.
-    ideal = {"query": query, "rank": rank, "gain": gain, "novelty": ones, "earlier": 0 * ones}
+    ideal_items = {
+        "query": query_numbers,
+        "rank": item_ranks,
+        "gain": item_gains,
+        "novelty": ones,
+        "earlier": 0 * ones,
+    }
     return np.asarray(
-        registered[wanted.name](JudgedRun(m, m, ideal, ideal), wanted.k), dtype=np.float64
+        registered[chosen_measure.name](
+            JudgedRun(relevant_counts, relevant_counts, ideal_items, ideal_items), chosen_measure.k
+        ),
+        dtype=np.float64,
     )
 
 
@@ -93,20 +106,28 @@ def chance(
     :raises DataError: when a query has no evidence, or more than it has documents.
 
     >>> from memlab.evaluate.report import chance
-    >>> chance([20, 20], [1, 2], "recall@10").tolist(), chance(20, 2, "recall_all@10").round(4).tolist()
-    ([0.5, 0.5], [0.2368])
+    >>> chance([20, 20], [1, 2], "recall@10").tolist()
+    [0.5, 0.5]
+    >>> chance(20, 2, "recall_all@10").round(4).tolist()
+    [0.2368]
     >>> chance(2, 2, "ndcg@1", [[1, 2]]).tolist()  # 1 or 2 of 2
     [0.75]
     """
-    n, m, wanted = _read_sizes(n_docs, n_relevant, measure)
-    if grades is not None and wanted.name == "ndcg":
-        gains = _sorted_gains(m, grades)
-        graded = [_expected_ndcg(wanted.k, *each) for each in zip(n.tolist(), gains, strict=True)]
-        return np.array(graded, dtype=np.float64)
-    sizes, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
-    return np.array([_expected_value(wanted, *each) for each in sizes.tolist()], dtype=np.float64)[
-        back.ravel()
-    ]
+    document_counts, relevant_counts, chosen_measure = _read_sizes(n_docs, n_relevant, measure)
+    if grades is not None and chosen_measure.name == "ndcg":
+        query_gains = _sorted_gains(relevant_counts, grades)
+        expected_values = [
+            _expected_ndcg(chosen_measure.k, *size_pair)
+            for size_pair in zip(document_counts.tolist(), query_gains, strict=True)
+        ]
+        return np.array(expected_values, dtype=np.float64)
+    distinct_sizes, size_numbers = np.unique(
+        np.stack([document_counts, relevant_counts], axis=1), axis=0, return_inverse=True
+    )
+    return np.array(
+        [_expected_value(chosen_measure, *size_pair) for size_pair in distinct_sizes.tolist()],
+        dtype=np.float64,
+    )[size_numbers.ravel()]
 
 
 def _sorted_gains(n_relevant: np.ndarray, grades: Grades) -> list[np.ndarray]:
@@ -116,13 +137,15 @@ def _sorted_gains(n_relevant: np.ndarray, grades: Grades) -> list[np.ndarray]:
     """
     if grades is None:
         return [np.ones(m) for m in n_relevant.tolist()]
-    gains = [np.sort(np.asarray(each, dtype=np.float64))[::-1] for each in grades]
-    if [each.size for each in gains] != n_relevant.tolist():
+    query_gains = [
+        np.sort(np.asarray(query_grades, dtype=np.float64))[::-1] for query_grades in grades
+    ]
+    if [query_grades.size for query_grades in query_gains] != n_relevant.tolist():
         raise DataError(
-            f"grades are of {[each.size for each in gains][:5]} evidence items, n_relevant is "
-            f"{n_relevant.tolist()[:5]}; expected a grade for each item"
+            f"grades are of {[query_grades.size for query_grades in query_gains][:5]} evidence "
+            f"items, n_relevant is {n_relevant.tolist()[:5]}; expected a grade for each item"
         )
-    return gains
+    return query_gains
 
 
 def _expected_ndcg(k: int | None, n: int, gains: np.ndarray) -> float:
@@ -131,45 +154,56 @@ def _expected_ndcg(k: int | None, n: int, gains: np.ndarray) -> float:
     :param gains: of its evidence, the highest first.
     """
     discount = log_discount(np.arange(1, min(k or n, n) + 1))
-    best = gains[: discount.size] @ discount[: gains.size]
-    return float(discount.sum() * gains.sum() / n / best)
+    ideal_gain = gains[: discount.size] @ discount[: gains.size]
+    return float(discount.sum() * gains.sum() / n / ideal_gain)
 
 
-def _expected_value(wanted: Measure, n: int, m: int) -> float:
-    """Give the expected value for one query of ``n`` documents, ``m`` of them evidence; NaN without a closed form."""
-    drawn = min(wanted.k or n, n)
-    if wanted.name == "recall":
-        return drawn / n
-    if wanted.name == "precision":
-        return m / n * drawn / (wanted.k or n)
-    if wanted.name == "recall_all":
+def _expected_value(measure: Measure, n: int, m: int) -> float:
+    """Give the expected value for one query of ``n`` documents, ``m`` of them evidence; NaN without
+    a closed form.
+    """
+    n_drawn = min(measure.k or n, n)
+    if measure.name == "recall":
+        return n_drawn / n
+    if measure.name == "precision":
+        return m / n * n_drawn / (measure.k or n)
+    if measure.name == "recall_all":
         # All m items are among the drawn: the product over i < m of (drawn − i) / (n − i).
-        i = np.arange(m)
-        return float((np.maximum(drawn - i, 0) / (n - i)).prod())
-    rank = np.arange(1, drawn + 1)
-    if wanted.name == "ndcg":
-        return _expected_ndcg(wanted.k, n, np.ones(m))
-    if wanted.name == "ndcg_longmemeval":
-        discount = longmemeval_discount(rank)
-        return float(discount.sum() * m / n / np.where(rank <= m, discount, 0.0).sum())
+        earlier_items = np.arange(m)
+        return float((np.maximum(n_drawn - earlier_items, 0) / (n - earlier_items)).prod())
+    drawn_ranks = np.arange(1, n_drawn + 1)
+    if measure.name == "ndcg":
+        return _expected_ndcg(measure.k, n, np.ones(m))
+    if measure.name == "ndcg_longmemeval":
+        discount = longmemeval_discount(drawn_ranks)
+        return float(discount.sum() * m / n / np.where(drawn_ranks <= m, discount, 0.0).sum())
     # No evidence among the first r: the product over i < r of (n − m − i) / (n − i).
-    missed = (np.maximum(n - m - rank + 1, 0) / (n - rank + 1)).cumprod()
-    if wanted.name == "recall_any":
-        return float(1.0 - missed[-1])
-    return float((-np.diff(missed, prepend=1.0) / rank).sum()) if wanted.name == "mrr" else np.nan
+    all_missed = (np.maximum(n - m - drawn_ranks + 1, 0) / (n - drawn_ranks + 1)).cumprod()
+    if measure.name == "recall_any":
+        return float(1.0 - all_missed[-1])
+    return (
+        float((-np.diff(all_missed, prepend=1.0) / drawn_ranks).sum())
+        if measure.name == "mrr"
+        else np.nan
+    )
 
 
 def _read_sizes(
     n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike
 ) -> tuple[np.ndarray, np.ndarray, Measure]:
-    n, m = (
-        np.atleast_1d(each).astype(np.int64) for each in np.broadcast_arrays(n_docs, n_relevant)
+    document_counts, relevant_counts = (
+        np.atleast_1d(count_like).astype(np.int64)
+        for count_like in np.broadcast_arrays(n_docs, n_relevant)
     )
-    for at in np.flatnonzero((m < 1) | (m > n))[:1]:
+    for query_number in np.flatnonzero((relevant_counts < 1) | (relevant_counts > document_counts))[
+        :1
+    ]:
         raise DataError(
-            f"query {at} has {m[at]} evidence items among {n[at]} documents of its scope; expected 1 to {n[at]}"
+            f"query {query_number} has {relevant_counts[query_number]} evidence items among "
+            f"{document_counts[query_number]} documents of its scope; expected 1 to "
+            f"{document_counts[query_number]}"
         )
-    return n, m, read_measure(measure)
+    return document_counts, relevant_counts, read_measure(measure)
 
 
 def are_shares(measures: Sequence[Measure], values: np.ndarray) -> np.ndarray:
@@ -178,9 +212,9 @@ def are_shares(measures: Sequence[Measure], values: np.ndarray) -> np.ndarray:
     It is for measures that say yes or no, and for others where these questions, as those with one
     evidence item, have made them so: 0 and 1 occur, and nothing else.
     """
-    named = np.array([measure.name in YES_NO for measure in measures], dtype=bool)
-    varied = np.ptp(values, axis=0) > 0 if len(values) else np.zeros(len(named), dtype=bool)
-    return np.asarray(only_zeros_and_ones(values) & (named | varied))
+    is_yes_no = np.array([measure.name in YES_NO for measure in measures], dtype=bool)
+    is_varied = np.ptp(values, axis=0) > 0 if len(values) else np.zeros(len(is_yes_no), dtype=bool)
+    return np.asarray(only_zeros_and_ones(values) & (is_yes_no | is_varied))
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,66 +260,80 @@ class Report:
             questions were proposed by a model, ``question_sources`` says how many.
         :raises DataError: when there is no such column or measure.
         """
-        wanted = [str(m) for m in self.pick(measures)]
+        measure_names = [str(chosen_measure) for chosen_measure in self.pick(measures)]
         unit = unit or self.unit
         if (by, unit) not in self._means:
-            groups = split_by(self.per_query.with_row_index("_row"), by)
-            rows = [self._row(*each, unit) for each in groups.items()]
-            nothing = self._row("all", self.per_query.with_row_index("_row").clear(), unit).clear()
-            self._means[by, unit] = pl.concat([nothing, *rows]).fill_nan(None)
-        return self._means[by, unit].filter(pl.col("measure").is_in(wanted))
+            question_groups = split_by(self.per_query.with_row_index("_row"), by)
+            group_rows = [
+                self._row(*group_and_rows, unit) for group_and_rows in question_groups.items()
+            ]
+            no_rows = self._row("all", self.per_query.with_row_index("_row").clear(), unit).clear()
+            self._means[by, unit] = pl.concat([no_rows, *group_rows]).fill_nan(None)
+        return self._means[by, unit].filter(pl.col("measure").is_in(measure_names))
 
     def pick(self, measures: MeasureLike | Iterable[MeasureLike] | None) -> tuple[Measure, ...]:
-        """Give the named measures, all of them by default; a measure that was not taken is an error."""
-        wanted = self.measures if measures is None else read_measures(measures)
-        for missing in set(wanted) - set(self.measures):
+        """Give the named measures, all of them by default; a measure that was not taken is an
+        error.
+        """
+        chosen_measures = self.measures if measures is None else read_measures(measures)
+        for missing_measure in set(chosen_measures) - set(self.measures):
             raise DataError(
-                f"report {self.name!r} ({self.level}) has no {missing}; it has {', '.join(map(str, self.measures))}: "
-                "name it in measures=, where it is run or evaluated"
+                f"report {self.name!r} ({self.level}) has no {missing_measure}; it has "
+                f"{', '.join(map(str, self.measures))}: name it in measures=, where it is run or "
+                "evaluated"
             )
-        return wanted
+        return chosen_measures
 
-    def _row(self, group: str, part: pl.DataFrame, unit: Unit) -> pl.DataFrame:
-        names = [str(m) for m in self.measures]
-        values, asked = part.select(names).to_numpy(), part["_row"].to_numpy()
-        scopes = clustering_scopes(part["scope"], unit)
-        shares = are_shares(self.measures, values)
-        spans = mean_intervals(values, scopes=scopes, shares=shares, seed=self.seed)
+    def _row(self, group: str, group_rows: pl.DataFrame, unit: Unit) -> pl.DataFrame:
+        measure_names = [str(own_measure) for own_measure in self.measures]
+        score_matrix = group_rows.select(measure_names).to_numpy()
+        row_numbers = group_rows["_row"].to_numpy()
+        scopes = clustering_scopes(group_rows["scope"], unit)
+        is_share = are_shares(self.measures, score_matrix)
+        intervals = mean_intervals(score_matrix, scopes=scopes, shares=is_share, seed=self.seed)
         bounds = {
-            name: column_means(np.stack(values, axis=1)[asked]).tolist()
-            for name, values in self._bounds.items()
+            name: column_means(np.stack(score_matrix, axis=1)[row_numbers]).tolist()
+            for name, score_matrix in self._bounds.items()
         }
-        columns = {"group": [group] * len(names), "measure": names, "n": [part.height] * len(names)}
-        means = {**columns, "mean": column_means(values), **spans.to_dict(), **bounds}
-        return with_sources(pl.DataFrame(means), part)
+        columns = {
+            "group": [group] * len(measure_names),
+            "measure": measure_names,
+            "n": [group_rows.height] * len(measure_names),
+        }
+        means = {**columns, "mean": column_means(score_matrix), **intervals.to_dict(), **bounds}
+        return with_sources(pl.DataFrame(means), group_rows)
 
     @cached_property
     def _bounds(self) -> dict[str, list[np.ndarray]]:
         """Give the ceiling and the chance level of each question, (q,) a measure."""
-        asked = self.per_query["n_docs"].to_numpy(), self.per_query["n_relevant"].to_numpy()
+        size_columns = self.per_query["n_docs"].to_numpy(), self.per_query["n_relevant"].to_numpy()
         grades: Grades = None
         if "grades" in self.per_query.columns:
             grades = self.per_query["grades"].to_list()
         return {
-            name: [of(*asked, m, grades) for m in self.measures]
-            for name, of in zip(BOUNDS, (ceiling, chance), strict=True)
+            bound_name: [
+                bound_function(*size_columns, own_measure, grades) for own_measure in self.measures
+            ]
+            for bound_name, bound_function in zip(BOUNDS, (ceiling, chance), strict=True)
         }
 
     def _repr_html_(self) -> str:
-        several = self.summary("evidence_sessions").filter(pl.col("group") == MULTI_SESSION)
-        table = pl.concat(
+        several_sessions = self.summary("evidence_sessions").filter(
+            pl.col("group") == MULTI_SESSION
+        )
+        both_tables = pl.concat(
             [
                 self.summary(),
-                several.with_columns(group=pl.lit(f"{MULTI_SESSION} evidence sessions")),
+                several_sessions.with_columns(group=pl.lit(f"{MULTI_SESSION} evidence sessions")),
             ]
         )
-        asked = f"{self.per_query.height:,} questions"
-        sources = describe_sources(self.per_query)
-        if sources:
-            asked += f" ({sources})"
-        title = f"{self.name}: {asked}, {self.level}s ranked"
+        count_text = f"{self.per_query.height:,} questions"
+        source_text = describe_sources(self.per_query)
+        if source_text:
+            count_text += f" ({source_text})"
+        heading = f"{self.name}: {count_text}, {self.level}s ranked"
         dataset = html.escape(str(self.provenance.get("dataset", "")))
-        return f"<p><b>{html.escape(title)}</b><br>{dataset}</p>" + to_notebook_html(table)
+        return f"<p><b>{html.escape(heading)}</b><br>{dataset}</p>" + to_notebook_html(both_tables)
 
 
 def evaluate(
@@ -316,60 +364,76 @@ def evaluate(
     1.0
     """
     if not isinstance(run, Run) or not isinstance(dataset, Dataset):
-        given = f"{type(run).__name__} and {type(dataset).__name__}"
+        type_names = f"{type(run).__name__} and {type(dataset).__name__}"
         raise DataError(
-            f"evaluate takes one run and its dataset, not {given}; of several: [evaluate(r, data) for …]"
+            f"evaluate takes one run and its dataset, not {type_names}; of several: [evaluate(r, "
+            "data) for …]"
         )
     clustering_scopes([], unit)  # refuses another unit
-    wanted = read_measures(DEFAULT_MEASURES[run.level] if measures is None else measures)
+    chosen_measures = read_measures(DEFAULT_MEASURES[run.level] if measures is None else measures)
     questions = describe_questions(dataset, run.level)
     _check_ids(run, dataset)
-    retrieved = run.frame.group_by("query_id").agg(n_retrieved=pl.len().cast(pl.Int32))
-    scores = score(run, qrels(dataset.questions, run.level, dataset.turns), wanted)
+    retrieved_counts = run.frame.group_by("query_id").agg(n_retrieved=pl.len().cast(pl.Int32))
+    scores = score(run, qrels(dataset.questions, run.level, dataset.turns), chosen_measures)
     per_query = (
-        questions.join(retrieved, on="query_id", how="left", maintain_order="left")
+        questions.join(retrieved_counts, on="query_id", how="left", maintain_order="left")
         .with_columns(pl.col("n_retrieved").fill_null(0))
         .join(scores, on="query_id", maintain_order="left")
     )
-    about = {
+    run_context = {
         "dataset": dataset.describe(),
         "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint(),
     }
-    about |= {"ties": _count_ties(run), "seed": seed}
-    return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about}, seed, unit)
+    run_context |= {"ties": _count_ties(run), "seed": seed}
+    return Report(
+        run.name,
+        run.level,
+        chosen_measures,
+        per_query,
+        {**run.provenance, **run_context},
+        seed,
+        unit,
+    )
 
 
 def _count_ties(run: Run, *, k: int = 10) -> int:
-    """Count the questions whose documents at places ``k`` and ``k`` + 1 tie: which is first was drawn by lot."""
-    at = run.frame.filter(pl.col("rank").is_in([k, k + 1])).sort("score", descending=True)
-    pairs = (
-        at.group_by("query_id")
+    """Count the questions whose documents at places ``k`` and ``k`` + 1 tie: which is first was
+    drawn by lot.
+    """
+    boundary_rows = run.frame.filter(pl.col("rank").is_in([k, k + 1])).sort(
+        "score", descending=True
+    )
+    score_pairs = (
+        boundary_rows.group_by("query_id")
         .agg("score")
         .filter(pl.col("score").list.len() == 2)["score"]
         .to_list()
     )
     # Equal scores stand one float32 step apart in a run.
     return sum(
-        bool(np.nextafter(np.float32(high), np.float32(-np.inf)) == np.float32(low))
-        for high, low in pairs
+        bool(np.nextafter(np.float32(higher_score), np.float32(-np.inf)) == np.float32(lower_score))
+        for higher_score, lower_score in score_pairs
     )
 
 
 def _check_ids(run: Run, dataset: Dataset) -> None:
     """Refuse ids that no question or document has: they would count as wrong answers in silence."""
-    answers = run.frame.filter(pl.col("query_id").is_in(dataset.questions["query_id"].implode()))
-    documents = dataset.turns["turn_id"] if run.level == "turn" else dataset.sessions["session_id"]
-    unknown = answers.filter(~pl.col("doc_id").is_in(documents.implode()))["doc_id"].unique(
-        maintain_order=True
+    known_queries = run.frame.filter(
+        pl.col("query_id").is_in(dataset.questions["query_id"].implode())
     )
-    if run.frame.height and (answers.is_empty() or len(unknown)):
-        what = f"{len(unknown):,} {run.level}s" if len(unknown) else "questions"
-        known, odd = (
-            (documents, unknown)
-            if len(unknown)
+    documents = dataset.turns["turn_id"] if run.level == "turn" else dataset.sessions["session_id"]
+    unknown_ids = known_queries.filter(~pl.col("doc_id").is_in(documents.implode()))[
+        "doc_id"
+    ].unique(maintain_order=True)
+    if run.frame.height and (known_queries.is_empty() or len(unknown_ids)):
+        unknown_text = f"{len(unknown_ids):,} {run.level}s" if len(unknown_ids) else "questions"
+        known_ids, odd_ids = (
+            (documents, unknown_ids)
+            if len(unknown_ids)
             else (dataset.questions["query_id"], run.frame["query_id"])
         )
         raise DataError(
-            f"run {run.name!r} names {what} that {dataset.name!r} does not hold, such as "
-            f"{', '.join(map(repr, odd.head(3)))}; its ids look like {', '.join(map(repr, known.head(2)))}"
+            f"run {run.name!r} names {unknown_text} that {dataset.name!r} does not hold, such as "
+            f"{', '.join(map(repr, odd_ids.head(3)))}; its ids look like "
+            f"{', '.join(map(repr, known_ids.head(2)))}"
         )

@@ -29,16 +29,18 @@ from memlab.source_labels import format_count
 from memlab.terminal import escape_markdown
 
 _NOTE = (
-    "Bold is significantly the best: better than each other system by a paired randomisation test with Holm's "
-    "correction, p < .05. The ceiling is what a perfect ranking reaches, chance what a blind one is expected to; – "
-    "where no closed form exists. Beside an interval stand its level and what was taken as independent: questions, or "
-    "scopes where there are five or more. Intervals of shares are Wilson's, of differences of shares Newcombe's, "
-    "others bootstraps; over scopes they are t intervals. Those of differences hold together: beside m tests each has "
+    "Bold is significantly the best: better than each other system by a paired randomisation test "
+    "with Holm's correction, p < .05. The ceiling is what a perfect ranking reaches, chance what a "
+    "blind one is expected to; – where no closed form exists. Beside an interval stand its level "
+    "and what was taken as independent: questions, or scopes where there are five or more. "
+    "Intervals of shares are Wilson's, of differences of shares Newcombe's, others bootstraps; "
+    "over scopes they are t intervals. Those of differences hold together: beside m tests each has "
     "the level 1 − .05 / m."
 )
 _LATEX_NOTE = (
-    r"% \usepackage{booktabs}; letters beyond Latin need xelatex; full precision is in the JSON. Bold is the"
-    "\n% significantly best: against each other system a paired randomisation test with Holm's correction, p < .05."
+    r"% \usepackage{booktabs}; letters beyond Latin need xelatex; full precision is in the JSON. "
+    "Bold is the\n% significantly best: against each other system a paired randomisation test with "
+    "Holm's correction, p < .05."
 )
 _GROUPED = {
     "question_type": "question type",
@@ -69,27 +71,34 @@ def write_reports(
         ``baseline``.
     :raises ExportError: when a file cannot be written.
     """
-    names = file_names([report.name for report in reports])
-    levels = {
-        level: systems for level in LEVELS if (systems := [r for r in reports if r.level == level])
+    stems_by_name = file_names([report.name for report in reports])
+    reports_by_level = {
+        level: systems
+        for level in LEVELS
+        if (systems := [own_report for own_report in reports if own_report.level == level])
     }
-    tables = {level: report_tables(systems, baseline) for level, systems in levels.items()}
-    paper = dict[Level, dict[str, Table]]()
-    for level, systems in [*levels.items()][:1]:
-        paper[level] = paper_tables(systems, baseline)
-    files: dict[str, str | pl.DataFrame] = {
-        **{f"{names[report.name]}.{report.level}.parquet": report.per_query for report in reports},
-        "report.json": _report_json(reports, levels, provenance, baseline),
-        "report.md": _report_markdown(levels, tables, provenance),
-        "report.tex": latex_tables(paper),
+    tables_by_level = {
+        level: report_tables(systems, baseline) for level, systems in reports_by_level.items()
     }
-    write_files(directory, files)
+    paper_by_level = dict[Level, dict[str, Table]]()
+    for level, systems in [*reports_by_level.items()][:1]:
+        paper_by_level[level] = paper_tables(systems, baseline)
+    file_contents: dict[str, str | pl.DataFrame] = {
+        **{
+            f"{stems_by_name[report.name]}.{report.level}.parquet": report.per_query
+            for report in reports
+        },
+        "report.json": _report_json(reports, reports_by_level, provenance, baseline),
+        "report.md": _report_markdown(reports_by_level, tables_by_level, provenance),
+        "report.tex": latex_tables(paper_by_level),
+    }
+    write_files(directory, file_contents)
 
 
 def write_files(directory: str | Path, contents: Mapping[str, str | pl.DataFrame]) -> None:
     """Write texts, and frames as Parquet, each file whole or not at all."""
-    for name, content in contents.items():
-        with open_atomically(Path(directory) / name) as stream:
+    for file_name, content in contents.items():
+        with open_atomically(Path(directory) / file_name) as stream:
             if isinstance(content, str):
                 stream.write(content.encode("utf-8", "backslashreplace"))
             else:
@@ -97,28 +106,41 @@ def write_files(directory: str | Path, contents: Mapping[str, str | pl.DataFrame
 
 
 def file_names(names: Sequence[str]) -> dict[str, str]:
-    """Give each pipeline a short name that every file system takes, in the same order; equal ones are numbered.
+    """Give each pipeline a short name that every file system takes, in the same order; equal ones
+    are numbered.
 
     >>> from memlab.evaluate.report_files import file_names
     >>> file_names(["hybrid(k=200) | mmr(lambda_=0.7)", "bm25", "BM25"])
-    {'hybrid(k=200) | mmr(lambda_=0.7)': 'hybrid-k-200-mmr-lambda_-0.7', 'bm25': 'bm25', 'BM25': 'bm25-2'}
+    {'hybrid(k=200) | mmr(lambda_=0.7)': 'hybrid-k-200-mmr-lambda_-0.7', 'bm25': 'bm25', 'BM25':
+    'bm25-2'}
     """
-    files: dict[str, str] = {}
+    stems_by_name: dict[str, str] = {}
     for name in dict.fromkeys(names):
         stem = re.sub(r"[^a-z0-9_.]+", "-", name.lower()).strip("-.")[:80] or "run"
-        numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
-        files[name] = next(free for free in numbered if free not in files.values())
-    return files
+        numbered_stems = (
+            f"{stem}-{stem_number}" if stem_number > 1 else stem for stem_number in count(1)
+        )
+        stems_by_name[name] = next(
+            candidate for candidate in numbered_stems if candidate not in stems_by_name.values()
+        )
+    return stems_by_name
 
 
 def _main_measure(measures: Sequence[Measure]) -> Measure:
-    """Give the measure that systems are compared on: recall_all@10, else any recall_all, else the first."""
-    ranked = [m for m in measures if m.name == "recall_all"]
-    return next((m for m in ranked if m.k == 10), ranked[0] if ranked else measures[0])
+    """Give the measure that systems are compared on: recall_all@10, else any recall_all, else the
+    first.
+    """
+    complete_recalls = [own_measure for own_measure in measures if own_measure.name == "recall_all"]
+    return next(
+        (own_measure for own_measure in complete_recalls if own_measure.k == 10),
+        complete_recalls[0] if complete_recalls else measures[0],
+    )
 
 
 def _compared_subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
-    """Give the questions that are compared apart: all, and those of several sessions where there are any."""
+    """Give the questions that are compared apart: all, and those of several sessions where there
+    are any.
+    """
     several = {f"{MULTI_SESSION} evidence sessions": HAS_SEVERAL_SESSIONS}
     return {"all": None} | (
         several if reports[0].per_query.filter(HAS_SEVERAL_SESSIONS).height else {}
@@ -133,14 +155,22 @@ def _groupings(report: Report) -> dict[str, str]:
 
 
 def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
-    """Give the tables of means over all questions, and over those of several sessions where there are any."""
-    documents, asked = f"{reports[0].level}s", reports[0].per_query
-    n, several = count_questions(asked), asked.filter(HAS_SEVERAL_SESSIONS)
-    tables = {f"{documents}, all questions with evidence (n = {n})": results_table(reports)}
-    if several.height:
+    """Give the tables of means over all questions, and over those of several sessions where there
+    are any.
+    """
+    document_noun = f"{reports[0].level}s"
+    question_rows = reports[0].per_query
+    question_count = count_questions(question_rows)
+    several_sessions = question_rows.filter(HAS_SEVERAL_SESSIONS)
+    tables = {
+        f"{document_noun}, all questions with evidence (n = {question_count})": results_table(
+            reports
+        )
+    }
+    if several_sessions.height:
         table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-        n = count_questions(several)
-        tables[f"{documents}, evidence in two or more sessions (n = {n})"] = table
+        question_count = count_questions(several_sessions)
+        tables[f"{document_noun}, evidence in two or more sessions (n = {question_count})"] = table
     return tables
 
 
@@ -149,10 +179,13 @@ def report_tables(reports: Sequence[Report], baseline: str | None = None) -> dic
 
     :param baseline: as in :func:`write_reports`.
     """
-    main, documents = _main_measure(reports[0].measures), f"{reports[0].level}s"
+    main_measure = _main_measure(reports[0].measures)
+    document_noun = f"{reports[0].level}s"
     tables = main_tables(reports)
-    for by, words in _groupings(reports[0]).items():
-        tables[f"{documents}, {main} by {words}"] = groups_table(reports, main, by=by)
+    for grouping, group_words in _groupings(reports[0]).items():
+        tables[f"{document_noun}, {main_measure} by {group_words}"] = groups_table(
+            reports, main_measure, by=grouping
+        )
     return tables | _test_tables(reports, baseline)
 
 
@@ -171,12 +204,15 @@ def _test_tables(reports: Sequence[Report], baseline: str | None) -> dict[str, T
     """Give the tests of each group of questions by their captions; none of a single system."""
     if len(reports) < 2:
         return {}
-    main, documents = _main_measure(reports[0].measures), f"{reports[0].level}s"
-    name = _baseline_name(reports, baseline)
+    main_measure = _main_measure(reports[0].measures)
+    document_noun = f"{reports[0].level}s"
+    baseline_name = _baseline_name(reports, baseline)
     tables = dict[str, Table]()
-    for questions, where in _compared_subsets(reports).items():
-        caption = f"{documents}, {questions}: compared with {name} on {main}"
-        tables[caption] = compare_reports(reports, measure=main, where=where, baseline=name)
+    for subset_name, subset_filter in _compared_subsets(reports).items():
+        caption = f"{document_noun}, {subset_name}: compared with {baseline_name} on {main_measure}"
+        tables[caption] = compare_reports(
+            reports, measure=main_measure, where=subset_filter, baseline=baseline_name
+        )
     return tables
 
 
@@ -188,18 +224,22 @@ def _baseline_name(reports: Sequence[Report], baseline: str | None) -> str:
 
 
 def latex_tables(tables: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
-    """Write the tables of each level as LaTeX; one of more than nine columns is turned, so that it fits a page."""
-    parts = [_LATEX_NOTE]
+    """Write the tables of each level as LaTeX; one of more than nine columns is turned, so that it
+    fits a page.
+    """
+    latex_parts = [_LATEX_NOTE]
     for level, of_level in tables.items():
-        for n, (caption, table) in enumerate(of_level.items(), 1):
-            wide = table.width > 9 and "p" not in table.columns
-            if wide:
+        for table_number, (caption, table) in enumerate(of_level.items(), 1):
+            is_wide = table.width > 9 and "p" not in table.columns
+            if is_wide:
                 table = table.transpose(
                     include_header=True, header_name="group", column_names=table.columns[0]
                 )
-            named = f"{caption[0].upper()}{caption[1:]}."
-            parts.append(to_latex(table, caption=named, label=f"tab:memlab-{level}-{n}"))
-    return "\n\n".join(parts) + "\n"
+            full_caption = f"{caption[0].upper()}{caption[1:]}."
+            latex_parts.append(
+                to_latex(table, caption=full_caption, label=f"tab:memlab-{level}-{table_number}")
+            )
+    return "\n\n".join(latex_parts) + "\n"
 
 
 def _report_json(
@@ -208,36 +248,39 @@ def _report_json(
     provenance: Mapping[str, Any],
     baseline: str | None,
 ) -> str:
-    names = {level: _baseline_name(systems, baseline) for level, systems in levels.items()}
+    baseline_names = {level: _baseline_name(systems, baseline) for level, systems in levels.items()}
     comparisons = [
         {
             "level": level,
             "measure": str(measure),
-            "baseline": names[level],
-            "questions": questions,
+            "baseline": baseline_names[level],
+            "questions": subset_name,
             "systems": compare_reports(
-                systems, measure=measure, where=where, baseline=names[level]
+                systems, measure=measure, where=subset_filter, baseline=baseline_names[level]
             ).to_dicts(),
         }
         for level, systems in levels.items()
         if len(systems) > 1
         for measure in systems[0].measures
         if measure.name == "recall_all" or measure == _main_measure(systems[0].measures)
-        for questions, where in _compared_subsets(systems).items()
+        for subset_name, subset_filter in _compared_subsets(systems).items()
     ]
-    measured = [
+    report_rows = [
         {
             "name": report.name,
             "level": report.level,
             "n": report.per_query.height,
-            "measures": [str(m) for m in report.measures],
+            "measures": [str(own_measure) for own_measure in report.measures],
             "seed": report.seed,
             "provenance": dict(report.provenance),
-            "summary": {by: report.summary(by).to_dicts() for by in ("all", *_groupings(report))},
+            "summary": {
+                grouping: report.summary(grouping).to_dicts()
+                for grouping in ("all", *_groupings(report))
+            },
         }
         for report in reports
     ]
-    document = {"provenance": dict(provenance), "reports": measured, "comparisons": comparisons}
+    document = {"provenance": dict(provenance), "reports": report_rows, "comparisons": comparisons}
     return json.dumps(document, ensure_ascii=False, indent=1, default=str, allow_nan=False) + "\n"
 
 
@@ -252,22 +295,31 @@ def _report_markdown(
         )
         return f"- {key}: {escape_markdown(plain)}"
 
-    parts = ["# Evaluation"]
+    markdown_parts = ["# Evaluation"]
     for level, systems in levels.items():
-        asked = systems[0].per_query
-        counted = f"{asked.height:,} questions with evidence"
-        n = format_count(counted, describe_sources(asked))
-        parts.append(f"## {level.title()}s as documents (n = {n})")
-        parts += [" ".join([_NOTE, best_note(systems)]).rstrip(), tables_to_markdown(tables[level])]
-    parts.append("## Where this comes from")
-    reports = [r for systems in levels.values() for r in systems]
-    common = {
-        k: v
-        for k, v in reports[0].provenance.items()
-        if all(r.provenance.get(k) == v for r in reports)
+        question_rows = systems[0].per_query
+        count_text = f"{question_rows.height:,} questions with evidence"
+        counted_sources = format_count(count_text, describe_sources(question_rows))
+        markdown_parts.append(f"## {level.title()}s as documents (n = {counted_sources})")
+        markdown_parts += [
+            " ".join([_NOTE, best_note(systems)]).rstrip(),
+            tables_to_markdown(tables[level]),
+        ]
+    markdown_parts.append("## Where this comes from")
+    all_reports = [level_report for systems in levels.values() for level_report in systems]
+    common_provenance = {
+        entry_key: entry_value
+        for entry_key, entry_value in all_reports[0].provenance.items()
+        if all(
+            level_report.provenance.get(entry_key) == entry_value for level_report in all_reports
+        )
     }
-    lines = [line(*each) for each in {**common, **provenance}.items()]
-    for report in reports:
-        lines.append(f"- {escape_markdown(report.name)}, {report.level}s")
-        lines += [f"  {line(k, v)}" for k, v in report.provenance.items() if k not in common]
-    return "\n\n".join([*parts, "\n".join(lines)]) + "\n"
+    provenance_lines = [line(*entry) for entry in {**common_provenance, **provenance}.items()]
+    for report in all_reports:
+        provenance_lines.append(f"- {escape_markdown(report.name)}, {report.level}s")
+        provenance_lines += [
+            f"  {line(entry_key, entry_value)}"
+            for entry_key, entry_value in report.provenance.items()
+            if entry_key not in common_provenance
+        ]
+    return "\n\n".join([*markdown_parts, "\n".join(provenance_lines)]) + "\n"

@@ -28,14 +28,14 @@ def polarity(fact: Mapping[str, Any]) -> str:
     >>> polarity(job), polarity(job | {"until": "2026-02"}), polarity(job | {"until": "2026-03"})
     ('is', 'was', 'is')
     """
-    kind = fact.get("kind")
+    fact_kind = fact.get("kind")
     if denies(fact):
         return "not"
-    if kind == "plan":
+    if fact_kind == "plan":
         return "plan"
     if _is_over(fact.get("until"), fact.get("asserted_at")):
         return "was"
-    if kind != "event":
+    if fact_kind != "event":
         return "is"
     if _has_effect(fact, "cancelled"):
         return "not"
@@ -48,9 +48,9 @@ def denies(fact: Mapping[str, Any]) -> bool:
     """Whether a row is a denial, by what it holds or by how its value begins."""
     if fact.get("holds") is False:
         return True
-    value = strip_contrast(str(fact["value"]))
-    begin = words(normalize_negations(value))[:1]
-    return not NEGATIONS.isdisjoint(begin)
+    plain_value = strip_contrast(str(fact["value"]))
+    first_word = words(normalize_negations(plain_value))[:1]
+    return not NEGATIONS.isdisjoint(first_word)
 
 
 def ends_something(fact: Mapping[str, Any]) -> bool:
@@ -60,11 +60,11 @@ def ends_something(fact: Mapping[str, Any]) -> bool:
 
 def is_ahead(fact: Mapping[str, Any]) -> bool:
     """Whether what a row states begins on a later day than that on which it was said."""
-    since = fact.get("since")
-    when = fact.get("asserted_at")
-    if not since or when is None:
+    since_date = fact.get("since")
+    asserted_at = fact.get("asserted_at")
+    if not since_date or asserted_at is None:
         return False
-    return str(since) > _date_of(when, digits=len(since))
+    return str(since_date) > _date_of(asserted_at, digits=len(since_date))
 
 
 def is_denial(wording: str) -> bool:
@@ -74,11 +74,11 @@ def is_denial(wording: str) -> bool:
 
 def without_denial(wording: str) -> str:
     """Give a wording without its words of denial, or as it is where it has no other."""
-    said = words(normalize_negations(wording))
-    rest = [word for word in said if word not in NEGATIONS]
-    if not rest:
+    wording_words = words(normalize_negations(wording))
+    other_words = [word for word in wording_words if word not in NEGATIONS]
+    if not other_words:
         return wording
-    return " ".join(rest)
+    return " ".join(other_words)
 
 
 def _has_effect(fact: Mapping[str, Any], effect: str) -> bool:

@@ -56,8 +56,8 @@ class RowWords:
     @cached_property
     def row_words(self) -> frozenset[str]:
         """The words of about, slot and value."""
-        wholes = [subject[0] for subject in self.subjects]
-        return self.said.union(*wholes)
+        subject_words = [subject[0] for subject in self.subjects]
+        return self.said.union(*subject_words)
 
     @cached_property
     def all_words(self) -> frozenset[str]:
@@ -76,29 +76,31 @@ class RowWords:
 
     def states(self, wording: str) -> bool:
         """Whether slot and value hold a wording, or the sentence that completes them does."""
-        asked = wording
+        affirmed_wording = wording
         if self.denies and is_denial(wording):
-            asked = without_denial(wording)
-        if contains_value(self.text, asked):
+            affirmed_wording = without_denial(wording)
+        if contains_value(self.text, affirmed_wording):
             return True
-        return self._is_completed(asked) and contains_value(self.sentence, asked)
+        return self._is_completed(affirmed_wording) and contains_value(
+            self.sentence, affirmed_wording
+        )
 
     def _is_completed(self, wording: str) -> bool:
         """Whether the sentence may say the rest of a wording, of which the row says a part."""
         if self.completed:
             return True
-        asked = frozenset(base_form_stems(wording))
-        content = content_words(asked)
-        is_part = self.value_words <= asked
-        if not is_part and content.isdisjoint(self.value_words):
+        wording_stems = frozenset(base_form_stems(wording))
+        content_stems = content_words(wording_stems)
+        is_value_in_wording = self.value_words <= wording_stems
+        if not is_value_in_wording and content_stems.isdisjoint(self.value_words):
             return False
-        if _has_other_number(self.value_words, asked):
+        if _has_other_number(self.value_words, wording_stems):
             return False
-        stated = len(content & self.row_words)
-        half = len(content) / 2
-        if is_part:
-            return stated >= half
-        return stated > half
+        n_stated = len(content_stems & self.row_words)
+        half_of_content = len(content_stems) / 2
+        if is_value_in_wording:
+            return n_stated >= half_of_content
+        return n_stated > half_of_content
 
 
 class _Texts(NamedTuple):
@@ -138,17 +140,20 @@ def read_row(fact: Mapping[str, Any]) -> RowWords:
 @lru_cache(maxsize=4096)
 def _read_texts(texts: _Texts) -> RowWords:
     """Read the words of a row, once for all entries that it is compared with."""
-    about = normalize_characters(texts.about)
-    text = f"{texts.slot} {texts.value}"
+    normalised_about = normalize_characters(texts.about)
+    slot_and_value = f"{texts.slot} {texts.value}"
     value_words = frozenset(base_form_stems(texts.value))
     is_date = _DATE.fullmatch(texts.value.strip()) is not None
     return RowWords(
-        about=about,
-        subjects=[_owned_words(one, texts.speaker) for one in _list_subjects(about)],
+        about=normalised_about,
+        subjects=[
+            _owned_words(subject_text, texts.speaker)
+            for subject_text in _list_subjects(normalised_about)
+        ],
         speaker=frozenset(base_form_stems(texts.speaker)),
         slot=texts.slot,
-        text=text,
-        said=frozenset(base_form_stems(text)),
+        text=slot_and_value,
+        said=frozenset(base_form_stems(slot_and_value)),
         sentence=texts.sentence,
         sentence_words=frozenset(base_form_stems(texts.sentence)),
         value_words=value_words,
@@ -168,9 +173,9 @@ def contains_value(text: str, value: str) -> bool:
     if not _CODE.fullmatch(value):
         return set(base_form_stems(text)).issuperset(base_form_stems(value))
     # A code may be spaced and signed otherwise, and does not stand within a longer one.
-    letters = re.sub(r"[^0-9a-z]+", "", value.lower())
-    signs = r"[^0-9a-z]?".join(letters)
-    return re.search(rf"(?<![0-9a-z]){signs}(?![0-9a-z])", text.lower()) is not None
+    code_letters = re.sub(r"[^0-9a-z]+", "", value.lower())
+    code_pattern = r"[^0-9a-z]?".join(code_letters)
+    return re.search(rf"(?<![0-9a-z]){code_pattern}(?![0-9a-z])", text.lower()) is not None
 
 
 def content_words(said: frozenset[str]) -> frozenset[str]:
@@ -183,15 +188,15 @@ def _list_subjects(about: str) -> list[str]:
 
     "Ann and Bo's cat" is Ann's cat too.
     """
-    listed = _BETWEEN_SUBJECTS.split(about)
-    if len(listed) == 1:
-        return listed
-    _, owner, owned = listed[-1].partition("'s ")
+    subject_texts = _BETWEEN_SUBJECTS.split(about)
+    if len(subject_texts) == 1:
+        return subject_texts
+    _, owner, owned = subject_texts[-1].partition("'s ")
     if owner:
-        for n, one in enumerate(listed[:-1]):
-            if owner not in one:
-                listed[n] = f"{one}{owner}{owned}"
-    return [about, *listed]
+        for position, subject_text in enumerate(subject_texts[:-1]):
+            if owner not in subject_text:
+                subject_texts[position] = f"{subject_text}{owner}{owned}"
+    return [about, *subject_texts]
 
 
 def _owned_words(about: str, speaker: str) -> Subject:
@@ -199,26 +204,26 @@ def _owned_words(about: str, speaker: str) -> Subject:
 
     "I" and "the user" are who speaks.
     """
-    named = about.split()
-    starts = [0]
-    for n, word in enumerate(named):
+    about_words = about.split()
+    owner_starts = [0]
+    for position, word in enumerate(about_words):
         if word.lower() in _SPEAKERS:
-            named[n] = speaker
-        if named[n].endswith("'s") and n + 1 < len(named):
-            starts.append(n + 1)
-    return [base_form_stems(" ".join(named[start:])) for start in starts]
+            about_words[position] = speaker
+        if about_words[position].endswith("'s") and position + 1 < len(about_words):
+            owner_starts.append(position + 1)
+    return [base_form_stems(" ".join(about_words[owner_start:])) for owner_start in owner_starts]
 
 
-def _has_other_number(said: frozenset[str], asked: frozenset[str]) -> bool:
+def _has_other_number(stated_words: frozenset[str], wording_words: frozenset[str]) -> bool:
     """Whether words name another number than the one that is asked for."""
-    if not _numbers(asked):
+    if not _numbers(wording_words):
         return False
-    return not _numbers(said) <= asked
+    return not _numbers(stated_words) <= wording_words
 
 
-def _numbers(said: frozenset[str]) -> frozenset[str]:
+def _numbers(stated_words: frozenset[str]) -> frozenset[str]:
     """Give the numbers among words."""
-    return frozenset(filter(str.isdigit, said))
+    return frozenset(filter(str.isdigit, stated_words))
 
 
 @cache

@@ -52,7 +52,8 @@ __all__ = [
 ]
 
 POWER = 0.8
-MARGIN, MARGIN_OF_BASE = 0.05, 0.25
+MARGIN = 0.05
+MARGIN_OF_BASE = 0.25
 """A difference that is too small to matter, where no other margin is stated: the smaller of so many
 points and that share of what the baseline reaches."""
 PERMUTATIONS = 10_000
@@ -69,10 +70,10 @@ def fewest_units(tests: int = 1) -> int:
     >>> fewest_units(), fewest_units(tests=64)
     (6, 12)
     """
-    units = 1
-    while smallest_p(units) >= ALPHA / max(tests, 1):
-        units += 1
-    return units
+    n_units = 1
+    while smallest_p(n_units) >= ALPHA / max(tests, 1):
+        n_units += 1
+    return n_units
 
 
 def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
@@ -89,8 +90,8 @@ def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
     0.125
     """
     nonzero = differences[np.abs(differences) > 1e-12]
-    n = len(nonzero)
-    if n == 0:
+    n_nonzero = len(nonzero)
+    if n_nonzero == 0:
         return 1.0
     return _flip_signs(np.ascontiguousarray(nonzero, np.float64).tobytes(), seed)
 
@@ -102,27 +103,28 @@ def _flip_signs(differences: bytes, seed: int) -> float:
     Tables, files and conclusions of one experiment test the same differences again and again.
     """
     nonzero = np.frombuffer(differences)
-    n = len(nonzero)
+    n_nonzero = len(nonzero)
     # Sums of the same numbers in another order differ in the last bits: a tie with the observed sum
     # must count.
-    observed = abs(nonzero.sum()) - 1e-10 * np.abs(nonzero).sum()
-    if n <= EXACT_UP_TO:
-        signs = (np.arange(2**n)[:, None] >> np.arange(n) & 1) * 2.0 - 1.0
-        return float((np.abs(signs @ nonzero) >= observed).mean())
+    observed_sum = abs(nonzero.sum()) - 1e-10 * np.abs(nonzero).sum()
+    if n_nonzero <= EXACT_UP_TO:
+        sign_rows = (np.arange(2**n_nonzero)[:, None] >> np.arange(n_nonzero) & 1) * 2.0 - 1.0
+        return float((np.abs(sign_rows @ nonzero) >= observed_sum).mean())
     # The sum of each choice of eight differences, by the byte that says which: (256, n / 8).
-    width = -(-n // 8)
-    filled = np.zeros(8 * width)
-    filled[:n] = nonzero
-    choices = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-    sums = choices.astype(np.float64) @ filled.reshape(width, 8).T
-    rng, extreme = np.random.default_rng(seed), 0
-    for rows in split_draws(PERMUTATIONS, n):
-        drawn = rng.integers(0, 256, size=(rows, width), dtype=np.uint8)
-        positive = np.zeros(rows)
-        for column in range(width):
-            positive += sums[drawn[:, column], column]
-        extreme += int((np.abs(2.0 * positive - nonzero.sum()) >= observed).sum())
-    return (extreme + 1) / (PERMUTATIONS + 1)
+    n_bytes = -(-n_nonzero // 8)
+    padded_differences = np.zeros(8 * n_bytes)
+    padded_differences[:n_nonzero] = nonzero
+    byte_choices = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+    choice_sums = byte_choices.astype(np.float64) @ padded_differences.reshape(n_bytes, 8).T
+    generator = np.random.default_rng(seed)
+    n_extreme = 0
+    for n_draws in split_draws(PERMUTATIONS, n_nonzero):
+        drawn_bytes = generator.integers(0, 256, size=(n_draws, n_bytes), dtype=np.uint8)
+        positive_sums = np.zeros(n_draws)
+        for byte_column in range(n_bytes):
+            positive_sums += choice_sums[drawn_bytes[:, byte_column], byte_column]
+        n_extreme += int((np.abs(2.0 * positive_sums - nonzero.sum()) >= observed_sum).sum())
+    return (n_extreme + 1) / (PERMUTATIONS + 1)
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -136,10 +138,13 @@ def holm(p: np.ndarray) -> np.ndarray:
     >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.06, 0.06]
     """
-    n, adjusted = int((~np.isnan(p)).sum()), np.full(len(p), np.nan)
-    order = np.argsort(p, kind="stable")[:n]  # NaN sorts last
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(n, 0, -1)))
-    return adjusted
+    n_tests = int((~np.isnan(p)).sum())
+    adjusted_p = np.full(len(p), np.nan)
+    order_of_p = np.argsort(p, kind="stable")[:n_tests]  # NaN sorts last
+    adjusted_p[order_of_p] = np.minimum(
+        1.0, np.maximum.accumulate(p[order_of_p] * np.arange(n_tests, 0, -1))
+    )
+    return adjusted_p
 
 
 def family_level(tests: int) -> float:
@@ -185,28 +190,28 @@ def compare_paired(
     differences = values - values[:, reference]
     differences[np.abs(differences) < 1e-12] = 0.0
     # Without a question nothing is tested.
-    tested = (reference != np.arange(len(reference))) & (len(values) > 0)
-    level = family_level(int(tested.sum()))
-    sums, _ = sum_units(differences, scopes)
-    p = np.array([randomisation_test(column, seed=seed) for column in sums.T])
-    how: dict[str, Any] = {"scopes": scopes, "shares": shares, "seed": seed}
-    spans = difference_intervals(values, reference, level=level, **how)
-    compared = pl.DataFrame({"difference": column_means(differences)}).hstack(spans)
-    compared = compared.with_columns(
-        p=pl.Series(p, dtype=pl.Float64),
-        p_holm=holm(np.where(tested, p, np.nan)),
+    is_tested = (reference != np.arange(len(reference))) & (len(values) > 0)
+    interval_level = family_level(int(is_tested.sum()))
+    unit_sums, _ = sum_units(differences, scopes)
+    p_values = np.array([randomisation_test(column, seed=seed) for column in unit_sums.T])
+    interval_options: dict[str, Any] = {"scopes": scopes, "shares": shares, "seed": seed}
+    intervals = difference_intervals(values, reference, level=interval_level, **interval_options)
+    comparison = pl.DataFrame({"difference": column_means(differences)}).hstack(intervals)
+    comparison = comparison.with_columns(
+        p=pl.Series(p_values, dtype=pl.Float64),
+        p_holm=holm(np.where(is_tested, p_values, np.nan)),
         win=(differences > 0).sum(axis=0),
         tie=(differences == 0).sum(axis=0),
         loss=(differences < 0).sum(axis=0),
     )
     # The unit is that of the mean's interval too.
-    of_pair = pl.all().exclude("unit", "units")
-    compared = compared.with_columns(pl.when(pl.Series(tested)).then(of_pair))
-    own = mean_intervals(values, **how)
-    about = own.select(mean_low="low", mean_high="high", mean_level="level")
-    means = pl.DataFrame({"mean": column_means(values)}).hstack(about)
-    count = pl.lit(len(values), pl.Int64).alias("n")
-    return means.select(count, pl.all()).hstack(compared).fill_nan(None)
+    pair_columns = pl.all().exclude("unit", "units")
+    comparison = comparison.with_columns(pl.when(pl.Series(is_tested)).then(pair_columns))
+    mean_rows = mean_intervals(values, **interval_options)
+    mean_bounds = mean_rows.select(mean_low="low", mean_high="high", mean_level="level")
+    mean_columns = pl.DataFrame({"mean": column_means(values)}).hstack(mean_bounds)
+    count_column = pl.lit(len(values), pl.Int64).alias("n")
+    return mean_columns.select(count_column, pl.all()).hstack(comparison).fill_nan(None)
 
 
 def compare_with_null(
@@ -227,20 +232,29 @@ def compare_with_null(
     >>> compare_with_null(np.array([1.0, 1.0]), np.zeros((99, 2)))["p"]
     0.01
     """
-    those = ~np.isnan(observed)
-    values, draws = observed[those], null[:, those].mean(axis=1)
-    own = None if scopes is None else scopes[those]
-    column = values[:, None]
+    is_measured = ~np.isnan(observed)
+    measured_values = observed[is_measured]
+    null_means = null[:, is_measured].mean(axis=1)
+    measured_scopes = None if scopes is None else scopes[is_measured]
+    column = measured_values[:, None]
     # Equal numbers, such as one cluster for every question, are no shares of questions.
-    shares = only_zeros_and_ones(column) & (len(np.unique(values)) > 1)
-    span = mean_intervals(column, scopes=own, shares=shares, seed=seed).row(0, named=True)
-    mean, chance = float(values.mean()), float(draws.mean())
-    chance_low, chance_high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
-    extreme = int((np.abs(draws - chance) >= abs(mean - chance) - 1e-9).sum())
-    about = {"n": len(values), "mean": mean}
-    about |= {name: span[name] for name in ("low", "high", "level", "unit", "units")}
-    about |= {"chance": chance, "chance_low": chance_low, "chance_high": chance_high}
-    return about | {"p": (extreme + 1) / (len(draws) + 1)}
+    is_share = only_zeros_and_ones(column) & (len(np.unique(measured_values)) > 1)
+    interval = mean_intervals(column, scopes=measured_scopes, shares=is_share, seed=seed).row(
+        0, named=True
+    )
+    measured_mean = float(measured_values.mean())
+    chance_mean = float(null_means.mean())
+    chance_low, chance_high = np.quantile(null_means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+    n_extreme = int(
+        (np.abs(null_means - chance_mean) >= abs(measured_mean - chance_mean) - 1e-9).sum()
+    )
+    result_row = {"n": len(measured_values), "mean": measured_mean}
+    result_row |= {
+        column_name: interval[column_name]
+        for column_name in ("low", "high", "level", "unit", "units")
+    }
+    result_row |= {"chance": chance_mean, "chance_low": chance_low, "chance_high": chance_high}
+    return result_row | {"p": (n_extreme + 1) / (len(null_means) + 1)}
 
 
 def smallest_detectable_difference(n: int, discordant: float, *, tests: int = 1) -> float | None:
@@ -262,14 +276,20 @@ def smallest_detectable_difference(n: int, discordant: float, *, tests: int = 1)
     """
     from scipy.stats import binom
 
-    pairs = np.arange(n + 1)
+    discordant_pairs = np.arange(n + 1)
     # The most losses with which so many discordant pairs are significant: 2 · P(X ≤ losses) ≤ alpha
     # / tests.
-    most = binom.ppf(ALPHA / tests / 2, pairs, 0.5)
-    most = np.where(2 * binom.cdf(most, pairs, 0.5) <= ALPHA / tests, most, most - 1)
+    most_losses = binom.ppf(ALPHA / tests / 2, discordant_pairs, 0.5)
+    most_losses = np.where(
+        2 * binom.cdf(most_losses, discordant_pairs, 0.5) <= ALPHA / tests,
+        most_losses,
+        most_losses - 1,
+    )
     for difference in np.arange(0.005, 1.0025, 0.005):
         share = max(discordant, difference)
-        power = binom.pmf(pairs, n, share) @ binom.cdf(most, pairs, (1 - difference / share) / 2)
+        power = binom.pmf(discordant_pairs, n, share) @ binom.cdf(
+            most_losses, discordant_pairs, (1 - difference / share) / 2
+        )
         if float(power) >= POWER:
             return round(float(difference), 3)
     return None
@@ -296,9 +316,9 @@ def equivalence_p(
 
     if margin <= 0:
         raise DataError(f"the margin is {margin}; expected a difference of shares above 0")
-    mean = difference * n / (n + 2)
-    variance = ((win + loss + 2) / (n + 2) - mean**2) / (n + 2)
-    return float(norm.sf((margin - abs(mean)) / np.sqrt(variance)))
+    shrunk_mean = difference * n / (n + 2)
+    variance = ((win + loss + 2) / (n + 2) - shrunk_mean**2) / (n + 2)
+    return float(norm.sf((margin - abs(shrunk_mean)) / np.sqrt(variance)))
 
 
 def verdicts(
@@ -326,24 +346,26 @@ def verdicts(
     >>> verdicts(pl.DataFrame([row]))["verdict"].item()
     'better'
     """
-    listed = [tables] if isinstance(tables, pl.DataFrame) else [*tables, pl.DataFrame()]
-    frame = pl.concat(listed, how="diagonal_relaxed")
-    if not {"p", "difference", "n", "win", "loss"} <= {*frame.columns}:
+    table_list = [tables] if isinstance(tables, pl.DataFrame) else [*tables, pl.DataFrame()]
+    joined_tables = pl.concat(table_list, how="diagonal_relaxed")
+    if not {"p", "difference", "n", "win", "loss"} <= {*joined_tables.columns}:
         raise DataError("verdicts takes what compare gave: one table or several")
     if margin is not None and margin <= 0:
         raise DataError(f"the margin is {margin}; expected a difference of shares above 0")
-    tests = frame["p"].count()
-    if {"mean", "low", "high", *ABOUT} <= {*frame.columns}:
-        frame = change_levels(frame, family_level(tests))
-    judged = [_judge_row(row, tests, margin) for row in frame.iter_rows(named=True)]
-    names = ("detectable", "margin", "margin_of_base", "p_equal")
-    added = pl.DataFrame(judged, schema=dict.fromkeys(names, pl.Float64), orient="row")
-    frame = frame.with_columns(added).with_columns(
-        p_holm=holm(frame["p"].to_numpy()),
-        p_equal=holm(added["p_equal"].cast(pl.Float64).to_numpy()),
+    n_tests = joined_tables["p"].count()
+    if {"mean", "low", "high", *ABOUT} <= {*joined_tables.columns}:
+        joined_tables = change_levels(joined_tables, family_level(n_tests))
+    judged_rows = [_judge_row(row, n_tests, margin) for row in joined_tables.iter_rows(named=True)]
+    judged_columns = ("detectable", "margin", "margin_of_base", "p_equal")
+    judged_table = pl.DataFrame(
+        judged_rows, schema=dict.fromkeys(judged_columns, pl.Float64), orient="row"
     )
-    frame = frame.fill_nan(None)
-    verdict = (
+    joined_tables = joined_tables.with_columns(judged_table).with_columns(
+        p_holm=holm(joined_tables["p"].to_numpy()),
+        p_equal=holm(judged_table["p_equal"].cast(pl.Float64).to_numpy()),
+    )
+    joined_tables = joined_tables.fill_nan(None)
+    verdict_column = (
         pl.when(pl.col("p").is_null())
         .then(None)
         .when((pl.col("p_holm") < ALPHA) & (pl.col("difference") > 0))
@@ -354,7 +376,7 @@ def verdicts(
         .then(pl.lit("equivalent"))
         .otherwise(pl.lit("inconclusive"))
     )
-    return Table(frame.with_columns(verdict=verdict))
+    return Table(joined_tables.with_columns(verdict=verdict_column))
 
 
 def _judge_row(
@@ -365,23 +387,28 @@ def _judge_row(
     """
     if row["p"] is None:
         return None, None, None, None
-    mean = row.get("mean")
-    base = None if mean is None else max(0.0, mean - row["difference"])
+    system_mean = row.get("mean")
+    baseline_mean = None if system_mean is None else max(0.0, system_mean - row["difference"])
     if margin is None:
-        margin = MARGIN if base is None else min(MARGIN, MARGIN_OF_BASE * base)
-    of_base = margin / base if base else None
-    could_lose = base is not None and 0 < margin < base
-    n, win, loss = row["n"], row["win"], row["loss"]
+        margin = MARGIN if baseline_mean is None else min(MARGIN, MARGIN_OF_BASE * baseline_mean)
+    margin_of_base = margin / baseline_mean if baseline_mean else None
+    could_lose = baseline_mean is not None and 0 < margin < baseline_mean
+    n_questions = row["n"]
+    n_won = row["win"]
+    n_lost = row["loss"]
     if row.get("unit") == "scope":
-        units, error = row["units"], _error_over_scopes(row)
-        detectable = _detectable_over_scopes(units, error, tests)
-        equal = _equivalence_over_scopes(row["difference"], units, error, margin)
+        n_units = row["units"]
+        standard_error = _error_over_scopes(row)
+        detectable = _detectable_over_scopes(n_units, standard_error, tests)
+        p_equal = _equivalence_over_scopes(row["difference"], n_units, standard_error, margin)
     else:
-        detectable = smallest_detectable_difference(n, (win + loss) / n, tests=tests)
-        equal = None
+        detectable = smallest_detectable_difference(
+            n_questions, (n_won + n_lost) / n_questions, tests=tests
+        )
+        p_equal = None
         if could_lose:
-            equal = equivalence_p(row["difference"], n, win, loss, margin=margin)
-    return detectable, margin, of_base, equal if could_lose else None
+            p_equal = equivalence_p(row["difference"], n_questions, n_won, n_lost, margin=margin)
+    return detectable, margin, margin_of_base, p_equal if could_lose else None
 
 
 def _error_over_scopes(row: dict[str, Any]) -> float | None:
@@ -401,8 +428,8 @@ def _detectable_over_scopes(units: int, error: float | None, tests: int) -> floa
     """
     if error is None or smallest_p(units) >= ALPHA / tests:
         return None
-    reach = t_quantile(family_level(tests), units) + t_quantile(2 * POWER - 1, units)
-    return round(error * reach, 3)
+    quantile_sum = t_quantile(family_level(tests), units) + t_quantile(2 * POWER - 1, units)
+    return round(error * quantile_sum, 3)
 
 
 def _equivalence_over_scopes(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import isnan
 from types import MappingProxyType
 from typing import Any
@@ -27,14 +27,16 @@ _NO_BEST: Mapping[str, str] = MappingProxyType({})
 
 
 class Table(pl.DataFrame):
-    """A frame that prints as a table: numbers to three decimals, and an interval in the cell of what it is around.
+    """A frame that prints as a table: numbers to three decimals, and an interval in the cell of
+    what it is around.
 
     :param best: the row, by the first column's text, that is significantly the best of a column;
         printed, it is bold. A frame derived from this one prints without bold.
     :param note: stands below the table.
 
     >>> from memlab.evaluate import Table
-    >>> print(Table({"system": ["mine"], "difference": [0.1], "low": [0.02], "high": [0.18], "level": [0.9]}))
+    >>> interval = {"low": [0.02], "high": [0.18], "level": [0.9]}
+    >>> print(Table({"system": ["mine"], "difference": [0.1], **interval}))
     | system | difference [90 %] |
     |:---|---:|
     | mine | 0.100 [0.020, 0.180] |
@@ -65,14 +67,15 @@ class Table(pl.DataFrame):
     def _short(self) -> Table:
         if self.schema.get("system") != pl.String:
             return self
-        short = short_names(self["system"].to_list())
-        best = {column: short.get(name, name) for column, name in self.best.items()}
-        shown = self.with_columns(pl.col("system").replace(short))
-        return Table(shown, best=best, note=self.note)
+        short_by_name = short_names(self["system"].to_list())
+        best_systems = {column: short_by_name.get(name, name) for column, name in self.best.items()}
+        shortened = self.with_columns(pl.col("system").replace(short_by_name))
+        return Table(shortened, best=best_systems, note=self.note)
 
 
 def to_markdown(frame: pl.DataFrame) -> str:
-    """Write a frame as a Markdown table; what is significantly the best of a :class:`Table` is bold.
+    """Write a frame as a Markdown table; what is significantly the best of a :class:`Table` is
+    bold.
 
     >>> import polars as pl
     >>> from memlab.evaluate.tables import to_markdown
@@ -84,18 +87,30 @@ def to_markdown(frame: pl.DataFrame) -> str:
     """
     if not frame.width:
         return ""
-    names, numeric, rows = _format_cells(frame, "**{}**", escape_markdown)
-    head, *lines = ["| " + " | ".join(row) + " |" for row in [names, *rows]]
-    rule = "|" + "|".join("---:" if right else ":---" for right in numeric) + "|"
-    note = _notes_below(frame)
-    below = ["", escape_markdown(note)] if note else []
-    return "\n".join([head, rule, *lines, *below])
+    headings, is_numeric, cell_rows = _format_cells(frame, "**{}**", escape_markdown)
+    column_rules = _by_alignment(is_numeric, right="---:", left=":---")
+    markdown_lines = [_markdown_row(headings), f"|{'|'.join(column_rules)}|"]
+    markdown_lines += map(_markdown_row, cell_rows)
+    note_text = _notes_below(frame)
+    if note_text:
+        markdown_lines += ["", escape_markdown(note_text)]
+    return "\n".join(markdown_lines)
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _by_alignment(is_numeric: list[bool], *, right: str, left: str) -> list[str]:
+    """Choose one of two texts for each column: numbers stand at the right."""
+    texts = {True: right, False: left}
+    return [texts[is_right] for is_right in is_numeric]
 
 
 def _notes_below(frame: pl.DataFrame) -> str:
     """Give what stands below a table: how small a p can be, and who wrote the questions."""
-    notes = (scope_note(frame), source_note(frame), getattr(frame, "note", ""))
-    return " ".join(filter(None, notes))
+    note_texts = (scope_note(frame), source_note(frame), getattr(frame, "note", ""))
+    return " ".join(filter(None, note_texts))
 
 
 def tables_to_markdown(tables: Mapping[str, pl.DataFrame]) -> str:
@@ -105,146 +120,189 @@ def tables_to_markdown(tables: Mapping[str, pl.DataFrame]) -> str:
 
 def to_html(frame: pl.DataFrame) -> str:
     """Write a frame as an HTML table with everything escaped."""
-    names, numeric, rows = _format_cells(frame, "<b>{}</b>", html.escape)
-    tags = "".join(
-        f"<td style='text-align:{'right' if right else 'left'}'>{{}}</td>" for right in numeric
-    )
-    body = "".join(f"<tr>{tags.format(*row)}</tr>" for row in rows)
-    head = "".join(f"<th>{name}</th>" for name in names)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    note = _notes_below(frame)
-    return f"{table}<p>{html.escape(note)}</p>" if note else table
+    headings, is_numeric, cell_rows = _format_cells(frame, "<b>{}</b>", html.escape)
+    sides = _by_alignment(is_numeric, right="right", left="left")
+    row_template = "".join(f"<td style='text-align:{side}'>{{}}</td>" for side in sides)
+    body_html = "".join(f"<tr>{row_template.format(*row)}</tr>" for row in cell_rows)
+    head_html = "".join(f"<th>{name}</th>" for name in headings)
+    table_html = f"<table><thead><tr>{head_html}</tr></thead><tbody>{body_html}</tbody></table>"
+    note_text = _notes_below(frame)
+    if not note_text:
+        return table_html
+    return f"{table_html}<p>{html.escape(note_text)}</p>"
 
 
 def to_notebook_html(frame: pl.DataFrame) -> str:
-    """Write the first rows of a frame as HTML for a notebook, names of columns without underscores."""
-    best = {name.replace("_", " "): row for name, row in getattr(frame, "best", _NO_BEST).items()}
-    shown = Table(
-        _fold_intervals(frame.head(MOST_ROWS)).rename(lambda name: name.replace("_", " ")),
-        best=best,
-    )
-    rest = (
-        f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>" if frame.height > MOST_ROWS else ""
-    )
-    if note := _notes_below(frame):
-        rest += f"<p>{html.escape(note)}</p>"
-    return to_html(shown) + rest
+    """Write the first rows of a frame as HTML for a notebook, names of columns without
+    underscores.
+    """
+    best_systems = {}
+    for column, system in getattr(frame, "best", _NO_BEST).items():
+        best_systems[_spaced(column)] = system
+    first_rows = _fold_intervals(frame.head(MOST_ROWS)).rename(_spaced)
+    notebook_html = to_html(Table(first_rows, best=best_systems))
+    if frame.height > MOST_ROWS:
+        notebook_html += f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>"
+    note_text = _notes_below(frame)
+    if note_text:
+        notebook_html += f"<p>{html.escape(note_text)}</p>"
+    return notebook_html
+
+
+def _spaced(column: str) -> str:
+    return column.replace("_", " ")
 
 
 def show_tables() -> None:
-    """From here on, show every frame of this notebook as a :class:`Table` is; outside of one, do nothing."""
+    """From here on, show every frame of this notebook as a :class:`Table` is; outside of one, do
+    nothing.
+    """
     from IPython import get_ipython
 
-    if (shell := get_ipython()) is not None:
+    shell = get_ipython()
+    if shell is not None:
         shell.display_formatter.formatters["text/html"].for_type(pl.DataFrame, to_notebook_html)
 
 
 def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
-    """Write a frame as a LaTeX table for ``booktabs`` and, for accented letters, ``inputenc`` utf8 (others: XeLaTeX).
+    """Write a frame as a LaTeX table for ``booktabs`` and, for accented letters, ``inputenc`` utf8
+    (others: XeLaTeX).
 
     :param caption: plain text; escaped here.
     :param label: for ``\\ref``; kept to letters, digits, ``:``, ``.`` and ``-``.
 
     >>> import polars as pl
     >>> from memlab.evaluate.tables import to_latex
-    >>> text = to_latex(pl.DataFrame({"form": ["how_many"], "n": [12]}), caption="≥ 2 & 5 %", label="tab:forms")
+    >>> frame = pl.DataFrame({"form": ["how_many"], "n": [12]})
+    >>> text = to_latex(frame, caption="≥ 2 & 5 %", label="tab:forms")
     >>> print(text.splitlines()[2], text.splitlines()[8])
       \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
     """
-    names, numeric, cells = _format_cells(frame, r"\textbf{{{}}}", latex_escape)
+    headings, is_numeric, cell_rows = _format_cells(frame, r"\textbf{{{}}}", latex_escape)
     caption = f"{caption} {_notes_below(frame)}".rstrip()
-    # An empty group, lest what begins with [ or * be read as the argument of the command of the
-    # line before.
-    head, *rows = [re.sub(r"^(?=[\[*])", "{}", " & ".join(row)) for row in [names, *cells]]
-    rows = [f"    {row} \\\\" for row in rows]
-    first_bound = next((i for i, name in enumerate(frame.to_series(0)) if name in BOUNDS), None)
+    heading_row = _latex_row(headings)
+    body_rows = list(map(_latex_row, cell_rows))
+    first_bound = _first_bound(frame)
     if first_bound:
-        rows.insert(first_bound, r"    \midrule")
-    lines = [
+        body_rows.insert(first_bound, r"    \midrule")
+    column_letters = "".join(_by_alignment(is_numeric, right="r", left="l"))
+    latex_lines = [
         r"\begin{table}[t]",
         r"  \centering\small",
         rf"  \caption{{{latex_escape(caption)}}}",
         rf"  \label{{{re.sub(r'[^A-Za-z0-9:.-]+', '-', label)}}}",
-        rf"  \begin{{tabular}}{{{''.join('r' if right else 'l' for right in numeric)}}}",
+        rf"  \begin{{tabular}}{{{column_letters}}}",
         r"    \toprule",
-        rf"    {head} \\",
+        heading_row,
         r"    \midrule",
-        *rows,
+        *body_rows,
         r"    \bottomrule",
         r"  \end{tabular}",
         r"\end{table}",
     ]
-    return "\n".join(lines)
+    return "\n".join(latex_lines)
+
+
+def _first_bound(frame: pl.DataFrame) -> int:
+    """Find the row of the first bound; 0 where there is none, or nothing above it."""
+    for row_number, row_name in enumerate(frame.to_series(0)):
+        if row_name in BOUNDS:
+            return row_number
+    return 0
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    # An empty group, lest what begins with [ or * be read as the argument of the command of the
+    # line before.
+    row = re.sub(r"^(?=[\[*])", "{}", " & ".join(cells))
+    return f"    {row} \\\\"
 
 
 def format_number(value: float | None) -> str:
     """Print a number without flattering it.
 
     >>> from memlab.evaluate.tables import format_number
-    >>> format_number(0.0625), format_number(0.9999), format_number(1.0), format_number(0.00001), format_number(None)
-    ('0.062', '>0.999', '1.000', '<0.001', '–')
+    >>> list(map(format_number, [0.0625, 0.9999, 1.0, 0.00001, None]))
+    ['0.062', '>0.999', '1.000', '<0.001', '–']
     """
     if value is None or isnan(value):
         return "–"
-    value = (
-        0.0 if -1e-30 < value <= 0 else value
-    )  # the step below 0 that keeps the order of a tie is no number
-    text = f"{value:.3f}"
-    if value != 0 and float(text) == 0:
-        return "<0.001" if value > 0 else ">-0.001"
-    return ">0.999" if 0 < value < 1 and float(text) == 1 else text
+    # The step below 0 that keeps the order of a tie is no number.
+    if -1e-30 < value <= 0:
+        value = 0.0
+    rounded_value = f"{value:.3f}"
+    if 0 < value < 1 and float(rounded_value) == 1:
+        return ">0.999"
+    if value == 0 or float(rounded_value) != 0:
+        return rounded_value
+    if value > 0:
+        return "<0.001"
+    return ">-0.001"
 
 
 def _fold_intervals(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put an interval, ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``, into the cell of its column.
+    """Put an interval, ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``, into the cell of its
+    column.
 
     Its level and unit stand in the name of the column, or in the cells where rows differ. A p
     beside an interval or a corrected one is called what it is.
     """
-    folded, skipped = list[pl.Expr | pl.Series](), set[str]()
+    folded_columns = list[pl.Expr | pl.Series]()
+    skipped_columns = set[str]()
     if "n" in frame.columns:
-        skipped.add(COLUMN)  # It stands below the table.
+        skipped_columns.add(COLUMN)  # It stands below the table.
     for name in frame.columns:
-        if found := interval_columns(frame, name):
-            skipped |= {found.low, found.high, *found.about.values()}
-            folded.append(_fold_column(frame, name, found.low, found.high))
-        elif name not in skipped:
-            folded.append(pl.col(name))
-    uncorrected = frame.schema.get("p") == pl.Float64 and (
-        skipped - {COLUMN} or "p_holm" in frame.columns
-    )
-    shown = frame.select(folded).drop(skipped, strict=False)
-    return shown.rename({"p": "p, uncorrected"} if uncorrected else {})
+        interval = interval_columns(frame, name)
+        if interval:
+            skipped_columns |= {interval.low, interval.high, *interval.about.values()}
+            folded_columns.append(_fold_column(frame, name, interval.low, interval.high))
+        elif name not in skipped_columns:
+            folded_columns.append(pl.col(name))
+    shown_frame = frame.select(folded_columns).drop(skipped_columns, strict=False)
+    has_p = frame.schema.get("p") == pl.Float64
+    if has_p and (skipped_columns - {COLUMN} or "p_holm" in frame.columns):
+        return shown_frame.rename({"p": "p, uncorrected"})
+    return shown_frame
 
 
 def _fold_column(frame: pl.DataFrame, name: str, low: str, high: str) -> pl.Expr:
-    labels = interval_labels(frame, name)
-    different = dict.fromkeys(filter(None, labels))
-    shared = next(iter(different), "low, high") if len(different) < 2 else "level in the row"
-    own = [f"; {label}" if label and len(different) > 1 else "" for label in labels]
-    about = pl.lit(pl.Series(own, dtype=pl.String))
-    return pl.struct(mean=name, low=low, high=high, about=about).alias(f"{name} [{shared}]")
+    row_labels = interval_labels(frame, name)
+    distinct_labels = dict.fromkeys(filter(None, row_labels))
+    if len(distinct_labels) < 2:
+        heading_label = next(iter(distinct_labels), "low, high")
+        label_suffixes = [""] * len(row_labels)
+    else:
+        heading_label = "level in the row"
+        label_suffixes = [_label_suffix(label) for label in row_labels]
+    suffix_column = pl.lit(pl.Series(label_suffixes, dtype=pl.String))
+    folded_column = pl.struct(mean=name, low=low, high=high, about=suffix_column)
+    return folded_column.alias(f"{name} [{heading_label}]")
+
+
+def _label_suffix(label: str | None) -> str:
+    if not label:
+        return ""
+    return f"; {label}"
 
 
 def _format_cells(
     frame: pl.DataFrame, bold: str, escape: Callable[[str], str]
 ) -> tuple[list[str], list[bool], list[tuple[str, ...]]]:
     """Give the names of the columns, which of them hold numbers, and the rows, all escaped."""
-    best, folded = getattr(frame, "best", _NO_BEST), _fold_intervals(frame)
-    first, columns = folded.to_series(0) if folded.width else (), list[Any]()
-    for series in folded:
-        winner, texts = (
-            best.get(series.name),
-            [escape(_format_value(value)) for value in series.to_list()],
-        )
-        columns.append(
-            [
-                bold.format(text) if row == winner else text
-                for row, text in zip(first, texts, strict=True)
-            ]
-        )
-    numeric = [dtype.is_numeric() or dtype == pl.Struct for dtype in folded.dtypes]
-    return [escape(name) for name in folded.columns], numeric, list(zip(*columns, strict=True))
+    best_systems = getattr(frame, "best", _NO_BEST)
+    folded_frame = _fold_intervals(frame)
+    cell_columns = []
+    is_numeric = []
+    for series in folded_frame:
+        cells = [escape(_format_value(value)) for value in series.to_list()]
+        best_system = best_systems.get(series.name)
+        for row_number, system in enumerate(folded_frame.to_series(0)):
+            if system == best_system:
+                cells[row_number] = bold.format(cells[row_number])
+        cell_columns.append(cells)
+        is_numeric.append(series.dtype.is_numeric() or series.dtype == pl.Struct)
+    headings = list(map(escape, folded_frame.columns))
+    return headings, is_numeric, list(zip(*cell_columns, strict=True))
 
 
 def _format_value(value: Any) -> str:
@@ -254,11 +312,15 @@ def _format_value(value: Any) -> str:
         return ", ".join(map(_format_value, value))
     if value is None or isinstance(value, float):
         return format_number(value)
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)
 
 
 def _format_interval(mean: float | None, low: float | None, high: float | None, about: str) -> str:
-    """Write a number with its interval, and a dash where it has none: of one unit nothing can be said."""
+    """Write a number with its interval, and a dash where it has none: of one unit nothing can be
+    said.
+    """
     if mean is None or isnan(mean):
         return format_number(mean)
     if low is None or high is None or isnan(low):
@@ -267,17 +329,44 @@ def _format_interval(mean: float | None, low: float | None, high: float | None, 
 
 
 _MATHS = {
-    "<": "<", ">": ">", "≥": r"\geq", "≤": r"\leq", "≠": r"\neq", "×": r"\times", "−": "-", "±": r"\pm",
-    "→": r"\rightarrow", "·": r"\cdot", "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "λ": r"\lambda",
-}  # fmt: skip
+    "<": "<",
+    ">": ">",
+    "≥": r"\geq",
+    "≤": r"\leq",
+    "≠": r"\neq",
+    "×": r"\times",
+    "−": "-",
+    "±": r"\pm",
+    "→": r"\rightarrow",
+    "·": r"\cdot",
+    "α": r"\alpha",
+    "β": r"\beta",
+    "γ": r"\gamma",
+    "λ": r"\lambda",
+}
 _LATEX = {
-    **{c: f"\\{c}" for c in "&%$#_{}"}, **{c: f"${text}$" for c, text in _MATHS.items()},
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}",
-    "–": "--", "—": "---", "…": r"\ldots{}", "“": "``", "”": "''", "‘": "`", "’": "'", "\u00a0": "~",
-}  # fmt: skip
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{sign: f"${command}$" for sign, command in _MATHS.items()},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    "–": "--",
+    "—": "---",
+    "…": r"\ldots{}",
+    "“": "``",
+    "”": "''",
+    "‘": "`",
+    "’": "'",
+    "\u00a0": "~",
+}
 
 
 def latex_escape(text: str) -> str:
-    """Escape text for LaTeX; the minus of a number, at the start or in an interval, becomes a minus sign."""
-    escaped = "".join(_LATEX.get(c, c) for c in re.sub(r"\s+", " ", text))
-    return re.sub(r"(^|\[|, |\$>\$)-(?=\d)", r"\1$-$", escaped)
+    """Escape text for LaTeX; the minus of a number, at the start or in an interval, becomes a minus
+    sign.
+    """
+    escaped_text = "".join(
+        _LATEX.get(character, character) for character in re.sub(r"\s+", " ", text)
+    )
+    return re.sub(r"(^|\[|, |\$>\$)-(?=\d)", r"\1$-$", escaped_text)

@@ -32,21 +32,25 @@ def write_run(run: Run, path: str | Path) -> Path:
     :raises DataError: when an id is empty or holds white space, or a score is not finite as
         float32.
     """
-    rows = run.frame.with_row_index("row").with_columns(first=pl.col("row").min().over("query_id"))
-    rows = rows.sort("first", "rank")
-    for score in rows.filter(~(pl.col("score").abs() <= float(np.finfo(np.float32).max)))[
-        "score"
-    ].head(1):
-        raise DataError(
-            f"run {run.name!r}: a score is {score}; expected a finite number within the range of "
-            "float32"
-        )
-    strict = make_strictly_decreasing(rows["score"].to_numpy(), rows["first"].to_numpy())
-    tag = re.sub(_BLANK, "", run.name) or "memlab"
-    table = rows.with_columns(
-        Q0=pl.lit("Q0"), score=pl.Series(strict.astype(np.float32)), tag=pl.lit(tag)
+    ordered_rows = run.frame.with_row_index("row").with_columns(
+        first=pl.col("row").min().over("query_id")
     )
-    return _write(table.select(_FIELDS), Path(path))
+    ordered_rows = ordered_rows.sort("first", "rank")
+    for bad_score in ordered_rows.filter(
+        ~(pl.col("score").abs() <= float(np.finfo(np.float32).max))
+    )["score"].head(1):
+        raise DataError(
+            f"run {run.name!r}: a score is {bad_score}; expected a finite number within the range "
+            "of float32"
+        )
+    strict_scores = make_strictly_decreasing(
+        ordered_rows["score"].to_numpy(), ordered_rows["first"].to_numpy()
+    )
+    run_tag = re.sub(_BLANK, "", run.name) or "memlab"
+    trec_table = ordered_rows.with_columns(
+        Q0=pl.lit("Q0"), score=pl.Series(strict_scores.astype(np.float32)), tag=pl.lit(run_tag)
+    )
+    return _write(trec_table.select(_FIELDS), Path(path))
 
 
 def write_qrels(qrels: Qrels, path: str | Path) -> Path:
@@ -61,14 +65,13 @@ def write_qrels(qrels: Qrels, path: str | Path) -> Path:
 
 
 def _write(table: pl.DataFrame, path: Path) -> Path:
-    for column in ("query_id", "doc_id"):
-        for bad in table.filter(pl.col(column).fill_null("").str.contains(rf"^$|{_BLANK}"))[
-            column
+    for id_column in ("query_id", "doc_id"):
+        for bad_id in table.filter(pl.col(id_column).fill_null("").str.contains(rf"^$|{_BLANK}"))[
+            id_column
         ].head(1):
             raise DataError(
-                f"{path}: {column} {bad!r} is empty or holds white space, which a TREC file cannot "
-                "carry; encode it "
-                "with memlab.records.encode_id_part"
+                f"{path}: {id_column} {bad_id!r} is empty or holds white space, which a TREC file "
+                "cannot carry; encode it with memlab.records.encode_id_part"
             )
     with open_atomically(path) as stream:
         table.write_csv(stream, separator=" ", include_header=False, quote_style="never")
@@ -93,35 +96,43 @@ def read_run(path: str | Path, level: Level) -> Run:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        file_text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{path}: cannot be read: {reason}; give a file of UTF-8 text") from error
-    lines = pl.DataFrame({"text": pl.Series(text.split("\n"), dtype=pl.String)}).with_row_index(
-        "line", offset=1
+    numbered_lines = pl.DataFrame(
+        {"text": pl.Series(file_text.split("\n"), dtype=pl.String)}
+    ).with_row_index("line", offset=1)
+    split_lines = numbered_lines.with_columns(
+        part=pl.col("text").str.extract_all(r"[^\s\x00-\x1f\x7f]+")
     )
-    split = lines.with_columns(part=pl.col("text").str.extract_all(r"[^\s\x00-\x1f\x7f]+"))
-    rows = split.filter(pl.col("part").list.len() > 0).with_columns(
+    field_rows = split_lines.filter(pl.col("part").list.len() > 0).with_columns(
         *(
-            pl.col("part").list.get(i, null_on_oob=True).alias(name)
-            for i, name in enumerate(_FIELDS)
+            pl.col("part").list.get(field_number, null_on_oob=True).alias(field_name)
+            for field_number, field_name in enumerate(_FIELDS)
         ),
     )
-    rows = rows.with_columns(
+    field_rows = field_rows.with_columns(
         pl.col("rank").cast(pl.Int64, strict=False), pl.col("score").cast(pl.Float64, strict=False)
     )
-    faults = {
+    fault_masks = {
         f"expected six fields, {' '.join(_FIELDS)}": pl.col("part").list.len() != len(_FIELDS),
         "expected a whole number as rank": pl.col("rank").is_null(),
         "expected a finite number as score": ~pl.col("score").is_finite().fill_null(False),
         "expected each document once a query": ~pl.struct("query_id", "doc_id").is_first_distinct(),
     }
-    for expected, wrong in faults.items():
-        for line, found in rows.filter(wrong).select("line", "text").head(1).rows():
-            raise DataError(f"{path}: line {line}: {expected}: {found.strip()[:80]!r}")
-    if rows.is_empty():
+    for expected, is_wrong in fault_masks.items():
+        for line_number, faulty_text in (
+            field_rows.filter(is_wrong).select("line", "text").head(1).rows()
+        ):
+            raise DataError(f"{path}: line {line_number}: {expected}: {faulty_text.strip()[:80]!r}")
+    if field_rows.is_empty():
         return Run(pl.DataFrame(schema=RUN_SCHEMA), level, provenance={"file": path.name})
     run = run_from_scores(
-        rows["query_id"], rows["doc_id"], rows["score"].to_numpy(), level=level, k=rows.height
+        field_rows["query_id"],
+        field_rows["doc_id"],
+        field_rows["score"].to_numpy(),
+        level=level,
+        k=field_rows.height,
     )
-    return Run(run.frame, level, name=rows["tag"][0], provenance={"file": path.name})
+    return Run(run.frame, level, name=field_rows["tag"][0], provenance={"file": path.name})

@@ -28,13 +28,19 @@ def candidates_by_query(
         check_at_least(1, candidates=n)
         run = run.top(n)
     places = bench.documents(run.level).at(run.frame["doc_id"])
-    for own, scores in _split_by_query(run, places, run.frame["score"].to_numpy()):
-        spread = _spread_of_scores(scores)
-        yield own, (scores - scores[-1]) / spread if spread > 0 else np.ones(len(own))
+    for query_places, scores in _split_by_query(run, places, run.frame["score"].to_numpy()):
+        score_spread = _spread_of_scores(scores)
+        yield (
+            query_places,
+            (scores - scores[-1]) / score_spread
+            if score_spread > 0
+            else np.ones(len(query_places)),
+        )
 
 
 def similarity_vectors(run: Run, bench: Bench, *, centred: bool) -> np.ndarray:
-    """Give what the documents of a run's level are compared with each other by: (n, d) float32 unit rows.
+    """Give what the documents of a run's level are compared with each other by: (n, d) float32 unit
+    rows.
 
     :param centred: without what the turns of their speaker have in common, see
         :mod:`memlab.embed.speaker_centring`; else as they are encoded.
@@ -47,35 +53,36 @@ def similarity_vectors(run: Run, bench: Bench, *, centred: bool) -> np.ndarray:
 
 
 def reorder_run(run: Run, bench: Bench, choices: Iterable[np.ndarray]) -> Run:
-    """Give the run with some documents of each query in front, in a new order, and the rest behind as they were.
+    """Give the run with some documents of each query in front, in a new order, and the rest behind
+    as they were.
 
     Scores become 1 / rank, since those of the old order no longer fit.
 
     :param choices: for each query of the run, the ranks (from 0) of its choice in their new order.
     """
     height = run.frame.height
-    order, place, group = (np.zeros(height, np.int64) for _ in range(3))
+    order, new_rank, query_number = (np.zeros(height, np.int64) for _ in range(3))
     ranked = zip(_split_by_query(run, np.arange(height)), choices, strict=True)
-    for number, ((rows,), choice) in enumerate(ranked):
-        own = slice(rows[0], rows[0] + len(rows))
-        order[own] = np.concatenate([rows[choice], np.delete(rows, choice)])
-        place[own] = np.arange(1, len(rows) + 1)
-        group[own] = number
-    made = {
+    for query_index, ((query_rows,), choice) in enumerate(ranked):
+        query_slice = slice(query_rows[0], query_rows[0] + len(query_rows))
+        order[query_slice] = np.concatenate([query_rows[choice], np.delete(query_rows, choice)])
+        new_rank[query_slice] = np.arange(1, len(query_rows) + 1)
+        query_number[query_slice] = query_index
+    reordered_columns = {
         "query_id": run.frame["query_id"],
         "doc_id": run.frame["doc_id"].gather(order),
-        "rank": place,
-        "score": make_strictly_decreasing(1 / place, group),
+        "rank": new_rank,
+        "score": make_strictly_decreasing(1 / new_rank, query_number),
     }
-    reordered = Run(pl.DataFrame(made, schema=RUN_SCHEMA), run.level)
+    reordered = Run(pl.DataFrame(reordered_columns, schema=RUN_SCHEMA), run.level)
     return replace(bench.show(reordered), name=run.name, provenance=run.provenance)
 
 
 def _split_by_query(run: Run, *columns: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """Cut columns of a run's rows into those of each query."""
-    begins = np.flatnonzero(run.frame["rank"].to_numpy() == 1)[1:]
+    query_starts = np.flatnonzero(run.frame["rank"].to_numpy() == 1)[1:]
     if run.frame.height:
-        yield from zip(*(np.split(column, begins) for column in columns), strict=True)
+        yield from zip(*(np.split(column, query_starts) for column in columns), strict=True)
 
 
 def _spread_of_scores(scores: np.ndarray) -> float:
@@ -86,8 +93,8 @@ def _spread_of_scores(scores: np.ndarray) -> float:
 
     :param scores: (c,) of one query, best first.
     """
-    spread = float(scores[0] - scores[-1])
-    step = float(np.spacing(np.float32(np.abs(scores).max())))
-    if spread <= step * (len(scores) - 1):
+    score_spread = float(scores[0] - scores[-1])
+    float_step = float(np.spacing(np.float32(np.abs(scores).max())))
+    if score_spread <= float_step * (len(scores) - 1):
         return 0.0
-    return spread
+    return score_spread

@@ -57,20 +57,26 @@ def by_cluster(
     True
     """
     vectors = similarity_vectors(run, bench, centred=centred)
-    wanted = {"n_clusters": n_clusters, "min_cluster_size": min_cluster_size, "seed": seed}
+    cluster_options = {"n_clusters": n_clusters, "min_cluster_size": min_cluster_size, "seed": seed}
     check_at_least(1, n_clusters=n_clusters)
     check_at_least(2, min_cluster_size=min_cluster_size)
-    labels = (
-        _cluster_rows(vectors[at], clustering, **wanted)
-        for at, _ in candidates_by_query(run, bench, candidates)
+    query_labels = (
+        _cluster_rows(vectors[places], clustering, **cluster_options)
+        for places, _ in candidates_by_query(run, bench, candidates)
     )
-    return reorder_run(run, bench, [_round_robin_order(own) for own in labels])
+    return reorder_run(
+        run, bench, [_round_robin_order(labels_of_query) for labels_of_query in query_labels]
+    )
 
 
 def _round_robin_order(labels: np.ndarray) -> np.ndarray:
-    """Order candidates so that each round holds the best remaining one of every cluster: ranks from 0."""
-    rounds = pl.Series("label", labels).to_frame().select(pl.int_range(pl.len()).over("label"))
-    return np.argsort(rounds.to_series().to_numpy(), kind="stable")
+    """Order candidates so that each round holds the best remaining one of every cluster: ranks from
+    0.
+    """
+    round_of_row = (
+        pl.Series("label", labels).to_frame().select(pl.int_range(pl.len()).over("label"))
+    )
+    return np.argsort(round_of_row.to_series().to_numpy(), kind="stable")
 
 
 @stage
@@ -85,7 +91,8 @@ def expand_cluster(
     centred: bool = True,
     branch: int | None = None,
 ) -> Run:
-    """Keep the first documents in front, then bring in every member of their clusters, then the rest as it was.
+    """Keep the first documents in front, then bring in every member of their clusters, then the
+    rest as it was.
 
     Evidence items of one question often resemble each other more than they resemble the question.
     The whole scope is clustered, not the candidates alone: members that the run does not hold come
@@ -116,33 +123,36 @@ def expand_cluster(
         check_at_least(2, branch=branch)
     documents = bench.documents(run.level)
     vectors = similarity_vectors(run, bench, centred=centred)
-    asked = run.frame["query_id"].unique(maintain_order=True)
-    parts = []
-    for query_id, (at, _) in zip(asked, candidates_by_query(run, bench), strict=True):
-        start, end = _span_of(bench, run.level, at[0])
-        first, rest = at[:seeds], at[seeds:]
-        wanted = _Clustering(run.level, start, end, clustering, cluster_size, seed, centred)
+    query_ids = run.frame["query_id"].unique(maintain_order=True)
+    query_rankings = []
+    for query_id, (places, _) in zip(query_ids, candidates_by_query(run, bench), strict=True):
+        scope_start, scope_end = _span_of(bench, run.level, places[0])
+        first_places = places[:seeds]
+        other_places = places[seeds:]
+        clustering_of_scope = _Clustering(
+            run.level, scope_start, scope_end, clustering, cluster_size, seed, centred
+        )
         if branch is None:
-            near = _members_of_clusters(bench, wanted, first)
+            members = _members_of_clusters(bench, clustering_of_scope, first_places)
         else:
-            near = _members_of_branches(bench, wanted, first, branch)
-        outside = np.setdiff1d(near, at)
+            members = _members_of_branches(bench, clustering_of_scope, first_places, branch)
+        new_members = np.setdiff1d(members, places)
         # In float64 and rounded, so that equal texts are equally similar whatever the number of
         # pairs.
         similarity = (
-            vectors[outside].astype(np.float64) @ vectors[first].astype(np.float64).T
+            vectors[new_members].astype(np.float64) @ vectors[first_places].astype(np.float64).T
         ).max(axis=1)
-        outside = outside[np.lexsort((documents.lot[outside], -similarity.round(6)))]
-        inside = np.isin(rest, near)
-        ranked = np.r_[first, rest[inside], outside, rest[~inside]]
-        parts.append(pl.DataFrame({"query_id": query_id, "at": ranked}))
-    return rank_in_order(run, bench, pl.concat(parts)) if parts else run
+        new_members = new_members[np.lexsort((documents.lot[new_members], -similarity.round(6)))]
+        is_member = np.isin(other_places, members)
+        ranked = np.r_[first_places, other_places[is_member], new_members, other_places[~is_member]]
+        query_rankings.append(pl.DataFrame({"query_id": query_id, "at": ranked}))
+    return rank_in_order(run, bench, pl.concat(query_rankings)) if query_rankings else run
 
 
-def _span_of(bench: Bench, level: Level, at: int) -> tuple[int, int]:
+def _span_of(bench: Bench, level: Level, place: int) -> tuple[int, int]:
     """Give where the scope of a document begins and ends."""
-    spans = bench.documents(level).spans.values()
-    return next(span for span in spans if span[0] <= at < span[1])
+    scope_spans = bench.documents(level).spans.values()
+    return next(span for span in scope_spans if span[0] <= place < span[1])
 
 
 class _Clustering(NamedTuple):
@@ -157,21 +167,33 @@ class _Clustering(NamedTuple):
     centred: bool
 
 
-def _members_of_clusters(bench: Bench, wanted: _Clustering, first: np.ndarray) -> np.ndarray:
+def _members_of_clusters(
+    bench: Bench, asked_clustering: _Clustering, first_places: np.ndarray
+) -> np.ndarray:
     """Give the places of the documents that share a cluster with one of the first."""
-    labels = _cluster_scope(bench, wanted, clusterers.get(wanted.clustering))
-    touched = labels[first - wanted.start]
-    return wanted.start + np.flatnonzero(np.isin(labels, touched))
+    labels = _cluster_scope(bench, asked_clustering, clusterers.get(asked_clustering.clustering))
+    touched_labels = labels[first_places - asked_clustering.start]
+    return asked_clustering.start + np.flatnonzero(np.isin(labels, touched_labels))
 
 
 def _members_of_branches(
-    bench: Bench, wanted: _Clustering, first: np.ndarray, least: int
+    bench: Bench, asked_clustering: _Clustering, first_places: np.ndarray, least_leaves: int
 ) -> np.ndarray:
-    """Give the places of the documents of the lowest branches of so many that hold one of the first."""
-    tree = _tree_of_scope(bench, wanted.level, wanted.start, wanted.end, wanted.centred)
-    branches = np.unique(tree.branches_above(first - wanted.start, least))
-    below = np.any([tree.is_below(branch) for branch in branches], axis=0)
-    return wanted.start + np.flatnonzero(below)
+    """Give the places of the documents of the lowest branches of so many that hold one of the
+    first.
+    """
+    merge_tree_of_scope = _tree_of_scope(
+        bench,
+        asked_clustering.level,
+        asked_clustering.start,
+        asked_clustering.end,
+        asked_clustering.centred,
+    )
+    branches = np.unique(
+        merge_tree_of_scope.branches_above(first_places - asked_clustering.start, least_leaves)
+    )
+    is_below_branch = np.any([merge_tree_of_scope.is_below(branch) for branch in branches], axis=0)
+    return asked_clustering.start + np.flatnonzero(is_below_branch)
 
 
 @cache_per_bench
@@ -184,17 +206,25 @@ def _tree_of_scope(bench: Bench, level: Level, start: int, end: int, centred: bo
 
 @cache_per_bench
 def _cluster_scope(
-    bench: Bench, wanted: _Clustering, clusterer: Callable[..., Any] | None
+    bench: Bench, asked_clustering: _Clustering, clusterer: Callable[..., Any] | None
 ) -> np.ndarray:
     """Cluster a scope, once for all rankings: (n,) number of each document's cluster, from 0.
 
     :param clusterer: the function of that name, which may be registered anew.
     """
-    documents = bench.documents(wanted.level)
-    vectors = documents.speaker_centred() if wanted.centred else documents.vectors()
-    n_clusters = -(-(wanted.end - wanted.start) // wanted.size)
-    sizes = {"n_clusters": n_clusters, "min_cluster_size": wanted.size, "seed": wanted.seed}
-    return _cluster_rows(vectors[wanted.start : wanted.end], wanted.clustering, **sizes)
+    documents = bench.documents(asked_clustering.level)
+    vectors = documents.speaker_centred() if asked_clustering.centred else documents.vectors()
+    n_clusters = -(-(asked_clustering.end - asked_clustering.start) // asked_clustering.size)
+    cluster_sizes = {
+        "n_clusters": n_clusters,
+        "min_cluster_size": asked_clustering.size,
+        "seed": asked_clustering.seed,
+    }
+    return _cluster_rows(
+        vectors[asked_clustering.start : asked_clustering.end],
+        asked_clustering.clustering,
+        **cluster_sizes,
+    )
 
 
 def _cluster_rows(vectors: np.ndarray, clustering: str, **wanted: int) -> np.ndarray:

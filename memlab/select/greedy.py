@@ -1,4 +1,5 @@
-"""Greedy selection for many queries at once: maximal marginal relevance, sums of distances, determinants.
+"""Greedy selection for many queries at once: maximal marginal relevance, sums of distances,
+determinants.
 
 Each step takes one candidate for every query of a batch, so that few calls do the work of many.
 Queries do not meet: what is chosen for one does not depend on the others.
@@ -15,7 +16,9 @@ from threadpoolctl import ThreadpoolController
 Strategy = Literal["mmr", "dpp", "msd"]
 
 _BATCH_FLOATS = 1 << 18
-"""Of the vectors of a batch, one megabyte: larger ones leave a core's own cache, smaller ones take more calls."""
+"""Of the vectors of a batch, one megabyte: larger ones leave a core's own cache, smaller ones take
+more calls.
+"""
 
 _EPSILON = float(np.finfo(np.float32).eps)
 
@@ -53,10 +56,14 @@ class _Batch(NamedTuple):
     steps: int
 
     def similarity(self, picks: np.ndarray) -> np.ndarray:
-        """Give the cosines of one candidate of each query, (b,), with all: (b, c), until it is called again."""
-        for own, place, pick in zip(self.vectors, self.places, picks.tolist(), strict=True):
-            if pick < len(own):
-                np.dot(own, own[pick], out=place)
+        """Give the cosines of one candidate of each query, (b,), with all: (b, c), until it is
+        called again.
+        """
+        for query_vectors, cosine_row, picked_row in zip(
+            self.vectors, self.places, picks.tolist(), strict=True
+        ):
+            if picked_row < len(query_vectors):
+                np.dot(query_vectors, query_vectors[picked_row], out=cosine_row)
         return self.cosines
 
 
@@ -68,7 +75,8 @@ def choose_diverse(
     diversity: float,
     k: int,
 ) -> list[np.ndarray]:
-    """Choose for each query up to ``k`` of its candidates: their ranks from 0, in the order in which they are taken.
+    """Choose for each query up to ``k`` of its candidates: their ranks from 0, in the order in
+    which they are taken.
 
     A determinant that is used up ends a choice sooner: from there on the order would say how
     float32 rounds.
@@ -84,71 +92,85 @@ def choose_diverse(
     >>> from memlab.select.greedy import Candidates, choose_diverse
     >>> asked = [Candidates(np.array([0, 1, 2]), np.array([1.0, 0.9, 0.0]))]
     >>> vectors = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
-    >>> [ranks.tolist() for ranks in choose_diverse(asked, vectors, strategy="mmr", diversity=0.6, k=2)]
-    [[0, 2]]
+    >>> (ranks,) = choose_diverse(asked, vectors, strategy="mmr", diversity=0.6, k=2)
+    >>> ranks.tolist()
+    [0, 2]
     """
-    choose = {"mmr": _take_marginal, "msd": _take_distant, "dpp": _take_volume}[strategy]
+    take_candidates = {"mmr": _take_marginal, "msd": _take_distant, "dpp": _take_volume}[strategy]
     choices: list[np.ndarray] = [np.zeros(0, np.int64)] * len(candidates)
-    counts = [len(each.at) for each in candidates]
-    if not counts:
+    candidate_counts = [len(query_candidates.at) for query_candidates in candidates]
+    if not candidate_counts:
         return []
-    used, slots = np.unique(np.concatenate([each.at for each in candidates]), return_inverse=True)
-    unit = unit_rows(vectors[used])
-    rows = np.split(slots, np.cumsum(counts)[:-1])
+    used_places, vector_slots = np.unique(
+        np.concatenate([query_candidates.at for query_candidates in candidates]),
+        return_inverse=True,
+    )
+    unit_vectors = unit_rows(vectors[used_places])
+    rows_by_query = np.split(vector_slots, np.cumsum(candidate_counts)[:-1])
     # Products this small gain nothing from a second thread, and wait for it.
     with ThreadpoolController().limit(limits=1, user_api="blas"), np.errstate(all="ignore"):
-        for places in _batches(counts, vectors.shape[1]):
-            own = [unit.take(rows[place], axis=0) for place in places]
-            relevance = [candidates[place].relevance for place in places]
-            batch = _fill_batch(own, relevance, k)
-            picks, stable = choose(batch, diversity)
-            for place, row, count in zip(places, picks, stable, strict=True):
-                choices[place] = row[: min(count, counts[place])]
+        for batch_queries in _batches(candidate_counts, vectors.shape[1]):
+            batch_vectors = [
+                unit_vectors.take(rows_by_query[query_number], axis=0)
+                for query_number in batch_queries
+            ]
+            relevance = [candidates[query_number].relevance for query_number in batch_queries]
+            batch = _fill_batch(batch_vectors, relevance, k)
+            picked_rows, stable_counts = take_candidates(batch, diversity)
+            for query_number, query_picks, stable_count in zip(
+                batch_queries, picked_rows, stable_counts, strict=True
+            ):
+                choices[query_number] = query_picks[
+                    : min(stable_count, candidate_counts[query_number])
+                ]
     return choices
 
 
 def _batches(counts: list[int], dim: int) -> Iterator[list[int]]:
     """Cut queries into batches of similar numbers of candidates, the longest first."""
-    order = np.argsort(-np.array(counts, np.int64), kind="stable").tolist()
-    start = 0
-    while start < len(order):
-        size = max(1, _BATCH_FLOATS // (counts[order[start]] * dim))
-        yield order[start : start + size]
-        start += size
+    largest_first = np.argsort(-np.array(counts, np.int64), kind="stable").tolist()
+    batch_start = 0
+    while batch_start < len(largest_first):
+        batch_size = max(1, _BATCH_FLOATS // (counts[largest_first[batch_start]] * dim))
+        yield largest_first[batch_start : batch_start + batch_size]
+        batch_start += batch_size
 
 
 def _fill_batch(vectors: list[np.ndarray], relevances: list[np.ndarray], k: int) -> _Batch:
     """Put the candidates of some queries, the longest first, into arrays of one width."""
-    shape = len(vectors), len(vectors[0])
-    relevance = np.zeros(shape, np.float32)
-    taken = np.ones(shape, bool)
-    for row, each in enumerate(relevances):
-        own = each.astype(np.float32)
-        relevance[row, : len(own)] = own
-        taken[row, : len(own)] = False
-    cosines = np.zeros(shape, np.float32)
-    places = []
-    for place, unit in zip(cosines, vectors, strict=True):
-        places.append(place[: len(unit)])
-    return _Batch(vectors, places, cosines, relevance, taken, min(k, shape[1]))
+    batch_shape = len(vectors), len(vectors[0])
+    relevance = np.zeros(batch_shape, np.float32)
+    is_taken = np.ones(batch_shape, bool)
+    for row, query_relevance in enumerate(relevances):
+        relevance_row = query_relevance.astype(np.float32)
+        relevance[row, : len(relevance_row)] = relevance_row
+        is_taken[row, : len(relevance_row)] = False
+    cosines = np.zeros(batch_shape, np.float32)
+    cosine_rows = []
+    for cosine_row, unit_vectors in zip(cosines, vectors, strict=True):
+        cosine_rows.append(cosine_row[: len(unit_vectors)])
+    return _Batch(vectors, cosine_rows, cosines, relevance, is_taken, min(k, batch_shape[1]))
 
 
 def _weights(relevance: np.ndarray, strength: float) -> np.ndarray:
     """Give exp(strength · z) of relevances (c,), standardised over the candidates of a query."""
-    mean, spread = float(relevance.mean()), float(relevance.std() + _EPSILON)
-    weights: np.ndarray = np.exp(strength * (relevance - mean) / spread)
+    mean_relevance = float(relevance.mean())
+    relevance_spread = float(relevance.std() + _EPSILON)
+    weights: np.ndarray = np.exp(strength * (relevance - mean_relevance) / relevance_spread)
     return weights
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
     """Scale rows (n, d) to length 1; zeros stay zeros."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: np.ndarray = vectors / np.maximum(length, _EPSILON)
-    return unit
+    row_lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit_vectors: np.ndarray = vectors / np.maximum(row_lengths, _EPSILON)
+    return unit_vectors
 
 
 def _take_marginal(batch: _Batch, diversity: float) -> tuple[np.ndarray, np.ndarray]:
-    """Take what is relevant and unlike the nearest that was taken: picks (b, steps), and how many count (b,)."""
+    """Take what is relevant and unlike the nearest that was taken: picks (b, steps), and how many
+    count (b,).
+    """
     nearest = np.full(batch.relevance.shape, -np.inf, np.float32)
 
     def penalty(similarity: np.ndarray) -> np.ndarray:
@@ -176,54 +198,66 @@ def _take_distant(batch: _Batch, diversity: float) -> tuple[np.ndarray, np.ndarr
 def _take_scored(
     batch: _Batch, share: float, penalty: Callable[[np.ndarray], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Take the most relevant, then step by step the best of share · relevance − (1 − share) · penalty.
+    """Take the most relevant, then step by step the best of share · relevance − (1 − share) ·
+    penalty.
 
     :param penalty: takes the similarities with what was taken last, (b, c), and gives what they
         cost.
     """
-    rows = np.arange(len(batch.relevance))
-    picks = np.zeros((len(rows), batch.steps), np.int64)
+    query_rows = np.arange(len(batch.relevance))
+    picked_rows = np.zeros((len(query_rows), batch.steps), np.int64)
     relevance = share * batch.relevance
     relevance[batch.taken] = -np.inf
-    picks[:, 0] = np.where(batch.taken, -np.inf, batch.relevance).argmax(axis=1)
-    for step in range(1, batch.steps):
-        last = picks[:, step - 1]
-        relevance[rows, last] = -np.inf
-        scores = relevance - (1.0 - share) * penalty(batch.similarity(last))
-        picks[:, step] = scores.argmax(axis=1)
-    return picks, np.full(len(rows), batch.steps)
+    picked_rows[:, 0] = np.where(batch.taken, -np.inf, batch.relevance).argmax(axis=1)
+    for pick_number in range(1, batch.steps):
+        last_picks = picked_rows[:, pick_number - 1]
+        relevance[query_rows, last_picks] = -np.inf
+        scores = relevance - (1.0 - share) * penalty(batch.similarity(last_picks))
+        picked_rows[:, pick_number] = scores.argmax(axis=1)
+    return picked_rows, np.full(len(query_rows), batch.steps)
 
 
 def _take_volume(batch: _Batch, diversity: float) -> tuple[np.ndarray, np.ndarray]:
     """Take what adds most volume to all that were taken; see :func:`_take_marginal`."""
-    weight = np.zeros(batch.relevance.shape, np.float32)
-    for row, own in enumerate(batch.vectors):
-        counted = batch.relevance[row, : len(own)]
-        weight[row, : len(own)] = _weights(counted, 1 - diversity)
-    rows = np.arange(len(weight))
-    picks = np.zeros((len(rows), batch.steps), np.int64)
-    gains = np.zeros((len(rows), batch.steps), np.float32)
-    left = (weight * weight + _EPSILON).astype(np.float32)
-    parts = np.zeros((*weight.shape, batch.steps), np.float32)
-    taken = batch.taken.copy()
-    for step in range(batch.steps):
-        left[taken] = -np.inf
-        best = left.argmax(axis=1)
-        picks[:, step], gains[:, step] = best, left[rows, best]
-        taken[rows, best] = True
-        if step == batch.steps - 1:
+    weights = np.zeros(batch.relevance.shape, np.float32)
+    for row, query_vectors in enumerate(batch.vectors):
+        query_relevance = batch.relevance[row, : len(query_vectors)]
+        weights[row, : len(query_vectors)] = _weights(query_relevance, 1 - diversity)
+    query_rows = np.arange(len(weights))
+    picked_rows = np.zeros((len(query_rows), batch.steps), np.int64)
+    volume_gains = np.zeros((len(query_rows), batch.steps), np.float32)
+    volume_left = (weights * weights + _EPSILON).astype(np.float32)
+    projections = np.zeros((*weights.shape, batch.steps), np.float32)
+    is_taken = batch.taken.copy()
+    for pick_number in range(batch.steps):
+        volume_left[is_taken] = -np.inf
+        best_places = volume_left.argmax(axis=1)
+        picked_rows[:, pick_number], volume_gains[:, pick_number] = (
+            best_places,
+            volume_left[query_rows, best_places],
+        )
+        is_taken[query_rows, best_places] = True
+        if pick_number == batch.steps - 1:
             break
-        own = weight * batch.similarity(best) * weight[rows, best][:, None]
-        before = parts[:, :, :step]
-        own -= np.matmul(before, before[rows, best][:, :, None])[:, :, 0]
-        added = own / (np.sqrt(gains[:, step])[:, None] + _EPSILON)
-        parts[:, :, step] = added
-        left -= added * added
-        np.maximum(left, 0.0, out=left)
-    return picks, _count_stable(gains, np.take_along_axis(weight, picks, axis=1))
+        query_vectors = (
+            weights * batch.similarity(best_places) * weights[query_rows, best_places][:, None]
+        )
+        earlier_projections = projections[:, :, :pick_number]
+        query_vectors -= np.matmul(
+            earlier_projections, earlier_projections[query_rows, best_places][:, :, None]
+        )[:, :, 0]
+        new_projection = query_vectors / (np.sqrt(volume_gains[:, pick_number])[:, None] + _EPSILON)
+        projections[:, :, pick_number] = new_projection
+        volume_left -= new_projection * new_projection
+        np.maximum(volume_left, 0.0, out=volume_left)
+    return picked_rows, _count_stable(
+        volume_gains, np.take_along_axis(weights, picked_rows, axis=1)
+    )
 
 
 def _count_stable(gains: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Count the choices until a determinant is used up, of those with gains and weights (b, steps): (b,)."""
+    """Count the choices until a determinant is used up, of those with gains and weights (b, steps):
+    (b,).
+    """
     used_up = ~(gains > _NO_VOLUME * weights * weights)
     return np.where(used_up.any(axis=1), used_up.argmax(axis=1), gains.shape[1])

@@ -18,7 +18,8 @@ from memlab.select.greedy import Candidates, Strategy, choose_diverse
 
 @stage
 def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50, centred: bool = True) -> Run:
-    """Maximal marginal relevance: λ · relevance − (1 − λ) · similarity to the nearest candidate that is taken.
+    """Maximal marginal relevance: λ · relevance − (1 − λ) · similarity to the nearest candidate
+    that is taken.
 
     Relevance is the run's score scaled to [0, 1] within the query, so that λ means the same after
     any stage; similarity is the cosine of speaker-centred vectors, and 0 where it is negative.
@@ -44,14 +45,16 @@ def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50, centred: b
 def dpp(
     run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50, centred: bool = True
 ) -> Run:
-    """Determinantal point process: greedily take the candidate that adds most volume to those taken.
+    """Determinantal point process: greedily take the candidate that adds most volume to those
+    taken.
 
     Greedy MAP inference over the kernel wᵢ · cos(i, j) · wⱼ with w = exp((1 − diversity) · z),
     where z is the run's score standardised over the query's candidates. MMR compares with the
     nearest document taken, a determinant with all of them together. A candidate that adds no
     volume, such as a copy, is not taken but follows in the old order.
 
-    :param diversity: 0 is the ranking as it was, 1 pure diversity; ``k`` and ``centred`` as in :func:`mmr`.
+    :param diversity: 0 is the ranking as it was, 1 pure diversity; ``k`` and ``centred`` as in
+        :func:`mmr`.
     :raises DataError: for diversity outside [0, 1], ``k`` below 1, or without embeddings.
 
     Source: Chen, Zhang and Zhou, Fast greedy MAP inference for determinantal point process (NeurIPS
@@ -70,13 +73,15 @@ def dpp(
 def msd(
     run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50, centred: bool = True
 ) -> Run:
-    """Max-sum diversification: (1 − diversity) · relevance + diversity · Σ distance to all candidates that are taken.
+    """Max-sum diversification: (1 − diversity) · relevance + diversity · Σ distance to all
+    candidates that are taken.
 
-    Relevance is as in :func:`mmr`, distance 1 − cosine of speaker-centred vectors. The sum grows with every
-    document taken while relevance does not, so that late places go to outliers at almost any
-    diversity: MMR is milder.
+    Relevance is as in :func:`mmr`, distance 1 − cosine of speaker-centred vectors. The sum grows
+    with every document taken while relevance does not, so that late places go to outliers at almost
+    any diversity: MMR is milder.
 
-    :param diversity: 0 is the ranking as it was, 1 pure diversity; ``k`` and ``centred`` as in :func:`mmr`.
+    :param diversity: 0 is the ranking as it was, 1 pure diversity; ``k`` and ``centred`` as in
+        :func:`mmr`.
     :raises DataError: for diversity outside [0, 1], ``k`` below 1, or without embeddings.
 
     Source: Borodin, Lee and Ye, Max-sum diversification, monotone submodular functions and dynamic

@@ -32,13 +32,13 @@ def budget(run: Run, bench: Bench, *, tokens: int = 1000) -> Run:
     """
     check_at_least(1, tokens=tokens)
     documents = bench.documents(run.level)
-    counts = pl.Series("spent", documents.n_tokens[documents.at(run.frame["doc_id"])])
-    fits = (
-        run.frame.with_columns(counts)
+    token_counts = pl.Series("spent", documents.n_tokens[documents.at(run.frame["doc_id"])])
+    is_within_budget = (
+        run.frame.with_columns(token_counts)
         .select(pl.col("spent").cum_sum().over("query_id") <= tokens)
         .to_series()
     )
-    return replace(run, frame=run.frame.filter(fits))
+    return replace(run, frame=run.frame.filter(is_within_budget))
 
 
 @stage
@@ -55,18 +55,21 @@ def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int 
 
     >>> import memlab
     >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder=None)
-    >>> filled = memlab.select.fill_sessions(memlab.retrieve.bm25(bench), bench, sessions=3).frame["doc_id"]
+    >>> run = memlab.retrieve.bm25(bench)
+    >>> filled = memlab.select.fill_sessions(run, bench, sessions=3)
     >>> documents = bench.documents("turn")
-    >>> len(set(documents.session[documents.at(filled.head(3))]))
+    >>> len(set(documents.session[documents.at(filled.frame["doc_id"].head(3))]))
     3
     """
     check_at_least(1, sessions=sessions)
-    session = bench.documents(run.level).session
-    first = (
-        np.unique(session[at], return_index=True)[1]
-        for at, _ in candidates_by_query(run, bench, candidates)
+    session_numbers = bench.documents(run.level).session
+    first_of_sessions = (
+        np.unique(session_numbers[places], return_index=True)[1]
+        for places, _ in candidates_by_query(run, bench, candidates)
     )
-    return reorder_run(run, bench, [np.sort(of_each)[:sessions] for of_each in first])
+    return reorder_run(
+        run, bench, [np.sort(first_rows)[:sessions] for first_rows in first_of_sessions]
+    )
 
 
 @stage
@@ -90,30 +93,34 @@ def current(
     >>> import memlab
     >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder="hashing")
     >>> plain = memlab.retrieve.dense(bench)
-    >>> memlab.select.current(plain, bench, similarity=1.0, candidates=1).frame["doc_id"].equals(plain.frame["doc_id"])
+    >>> ordered = memlab.select.current(plain, bench, similarity=1.0, candidates=1)
+    >>> ordered.frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
     require_turn_run(run, "current")
     check_between(-1, 1, similarity=similarity)
     documents = bench.documents("turn")
-    vectors, session = similarity_vectors(run, bench, centred=centred), documents.session
+    vectors = similarity_vectors(run, bench, centred=centred)
+    session_numbers = documents.session
     turns = documents.place.join(
         bench.turns.rename({"turn_id": "doc_id"}), on="doc_id", maintain_order="left"
     )
-    dated = pl.struct(pl.col("timestamp").forward_fill().over("scope"), "at")
-    speaker, time = (
-        turns.select(pl.col("speaker").rank("dense"), time=dated.rank("dense"))
+    time_order = pl.struct(pl.col("timestamp").forward_fill().over("scope"), "at")
+    speaker, time_rank = (
+        turns.select(pl.col("speaker").rank("dense"), time=time_order.rank("dense"))
         .cast(pl.Int64)
         .to_numpy()
         .T
     )
     choices = []
-    for at, _ in candidates_by_query(run, bench, candidates):
-        embedded = vectors[at].astype(np.float64)
-        successor = (embedded @ embedded.T).round(6) >= similarity
-        successor &= (speaker[at][:, None] == speaker[at]) & (session[at][:, None] != session[at])
-        successor &= time[at][:, None] < time[at]
-        choices.append(_put_successors_first(successor, time[at]))
+    for places, _ in candidates_by_query(run, bench, candidates):
+        query_vectors = vectors[places].astype(np.float64)
+        successor = (query_vectors @ query_vectors.T).round(6) >= similarity
+        successor &= (speaker[places][:, None] == speaker[places]) & (
+            session_numbers[places][:, None] != session_numbers[places]
+        )
+        successor &= time_rank[places][:, None] < time_rank[places]
+        choices.append(_put_successors_first(successor, time_rank[places]))
     return reorder_run(run, bench, choices)
 
 
@@ -122,15 +129,18 @@ def _put_successors_first(successor: np.ndarray, times: np.ndarray) -> np.ndarra
 
     :param successor: (n, n) whether the document of a column succeeds that of a row.
     """
-    placed: dict[int, None] = {}
+    placed_turns: dict[int, None] = {}
 
     def put(place: int) -> None:
-        for later in sorted(np.flatnonzero(successor[place]).tolist(), key=lambda at: -times[at]):
-            if later not in placed:
-                put(later)
-        placed[place] = None
+        for later_place in sorted(
+            np.flatnonzero(successor[place]).tolist(),
+            key=lambda successor_place: -times[successor_place],
+        ):
+            if later_place not in placed_turns:
+                put(later_place)
+        placed_turns[place] = None
 
-    for place in range(len(times)):
-        if place not in placed:
-            put(place)
-    return np.array(list(placed), np.int64)
+    for turn_place in range(len(times)):
+        if turn_place not in placed_turns:
+            put(turn_place)
+    return np.array(list(placed_turns), np.int64)

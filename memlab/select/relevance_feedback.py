@@ -112,20 +112,22 @@ def feedback(
     """
     if positive is None:
         positive = _usual_positive(negative)
-    for name, value in (("positive", positive), ("negative", negative)):
-        check_at_least(0, **{name: value})
-        if math.isinf(value):
-            raise DataError(f"{name} is {value}; expected a finite number")
+    for weight_name, weight_value in (("positive", positive), ("negative", negative)):
+        check_at_least(0, **{weight_name: weight_value})
+        if math.isinf(weight_value):
+            raise DataError(f"{weight_name} is {weight_value}; expected a finite number")
     check_at_least(1, hits=hits)
     comparisons = _comparisons(run, bench, on)
     if positive == negative == 0 or run.frame.is_empty():
         return run
-    copies = pl.Series(bench.documents(run.level).texts, dtype=pl.String).rank("dense").to_numpy()
-    ranked = []
+    copy_groups = (
+        pl.Series(bench.documents(run.level).texts, dtype=pl.String).rank("dense").to_numpy()
+    )
+    query_rankings = []
     for query in _queries_of(run, bench, hits):
-        scores = _score_again(query, comparisons, copies[query.span], positive, negative)
-        ranked.append(_rank_again(query, bench, run, scores))
-    return rerank_by_scores(run, bench, pl.concat(ranked))
+        scores = _score_again(query, comparisons, copy_groups[query.span], positive, negative)
+        query_rankings.append(_rank_again(query, bench, run, scores))
+    return rerank_by_scores(run, bench, pl.concat(query_rankings))
 
 
 def _usual_positive(negative: float) -> float:
@@ -137,14 +139,23 @@ def _usual_positive(negative: float) -> float:
 def _queries_of(run: Run, bench: Bench, hits: int) -> Iterator[_Query]:
     """Go through the queries of a run, in its order."""
     spans = bench.documents(run.level).spans
-    asked = bench.asked(run.frame.filter(rank=1), "row", "scope")
+    query_rows = bench.asked(run.frame.filter(rank=1), "row", "scope")
     candidates = candidates_by_query(run, bench)
-    for of, (at, relevance) in zip(asked.iter_rows(named=True), candidates, strict=True):
-        span = slice(*spans[of["scope"]])
+    for query_row, (places, relevance) in zip(
+        query_rows.iter_rows(named=True), candidates, strict=True
+    ):
+        scope_slice = slice(*spans[query_row["scope"]])
         standing_out = int((relevance > relevance[-1] + FLAT).sum())
         scores = standardise_rows(relevance[None])[0]
         n_hits = min(hits, standing_out)
-        yield _Query(of["query_id"], of["row"], span, at - span.start, scores, n_hits)
+        yield _Query(
+            query_row["query_id"],
+            query_row["row"],
+            scope_slice,
+            places - scope_slice.start,
+            scores,
+            n_hits,
+        )
 
 
 def _score_again(
@@ -162,17 +173,17 @@ def _score_again(
     scores[query.listed] = query.scores
     if not query.n_hits:
         return scores
-    copied = copies[:, None] == copies[query.hits]
+    is_copy = copies[:, None] == copies[query.hits]
     for compare in comparisons:
         similarity = compare(query)
         if positive:
-            towards = standardise_rows(_mean_similarity(similarity, copied)[None])[0]
+            towards = standardise_rows(_mean_similarity(similarity, is_copy)[None])[0]
             scores += positive / len(comparisons) * towards
         if negative:
             nearest = standardise_rows(similarity.max(axis=1)[None])[0]
-            away = nearest - nearest.min()
-            away[query.hits] = 0.0
-            scores -= negative / len(comparisons) * away
+            distance_from_nearest = nearest - nearest.min()
+            distance_from_nearest[query.hits] = 0.0
+            scores -= negative / len(comparisons) * distance_from_nearest
     return scores
 
 
@@ -183,25 +194,26 @@ def _mean_similarity(similarity: np.ndarray, copied: np.ndarray) -> np.ndarray:
 
     :param copied: (n, h) whether a document has the text of a hit.
     """
-    compared = (~copied).sum(axis=1)
-    total = np.where(copied, 0.0, similarity).sum(axis=1)
-    mean = total / np.maximum(compared, 1)
-    if compared.any():
-        mean[compared == 0] = mean[compared > 0].mean()
-    return mean
+    n_compared = (~copied).sum(axis=1)
+    similarity_sum = np.where(copied, 0.0, similarity).sum(axis=1)
+    mean_similarity = similarity_sum / np.maximum(n_compared, 1)
+    if n_compared.any():
+        mean_similarity[n_compared == 0] = mean_similarity[n_compared > 0].mean()
+    return mean_similarity
 
 
 def _rank_again(query: _Query, bench: Bench, run: Run, scores: np.ndarray) -> pl.DataFrame:
-    """Give the best documents of a scope, as many as the run holds: ``query_id``, ``doc_id``, ``score``.
+    """Give the best documents of a scope, as many as the run holds: ``query_id``, ``doc_id``,
+    ``score``.
 
     Ties are in the order of the run, and behind it in that of the documents' lot.
     """
     documents = bench.documents(run.level)
-    order = len(scores) + documents.lot[query.span]
-    order[query.listed] = np.arange(len(query.listed))
-    best = rank_columns(scores[None], order)[0, : len(query.listed)]
-    doc_id = documents.place["doc_id"].gather(query.span.start + best)
-    return pl.DataFrame({"doc_id": doc_id, "score": scores[best]}).select(
+    tie_order = len(scores) + documents.lot[query.span]
+    tie_order[query.listed] = np.arange(len(query.listed))
+    best_places = rank_columns(scores[None], tie_order)[0, : len(query.listed)]
+    doc_id = documents.place["doc_id"].gather(query.span.start + best_places)
+    return pl.DataFrame({"doc_id": doc_id, "score": scores[best_places]}).select(
         pl.lit(query.query_id).alias("query_id"), "doc_id", "score"
     )
 
@@ -231,8 +243,8 @@ def _vector_comparison(run: Run, bench: Bench) -> Comparison:
 
     def compare(query: _Query) -> np.ndarray:
         # In float64 and rounded, so that equal texts are equally similar whatever the batch.
-        wide = vectors[query.span].astype(np.float64)
-        similarity: np.ndarray = (wide @ wide[query.hits].T).round(6)
+        exact_vectors = vectors[query.span].astype(np.float64)
+        similarity: np.ndarray = (exact_vectors @ exact_vectors[query.hits].T).round(6)
         return similarity
 
     return compare
@@ -246,16 +258,18 @@ def _term_comparison(run: Run, bench: Bench) -> Comparison:
     documents = bench.documents(run.level)
 
     def compare(query: _Query) -> np.ndarray:
-        words = documents.words_in(query.span)
-        weights = words.weights(*usual_parameters(words, run.level))
+        scope_words = documents.words_in(query.span)
+        weights = scope_words.weights(*usual_parameters(scope_words, run.level))
         similarity = np.zeros((query.span.stop - query.span.start, query.n_hits))
-        asked = set(bench.query_words[query.row])
-        for column, hit in enumerate(query.hits.tolist()):
-            said = dict.fromkeys(documents.words[query.span.start + hit])
-            rows = [words.number[word] for word in said if word not in asked]
-            postings = weights[sorted(rows)]
-            own = _heaviest(postings[:, [hit]].toarray().ravel())
-            similarity[:, column] = postings.T @ own
+        question_words = set(bench.query_words[query.row])
+        for column, hit_place in enumerate(query.hits.tolist()):
+            hit_words = dict.fromkeys(documents.words[query.span.start + hit_place])
+            word_rows = [
+                scope_words.number[word] for word in hit_words if word not in question_words
+            ]
+            postings = weights[sorted(word_rows)]
+            hit_weights = _heaviest(postings[:, [hit_place]].toarray().ravel())
+            similarity[:, column] = postings.T @ hit_weights
         return similarity
 
     return compare
@@ -263,9 +277,9 @@ def _term_comparison(run: Run, bench: Bench) -> Comparison:
 
 def _heaviest(weights: np.ndarray) -> np.ndarray:
     """Keep the largest weights and what ties with the last of them, scaled to length 1: (v,)."""
-    kept = weights
+    kept_weights = weights
     if len(weights) > TERMS:
-        least = np.partition(weights, -TERMS)[-TERMS]
-        kept = np.where(weights >= least, weights, 0.0)
-    length = np.linalg.norm(kept)
-    return kept / max(length, 1e-300)
+        least_kept = np.partition(weights, -TERMS)[-TERMS]
+        kept_weights = np.where(weights >= least_kept, weights, 0.0)
+    weight_norm = np.linalg.norm(kept_weights)
+    return kept_weights / max(weight_norm, 1e-300)

@@ -52,22 +52,22 @@ def resonate(
     (True, False)
     """
     check_at_least(1, seeds=seeds)
-    for name, value in (("weight", weight), ("margin", margin)):
-        check_at_least(0, **{name: value})
-        if math.isinf(value):
-            raise DataError(f"{name} is {value}; expected a finite number")
+    for option_name, option_value in (("weight", weight), ("margin", margin)):
+        check_at_least(0, **{option_name: option_value})
+        if math.isinf(option_value):
+            raise DataError(f"{option_name} is {option_value}; expected a finite number")
     vectors = bench.documents(run.level).speaker_centred()
     if weight == 0:
         return run
     scores = run.frame["score"].to_numpy().copy()
-    start = 0
-    for at, relevance in candidates_by_query(run, bench):
-        end = start + len(at)
-        score = _standardised(relevance)
-        if score[0] - score[:TENTH][-1] >= margin:
-            similarity = _similarity_to_first(vectors[at], seeds)
-            scores[start:end] = score + weight * _standardised(similarity)
-        start = end
+    query_start = 0
+    for places, relevance in candidates_by_query(run, bench):
+        query_end = query_start + len(places)
+        own_scores = _standardised(relevance)
+        if own_scores[0] - own_scores[:TENTH][-1] >= margin:
+            similarity = _similarity_to_first(vectors[places], seeds)
+            scores[query_start:query_end] = own_scores + weight * _standardised(similarity)
+        query_start = query_end
     return rerank_by_scores(run, bench, run.frame.with_columns(score=scores))
 
 
@@ -84,12 +84,12 @@ def _similarity_to_first(vectors: np.ndarray, seeds: int) -> np.ndarray:
     :param vectors: (n, d) unit rows, best first.
     """
     # In float64 and rounded, so that equal texts are equally similar whatever the number of pairs.
-    wide = vectors.astype(np.float64)
-    similarity = (wide @ wide[:seeds].T).round(6)
+    exact_vectors = vectors.astype(np.float64)
+    similarity = (exact_vectors @ exact_vectors[:seeds].T).round(6)
     similarity[similarity >= 1] = -np.inf
     nearest = similarity.max(axis=1)
-    compared = np.isfinite(nearest)
-    if not compared.any():
+    is_compared = np.isfinite(nearest)
+    if not is_compared.any():
         return np.zeros(len(nearest))
-    nearest[~compared] = nearest[compared].mean()
+    nearest[~is_compared] = nearest[is_compared].mean()
     return nearest
