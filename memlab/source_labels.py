@@ -91,6 +91,11 @@ def source_note(frame: pl.DataFrame) -> str:
     ' Proposed questions were written by a model, and no person has read them'
     >>> source_note(pl.DataFrame({"n": [3]}))
     ''
+
+    Where rows with one text have several n, such as those of causes, the n are of something else:
+
+    >>> source_note(pl.DataFrame({"n": [3, 5], "question_sources": "1 proposed, 2 accepted"}))[:34]
+    'Questions: 1 proposed, 2 accepted.'
     """
     if COLUMN not in frame.columns:
         return ""
@@ -100,10 +105,17 @@ def source_note(frame: pl.DataFrame) -> str:
         return explained
     counted = []
     if "n" in frame.columns:
-        pairs = frame.select("n", COLUMN).unique(maintain_order=True)
-        counted = [f"n = {format_count(n, sources)}" for n, sources in pairs.iter_rows() if sources]
+        counted = _count_by_text(frame.select("n", COLUMN).unique(maintain_order=True))
     parts = ["; ".join(counted), explained.removesuffix(".")]
     said = ". ".join(filter(None, parts))
     if not said:
         return ""
     return f"{said}."
+
+
+def _count_by_text(pairs: pl.DataFrame) -> list[str]:
+    """Write each n with who wrote its questions, and no n where a text has several."""
+    described = pairs[COLUMN].unique(maintain_order=True).to_list()
+    if len(described) == 1 and pairs.height > 1:
+        return [f"Questions: {text}" for text in described if text]
+    return [f"n = {format_count(n, sources)}" for n, sources in pairs.iter_rows() if sources]

@@ -429,7 +429,8 @@ def compare_outcomes(
     """Compare conditions by what came out for each question: paired tests against one of them.
 
     :param outcomes: ``system`` (a condition), ``query_id``, ``scope`` and ``hit``, a truth value
-        or a number; questions that some condition lacks are left out.
+        or a number; questions that some condition lacks are left out. Of those with ``source`` the
+        table says who wrote them.
     :param baseline: the condition to compare with; the first by default.
     :param unit: what is independent, as in :func:`compare_reports`.
     :returns: a row a condition: ``system`` and the columns of
@@ -459,4 +460,5 @@ def compare_outcomes(
     system_rows = pl.DataFrame({"system": system_names}, schema={"system": pl.String}).hstack(
         comparison
     )
-    return Table(system_rows.filter(pl.col("n") > 0))
+    compared_questions = outcomes.join(hits_by_system, on=key_columns, how="semi")
+    return Table(with_sources(system_rows.filter(pl.col("n") > 0), compared_questions))

@@ -43,12 +43,15 @@ class Conclusions(tuple[str, ...]):
     """Sentences, the answer first; printed or shown by a notebook, each is a point.
 
     >>> from memlab.evaluate.conclusions import Conclusions
-    >>> print(Conclusions(["No: nothing is better.", "It costs more."]))
+    >>> print(Conclusions(["No: nothing is better."]) + Conclusions(["It costs more."]))
     - No: nothing is better.
     - It costs more.
     """
 
     __slots__ = ()
+
+    def __add__(self, others: Iterable[str]) -> Conclusions:  # type: ignore[override]
+        return Conclusions((*self, *others))
 
     def __str__(self) -> str:
         return "\n".join(f"- {sentence}" for sentence in self)
@@ -296,20 +299,20 @@ def of_sources(per_query: pl.DataFrame) -> list[str]:
     return _note_of_sources(with_sources(counted, per_query))
 
 
-def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> list[str]:
+def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> Conclusions:
     """Say that the questions are those of other data, where the data that were wanted have none.
 
     >>> from memlab.evaluate.conclusions import asked_elsewhere
-    >>> asked_elsewhere("mine", "sample", lacking="question about a changed value")
-    ['mine has no question about a changed value, so nothing can be said about it; what follows is
-    of sample.']
+    >>> print(asked_elsewhere("mine", "sample", lacking="question about a changed value"))
+    - mine has no question about a changed value, so nothing can be said about it; what follows is
+    of sample.
     """
     if wanted == used:
-        return []
+        return Conclusions()
     sentence = (
         f"{wanted} has no {lacking}, so nothing can be said about it; what follows is of {used}."
     )
-    return [sentence]
+    return Conclusions([sentence])
 
 
 # What is found.
@@ -661,6 +664,23 @@ def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "
     return Conclusions([f"{baseline_text}; {listed(condition_texts)}."])
 
 
+def changed_values(compared: pl.DataFrame) -> Conclusions:
+    """Say with which conditions the current value of something ranks above every stale one.
+
+    :param compared: of facts and of messages, as
+        :func:`memlab.evaluate.changed_values.compare_sides` gives them.
+    """
+    sentences: list[str] = []
+    for side in ("facts", "messages"):
+        sentences += conditions(
+            compared.filter(data=side),
+            asked="questions about a changed value",
+            what="the current value ranks above every stale one",
+            source=side,
+        )
+    return Conclusions([*sentences, *_note_of_sources(compared)])
+
+
 def _is_gain(row: Mapping[str, Any]) -> bool:
     return row["p_holm"] < ALPHA and row["difference"] > 0
 
@@ -830,7 +850,7 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     unclear_rows = [row for row in other_rows.to_dicts() if _enough(row, n_tests)]
     if unclear_rows:
         sentences.append(f"No significant change: {_tested_list(unclear_rows, n_tests)}.")
-    return Conclusions(sentences)
+    return Conclusions([*sentences, *_note_of_sources(judged)])
 
 
 def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:
