@@ -135,14 +135,15 @@ def scored_facts(
 
 def score_again(place: OpenMemory, facts: pl.DataFrame, *, now: str | None) -> pl.DataFrame:
     """Score facts that were scored by other settings, by those of a place."""
-    present_time, _present_line = _resolve_now(place, now)
+    present_time, _ = _resolve_now(place, now)
     settings = memlab.knowledge.ConfidenceSettings.from_table(place.settings.confidence)
     return memlab.knowledge.score(facts, now=present_time, settings=settings)
 
 
 def _resolve_now(place: OpenMemory, wanted_time: str | None) -> tuple[datetime, str]:
     """Choose the present, and say which it is."""
-    wanted_date, clock_time = read_date(wanted_time, end=True), datetime.now(UTC)
+    wanted_date = read_date(wanted_time, end=True)
+    clock_time = datetime.now(UTC)
     if wanted_date is not None:
         return wanted_date, f"now: {day_or_undated(wanted_date)}, as asked"
     session_times = place.store.sessions(

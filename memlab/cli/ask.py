@@ -718,7 +718,9 @@ def _print_fact(head: str, fact_row: dict[str, Any]) -> None:
     n_heard = fact_row["n_reinforced"] + 1
     echo(f"{head}  heard {n_heard} times" if n_heard > 1 else head)
     print_wrapped(fact_row["sentence"])
-    subject, slot_name, slot_value = fact_row["about"], fact_row["slot"], fact_row["value"]
+    subject = fact_row["about"]
+    slot_name = fact_row["slot"]
+    slot_value = fact_row["value"]
     if fact_row["sentence"] != f"{subject} {slot_name} {slot_value}":
         print_wrapped(f"{subject}, {slot_name}: {slot_value}")
     evidence_ids = ", ".join(fact_row["evidence"]) or "no evidence"

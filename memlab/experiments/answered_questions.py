@@ -187,16 +187,13 @@ def answer_questions(
         "prompts": PROMPTS,
         "problems": contexts.problems.to_dicts(),
     }
-    costs_table = (
-        pl.DataFrame()
-        if service is None
-        else _costs_table(answer_rows, {"answer": service, "judge": judging})
-    )
+    if service is None:
+        costs_table = pl.DataFrame()
+    else:
+        costs_table = _costs_table(answer_rows, {"answer": service, "judge": judging})
     interval_unit = contexts.about["unit"]
-    accuracy_table, question_kinds = (
-        _accuracy_table(answer_rows, unit=interval_unit),
-        _accuracy_table(answer_rows, "kind", unit=interval_unit),
-    )
+    accuracy_table = _accuracy_table(answer_rows, unit=interval_unit)
+    question_kinds = _accuracy_table(answer_rows, "kind", unit=interval_unit)
     return Answers(accuracy_table, question_kinds, costs_table, answer_rows, provenance)
 
 
@@ -305,7 +302,8 @@ def _costs_table(
         ("order", "order_", "judge"),
     ):
         settings = _configured_service(services[service_role])
-        input_price, output_price = None, None
+        input_price = None
+        output_price = None
         if isinstance(settings, Service):
             input_price, output_price = settings.input_price, settings.output_price
         asked_rows = answer_rows.filter(pl.col(f"{prefix}error").is_not_null())

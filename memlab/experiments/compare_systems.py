@@ -286,7 +286,8 @@ class Comparison(Experiment):
 
     def _baseline_name(self) -> str:
         """Give the name that tables have for the baseline: a pipeline's says what was left out."""
-        baseline_wanted, settings_by_system = str(self.about["baseline"]), self.about["systems"]
+        baseline_wanted = str(self.about["baseline"])
+        settings_by_system = self.about["systems"]
         if baseline_wanted in settings_by_system:
             return baseline_wanted
         return next(

@@ -76,7 +76,7 @@ def system_contexts(
         raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
     returned_by_system = [
         returned_texts
-        for returned_texts, _times in asking_options.returned(
+        for returned_texts, _ in asking_options.returned(
             system_by_name, asking_options.bench(data), data
         )
     ]
@@ -137,9 +137,10 @@ def _bound_contexts(
     question_ids = questions.select("query_id")
     if bound_name == "nothing":
         return question_ids.with_columns(text=pl.lit(""), n_tokens=pl.lit(0, pl.Int64))
-    bound_contexts = (
-        whole_history_contexts(data) if bound_name == "whole history" else evidence_contexts(data)
-    )
+    if bound_name == "whole history":
+        bound_contexts = whole_history_contexts(data)
+    else:
+        bound_contexts = evidence_contexts(data)
     if bound_name == "another's":
         bound_contexts = swap_contexts(
             bound_contexts if first_contexts is None else first_contexts, questions

@@ -81,10 +81,8 @@ class Experiment:
         if len(self.datasets) == 1:
             return self
         run_rows = (self.cells["dataset"] == dataset).arg_true().to_list()
-        chosen_runs, chosen_reports = (
-            tuple(self.runs[run_row] for run_row in run_rows),
-            tuple(self.reports[run_row] for run_row in run_rows),
-        )
+        chosen_runs = tuple(self.runs[run_row] for run_row in run_rows)
+        chosen_reports = tuple(self.reports[run_row] for run_row in run_rows)
         return Experiment(
             self.name,
             chosen_datasets,
@@ -204,7 +202,8 @@ class Experiment:
         :raises DataError: when there is no such question, it has no evidence, or the system comes
             from a joined experiment with another encoder.
         """
-        run_row, dataset = self._index(system), self.data
+        run_row = self._index(system)
+        dataset = self.data
         if query_id is None:
             lowest_question = self.worst(1, system=system)
             if lowest_question.is_empty():

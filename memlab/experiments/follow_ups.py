@@ -37,10 +37,8 @@ def compare_follow_up_forms(
         evidence is in the first k).
     """
     asked_follow_ups = follow_ups.filter(pl.col("kind") != "first")
-    question_texts, question_histories = (
-        asked_follow_ups["question"].to_list(),
-        asked_follow_ups["history"].to_list(),
-    )
+    question_texts = asked_follow_ups["question"].to_list()
+    question_histories = asked_follow_ups["history"].to_list()
     fallback_rewrites, model_rewrites = (
         rewrite(question_texts, history=question_histories, service=rewriting_service)
         for rewriting_service in (None, service)

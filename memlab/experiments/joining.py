@@ -64,7 +64,8 @@ def _say_difference(dataset: Dataset, other_datasets: Sequence[Dataset]) -> str:
     counterpart = counterparts[0]
     differences = []
     for table_name, key_column in _KEYS.items():
-        own_table, other_table = getattr(dataset, table_name), getattr(counterpart, table_name)
+        own_table = getattr(dataset, table_name)
+        other_table = getattr(counterpart, table_name)
         difference = _table_difference(table_name, key_column, own_table, other_table)
         if difference:
             differences.append(difference)
@@ -116,11 +117,12 @@ def list_new_runs(
     :raises DataError: where two different runs have one name, with what differs.
     """
     cell_columns = ("dataset", "level", "pipeline")
-    our_cells, their_cells = ours.select(cell_columns).rows(), theirs.select(cell_columns).rows()
+    our_cells = ours.select(cell_columns).rows()
+    their_cells = theirs.select(cell_columns).rows()
     name_by_identity: dict[tuple[str, str], str] = {}
     run_by_cell: dict[tuple[str, str, str], Run] = {}
     for cell_key, cell_run in zip(our_cells, our_runs, strict=True):
-        dataset_name, _level, system_name = cell_key
+        dataset_name, _, system_name = cell_key
         identity = _identity(cell_run)
         name_by_identity[dataset_name, identity] = system_name
         run_by_cell[cell_key] = cell_run
@@ -149,10 +151,8 @@ def _say_other_run(system_name: str, own_run: Run, other_run: Run) -> str:
     """Say in what two runs of one name differ."""
     differing = []
     for field_name in KEY_FIELDS[1:]:  # whatever the dataset is called
-        own_value, other_value = (
-            own_run.provenance.get(field_name),
-            other_run.provenance.get(field_name),
-        )
+        own_value = own_run.provenance.get(field_name)
+        other_value = other_run.provenance.get(field_name)
         if own_value != other_value:
             differing.append(f"{field_name} {own_value} and {other_value}")
     return (

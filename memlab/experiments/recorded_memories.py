@@ -127,9 +127,10 @@ def memory_losses(
     loss_rows = []
     for system_run in done.runs:
         recorded_memory = memory_by_name.get(system_run.name)
-        sources = (
-            None if recorded_memory is None else _stored_sources(recorded_memory, dataset, encoder)
-        )
+        if recorded_memory is None:
+            sources = None
+        else:
+            sources = _stored_sources(recorded_memory, dataset, encoder)
         question_shares = _question_shares(system_run.frame, dataset, sources, k)
         loss_rows.append(
             {
@@ -247,10 +248,8 @@ def _cost_row(
 ) -> dict[str, Any]:
     phase_counts = memory.about["phases"].get(phase_name, {})
     per_counted = PER / memory.about[counted_things]
-    tokens_read, tokens_written = (
-        phase_counts.get("read", 0) * per_counted,
-        phase_counts.get("written", 0) * per_counted,
-    )
+    tokens_read = phase_counts.get("read", 0) * per_counted
+    tokens_written = phase_counts.get("written", 0) * per_counted
     cost_row: dict[str, Any] = {
         "system": memory.name,
         "versions": ", ".join(memory.about["versions"]),

@@ -115,7 +115,7 @@ def _group_scopes(
 ) -> list[list[str]]:
     """Put scopes into groups, each into the smallest so far, the largest scopes first."""
     n_groups = min(len(texts_by_scope), jobs * _PARTS_PER_PROCESS)
-    scope_groups: list[list[str]] = [[] for _group in range(n_groups)]
+    scope_groups: list[list[str]] = [[] for _ in range(n_groups)]
     group_sizes = [0] * n_groups
     sorted_scopes = sorted(texts_by_scope)
     for scope_name in sorted(sorted_scopes, key=lambda name: -turns_by_scope.get(name, 0)):
@@ -153,7 +153,8 @@ def _is_small(
     texts_by_scope: Mapping[str, list[str]],
 ) -> bool:
     """Say whether a group has too few texts to be read as those of all scopes are."""
-    n_turns, question_texts = 0, set[str]()
+    n_turns = 0
+    question_texts = set[str]()
     for scope_name in scope_group:
         n_turns += turns_by_scope.get(scope_name, 0)
         question_texts.update(texts_by_scope[scope_name])

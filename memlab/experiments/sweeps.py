@@ -140,7 +140,7 @@ def _values_by_parameter(template: str, values: Values) -> dict[str, Sequence[An
 def _fill_template(template: str, setting: Mapping[str, Any]) -> str:
     """Write values into a template, texts with quotes where the template has none around them."""
     text_parts = []
-    for text_before, parameter_name, _format_spec, _format_spec in Formatter().parse(template):
+    for text_before, parameter_name, _, _ in Formatter().parse(template):
         text_parts.append(text_before)
         if parameter_name:
             parameter_value = setting[parameter_name]
@@ -265,7 +265,7 @@ def latency(
     )
     single_rounds = [
         time_in_turn(pipelines_read, bench, [*question_rows[:, None]], clock=clock)
-        for _round in range(3)
+        for _ in range(3)
     ]
     # The least of three: other processes empty the processor's caches, and nothing makes it faster.
     single_times = np.min(single_rounds, axis=0)

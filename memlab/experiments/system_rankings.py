@@ -239,10 +239,12 @@ def measure_system(
     interval = intervals.select("low", "high", "level", "unit", "units").row(0, named=True)
     origins = text_rows["how"]
     attributed_origins = ("span", "copy", "matched")
-    n_prompts, n_refused = None, None
+    n_prompts = None
+    n_refused = None
     if found.calls.height:
         n_prompts, n_refused = found.prompts
-    p50_ms, p95_ms = None, None
+    p50_ms = None
+    p95_ms = None
     if len(times):
         p50_ms, p95_ms = map(float, np.percentile(times, [50, 95]))
     multi_session = question_values.filter(pl.col("n_sessions") >= 2)

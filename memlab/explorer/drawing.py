@@ -21,56 +21,59 @@ def scene_payload(scene: Scene, bench: Bench) -> dict[str, Any]:
     """Give what the browser draws of a scene: buffers for the points, names for their colours."""
     from memlab.figures.style import darken_colour
 
-    turns = scene.turns
-    asked = bench.queries.filter(pl.col("scope") == scene.scope)
-    groups = _colour_groups(scene)
-    tints = _group_tints(scene, groups)
+    scene_turns = scene.turns
+    scope_questions = bench.queries.filter(pl.col("scope") == scene.scope)
+    colour_groups = _colour_groups(scene)
+    group_tints = _group_tints(scene, colour_groups)
     centres = (
-        turns.filter(pl.col("label") >= 0)
+        scene_turns.filter(pl.col("label") >= 0)
         .group_by("label")
         .agg(pl.col("x", "y").median(), size=pl.len())
         .sort("size", "label", descending=[True, False])
     )
-    labels = [
+    cluster_labels = [
         {
-            "x": x,
-            "y": y,
-            "text": scene.names.get(label, f"cluster {label}"),
-            "sentence": scene.sentences.get(label, ""),
-            "size": size,
-            "code": label,
-            "ink": darken_colour(tints["cluster"][label], 0.5),
+            "x": centre_x,
+            "y": centre_y,
+            "text": scene.names.get(cluster, f"cluster {cluster}"),
+            "sentence": scene.sentences.get(cluster, ""),
+            "size": n_turns,
+            "code": cluster,
+            "ink": darken_colour(group_tints["cluster"][cluster], 0.5),
         }
-        for label, x, y, size in centres.iter_rows()
+        for cluster, centre_x, centre_y, n_turns in centres.iter_rows()
     ]
     colours = {
-        kind: {
-            "codes": codes.cast(pl.Int32).to_numpy().tobytes(),
-            "names": names,
-            "tints": tints[kind],
+        colour_kind: {
+            "codes": group_codes.cast(pl.Int32).to_numpy().tobytes(),
+            "names": group_names,
+            "tints": group_tints[colour_kind],
         }
-        for kind, (codes, names) in groups.items()
+        for colour_kind, (group_codes, group_names) in colour_groups.items()
     }
     return {
         "scope": scene.scope,
-        "n": turns.height,
-        "x": turns["x"].to_numpy().tobytes(),
-        "y": turns["y"].to_numpy().tobytes(),
-        "times": _times(turns),
-        "dated": _is_dated(turns),
+        "n": scene_turns.height,
+        "x": scene_turns["x"].to_numpy().tobytes(),
+        "y": scene_turns["y"].to_numpy().tobytes(),
+        "times": _timestamps(scene_turns),
+        "dated": _is_dated(scene_turns),
         "colours": colours,
-        "labels": labels,
-        "questions": [list(row) for row in asked.select("query_id", "text").iter_rows()],
+        "labels": cluster_labels,
+        "questions": [
+            list(question_row)
+            for question_row in scope_questions.select("query_id", "text").iter_rows()
+        ],
         "scopes": list(bench.documents("turn").spans),
     }
 
 
-def _times(turns: pl.DataFrame) -> bytes | None:
+def _timestamps(turns: pl.DataFrame) -> bytes | None:
     """Give milliseconds since 1970 as float64, NaN for a turn without a date, or nothing."""
     if turns["timestamp"].null_count() == turns.height:
         return None
-    ms = turns["timestamp"].dt.epoch("ms").cast(pl.Float64).fill_null(float("nan"))
-    return ms.to_numpy().tobytes()
+    milliseconds = turns["timestamp"].dt.epoch("ms").cast(pl.Float64).fill_null(float("nan"))
+    return milliseconds.to_numpy().tobytes()
 
 
 def _is_dated(turns: pl.DataFrame) -> bool:
@@ -79,58 +82,68 @@ def _is_dated(turns: pl.DataFrame) -> bool:
 
 def _colour_groups(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
     """Give the code of each turn's cluster, session and speaker, and their names by code."""
-    turns = scene.turns
-    last = -1
-    if turns.height:
-        last = max([*scene.names, *turns["label"].unique().to_list(), 0])
-    clusters = [scene.names.get(i, f"cluster {i}") for i in range(last + 1)]
-    groups = {"cluster": (turns["label"], clusters)}
-    sessions, speakers = turns["session_id"], turns["speaker"].fill_null("")
-    said = speakers.value_counts(name="n")
-    by_size = said.sort("n", "speaker", descending=[True, False])["speaker"]
-    for kind, values, order in (
+    scene_turns = scene.turns
+    last_label = -1
+    if scene_turns.height:
+        last_label = max([*scene.names, *scene_turns["label"].unique().to_list(), 0])
+    clusters = [scene.names.get(label, f"cluster {label}") for label in range(last_label + 1)]
+    colour_groups = {"cluster": (scene_turns["label"], clusters)}
+    sessions = scene_turns["session_id"]
+    speakers = scene_turns["speaker"].fill_null("")
+    turn_counts = speakers.value_counts(name="n")
+    by_size = turn_counts.sort("n", "speaker", descending=[True, False])["speaker"]
+    for colour_kind, turn_values, value_order in (
         ("session", sessions, sessions.unique(maintain_order=True)),
         ("speaker", speakers, by_size),
     ):
-        codes = values.replace_strict(order, pl.int_range(len(order), eager=True))
-        groups[kind] = codes, [name or "nobody" for name in order]
-    return groups
+        group_codes = turn_values.replace_strict(
+            value_order, pl.int_range(len(value_order), eager=True)
+        )
+        colour_groups[colour_kind] = (
+            group_codes,
+            [value_name or "nobody" for value_name in value_order],
+        )
+    return colour_groups
 
 
 def _group_tints(
-    scene: Scene, groups: Mapping[str, tuple[pl.Series, list[str]]]
+    scene: Scene, colour_groups: Mapping[str, tuple[pl.Series, list[str]]]
 ) -> dict[str, list[str]]:
     """Give the colours of clusters (by where they lie), sessions (first to last) and speakers."""
     from memlab.figures.style import GREY, SPEAKER_TINTS, position_colours, scale_colours
 
-    turns = scene.turns
-    tints = {}
-    _, clusters = groups["cluster"]
+    scene_turns = scene.turns
+    tints_by_kind = {}
+    _, clusters = colour_groups["cluster"]
     middles = dict.fromkeys(range(len(clusters)), (0.0, 0.0))
-    centred = turns.group_by("label").agg(pl.col("x", "y").median())
-    for label, x, y in centred.filter(pl.col("label") >= 0).iter_rows():
-        middles[label] = (x, y)
+    centred = scene_turns.group_by("label").agg(pl.col("x", "y").median())
+    for cluster, centre_x, centre_y in centred.filter(pl.col("label") >= 0).iter_rows():
+        middles[cluster] = (centre_x, centre_y)
     if clusters:
-        places = np.array(list(middles.values()))
-        tints["cluster"] = position_colours(places, turns.select("x", "y").to_numpy())
+        cluster_places = np.array(list(middles.values()))
+        tints_by_kind["cluster"] = position_colours(
+            cluster_places, scene_turns.select("x", "y").to_numpy()
+        )
     else:
-        tints["cluster"] = []
-    tints["session"] = scale_colours(len(groups["session"][1]))
-    others = max(len(groups["speaker"][1]) - len(SPEAKER_TINTS), 0)
-    tints["speaker"] = [*SPEAKER_TINTS, *[GREY] * others][: len(groups["speaker"][1])]
-    return tints
+        tints_by_kind["cluster"] = []
+    tints_by_kind["session"] = scale_colours(len(colour_groups["session"][1]))
+    n_others = max(len(colour_groups["speaker"][1]) - len(SPEAKER_TINTS), 0)
+    tints_by_kind["speaker"] = [*SPEAKER_TINTS, *[GREY] * n_others][
+        : len(colour_groups["speaker"][1])
+    ]
+    return tints_by_kind
 
 
 def _evidence_counts(view: Mapping[str, Any]) -> str:
     """Say how much of the evidence each pipeline returned."""
-    items = len(view.get("evidence", []))
-    if not items:
+    n_items = len(view.get("evidence", []))
+    if not n_items:
         return ""
-    counts = []
-    for system in view["systems"]:
-        hits = [row for row in system["rows"] if row["hit"]]
-        counts.append(f"{system['name']} {len(hits)} of {items}")
-    return f"; evidence items returned: {', '.join(counts)}"
+    system_counts = []
+    for system_view in view["systems"]:
+        found_rows = [system_row for system_row in system_view["rows"] if system_row["hit"]]
+        system_counts.append(f"{system_view['name']} {len(found_rows)} of {n_items}")
+    return f"; evidence items returned: {', '.join(system_counts)}"
 
 
 def draw_view(
@@ -155,50 +168,67 @@ def draw_view(
     from memlab.figures import maps
 
     systems = view.get("systems", [])
-    first, second = (
-        [*({row["i"]: row["rank"] for row in one["rows"]} for one in systems), {}, {}]
+    first_ranks, second_ranks = (
+        [
+            *(
+                {system_row["i"]: system_row["rank"] for system_row in system_view["rows"]}
+                for system_view in systems
+            ),
+            {},
+            {},
+        ]
     )[:2]
-    i = pl.col("i")
-    ranked = ", then ".join(f"first {k} of {one['name']}" for one in systems)
-    turns = scene.turns.with_row_index("i").with_columns(
-        evidence=i.is_in(view.get("evidence", [])),
-        second=i.is_in(list(second)),
-        selected=i.is_in(list(picked)),
-        rank=i.replace_strict(first, default=None, return_dtype=pl.Int32),
+    turn_row = pl.col("i")
+    systems_text = ", then ".join(f"first {k} of {system_view['name']}" for system_view in systems)
+    drawn_turns = scene.turns.with_row_index("i").with_columns(
+        evidence=turn_row.is_in(view.get("evidence", [])),
+        second=turn_row.is_in(list(second_ranks)),
+        selected=turn_row.is_in(list(picked)),
+        rank=turn_row.replace_strict(first_ranks, default=None, return_dtype=pl.Int32),
     )
-    note = ": ".join(filter(None, (decode_id_part(scene.scope), ranked or problem)))
-    note += _evidence_counts(view)
+    key_note = ": ".join(filter(None, (decode_id_part(scene.scope), systems_text or problem)))
+    key_note += _evidence_counts(view)
     if scene.named_by and colour == "cluster":
-        note += f"; names by a language model ({scene.named_by})"
-    groups, dated = _colour_groups(scene), _is_dated(turns)
-    if colour == "time" and not dated:
+        key_note += f"; names by a language model ({scene.named_by})"
+    colour_groups = _colour_groups(scene)
+    is_dated = _is_dated(drawn_turns)
+    if colour == "time" and not is_dated:
         colour = "cluster"
-    codes, names = groups.get(colour, groups["cluster"])
-    turns = turns.with_columns(label=codes)
-    if colour not in groups:
-        scores = {}
+    group_codes, group_names = colour_groups.get(colour, colour_groups["cluster"])
+    drawn_turns = drawn_turns.with_columns(label=group_codes)
+    if colour not in colour_groups:
+        score_by_turn = {}
         if systems:
-            scores = dict(systems[0]["scores"])
-        value = i.replace_strict(scores, default=None, return_dtype=pl.Float64)
+            score_by_turn = dict(systems[0]["scores"])
+        shade_value = turn_row.replace_strict(score_by_turn, default=None, return_dtype=pl.Float64)
         if colour == "time":
-            value = pl.col("timestamp").dt.epoch("ms").cast(pl.Float64)
-        spread = value.max() - value.min()
-        share = pl.when(spread > 0).then((value - value.min()) / spread).otherwise(1.0)
-        turns = turns.with_columns(shade=pl.when(value.is_not_null()).then(share))
-    if dated and until:
-        turns = turns.filter(pl.col("timestamp").dt.epoch("ms") <= until.timestamp() * 1000)
-        note += f"; as of {until:%-d %b %Y}"
-    question, second_name = None, ""
+            shade_value = pl.col("timestamp").dt.epoch("ms").cast(pl.Float64)
+        value_spread = shade_value.max() - shade_value.min()
+        value_share = (
+            pl.when(value_spread > 0)
+            .then((shade_value - shade_value.min()) / value_spread)
+            .otherwise(1.0)
+        )
+        drawn_turns = drawn_turns.with_columns(
+            shade=pl.when(shade_value.is_not_null()).then(value_share)
+        )
+    if is_dated and until:
+        drawn_turns = drawn_turns.filter(
+            pl.col("timestamp").dt.epoch("ms") <= until.timestamp() * 1000
+        )
+        key_note += f"; as of {until:%-d %b %Y}"
+    question_place = None
+    second_name = ""
     if view:
-        question = view["x"], view["y"]
+        question_place = view["x"], view["y"]
     if len(systems) > 1:
         second_name = systems[1]["name"]
     return maps.embedding_map(
-        turns.drop("i"),
-        terms=pl.DataFrame({"label": range(len(names)), "terms": names}),
+        drawn_turns.drop("i"),
+        terms=pl.DataFrame({"label": range(len(group_names)), "terms": group_names}),
         kind=colour,
-        question=question,
+        question=question_place,
         title=view.get("text", ""),
-        note=note,
+        note=key_note,
         second=second_name,
     )

@@ -30,27 +30,33 @@ def fill_frame(places: np.ndarray, *, aspect: float = ASPECT) -> np.ndarray:
     """
     if not len(places):
         return np.zeros((0, 2))
-    turned = _turn_to_fit(np.asarray(places, dtype=np.float64), aspect)
-    sides = 1.9 * np.array([aspect, 1.0]) / max(aspect, 1.0)
-    filled = np.zeros_like(turned)
-    for axis, side in enumerate(sides):
-        values, where = np.unique(turned[:, axis].round(9), return_inverse=True)
-        if len(values) > 1:
-            stretched = (values - values[0]) / (values[-1] - values[0])
-            ranks = np.linspace(0, 1, len(values))
-            loosened = (1 - _LOOSENED) * stretched + _LOOSENED * ranks
-            filled[:, axis] = side * (loosened[where] - 0.5)
-    return filled
+    turned_places = _turn_to_fit(np.asarray(places, dtype=np.float64), aspect)
+    side_lengths = 1.9 * np.array([aspect, 1.0]) / max(aspect, 1.0)
+    filled_places = np.zeros_like(turned_places)
+    for axis_number, side_length in enumerate(side_lengths):
+        distinct_values, value_of_place = np.unique(
+            turned_places[:, axis_number].round(9), return_inverse=True
+        )
+        if len(distinct_values) > 1:
+            stretched = (distinct_values - distinct_values[0]) / (
+                distinct_values[-1] - distinct_values[0]
+            )
+            even_places = np.linspace(0, 1, len(distinct_values))
+            loosened = (1 - _LOOSENED) * stretched + _LOOSENED * even_places
+            filled_places[:, axis_number] = side_length * (loosened[value_of_place] - 0.5)
+    return filled_places
 
 
 def _turn_to_fit(places: np.ndarray, aspect: float) -> np.ndarray:
     """Turn a layout about its mean so that it fits a frame largest; the first of equal angles."""
     centred = places - places.mean(axis=0)
     angles = np.deg2rad(np.arange(0, 180, _STEP_DEGREES))
-    turns = np.array([[[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]] for a in angles])
-    scales = []
-    for turn in turns:
-        across, up = np.maximum(np.ptp(centred @ turn, axis=0), 1e-9)
-        scales.append(round(min(aspect / across, 1.0 / up), 9))
-    turned: np.ndarray = centred @ turns[int(np.argmax(scales))]
-    return turned
+    rotations = np.array(
+        [[[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]] for angle in angles]
+    )
+    fitting_scales = []
+    for rotation in rotations:
+        width, height = np.maximum(np.ptp(centred @ rotation, axis=0), 1e-9)
+        fitting_scales.append(round(min(aspect / width, 1.0 / height), 9))
+    turned_places: np.ndarray = centred @ rotations[int(np.argmax(fitting_scales))]
+    return turned_places

@@ -23,43 +23,45 @@ def proposals_of_scope(file: ProposalFile, scope: str) -> pl.DataFrame:
     :returns: ``query_id``, ``source``, ``type``, ``question``, ``answer``, and as lists
         ``evidence`` and ``distractors`` (turn ids) and ``reasons``, one for each of ``evidence``.
     """
-    rows = []
+    proposal_rows = []
     for record in file.records:
         if resolve_scope_name(str(record["scope"]), [scope]) != scope:
             continue
-        answer = record.get("answer")
-        cited = {}
-        for name in ("evidence", "distractors"):
-            cited[name] = [_turn_id(scope, each) for each in record.get(name) or []]
-        rows.append(
+        stated_answer = record.get("answer")
+        cited_turns = {}
+        for cited_kind in ("evidence", "distractors"):
+            cited_turns[cited_kind] = [
+                _turn_id(scope, cited_entry) for cited_entry in record.get(cited_kind) or []
+            ]
+        proposal_rows.append(
             {
                 "query_id": str(record["query_id"]),
                 "source": record["source"],
                 "type": record.get("type"),
                 "question": record["question"],
-                "answer": "" if answer is None else str(answer),
-                **cited,
-                "reasons": _list_reasons(record, len(cited["evidence"])),
+                "answer": "" if stated_answer is None else str(stated_answer),
+                **cited_turns,
+                "reasons": _list_reasons(record, len(cited_turns["evidence"])),
             }
         )
-    found = pl.DataFrame(rows, schema=_COLUMNS)
-    return found.sort(pl.col("source") != PROPOSED, maintain_order=True)
+    proposals = pl.DataFrame(proposal_rows, schema=_COLUMNS)
+    return proposals.sort(pl.col("source") != PROPOSED, maintain_order=True)
 
 
-def _turn_id(scope: str, cited: Any) -> str:
+def _turn_id(scope: str, cited_entry: Any) -> str:
     """Give the turn that a question cites, by its turn id or by the message's own id."""
-    name = str(cited.get("id") if isinstance(cited, dict) else cited)
-    if name.startswith(f"{scope}/"):
-        return name
-    return f"{scope}/{encode_id_part(name)}"
+    cited_name = str(cited_entry.get("id") if isinstance(cited_entry, dict) else cited_entry)
+    if cited_name.startswith(f"{scope}/"):
+        return cited_name
+    return f"{scope}/{encode_id_part(cited_name)}"
 
 
 def _list_reasons(record: dict[str, Any], count: int) -> list[str]:
-    reasons = record.get("reasons")
-    if not isinstance(reasons, list):
-        reasons = []
-    texts = [str(reason) for reason in reasons[:count]]
-    return texts + [""] * (count - len(texts))
+    listed_reasons = record.get("reasons")
+    if not isinstance(listed_reasons, list):
+        listed_reasons = []
+    reason_texts = [str(reason_entry) for reason_entry in listed_reasons[:count]]
+    return reason_texts + [""] * (count - len(reason_texts))
 
 
 def proposal_payload(file: ProposalFile, scene: Scene) -> dict[str, Any]:
@@ -69,26 +71,33 @@ def proposal_payload(file: ProposalFile, scene: Scene) -> dict[str, Any]:
         ``question``, ``answer``, ``evidence`` (rows of the scene, ``None`` for a turn that is not
         there, each with its reason) and ``distractors`` (rows of the scene).
     """
-    listed = proposals_of_scope(file, scene.scope)
-    if listed.is_empty():
+    proposals = proposals_of_scope(file, scene.scope)
+    if proposals.is_empty():
         return {}
-    turns = scene.turns["turn_id"].to_list()
-    rows_of_turns = dict(zip(turns, range(len(turns)), strict=True))
-    rows = []
-    for proposal in listed.iter_rows(named=True):
-        places = [rows_of_turns.get(turn) for turn in proposal["evidence"]]
-        others = [rows_of_turns[turn] for turn in proposal["distractors"] if turn in rows_of_turns]
-        rows.append(
+    turn_ids = scene.turns["turn_id"].to_list()
+    rows_of_turns = dict(zip(turn_ids, range(len(turn_ids)), strict=True))
+    payload_rows = []
+    for proposal in proposals.iter_rows(named=True):
+        evidence_rows = [rows_of_turns.get(turn_id) for turn_id in proposal["evidence"]]
+        distractor_rows = [
+            rows_of_turns[turn_id]
+            for turn_id in proposal["distractors"]
+            if turn_id in rows_of_turns
+        ]
+        payload_rows.append(
             {
                 "id": proposal["query_id"],
                 "source": proposal["source"],
                 "type": proposal["type"] or "",
                 "question": proposal["question"],
                 "answer": proposal["answer"],
-                "evidence": list(map(list, zip(places, proposal["reasons"], strict=True))),
-                "distractors": others,
+                "evidence": list(map(list, zip(evidence_rows, proposal["reasons"], strict=True))),
+                "distractors": distractor_rows,
             }
         )
-    counts = [f"{n:,} {source}" for source, n in count_by_source(listed).items()]
-    counted = f"{', '.join(counts)} of {decode_id_part(scene.scope)}, in {file.path.name}"
-    return {"counts": counted, "rows": rows}
+    source_counts = [
+        f"{n_questions:,} {source_name}"
+        for source_name, n_questions in count_by_source(proposals).items()
+    ]
+    counted = f"{', '.join(source_counts)} of {decode_id_part(scene.scope)}, in {file.path.name}"
+    return {"counts": counted, "rows": payload_rows}

@@ -108,42 +108,46 @@ def build_scene(
             "this bench has no vectors to lay out; make it with an encoder, such as "
             "encoder='minilm'"
         )
-    first, last = documents.spans[scope]
-    vectors = compared = documents.vectors()[first:last]
+    first_turn, end_turn = documents.spans[scope]
+    vectors = compared = documents.vectors()[first_turn:end_turn]
     origin = np.zeros(vectors.shape[1])
     if centred:
-        compared = documents.speaker_centred()[first:last]
+        compared = documents.speaker_centred()[first_turn:end_turn]
         origin = add_by_speaker(vectors, [""] * len(vectors)).scope_mean
-    ids = pl.DataFrame({"turn_id": pl.Series(documents.ids[first:last], dtype=pl.String)})
-    columns = ("turn_id", "session_id", "speaker", "timestamp", "text")
-    turns = ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
-    if places is None:
-        xy = fill_frame(project(compared, seed=seed))
-    else:
-        placed = ids.join(places, on="turn_id", how="left", maintain_order="left")
-        if missing := placed["x"].null_count():
-            raise DataError(
-                f"{missing} turns of {scope!r} have no place in places=; lay them out again"
-            )
-        xy = placed.select("x", "y").to_numpy()
-        centre = (xy.min(axis=0) + xy.max(axis=0)) / 2
-        xy = (xy - centre) / max(float((xy.max(axis=0) - xy.min(axis=0)).max()) / 1.9, 1e-9)
-    if places is not None and "label" in places.columns:
-        labels = placed["label"].to_numpy()
-    elif clustering is None:
-        labels = np.full(len(compared), NOISE)
-    else:
-        request = clusters_request(bench, turns, clustering, seed=seed, centred=centred)
-        found = recorded_clusters(request, service)
-        if found is None:
-            found = cluster_labels(compared, clustering, seed=seed)
-        labels = found
-    turns = turns.with_columns(
-        x=pl.Series(xy[:, 0], dtype=pl.Float32),
-        y=pl.Series(xy[:, 1], dtype=pl.Float32),
-        label=pl.Series(labels),
+    turn_ids = pl.DataFrame(
+        {"turn_id": pl.Series(documents.ids[first_turn:end_turn], dtype=pl.String)}
     )
-    scene = Scene(scope, turns, vectors, compared, origin, {})
+    columns = ("turn_id", "session_id", "speaker", "timestamp", "text")
+    scene_turns = turn_ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
+    if places is None:
+        coordinates = fill_frame(project(compared, seed=seed))
+    else:
+        placed_turns = turn_ids.join(places, on="turn_id", how="left", maintain_order="left")
+        if n_missing := placed_turns["x"].null_count():
+            raise DataError(
+                f"{n_missing} turns of {scope!r} have no place in places=; lay them out again"
+            )
+        coordinates = placed_turns.select("x", "y").to_numpy()
+        centre = (coordinates.min(axis=0) + coordinates.max(axis=0)) / 2
+        coordinates = (coordinates - centre) / max(
+            float((coordinates.max(axis=0) - coordinates.min(axis=0)).max()) / 1.9, 1e-9
+        )
+    if places is not None and "label" in places.columns:
+        turn_labels = placed_turns["label"].to_numpy()
+    elif clustering is None:
+        turn_labels = np.full(len(compared), NOISE)
+    else:
+        request = clusters_request(bench, scene_turns, clustering, seed=seed, centred=centred)
+        found_labels = recorded_clusters(request, service)
+        if found_labels is None:
+            found_labels = cluster_labels(compared, clustering, seed=seed)
+        turn_labels = found_labels
+    scene_turns = scene_turns.with_columns(
+        x=pl.Series(coordinates[:, 0], dtype=pl.Float32),
+        y=pl.Series(coordinates[:, 1], dtype=pl.Float32),
+        label=pl.Series(turn_labels),
+    )
+    scene = Scene(scope, scene_turns, vectors, compared, origin, {})
     return name_scene(scene, bench, service)
 
 
@@ -163,8 +167,12 @@ def clusters_request(
     if bench.encoder is None:
         return None
     header = json.dumps([clustering, seed, centred, bench.encoder.identity.key])
-    about = [part for row in turns.select("turn_id", "text").iter_rows() for part in row]
-    return llm.Request(_MAP, _MAP_VERSION, (header, *about), "", MapClusters)
+    turn_parts = [
+        turn_part
+        for turn_row in turns.select("turn_id", "text").iter_rows()
+        for turn_part in turn_row
+    ]
+    return llm.Request(_MAP, _MAP_VERSION, (header, *turn_parts), "", MapClusters)
 
 
 def recorded_clusters(
@@ -192,27 +200,33 @@ def name_scene(
 
     :param kept: names, by label, that stay as they are.
     """
-    labels = scene.turns["label"].to_numpy()
-    present = {label for label in labels.tolist() if label != NOISE}
-    old = {label: name for label, name in (kept or {}).items() if label in present}
-    known = stored_names(bench, scene.scope, service)
-    named = name_clusters(
+    turn_labels = scene.turns["label"].to_numpy()
+    present = {cluster for cluster in turn_labels.tolist() if cluster != NOISE}
+    kept_names = {
+        cluster: kept_name for cluster, kept_name in (kept or {}).items() if cluster in present
+    }
+    known_names = stored_names(bench, scene.scope, service)
+    cluster_names = name_clusters(
         scene.turns,
-        labels,
+        turn_labels,
         scene.compared,
         service=service,
         language=bench.language,
-        only=present - old.keys(),
-        known=known,
+        only=present - kept_names.keys(),
+        known=known_names,
     )
-    keep_names(bench, scene.scope, named, scene.turns, service)
-    if named.note:
-        warn_user(named.note)
-    by_model = named.frame.filter(pl.col("writer") != TERMS)
+    keep_names(bench, scene.scope, cluster_names, scene.turns, service)
+    if cluster_names.note:
+        warn_user(cluster_names.note)
+    by_model = cluster_names.frame.filter(pl.col("writer") != TERMS)
     sentences = dict(by_model.select("label", "sentence").iter_rows())
-    sentences |= {label: text for label, text in scene.sentences.items() if label in old}
+    sentences |= {
+        cluster: sentence for cluster, sentence in scene.sentences.items() if cluster in kept_names
+    }
     writers = [*by_model["writer"].unique(), scene.named_by]
-    return replace(scene, names=named.names() | old, sentences=sentences, named_by=writers[0])
+    return replace(
+        scene, names=cluster_names.names() | kept_names, sentences=sentences, named_by=writers[0]
+    )
 
 
 def summaries_above(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.DataFrame:
@@ -222,16 +236,16 @@ def summaries_above(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.Dat
         the turns are below; no rows without a store, or where no rollup was written.
     """
     columns = ["kind", "start", "text", "topics", "turns"]
-    store = bench.store
-    if store is None or bench.name not in store.datasets()["name"]:
-        empty = {name: row_columns("nodes")[name] for name in columns}
-        return pl.DataFrame(schema={**empty, "picked": pl.UInt32()})
-    rows = store.nodes.rows(bench.name, scopes=[scope])
-    picked = pl.col("turns").list.set_intersection(list(turn_ids)).list.len()
-    above = rows.with_columns(picked=picked).filter(pl.col("picked") > 0)
-    kinds = above.partition_by("kind", maintain_order=True)
-    chosen = pl.concat([above.clear(), *map(preferred_tree, kinds)])
-    nearest = chosen.sort(pl.col("turns").list.len(), maintain_order=True)
+    memory_store = bench.store
+    if memory_store is None or bench.name not in memory_store.datasets()["name"]:
+        empty_schema = {column: row_columns("nodes")[column] for column in columns}
+        return pl.DataFrame(schema={**empty_schema, "picked": pl.UInt32()})
+    node_rows = memory_store.nodes.rows(bench.name, scopes=[scope])
+    n_picked = pl.col("turns").list.set_intersection(list(turn_ids)).list.len()
+    nodes_above = node_rows.with_columns(picked=n_picked).filter(pl.col("picked") > 0)
+    nodes_by_kind = nodes_above.partition_by("kind", maintain_order=True)
+    chosen_nodes = pl.concat([nodes_above.clear(), *map(preferred_tree, nodes_by_kind)])
+    nearest = chosen_nodes.sort(pl.col("turns").list.len(), maintain_order=True)
     return nearest.select(*columns, "picked")
 
 
@@ -255,28 +269,41 @@ def both_maps(
     :raises DataError: as :func:`build_scene`; for a pipeline that cannot rank, or an unknown
         question.
     """
-    ranks, evidence = dict[str, int](), list[str]()
+    rank_by_turn = dict[str, int]()
+    evidence = list[str]()
     if query_id:
-        asked = single_question_bench(bench, scope, "", query_id)
-        ranked = pipeline(system).run(asked).top(k).frame
-        ranks = dict(ranked.select("doc_id", "rank").iter_rows())
-        gold = bench.evidence("turn")
-        if gold is not None:
-            evidence = gold.frame.filter(query_id=query_id)["doc_id"].to_list()
-    points, questions = list[pl.DataFrame](), list[tuple[str, float, float]]()
-    for way, centred in ((AS_ENCODED, False), (CENTRED, True)):
-        scene = build_scene(bench, scope, clustering=None, seed=seed, centred=centred)
-        share, _ = nearest_same_speaker(scene.compared, scene.turns["speaker"].to_list())
-        head = f"{way}: the most similar turn is the same speaker's for {share:.0%} of turns"
-        own = pl.col("turn_id")
-        rank = own.replace_strict(ranks, default=None, return_dtype=pl.Int32)
-        columns = {"panel": pl.lit(head), "evidence": own.is_in(evidence), "rank": rank}
-        points.append(scene.turns.drop("label").with_columns(**columns))
+        question_bench = single_question_bench(bench, scope, "", query_id)
+        ranked_turns = pipeline(system).run(question_bench).top(k).frame
+        rank_by_turn = dict(ranked_turns.select("doc_id", "rank").iter_rows())
+        gold_evidence = bench.evidence("turn")
+        if gold_evidence is not None:
+            evidence = gold_evidence.frame.filter(query_id=query_id)["doc_id"].to_list()
+    map_points = list[pl.DataFrame]()
+    questions = list[tuple[str, float, float]]()
+    for encoding_name, centred in ((AS_ENCODED, False), (CENTRED, True)):
+        map_scene = build_scene(bench, scope, clustering=None, seed=seed, centred=centred)
+        same_speaker, _ = nearest_same_speaker(
+            map_scene.compared, map_scene.turns["speaker"].to_list()
+        )
+        map_heading = (
+            f"{encoding_name}: the most similar turn is the same speaker's for "
+            f"{same_speaker:.0%} of turns"
+        )
+        turn_id = pl.col("turn_id")
+        turn_rank = turn_id.replace_strict(rank_by_turn, default=None, return_dtype=pl.Int32)
+        columns = {
+            "panel": pl.lit(map_heading),
+            "evidence": turn_id.is_in(evidence),
+            "rank": turn_rank,
+        }
+        map_points.append(map_scene.turns.drop("label").with_columns(**columns))
         if query_id:
-            x, y = interpolate_positions(scene, asked.query_vectors[:1])[0].tolist()
-            questions.append((head, x, y))
-    places = {"panel": pl.String, "x": pl.Float64, "y": pl.Float64}
-    return pl.concat(points), pl.DataFrame(questions, schema=places, orient="row")
+            question_x, question_y = interpolate_positions(
+                map_scene, question_bench.query_vectors[:1]
+            )[0].tolist()
+            questions.append((map_heading, question_x, question_y))
+    question_schema = {"panel": pl.String, "x": pl.Float64, "y": pl.Float64}
+    return pl.concat(map_points), pl.DataFrame(questions, schema=question_schema, orient="row")
 
 
 def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
@@ -288,9 +315,9 @@ def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
     :param vectors: (n, d) unit rows, as they are encoded.
     :returns: (n, 2) float32.
     """
-    rows = scale_to_unit(vectors - scene.origin)
-    xy = scene.turns.select("x", "y").to_numpy()
-    return place_among(rows, scene.compared, xy).astype(np.float32)
+    centred_rows = scale_to_unit(vectors - scene.origin)
+    coordinates = scene.turns.select("x", "y").to_numpy()
+    return place_among(centred_rows, scene.compared, coordinates).astype(np.float32)
 
 
 def answer_payload(
@@ -315,65 +342,102 @@ def answer_payload(
         ``cosine``, ``words`` that it shares with the question, ``text``: its telling sentence) and
         ``missed``.
     """
-    rows = dict(zip(scene.turns["turn_id"], range(scene.turns.height), strict=True))
-    asked = single_question_bench(bench, scene.scope, text, query_id)
-    if asked.query_vectors is None:
+    row_by_turn = dict(zip(scene.turns["turn_id"], range(scene.turns.height), strict=True))
+    question_bench = single_question_bench(bench, scene.scope, text, query_id)
+    if question_bench.query_vectors is None:
         raise DataError("this bench has no encoder to embed a question with; make it with one")
-    vector = asked.query_vectors[:1]
-    x, y = interpolate_positions(scene, vector)[0].tolist()
-    cosine = (scene.vectors @ vector[0]).round(4)
-    spoken = text.split()
-    stems = zip(spoken, tokenize(spoken, language=bench.language), strict=True)
-    spelt = {stem: word for word, own in stems for stem in own}
-    wanted = [rows[turn] for turn in evidence if turn in rows]
-    counted = set(range(len(rows)))
+    question_vector = question_bench.query_vectors[:1]
+    question_x, question_y = interpolate_positions(scene, question_vector)[0].tolist()
+    cosines = (scene.vectors @ question_vector[0]).round(4)
+    question_words = text.split()
+    words_and_stems = zip(
+        question_words, tokenize(question_words, language=bench.language), strict=True
+    )
+    word_by_stem = {
+        word_stem: question_word
+        for question_word, word_stems in words_and_stems
+        for word_stem in word_stems
+    }
+    evidence_rows = [row_by_turn[turn_id] for turn_id in evidence if turn_id in row_by_turn]
+    counted = set(range(len(row_by_turn)))
     if among is not None:
         counted = set(among.tolist())
-    drawn = []
-    for system in systems:
-        if isinstance(system, Run):
-            run, name = system, system.name
+    system_views = []
+    for asked_system in systems:
+        if isinstance(asked_system, Run):
+            system_run = asked_system
+            system_name = asked_system.name
         else:
-            run, name = pipeline(system).run(asked), system
-        ranked = run.frame.filter(pl.col("query_id") == asked.queries["query_id"][0]).sort("rank")
-        kept = [
-            (rows[doc], score)
-            for doc, score in ranked.select("doc_id", "score").iter_rows()
-            if rows[doc] in counted
+            system_run = pipeline(asked_system).run(question_bench)
+            system_name = asked_system
+        ranked_turns = system_run.frame.filter(
+            pl.col("query_id") == question_bench.queries["query_id"][0]
+        ).sort("rank")
+        counted_hits = [
+            (row_by_turn[document_id], hit_score)
+            for document_id, hit_score in ranked_turns.select("doc_id", "score").iter_rows()
+            if row_by_turn[document_id] in counted
         ]
-        place = {i: rank for rank, (i, _) in enumerate(kept, start=1)}
-        lost = [i for i in wanted if place.get(i, k + 1) > k]
-        texts = scene.turns["text"].gather([*(i for i, _ in kept[:k]), *lost]).to_list()
-        told = snippets(texts, text, length=90, language=bench.language)
-        shared = [
-            sorted(spelt.keys() & set(own)) for own in tokenize(texts, language=bench.language)
+        rank_by_row = {
+            turn_row: hit_rank for hit_rank, (turn_row, _) in enumerate(counted_hits, start=1)
+        }
+        missed_rows = [
+            turn_row for turn_row in evidence_rows if rank_by_row.get(turn_row, k + 1) > k
         ]
-        hits = [
+        shown_texts = (
+            scene.turns["text"]
+            .gather([*(turn_row for turn_row, _ in counted_hits[:k]), *missed_rows])
+            .to_list()
+        )
+        shown_snippets = snippets(shown_texts, text, length=90, language=bench.language)
+        shared_stems = [
+            sorted(word_by_stem.keys() & set(word_stems))
+            for word_stems in tokenize(shown_texts, language=bench.language)
+        ]
+        hit_views = [
             {
-                "i": i,
-                "rank": rank,
-                "score": round(score, 4),
-                "hit": i in wanted,
-                "cosine": float(cosine[i]),
-                "words": [spelt[word].strip(".,?!") for word in shared[rank - 1][:6]],
-                "text": told[rank - 1],
+                "i": turn_row,
+                "rank": hit_rank,
+                "score": round(hit_score, 4),
+                "hit": turn_row in evidence_rows,
+                "cosine": float(cosines[turn_row]),
+                "words": [
+                    word_by_stem[question_word].strip(".,?!")
+                    for question_word in shared_stems[hit_rank - 1][:6]
+                ],
+                "text": shown_snippets[hit_rank - 1],
             }
-            for rank, (i, score) in enumerate(kept[:k], start=1)
+            for hit_rank, (turn_row, hit_score) in enumerate(counted_hits[:k], start=1)
         ]
-        missed = [
-            {"i": i, "rank": place.get(i), "cosine": float(cosine[i]), "text": words}
-            for i, words in zip(lost, told[len(hits) :], strict=True)
-        ]
-        scores = [[i, round(score, 4)] for i, score in kept[:1000]]
-        drawn.append(
+        missed_views = [
             {
-                "name": name,
-                "rows": hits,
-                "missed": missed,
-                "scores": scores,
+                "i": turn_row,
+                "rank": rank_by_row.get(turn_row),
+                "cosine": float(cosines[turn_row]),
+                "text": missed_snippet,
+            }
+            for turn_row, missed_snippet in zip(
+                missed_rows, shown_snippets[len(hit_views) :], strict=True
+            )
+        ]
+        row_scores = [
+            [turn_row, round(hit_score, 4)] for turn_row, hit_score in counted_hits[:1000]
+        ]
+        system_views.append(
+            {
+                "name": system_name,
+                "rows": hit_views,
+                "missed": missed_views,
+                "scores": row_scores,
             }
         )
-    return {"text": text, "x": x, "y": y, "evidence": wanted, "systems": drawn}
+    return {
+        "text": text,
+        "x": question_x,
+        "y": question_y,
+        "evidence": evidence_rows,
+        "systems": system_views,
+    }
 
 
 def single_question_bench(bench: Bench, scope: str, text: str, query_id: str) -> Bench:
@@ -383,9 +447,9 @@ def single_question_bench(bench: Bench, scope: str, text: str, query_id: str) ->
     """
     if not query_id:
         return bench.with_queries(pl.DataFrame({"scope": [scope], "text": [text]}))
-    row = bench.queries["query_id"].index_of(query_id)
-    if row is None:
+    question_row = bench.queries["query_id"].index_of(query_id)
+    if question_row is None:
         raise DataError(f"no question {query_id!r} on this bench")
     if bench.queries.height == 1:
         return bench
-    return bench.with_rows(np.array([row]))
+    return bench.with_rows(np.array([question_row]))

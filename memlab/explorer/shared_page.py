@@ -42,8 +42,8 @@ _POLICY = (
 
 def front_script() -> str:
     """Give the script that draws the map, with the library that it draws with."""
-    names = ("regl-scatterplot.min.js", "explorer.js")
-    return "\n".join((_HERE / name).read_text("utf-8") for name in names)
+    script_names = ("regl-scatterplot.min.js", "explorer.js")
+    return "\n".join((_HERE / script_name).read_text("utf-8") for script_name in script_names)
 
 
 def front_style() -> str:
@@ -68,30 +68,48 @@ def answered_questions(
     :returns: what :func:`memlab.explorer.answer_payload` gives, by ``query_id``, with ``scored``:
         how many turns have a score.
     """
-    gold = bench.evidence("turn")
-    evidence = dict[str, list[str]]()
-    if gold is not None:
-        evidence = dict(gold.frame.group_by("query_id").agg("doc_id").iter_rows())
-    own = bench.queries.with_row_index("row").filter(scope=scene.scope)
+    gold_evidence = bench.evidence("turn")
+    turns_by_question = dict[str, list[str]]()
+    if gold_evidence is not None:
+        turns_by_question = dict(gold_evidence.frame.group_by("query_id").agg("doc_id").iter_rows())
+    scope_questions = bench.queries.with_row_index("row").filter(scope=scene.scope)
     by_evidence = sorted(
-        own.select("row", "query_id", "text").iter_rows(),
-        key=lambda query: (query[1] != first, -len(evidence.get(query[1], ()))),
+        scope_questions.select("row", "query_id", "text").iter_rows(),
+        key=lambda query: (query[1] != first, -len(turns_by_question.get(query[1], ()))),
     )[:most]
     if not by_evidence:
         return {}
-    asked = bench.with_rows(np.array([row for row, _, _ in by_evidence]))
-    runs = [one if isinstance(one, Run) else pipeline(one).run(asked) for one in systems]
-    names = [one.name if isinstance(one, Run) else one for one in systems]
-    views = dict[str, dict[str, Any]]()
-    for _, query_id, text in by_evidence:
-        single = single_question_bench(bench, scene.scope, text, query_id)
-        items = evidence.get(query_id, ())
-        view = answer_payload(scene, single, text, runs, k=k, query_id=query_id, evidence=items)
-        for name, system in zip(names, view["systems"], strict=True):
-            system["name"] = name
-            system["scores"] = system["scores"][:_SCORED]
-        views[query_id] = view | {"scored": _SCORED}
-    return views
+    questions_bench = bench.with_rows(
+        np.array([question_row for question_row, _, _ in by_evidence])
+    )
+    system_runs = [
+        asked_system
+        if isinstance(asked_system, Run)
+        else pipeline(asked_system).run(questions_bench)
+        for asked_system in systems
+    ]
+    system_names = [
+        asked_system.name if isinstance(asked_system, Run) else asked_system
+        for asked_system in systems
+    ]
+    view_by_question = dict[str, dict[str, Any]]()
+    for _, query_id, question in by_evidence:
+        single_bench = single_question_bench(bench, scene.scope, question, query_id)
+        evidence_items = turns_by_question.get(query_id, ())
+        question_view = answer_payload(
+            scene,
+            single_bench,
+            question,
+            system_runs,
+            k=k,
+            query_id=query_id,
+            evidence=evidence_items,
+        )
+        for system_name, system_view in zip(system_names, question_view["systems"], strict=True):
+            system_view["name"] = system_name
+            system_view["scores"] = system_view["scores"][:_SCORED]
+        view_by_question[query_id] = question_view | {"scored": _SCORED}
+    return view_by_question
 
 
 def page_bytes(
@@ -115,35 +133,37 @@ def page_bytes(
         question that has none.
     """
     payload = scene_payload(scene, bench)
-    payload["questions"] = [[query_id, view["text"]] for query_id, view in views.items()]
+    payload["questions"] = [
+        [query_id, shown_view["text"]] for query_id, shown_view in views.items()
+    ]
     payload["scopes"] = [scene.scope]
-    for name in ("x", "y", "times"):
-        payload[name] = _printable(payload[name])
-    for group in payload["colours"].values():
-        group["codes"] = _printable(group["codes"])
-    shown = question if question in views else next(iter(views), "")
-    view = views[shown] | {"asked": shown} if shown else {}
-    state = {
+    for buffer_name in ("x", "y", "times"):
+        payload[buffer_name] = _printable(payload[buffer_name])
+    for colour_group in payload["colours"].values():
+        colour_group["codes"] = _printable(colour_group["codes"])
+    shown_question = question if question in views else next(iter(views), "")
+    shown_view = views[shown_question] | {"asked": shown_question} if shown_question else {}
+    page_state = {
         "_scene": payload,
-        "_view": view,
+        "_view": shown_view,
         "views": views,
-        "question": shown,
+        "question": shown_question,
         "colour": colour,
         "systems": list(systems),
         "k": k,
         "scope": scene.scope,
     }
-    script = "\n".join([front_script(), (_HERE / "shared_page.js").read_text("utf-8")])
-    page = _PAGE.format(
+    page_script = "\n".join([front_script(), (_HERE / "shared_page.js").read_text("utf-8")])
+    page_text = _PAGE.format(
         title=html.escape(title),
         note=html.escape(note),
         policy=html.escape(_POLICY),
         style=front_style(),
-        state=_packed(state),
+        state=_packed(page_state),
         texts=_packed(scene.turns["text"].to_list()),
-        script=script,
+        script=page_script,
     )
-    return page.encode("utf-8", errors="replace")
+    return page_text.encode("utf-8", errors="replace")
 
 
 def _printable(buffer: bytes | None) -> str | None:
@@ -152,5 +172,5 @@ def _printable(buffer: bytes | None) -> str | None:
 
 def _packed(value: Any) -> str:
     """Pack a value as JSON; the same value gives the same text."""
-    plain = json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
-    return base64.b64encode(gzip.compress(plain, mtime=0)).decode()
+    json_bytes = json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+    return base64.b64encode(gzip.compress(json_bytes, mtime=0)).decode()

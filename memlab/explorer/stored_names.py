@@ -25,14 +25,15 @@ def stored_names(
 
     None of what is recorded: that is read from the recordings.
     """
-    model = resolved(service)
-    if not isinstance(model, llm.Service) or not _is_stored(bench):
+    model_service = resolved(service)
+    if not isinstance(model_service, llm.Service) or not _is_stored(bench):
         return {}
-    rows = _rows_of(bench, scope, model)
-    same_model = (pl.col("model") == model.model) & ~pl.col("stale")
-    found = rows.filter(same_model).select("node_id", "topics", "text")
+    stored_rows = _rows_of(bench, scope, model_service)
+    same_model = (pl.col("model") == model_service.model) & ~pl.col("stale")
+    model_rows = stored_rows.filter(same_model).select("node_id", "topics", "text")
     return {
-        key: ClusterName(label=topics[0], sentence=text) for key, topics, text in found.iter_rows()
+        request_key: ClusterName(label=topic_names[0], sentence=sentence)
+        for request_key, topic_names, sentence in model_rows.iter_rows()
     }
 
 
@@ -51,59 +52,66 @@ def keep_names(
     :param turns: of the scope: ``turn_id``, ``timestamp`` and ``label``.
     """
     by_model = named.frame.filter(pl.col("writer") != TERMS)
-    store = bench.store
-    if store is None or store.read_only or is_estimating() or by_model.is_empty():
+    memory_store = bench.store
+    if memory_store is None or memory_store.read_only or is_estimating() or by_model.is_empty():
         return
     if not _is_stored(bench):
         return
-    model = resolved(service)
-    there = _rows_of(bench, scope, model).filter(~pl.col("stale"))
-    if set(by_model["key"]) <= set(there["node_id"]):
+    model_service = resolved(service)
+    stored_rows = _rows_of(bench, scope, model_service).filter(~pl.col("stale"))
+    if set(by_model["key"]) <= set(stored_rows["node_id"]):
         return
-    rows = []
-    for row in by_model.iter_rows(named=True):
-        own = turns.filter(label=row["label"])
-        ids = own["turn_id"].to_list()
-        rows.append(
+    node_rows = []
+    for name_row in by_model.iter_rows(named=True):
+        cluster_turns = turns.filter(label=name_row["label"])
+        turn_ids = cluster_turns["turn_id"].to_list()
+        node_rows.append(
             {
-                "node_id": row["key"],
+                "node_id": name_row["key"],
                 "scope": scope,
                 "level": 1,
                 "kind": KIND,
-                "text": row["sentence"],
-                "sentences": [row["sentence"]],
-                "evidence": [ids],
-                "children": ids,
-                "turns": ids,
-                "start": own["timestamp"].min(),
-                "end": own["timestamp"].max(),
+                "text": name_row["sentence"],
+                "sentences": [name_row["sentence"]],
+                "evidence": [turn_ids],
+                "children": turn_ids,
+                "turns": turn_ids,
+                "start": cluster_turns["timestamp"].min(),
+                "end": cluster_turns["timestamp"].max(),
                 "method": KIND,
-                "service": writer_name(model),
-                "topics": [row["given"]],
+                "service": writer_name(model_service),
+                "topics": [name_row["given"]],
                 "dropped": 0,
                 "reason": "",
-                "model": writer_model(model),
+                "model": writer_model(model_service),
                 "version": f"{TASK} {VERSION}",
-                "made_of": row["key"],
+                "made_of": name_row["key"],
             }
         )
-    nodes = node_frame(rows, bench.turns, bench.language)
-    hashed = hashed_turns(bench.turns.filter(scope=scope))
-    with store.database.remembering("names of clusters"), store.alone(bench.name):
+    map_nodes = node_frame(node_rows, bench.turns, bench.language)
+    hashed_turns_now = hashed_turns(bench.turns.filter(scope=scope))
+    with memory_store.database.remembering("names of clusters"), memory_store.alone(bench.name):
         columns = ["turn_id", "content_hash"]
-        stored = store.turns(bench.name, scopes=[scope], columns=columns)
-        if not stored.sort(columns).equals(hashed.sort(columns)):
+        stored_turns = memory_store.turns(bench.name, scopes=[scope], columns=columns)
+        if not stored_turns.sort(columns).equals(hashed_turns_now.sort(columns)):
             return
-        tree = {
-            "tree": _tree_name(model),
+        tree_record = {
+            "tree": _tree_name(model_service),
             "over": KIND,
-            "asked": writer_name(model),
+            "asked": writer_name(model_service),
             "tz": "",
             "seed": 0,
             "indexed": False,
         }
-        store.nodes.keep(bench.name, tree, nodes, turns=hashed, digests={scope: ""}, whole=False)
-        bench.provenance["versions"] = store.versions()
+        memory_store.nodes.keep(
+            bench.name,
+            tree_record,
+            map_nodes,
+            turns=hashed_turns_now,
+            digests={scope: ""},
+            whole=False,
+        )
+        bench.provenance["versions"] = memory_store.versions()
 
 
 def resolved(service: str | llm.Service | None) -> str | llm.Service | None:

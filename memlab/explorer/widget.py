@@ -98,14 +98,16 @@ def explore(
         raise DataError(
             f"the map shows a bench, not a {type(bench).__name__}; make one: memlab.Bench.of(data)"
         )
-    lay = partial(
+    lay_out = partial(
         build_scene, bench, places=places, clustering=clustering, seed=seed, service=service
     )
-    first = _busiest_scope(bench)
+    first_scope = _busiest_scope(bench)
     if scope:
-        first = resolve_scope_name(scope, list(bench.documents("turn").spans))
-    systems = [run] if isinstance(run, Run | str) else list(run)
-    explorer = _widget_class()(bench, systems, lay(first), lay, k, fix_place(golden))
+        first_scope = resolve_scope_name(scope, list(bench.documents("turn").spans))
+    shown_systems = [run] if isinstance(run, Run | str) else list(run)
+    explorer = _widget_class()(
+        bench, shown_systems, lay_out(first_scope), lay_out, k, fix_place(golden)
+    )
     if explorer.problem:
         raise DataError(explorer.problem)
     return explorer
@@ -113,14 +115,16 @@ def explore(
 
 def _busiest_scope(bench: Bench) -> str:
     """Give the scope with most questions or, where there are none, with most turns."""
-    asked = bench.queries["scope"]
-    if asked.is_empty():
-        asked = bench.turns["scope"]
-    counted = asked.value_counts(sort=True, name="n").sort("n", "scope", descending=[True, False])
-    return str(counted["scope"][0])
+    scope_column = bench.queries["scope"]
+    if scope_column.is_empty():
+        scope_column = bench.turns["scope"]
+    scope_counts = scope_column.value_counts(sort=True, name="n").sort(
+        "n", "scope", descending=[True, False]
+    )
+    return str(scope_counts["scope"][0])
 
 
-def _name_of(system: Run | str) -> str:
+def _system_name(system: Run | str) -> str:
     """Give the name of a run, or the text of a pipeline."""
     if isinstance(system, Run):
         return system.name
@@ -167,19 +171,21 @@ def _widget_class() -> Any:
             k: int,
             golden: Path,
         ) -> None:
-            self._bench, self._lay_out, self._golden = bench, lay, golden
+            self._bench = bench
+            self._lay_out = lay
+            self._golden = golden
             self._proposal_file = ProposalFile(golden)
             self._runs = {run.name: run for run in systems if isinstance(run, Run)}
             self._scenes = {scene.scope: scene}
-            gold = bench.evidence("turn")
+            gold_evidence = bench.evidence("turn")
             self._evidence = dict[str, list[str]]()
-            if gold is not None:
-                by_question = gold.frame.group_by("query_id").agg("doc_id")
+            if gold_evidence is not None:
+                by_question = gold_evidence.frame.group_by("query_id").agg("doc_id")
                 self._evidence = dict(by_question.iter_rows())
             # It remembers what it ranked.
             self._bench_of_question = lru_cache(1)(partial(single_question_bench, bench))
-            names = list(map(_name_of, systems))
-            super().__init__(scope=scene.scope, systems=names, k=k)
+            system_names = list(map(_system_name, systems))
+            super().__init__(scope=scene.scope, systems=system_names, k=k)
             self.on_msg(self._asked)
             self.observe(self._moved, ["question", "systems", "k"])
             self.observe(self._went, "scope")
@@ -215,26 +221,38 @@ def _widget_class() -> Any:
 
         def select(self, turn_ids: Sequence[str]) -> None:
             """Pick turns, as a lasso would."""
-            rows = self.scene.turns.with_row_index("i").filter(
+            picked_rows = self.scene.turns.with_row_index("i").filter(
                 pl.col("turn_id").is_in(list(turn_ids))
             )["i"]
-            self._picked = rows.to_list()
+            self._picked = picked_rows.to_list()
 
         def cluster_again(self) -> pl.DataFrame:
             """Cluster the picked turns alone, or all where none is; others keep theirs."""
-            scene = self.scene
-            labels = scene.turns["label"].to_numpy().copy()
-            rows, free = np.arange(scene.turns.height), 0
+            shown_scene = self.scene
+            turn_labels = shown_scene.turns["label"].to_numpy().copy()
+            picked_rows = np.arange(shown_scene.turns.height)
+            first_free = 0
             if self._picked:
-                rows = self._rows
-                free = int(labels.max(initial=-1)) + 1
-            how = self._lay_out.keywords
-            new = cluster_labels(scene.compared[rows], how["clustering"], seed=how["seed"])
-            labels[rows] = np.where(new < 0, new, new + free)
-            turns = scene.turns.with_columns(label=pl.Series(labels))
-            kept = {label: name for label, name in scene.names.items() if label < free}
-            self._scenes[scene.scope] = name_scene(
-                replace(scene, turns=turns), self._bench, how["service"], kept=kept
+                picked_rows = self._rows
+                first_free = int(turn_labels.max(initial=-1)) + 1
+            map_options = self._lay_out.keywords
+            new_labels = cluster_labels(
+                shown_scene.compared[picked_rows],
+                map_options["clustering"],
+                seed=map_options["seed"],
+            )
+            turn_labels[picked_rows] = np.where(new_labels < 0, new_labels, new_labels + first_free)
+            relabelled = shown_scene.turns.with_columns(label=pl.Series(turn_labels))
+            kept_names = {
+                cluster: cluster_name
+                for cluster, cluster_name in shown_scene.names.items()
+                if cluster < first_free
+            }
+            self._scenes[shown_scene.scope] = name_scene(
+                replace(shown_scene, turns=relabelled),
+                self._bench,
+                map_options["service"],
+                kept=kept_names,
             )
             self._show_scene()
             return self.selection
@@ -250,26 +268,30 @@ def _widget_class() -> Any:
                 raise DataError(
                     "a question needs words, and its evidence: pick the turns that answer it"
                 )
-            turns = self.selection.sort("timestamp", nulls_last=True)
-            before = ""
+            picked_turns = self.selection.sort("timestamp", nulls_last=True)
+            written_before = ""
             if self._golden.exists():
-                before = self._golden.read_text(encoding="utf-8")
-            numbers = [int(number) for number in re.findall(r'"query_id": "golden-(\d+)"', before)]
-            record: dict[str, Any] = {
+                written_before = self._golden.read_text(encoding="utf-8")
+            numbers = [
+                int(number) for number in re.findall(r'"query_id": "golden-(\d+)"', written_before)
+            ]
+            golden_record: dict[str, Any] = {
                 "question": question.strip(),
                 "scope": decode_id_part(self.scope),
                 "query_id": f"golden-{max(numbers, default=0) + 1}",
             }
             if answer.strip():
-                record["answer"] = answer.strip()
-            record["evidence"] = turns["turn_id"].to_list()
-            line = json.dumps(record, ensure_ascii=False) + "\n"
-            if not f"\n{before}".endswith("\n"):
-                line = f"\n{line}"  # an editor may leave the last line without its end
-            with self._golden.open("a", encoding="utf-8") as file:
-                file.write(line)
+                golden_record["answer"] = answer.strip()
+            golden_record["evidence"] = picked_turns["turn_id"].to_list()
+            golden_line = json.dumps(golden_record, ensure_ascii=False) + "\n"
+            if not f"\n{written_before}".endswith("\n"):
+                golden_line = (
+                    f"\n{golden_line}"  # an editor may leave the last line without its end
+                )
+            with self._golden.open("a", encoding="utf-8") as golden_file:
+                golden_file.write(golden_line)
             self._proposal_file.read()
-            return record
+            return golden_record
 
         @property
         def proposals(self) -> pl.DataFrame:
@@ -278,11 +300,11 @@ def _widget_class() -> Any:
 
         def show(self, query_id: str) -> None:
             """Ask a proposed question, and pick the turns that it names as evidence."""
-            asked = self.proposals.filter(query_id=query_id)
-            if asked.is_empty():
+            proposal = self.proposals.filter(query_id=query_id)
+            if proposal.is_empty():
                 raise DataError(f"no proposal of {self.scope!r} is called {query_id!r}")
-            self.question = str(asked["question"][0])
-            self.select(asked["evidence"][0])
+            self.question = str(proposal["question"][0])
+            self.select(proposal["evidence"][0])
 
         def accept(self, *query_ids: str) -> None:
             """Note in the file that a person has read these proposals and finds them right."""
@@ -312,87 +334,104 @@ def _widget_class() -> Any:
         def _review(self, content: Mapping[str, Any]) -> None:
             """Do with a proposal what its buttons say."""
             self.problem = ""
-            query_id, action = str(content["query_id"]), content["action"]
-            if action == "show":
+            query_id = str(content["query_id"])
+            review_action = content["action"]
+            if review_action == "show":
                 self.show(query_id)
-            elif action == "accept":
+            elif review_action == "accept":
                 self.accept(query_id)
-            elif action == "drop":
+            elif review_action == "drop":
                 self.drop(query_id)
-            elif action == "mend":
-                changes = {name: str(content[name]) for name in ("question", "answer")}
-                self.mend(query_id, **changes)
-            elif action == "evidence":
+            elif review_action == "mend":
+                text_changes = {
+                    field_name: str(content[field_name]) for field_name in ("question", "answer")
+                }
+                self.mend(query_id, **text_changes)
+            elif review_action == "evidence":
                 self.mend(query_id, evidence=self.selection["turn_id"].to_list())
 
         def _went(self, change: Mapping[str, Any]) -> None:
             if (
-                named := resolve_scope_name(self.scope, list(self._bench.documents("turn").spans))
+                full_name := resolve_scope_name(
+                    self.scope, list(self._bench.documents("turn").spans)
+                )
             ) != self.scope:
-                self.scope = named
+                self.scope = full_name
                 return
             if self.scope not in self._scenes:
                 try:
                     self._scenes[self.scope] = self._lay_out(self.scope)
                 except MemlabError as error:
                     _log.warning("%s", error)
-                    self.problem, self.scope = str(error), change["old"]
+                    self.problem = str(error)
+                    self.scope = change["old"]
                     return
             self._open()
 
         def _open(self) -> None:
             """Show the scope, and its question with most evidence."""
-            self._picked, self.until = [], None
+            self._picked = []
+            self.until = None
             self._show_scene()
             self._list_proposals()
-            asked = self._bench.queries.filter(scope=self.scope)
+            scope_questions = self._bench.queries.filter(scope=self.scope)
             self.question = max(
-                asked["query_id"], key=lambda query: len(self._evidence.get(query, ())), default=""
+                scope_questions["query_id"],
+                key=lambda query: len(self._evidence.get(query, ())),
+                default="",
             )
 
         def _moved(self, _: Any = None, among: np.ndarray | None = None) -> None:
-            known = self._bench.queries.filter(query_id=self.question, scope=self.scope)
-            query_id, text = "", self.question
-            if known.height:
-                query_id, text = self.question, str(known["text"][0])
-            if not text.strip():
-                self.problem, self._view = "", {}
+            known_question = self._bench.queries.filter(query_id=self.question, scope=self.scope)
+            query_id = ""
+            question_text = self.question
+            if known_question.height:
+                query_id = self.question
+                question_text = str(known_question["text"][0])
+            if not question_text.strip():
+                self.problem = ""
+                self._view = {}
                 return
             # A run answers its own questions; a new one takes the pipeline that the run is named
             # after.
-            systems: list[Run | str] = list(self.systems)
+            asked_systems: list[Run | str] = list(self.systems)
             if query_id:
-                systems = [self._runs.get(name, name) for name in self.systems]
-            evidence = self._evidence.get(query_id, ())
+                asked_systems = [
+                    self._runs.get(system_name, system_name) for system_name in self.systems
+                ]
+            evidence_ids = self._evidence.get(query_id, ())
             if not query_id:
-                proposed = self.proposals.filter(question=text)["evidence"]
-                evidence = next(iter(proposed.to_list()), ())
+                proposed_evidence = self.proposals.filter(question=question_text)["evidence"]
+                evidence_ids = next(iter(proposed_evidence.to_list()), ())
             try:
-                if not 1 <= len(systems) <= 2:
-                    raise DataError(f"the map tells one or two systems apart, not {len(systems)}")
+                if not 1 <= len(asked_systems) <= 2:
+                    raise DataError(
+                        f"the map tells one or two systems apart, not {len(asked_systems)}"
+                    )
                 if not query_id and self.question.startswith(
-                    tuple(f"{one}/" for one in self._bench.queries["scope"])
+                    tuple(f"{question_bench}/" for question_bench in self._bench.queries["scope"])
                 ):
                     raise DataError(
                         f"{self.scope!r} has no question {self.question!r}; go to its scope, or "
                         "ask another"
                     )
-                one = self._bench_of_question(self.scope, text, query_id)
-                query_id = one.queries["query_id"][0]
+                question_bench = self._bench_of_question(self.scope, question_text, query_id)
+                query_id = question_bench.queries["query_id"][0]
                 self._view = answer_payload(
                     self.scene,
-                    one,
-                    text,
-                    systems,
+                    question_bench,
+                    question_text,
+                    asked_systems,
                     k=self.k,
                     query_id=query_id,
-                    evidence=evidence,
+                    evidence=evidence_ids,
                     among=among,
                 ) | {"asked": self.question}
                 self.problem = ""
             except MemlabError as error:
                 _log.warning("%s", error)
-                self.problem, self._view = str(error), {}
+                self.problem = str(error)
+                self._view = {}
 
         def _done(self, _: Any) -> None:
             self._answered = self._request
@@ -401,43 +440,65 @@ def _widget_class() -> Any:
             self._scene = scene_payload(self.scene, self._bench)
 
         def _asked(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
-            kind = content.get("kind")
+            message_kind = content.get("kind")
             try:
-                if kind == "text":
-                    turn = self.scene.turns.row(int(content["i"]), named=True)
-                    when = ""
-                    if turn["timestamp"]:
-                        when = turn["timestamp"].strftime("%-d %b %Y, %H:%M")
-                    parts = (turn["speaker"], when, turn["session_id"])
-                    head = " · ".join(filter(None, parts))
-                    words = snippet(
-                        turn["text"], self._view.get("text", ""), language=self._bench.language
+                if message_kind == "text":
+                    shown_turn = self.scene.turns.row(int(content["i"]), named=True)
+                    shown_time = ""
+                    if shown_turn["timestamp"]:
+                        shown_time = shown_turn["timestamp"].strftime("%-d %b %Y, %H:%M")
+                    head_parts = (shown_turn["speaker"], shown_time, shown_turn["session_id"])
+                    head_text = " · ".join(filter(None, head_parts))
+                    shown_words = snippet(
+                        shown_turn["text"],
+                        self._view.get("text", ""),
+                        language=self._bench.language,
                     )
-                    self.send({"kind": "text", "i": int(content["i"]), "text": words, "head": head})
-                elif kind == "cluster":
-                    self.cluster_again()
-                elif kind == "search":
-                    self._moved(among=self._rows)
-                elif kind == "texts":
-                    rows = [int(i) for i in content["rows"]]
-                    texts = self.scene.turns["text"].gather(rows).to_list()
-                    language = self._bench.language
-                    cut = snippets(texts, self._view.get("text", ""), length=160, language=language)
                     self.send(
-                        {"kind": "texts", "rows": list(map(list, zip(rows, cut, strict=True)))}
+                        {
+                            "kind": "text",
+                            "i": int(content["i"]),
+                            "text": shown_words,
+                            "head": head_text,
+                        }
                     )
-                elif kind == "find":
-                    words = str(content["words"])
-                    self.send({"kind": "found", "words": words, "rows": self.find(words).to_list()})
-                elif kind == "proposal":
+                elif message_kind == "cluster":
+                    self.cluster_again()
+                elif message_kind == "search":
+                    self._moved(among=self._rows)
+                elif message_kind == "texts":
+                    asked_rows = [int(turn_row) for turn_row in content["rows"]]
+                    turn_texts = self.scene.turns["text"].gather(asked_rows).to_list()
+                    bench_language = self._bench.language
+                    text_snippets = snippets(
+                        turn_texts, self._view.get("text", ""), length=160, language=bench_language
+                    )
+                    self.send(
+                        {
+                            "kind": "texts",
+                            "rows": list(map(list, zip(asked_rows, text_snippets, strict=True))),
+                        }
+                    )
+                elif message_kind == "find":
+                    shown_words = str(content["words"])
+                    self.send(
+                        {
+                            "kind": "found",
+                            "words": shown_words,
+                            "rows": self.find(shown_words).to_list(),
+                        }
+                    )
+                elif message_kind == "proposal":
                     self._review(content)
-                elif kind == "save":
-                    record = self.save(
+                elif message_kind == "save":
+                    golden_record = self.save(
                         str(content.get("question", "")), str(content.get("answer", ""))
                     )
-                    counted = f"{len(record['evidence'])} turns, in {self._golden.name}"
-                    told = f"{record['query_id']}: {counted}"
-                    self.send({"kind": "saved", "told": told})
+                    evidence_count = (
+                        f"{len(golden_record['evidence'])} turns, in {self._golden.name}"
+                    )
+                    saved_line = f"{golden_record['query_id']}: {evidence_count}"
+                    self.send({"kind": "saved", "told": saved_line})
             except MemlabError as error:
                 self.problem = str(error)
             if "request" in content:
@@ -445,9 +506,11 @@ def _widget_class() -> Any:
 
         def find(self, words: str) -> pl.Series:
             """Give the rows of the scene whose text has all the words, in any case."""
-            text = pl.col("text").str.to_lowercase()
-            has = [text.str.contains(word, literal=True) for word in words.lower().split()]
-            return self.scene.turns.with_row_index("i").filter(*has)["i"]
+            lower_text = pl.col("text").str.to_lowercase()
+            word_filters = [
+                lower_text.str.contains(word, literal=True) for word in words.lower().split()
+            ]
+            return self.scene.turns.with_row_index("i").filter(*word_filters)["i"]
 
         def save_html(
             self, path: str | os.PathLike[str], *, title: str = "", questions: int = 300
@@ -464,41 +527,52 @@ def _widget_class() -> Any:
                 evidence. The page says how many there are.
             :raises DataError: when a pipeline cannot rank, or the page cannot be written.
             """
-            target = Path(path)
-            if target.is_dir() or not target.parent.is_dir():
+            page_path = Path(path)
+            if page_path.is_dir() or not page_path.parent.is_dir():
                 raise DataError(
-                    f"no page can be written to {str(target)!r}: name a file in a folder that "
+                    f"no page can be written to {str(page_path)!r}: name a file in a folder that "
                     "exists"
                 )
-            systems = [self._runs.get(name, name) for name in self.systems]
-            bench, scene = self._bench, self.scene
-            views = answered_questions(
-                scene, bench, systems, k=self.k, most=questions, first=self.question
+            shown_systems = [
+                self._runs.get(system_name, system_name) for system_name in self.systems
+            ]
+            shown_bench = self._bench
+            shown_scene = self.scene
+            question_views = answered_questions(
+                shown_scene,
+                shown_bench,
+                shown_systems,
+                k=self.k,
+                most=questions,
+                first=self.question,
             )
-            asked = bench.queries.filter(scope=self.scope).height
-            note = f"{scene.turns.height:,} turns; {len(views):,} of {asked:,} questions answered"
-            if self._view and self.question not in views:  # a question that was typed
-                views = {self.question: {**self._view}} | views
-                note += ", and the one that was typed"
-            page = page_bytes(
-                scene,
-                bench,
-                views,
+            n_questions = shown_bench.queries.filter(scope=self.scope).height
+            count_note = (
+                f"{shown_scene.turns.height:,} turns; {len(question_views):,} of "
+                f"{n_questions:,} questions answered"
+            )
+            if self._view and self.question not in question_views:  # a question that was typed
+                question_views = {self.question: {**self._view}} | question_views
+                count_note += ", and the one that was typed"
+            page_content = page_bytes(
+                shown_scene,
+                shown_bench,
+                question_views,
                 systems=self.systems,
                 k=self.k,
                 question=self.question,
                 colour=self.colour,
                 title=title or decode_id_part(self.scope),
-                note=f"{note}.",
+                note=f"{count_note}.",
             )
             try:
-                with open_atomically(target) as file:
-                    file.write(page)
+                with open_atomically(page_path) as page_file:
+                    page_file.write(page_content)
             except OSError as error:
                 raise DataError(
-                    f"no page could be written to {str(target)!r}: {error.strerror or error}"
+                    f"no page could be written to {str(page_path)!r}: {error.strerror or error}"
                 ) from error
-            return target
+            return page_path
 
         def picture(self) -> Any:
             """Give the map as it is seen now as a figure, for :func:`memlab.figures.export`.
@@ -521,28 +595,30 @@ def _widget_class() -> Any:
             from memlab.figures.provenance import NOTEBOOK_VARIABLE
 
             try:
-                still = pictures(self.picture(), ["svg"], "full", "explorer")["svg"].decode()
+                still_picture = pictures(self.picture(), ["svg"], "full", "explorer")[
+                    "svg"
+                ].decode()
             except MemlabError:
-                still = ""
-            shown = {"text/plain": repr(self)}
-            if still:
-                shown["image/svg+xml"] = still
+                still_picture = ""
+            mime_bundle = {"text/plain": repr(self)}
+            if still_picture:
+                mime_bundle["image/svg+xml"] = still_picture
             # Without a screen a widget would leave nothing in the saved notebook.
             if NOTEBOOK_VARIABLE in os.environ:
-                return shown
-            data, about = super()._repr_mimebundle_(**options) or ({}, {})
-            return shown | data, about
+                return mime_bundle
+            widget_data, widget_metadata = super()._repr_mimebundle_(**options) or ({}, {})
+            return mime_bundle | widget_data, widget_metadata
 
         def __repr__(self) -> str:
-            turns = f"{self.scene.turns.height:,} turns"
-            return f"Explorer({self.scope!r}: {turns}, {', '.join(self.systems)})"
+            turn_count = f"{self.scene.turns.height:,} turns"
+            return f"Explorer({self.scope!r}: {turn_count}, {', '.join(self.systems)})"
 
     return Explorer
 
 
 def _warm_encoder(bench: Bench) -> None:
     """Load what embeds a typed question; a service has nothing to load, and is not called."""
-    local = ("transformer", "multi-vector")
-    if bench.encoder is not None and bench.encoder.identity.kind in local:
+    local_kinds = ("transformer", "multi-vector")
+    if bench.encoder is not None and bench.encoder.identity.kind in local_kinds:
         with suppress(MemlabError):  # whoever asks is told
             bench.encoder.encode(["?"], kind="query", progress=False)

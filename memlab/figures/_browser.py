@@ -92,7 +92,8 @@ class _Chromium:
     """A running browser that turns figures into bytes."""
 
     def __init__(self, path: str) -> None:
-        self.pid, self._loop = os.getpid(), asyncio.new_event_loop()
+        self.pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._run_loop, name="memlab-chromium", daemon=True).start()
         try:
             self._wait(self._start(path))
@@ -103,11 +104,11 @@ class _Chromium:
     def _run_loop(self) -> None:
         """Run until the loop is stopped, and end it: what is left would be reported elsewhere."""
         self._loop.run_forever()
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        if left:
-            self._loop.run_until_complete(asyncio.wait(left))
+        open_tasks = asyncio.all_tasks(self._loop)
+        for open_task in open_tasks:
+            open_task.cancel()
+        if open_tasks:
+            self._loop.run_until_complete(asyncio.wait(open_tasks))
         self._loop.close()
 
     async def _start(self, path: str) -> None:
@@ -119,20 +120,20 @@ class _Chromium:
         self.browser = await Browser(path=path)
         self._tab = self.browser.get_tab() or await self.browser.create_tab("")
         plotly_js = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-        with tempfile.TemporaryDirectory(prefix="memlab-page-") as folder:
-            page = Path(folder) / "page.html"
-            page.write_text(_PAGE.format(plotly=plotly_js.as_uri()), encoding="utf-8")
-            await _send_command(self._tab, "Page.navigate", url=page.as_uri())
+        with tempfile.TemporaryDirectory(prefix="memlab-page-") as page_folder:
+            page_file = Path(page_folder) / "page.html"
+            page_file.write_text(_PAGE.format(plotly=plotly_js.as_uri()), encoding="utf-8")
+            await _send_command(self._tab, "Page.navigate", url=page_file.as_uri())
             # A load event may still be that of the page the tab was opened with.
             while not (
                 await _send_command(self._tab, "Runtime.evaluate", expression=_PAGE_IS_READY)
             )["result"].get("value"):
                 await asyncio.sleep(0.01)
-        window = await _send_command(self._tab, "Runtime.evaluate", expression="window")
-        self._window = window["result"]["objectId"]
+        window_answer = await _send_command(self._tab, "Runtime.evaluate", expression="window")
+        self._window = window_answer["result"]["objectId"]
 
-    def _wait(self, task: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(task, self._loop)
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result(_WAIT_S)
         except BaseException:
@@ -140,42 +141,44 @@ class _Chromium:
             raise
 
     async def _call(self, function: str, *arguments: Any) -> str:
-        asked = {
+        call_options = {
             "functionDeclaration": function,
             "awaitPromise": True,
             "returnByValue": True,
-            "arguments": [{"value": value} for value in arguments],
+            "arguments": [{"value": argument} for argument in arguments],
             "objectId": self._window,
         }
-        answer = await _send_command(self._tab, "Runtime.callFunctionOn", **asked)
-        if "exceptionDetails" in answer:
+        tab_answer = await _send_command(self._tab, "Runtime.callFunctionOn", **call_options)
+        if "exceptionDetails" in tab_answer:
             raise RuntimeError(
-                answer["exceptionDetails"]
+                tab_answer["exceptionDetails"]
                 .get("exception", {})
                 .get("description", "no reason given")
             )
-        return str(answer["result"]["value"])
+        return str(tab_answer["result"]["value"])
 
     async def _draw(
         self, fig: go.Figure, formats: Collection[str], scale: float, title: str
     ) -> dict[str, bytes]:
         width, height = int(fig.layout.width), int(fig.layout.height)
-        spec = fig.to_json(remove_uids=False, engine="json")
+        figure_json = fig.to_json(remove_uids=False, engine="json")
         # As text, for JSON escapes what is not ASCII in its own way.
-        svg = await self._call(
-            _SVG, spec, font_face_rules(json.dumps(json.loads(spec), ensure_ascii=False))
+        svg_text = await self._call(
+            _SVG,
+            figure_json,
+            font_face_rules(json.dumps(json.loads(figure_json), ensure_ascii=False)),
         )
-        drawn = {"svg": svg.encode()}
-        if drawn.keys() != set(formats):
-            await self._call(_LOAD, svg, width, height, title)
+        picture_bytes = {"svg": svg_text.encode()}
+        if picture_bytes.keys() != set(formats):
+            await self._call(_LOAD, svg_text, width, height, title)
         if "png" in formats:
-            drawn["png"] = base64.b64decode(await self._call(_PNG, width, height, scale))
+            picture_bytes["png"] = base64.b64decode(await self._call(_PNG, width, height, scale))
         if "pdf" in formats:
-            paper = {"printBackground": True, "preferCSSPageSize": True, "pageRanges": "1"}
-            drawn["pdf"] = base64.b64decode(
-                (await _send_command(self._tab, "Page.printToPDF", **paper))["data"]
+            paper_options = {"printBackground": True, "preferCSSPageSize": True, "pageRanges": "1"}
+            picture_bytes["pdf"] = base64.b64decode(
+                (await _send_command(self._tab, "Page.printToPDF", **paper_options))["data"]
             )
-        return {format: drawn[format] for format in formats}
+        return {picture_format: picture_bytes[picture_format] for picture_format in formats}
 
     async def _without_glyph(self, characters: str) -> str:
         return await self._call(_WITHOUT_GLYPH, characters, FAMILY)
@@ -187,10 +190,10 @@ class _Chromium:
 
 
 async def _send_command(tab: Any, command: str, **parameters: Any) -> Any:
-    answer: Any = await tab.send_command(command, params=parameters)
-    if "error" in answer:
-        raise RuntimeError(f"{command}: {answer['error'].get('message', answer['error'])}")
-    return answer["result"]
+    tab_answer: Any = await tab.send_command(command, params=parameters)
+    if "error" in tab_answer:
+        raise RuntimeError(f"{command}: {tab_answer['error'].get('message', tab_answer['error'])}")
+    return tab_answer["result"]
 
 
 class NoBrowser(ExportError):
@@ -202,23 +205,24 @@ def find_browser_path() -> str:
 
     :raises ExportError: when there is none; the message names the places searched.
     """
-    how = (
+    advice = (
         "install one with `apt-get install chromium`, or set BROWSER_PATH to a Chrome or Chromium "
         "that is installed"
     )
-    if named := os.environ.get("BROWSER_PATH"):
-        if path := shutil.which(named):
-            return path
+    if named_browser := os.environ.get("BROWSER_PATH"):
+        if browser_path := shutil.which(named_browser):
+            return browser_path
         raise ExportError(
-            f"no browser at BROWSER_PATH={named!r} (not an executable file); unset it, or {how}"
+            f"no browser at BROWSER_PATH={named_browser!r} (not an executable file); unset it, or "
+            f"{advice}"
         )
     with require_extra("figures", "the export of a figure"):
         from choreographer.browsers.chromium import Chromium
 
-    path = shutil.which("chromium") or Chromium.find_browser(skip_local=False)
-    if path and Path(path).is_file():
-        return str(path)
-    raise NoBrowser(f"no browser to draw with: {_searched_places()}; {how}")
+    browser_path = shutil.which("chromium") or Chromium.find_browser(skip_local=False)
+    if browser_path and Path(browser_path).is_file():
+        return str(browser_path)
+    raise NoBrowser(f"no browser to draw with: {_searched_places()}; {advice}")
 
 
 def _searched_places() -> str:
@@ -226,12 +230,12 @@ def _searched_places() -> str:
     from choreographer.browsers.chromium import chromium_based_browsers
     from choreographer.cli.defaults import default_download_path, old_download_path
 
-    places = [str(default_download_path), str(old_download_path)]
+    searched_paths = [str(default_download_path), str(old_download_path)]
     for browser in chromium_based_browsers.values():
-        places.extend(browser.typical_paths)
+        searched_paths.extend(browser.typical_paths)
     return (
         f"BROWSER_PATH is not set, the PATH has none of {', '.join(chromium_based_browsers)}, "
-        f"and none is at {', '.join(places)}"
+        f"and none is at {', '.join(searched_paths)}"
     )
 
 
@@ -252,19 +256,19 @@ def draw(
     )
 
 
-def _ask_browser(ask: Callable[[_Chromium], Coroutine[Any, Any, T]], what: str) -> T:
+def _ask_browser(start_task: Callable[[_Chromium], Coroutine[Any, Any, T]], task_text: str) -> T:
     """Ask something of the browser, of a new one where the last has died."""
-    path = find_browser_path()
+    browser_path = find_browser_path()
     with _lock:
         for attempt in (1, 2):
             try:
                 browser = _running_browser()
-                return browser._wait(ask(browser))
+                return browser._wait(start_task(browser))
             except Exception as error:
                 stop_browser()
                 if attempt == 2:
                     raise ExportError(
-                        f"{path} could not {what} "
+                        f"{browser_path} could not {task_text} "
                         f"({f'{type(error).__name__}: {error}'[:300]}); "
                         "run it by hand with --headless --version, or "
                         "set BROWSER_PATH to another Chrome or Chromium"

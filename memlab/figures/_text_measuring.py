@@ -44,10 +44,13 @@ _FOLDER = Path(__file__).parent / "fonts"
 @cache
 def character_widths(weight: int) -> dict[int, float]:
     """Give the width of each character that the font has, by code point, in ems."""
-    table = json.loads((_FOLDER / "widths.json").read_text(encoding="utf-8"))
-    em = table["units_per_em"]
+    width_table = json.loads((_FOLDER / "widths.json").read_text(encoding="utf-8"))
+    units_per_em = width_table["units_per_em"]
     return {
-        code: units / em for code, units in zip(table["codes"], table[str(weight)], strict=True)
+        code_point: width_units / units_per_em
+        for code_point, width_units in zip(
+            width_table["codes"], width_table[str(weight)], strict=True
+        )
     }
 
 
@@ -56,10 +59,16 @@ def font_face_rules(text: str) -> str:
 
     The basic block is always there. What the font lacks, a viewer draws with a font of its own.
     """
-    known = character_widths(_WEIGHTS[0])
-    used = {block_of(code) for code in set(map(ord, text)) if code in known}
-    blocks = [block for block in BLOCKS if block == "basic" or block in used]
-    return "".join(_font_face_rule(block, weight) for weight in _WEIGHTS for block in blocks)
+    known_widths = character_widths(_WEIGHTS[0])
+    used_blocks = {
+        block_of(code_point) for code_point in set(map(ord, text)) if code_point in known_widths
+    }
+    block_names = [
+        block_name for block_name in BLOCKS if block_name == "basic" or block_name in used_blocks
+    ]
+    return "".join(
+        _font_face_rule(block_name, weight) for weight in _WEIGHTS for block_name in block_names
+    )
 
 
 def characters_of_other_fonts(text: str) -> list[str]:
@@ -71,9 +80,11 @@ def characters_of_other_fonts(text: str) -> list[str]:
     >>> characters_of_other_fonts("tea, 茶茶 and 차\u200d")
     ['茶', '차']
     """
-    known = character_widths(_WEIGHTS[0])
-    lacking = [char for char in dict.fromkeys(text) if ord(char) not in known]
-    return [char for char in lacking if unicodedata.category(char) not in _SHOWS_NOTHING]
+    known_widths = character_widths(_WEIGHTS[0])
+    lacking = [character for character in dict.fromkeys(text) if ord(character) not in known_widths]
+    return [
+        character for character in lacking if unicodedata.category(character) not in _SHOWS_NOTHING
+    ]
 
 
 def font_packages(characters: Sequence[str]) -> list[str]:
@@ -83,15 +94,15 @@ def font_packages(characters: Sequence[str]) -> list[str]:
     >>> font_packages(["茶", "차"]), font_packages(["🎉", "ক"])
     (['fonts-noto-cjk'], ['fonts-noto-color-emoji', 'fonts-noto-core'])
     """
-    needed = set[str]()
-    for char in characters:
-        if unicodedata.name(char, "").startswith(_EAST_ASIAN):
-            needed.add("fonts-noto-cjk")
-        elif unicodedata.category(char) == "So":
-            needed.add("fonts-noto-color-emoji")
+    package_names = set[str]()
+    for character in characters:
+        if unicodedata.name(character, "").startswith(_EAST_ASIAN):
+            package_names.add("fonts-noto-cjk")
+        elif unicodedata.category(character) == "So":
+            package_names.add("fonts-noto-color-emoji")
         else:
-            needed.add("fonts-noto-core")
-    return sorted(needed)
+            package_names.add("fonts-noto-core")
+    return sorted(package_names)
 
 
 def block_of(code: int) -> str:
@@ -101,20 +112,22 @@ def block_of(code: int) -> str:
     >>> block_of(ord("a")), block_of(ord("λ"))
     ('basic', 'greek')
     """
-    for block, ranges in BLOCKS.items():
-        if any(first <= code <= last for first, last in ranges):
-            return block
+    for block_name, code_ranges in BLOCKS.items():
+        if any(first_code <= code <= last_code for first_code, last_code in code_ranges):
+            return block_name
     raise ValueError(f"{code} is no code point")
 
 
 @cache
 def _font_face_rule(block: str, weight: int) -> str:
-    glyphs = base64.b64encode((_FOLDER / f"{block}-{weight}.woff2").read_bytes()).decode()
-    source = f"url(data:font/woff2;base64,{glyphs})format('woff2')"
-    ranges = ",".join(f"U+{first:X}-{last:X}" for first, last in BLOCKS[block])
+    glyph_text = base64.b64encode((_FOLDER / f"{block}-{weight}.woff2").read_bytes()).decode()
+    source = f"url(data:font/woff2;base64,{glyph_text})format('woff2')"
+    range_text = ",".join(
+        f"U+{first_code:X}-{last_code:X}" for first_code, last_code in BLOCKS[block]
+    )
     return (
         f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};src:{source};"
-        f"unicode-range:{ranges}}}"
+        f"unicode-range:{range_text}}}"
     )
 
 
@@ -149,17 +162,17 @@ def text_px(text: str, size: float, *, bold: bool = False) -> float:
 
 def widest_px(texts: Iterable[str], size: float, *, bold: bool = False) -> float:
     """Give the width of the widest of several unescaped texts; 0 of none."""
-    return max((text_px(text, size, bold=bold) for text in texts), default=0.0)
+    return max((text_px(measured_text, size, bold=bold) for measured_text in texts), default=0.0)
 
 
 def _widths_in_ems(text: str, bold: bool) -> list[float]:
     """Give the width of each character in ems; of what the font lacks a guess, a little wide."""
-    widths = character_widths(_WEIGHTS[int(bold)])
-    ems = []
-    for char in text:
-        known = widths.get(ord(char))
-        ems.append(_guess_width(char) if known is None else known)
-    return ems
+    font_widths = character_widths(_WEIGHTS[int(bold)])
+    text_widths = []
+    for character in text:
+        known_width = font_widths.get(ord(character))
+        text_widths.append(_guess_width(character) if known_width is None else known_width)
+    return text_widths
 
 
 def _guess_width(char: str) -> float:
@@ -173,11 +186,11 @@ def _guess_width(char: str) -> float:
 
 def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) -> str:
     """Cut a text to a width, with an ellipsis where something was cut; it is not yet escaped."""
-    whole = printable_line(text)
-    if text_px(whole, size, bold=bold) <= px:
-        return whole
-    ends = np.cumsum(_widths_in_ems(f"…{whole}", bold))[1:] * size
-    return whole[: int((ends <= px).argmin())].rstrip() + "…"
+    whole_line = printable_line(text)
+    if text_px(whole_line, size, bold=bold) <= px:
+        return whole_line
+    end_places = np.cumsum(_widths_in_ems(f"…{whole_line}", bold))[1:] * size
+    return whole_line[: int((end_places <= px).argmin())].rstrip() + "…"
 
 
 def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = False) -> list[str]:
@@ -188,18 +201,22 @@ def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = F
     ['how many doctors', 'did I see this year']
     """
     # A count in brackets is not broken: "(n = 291)".
-    joined = _COUNT.sub(lambda found: found[0].replace(" ", "\xa0"), printable_line(text))
-    words = [word.replace("\xa0", " ") for word in joined.split(" ") if word]
-    done = list[str]()
-    while words and len(done) < lines - 1:
-        taken = 1
-        while taken < len(words) and text_px(" ".join(words[: taken + 1]), size, bold=bold) <= px:
-            taken += 1
-        done.append(cut_to_width(" ".join(words[:taken]), px, size, bold=bold))
-        words = words[taken:]
+    joined_text = _COUNT.sub(
+        lambda count_match: count_match[0].replace(" ", "\xa0"), printable_line(text)
+    )
+    words = [word.replace("\xa0", " ") for word in joined_text.split(" ") if word]
+    wrapped_lines = list[str]()
+    while words and len(wrapped_lines) < lines - 1:
+        n_taken = 1
+        while (
+            n_taken < len(words) and text_px(" ".join(words[: n_taken + 1]), size, bold=bold) <= px
+        ):
+            n_taken += 1
+        wrapped_lines.append(cut_to_width(" ".join(words[:n_taken]), px, size, bold=bold))
+        words = words[n_taken:]
     if words:
-        done.append(cut_to_width(" ".join(words), px, size, bold=bold))
-    return done
+        wrapped_lines.append(cut_to_width(" ".join(words), px, size, bold=bold))
+    return wrapped_lines
 
 
 def format_p(value: float) -> str:
@@ -222,16 +239,16 @@ def spread_labels(positions: Sequence[float], gap: float, *, low: float, high: f
     """
     from scipy.optimize import isotonic_regression
 
-    wanted = np.asarray(positions, dtype=float)
-    order = np.argsort(wanted, kind="stable")
-    steps = np.arange(len(wanted)) * gap
-    flat = wanted
-    if len(wanted):
-        flat = isotonic_regression(wanted[order] - steps).x
-    flat = np.clip(flat, low, max(low, high - gap * max(len(flat) - 1, 0)))
-    placed = np.empty(len(wanted))
-    placed[order] = flat + steps
-    return placed
+    wanted_places = np.asarray(positions, dtype=float)
+    position_order = np.argsort(wanted_places, kind="stable")
+    gap_steps = np.arange(len(wanted_places)) * gap
+    flattened = wanted_places
+    if len(wanted_places):
+        flattened = isotonic_regression(wanted_places[position_order] - gap_steps).x
+    flattened = np.clip(flattened, low, max(low, high - gap * max(len(flattened) - 1, 0)))
+    placed_labels = np.empty(len(wanted_places))
+    placed_labels[position_order] = flattened + gap_steps
+    return placed_labels
 
 
 def place_labels(
@@ -259,31 +276,43 @@ def place_labels(
     :returns: (n, 2) centres; NaN where no free place was found.
     """
     angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
-    ring = np.array(
-        [(r * np.cos(a), r * np.sin(a)) for r in radii for a in (angles if r else angles[:1])]
+    ring_places = np.array(
+        [
+            (radius * np.cos(angle), radius * np.sin(angle))
+            for radius in radii
+            for angle in (angles if radius else angles[:1])
+        ]
     )
-    cost_of = weights
-    if cost_of is None:
-        cost_of = np.ones(len(obstacles))
+    point_weights = weights
+    if point_weights is None:
+        point_weights = np.ones(len(obstacles))
     centres = np.full((len(anchors), 2), np.nan)
-    for i, (anchor, size) in enumerate(zip(anchors, sizes, strict=True)):
-        offset = ring + np.sign(np.round(ring, 6)) * size / 2 * (
-            np.abs(ring) > 0.3 * np.abs(ring).max(1, keepdims=True)
+    for label_index, (anchor, label_size) in enumerate(zip(anchors, sizes, strict=True)):
+        offsets = ring_places + np.sign(np.round(ring_places, 6)) * label_size / 2 * (
+            np.abs(ring_places) > 0.3 * np.abs(ring_places).max(1, keepdims=True)
         )
-        tried = anchor + offset
-        inside = ((tried - size / 2 >= 1) & (tried + size / 2 <= np.asarray(area) - 1)).all(axis=1)
-        done = np.flatnonzero(~np.isnan(centres[:, 0]))
-        clash = (
-            (np.abs(tried[:, None] - centres[done]) < (size + sizes[done]) / 2 + 1.5)
+        tried_places = anchor + offsets
+        is_inside = (
+            (tried_places - label_size / 2 >= 1)
+            & (tried_places + label_size / 2 <= np.asarray(area) - 1)
+        ).all(axis=1)
+        placed_labels = np.flatnonzero(~np.isnan(centres[:, 0]))
+        is_clashing = (
+            (
+                np.abs(tried_places[:, None] - centres[placed_labels])
+                < (label_size + sizes[placed_labels]) / 2 + 1.5
+            )
             .all(axis=2)
             .any(axis=1)
         )
-        free = np.flatnonzero(inside & ~clash)
-        if not len(free):
+        free_places = np.flatnonzero(is_inside & ~is_clashing)
+        if not len(free_places):
             continue
-        covered = (np.abs(tried[free, None] - obstacles) < size / 2 + 2).all(axis=2) @ cost_of
-        cost = covered + 0.3 * np.linalg.norm(ring[free], axis=1)
-        best = int(np.argmin(cost))
-        if covered[best] <= most_covered:
-            centres[i] = tried[free[best]]
+        covered = (np.abs(tried_places[free_places, None] - obstacles) < label_size / 2 + 2).all(
+            axis=2
+        ) @ point_weights
+        place_costs = covered + 0.3 * np.linalg.norm(ring_places[free_places], axis=1)
+        best_place = int(np.argmin(place_costs))
+        if covered[best_place] <= most_covered:
+            centres[label_index] = tried_places[free_places[best_place]]
     return centres

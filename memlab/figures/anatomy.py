@@ -43,53 +43,68 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     [40, 3]
     """
     style.check_columns(stages, ("stage", "text", "rank"), "through_stages")
-    order = style.distinct_values(stages, "stage")
+    stage_order = style.distinct_values(stages, "stage")
     deepest = max(int(stages["rank"].max() or 1), 2 * k)  # type: ignore[arg-type]
-    missing = deepest * 1.6
-    traces, names = list[Any](), list[str]()
-    short = "snippet" if "snippet" in stages.columns else "text"
-    numbered = stages.with_columns(
-        copy=pl.int_range(pl.len()).over("stage", "text")
-    )  # two items may have one text
-    items = numbered.n_unique(["text", "copy"])
-    apart = min(_APART, _SPREAD / items)
+    missing_rank = deepest * 1.6
+    item_traces = list[Any]()
+    item_names = list[str]()
+    name_column = "text"
+    if "snippet" in stages.columns:
+        name_column = "snippet"
+    # Two items may have one text.
+    numbered = stages.with_columns(copy=pl.int_range(pl.len()).over("stage", "text"))
+    n_items = numbered.n_unique(["text", "copy"])
+    mark_distance = min(_APART, _SPREAD / n_items)
     # Two lines an item fit a column of a paper up to so many items.
-    lines = 2 if items <= 5 else 1
-    for i, ((item, _), rows) in enumerate(numbered.group_by("text", "copy", maintain_order=True)):
-        ranks = dict(rows.select("stage", "rank").iter_rows())
-        places, heights, hover = list[float](), list[float | None](), list[str]()
-        for place, stage in enumerate(order):
-            if place and not printable_line(stage).startswith(_FOLLOWS):
-                places.append(place - 0.5)
-                heights.append(None)
-                hover.append("")
-            rank = ranks.get(stage)
+    name_lines = 1
+    if n_items <= 5:
+        name_lines = 2
+    for item_number, ((item_text, _), item_rows) in enumerate(
+        numbered.group_by("text", "copy", maintain_order=True)
+    ):
+        rank_by_stage = dict(item_rows.select("stage", "rank").iter_rows())
+        mark_places = list[float]()
+        mark_heights = list[float | None]()
+        hover_texts = list[str]()
+        for stage_number, stage_name in enumerate(stage_order):
+            if stage_number and not printable_line(stage_name).startswith(_FOLLOWS):
+                mark_places.append(stage_number - 0.5)
+                mark_heights.append(None)
+                hover_texts.append("")
+            stage_rank = rank_by_stage.get(stage_name)
             # Items of one rank stand side by side.
-            places.append(place + apart * (i - (items - 1) / 2))
-            heights.append(rank or missing)
-            told = f"{drawable_text(stage)}: {rank or 'not ranked'}"
-            hover.append(f"{told}<br>{drawable_text(item)}")
-        names.append(cut_to_width(rows[short][0], lines * 230, style.SMALL))
-        traces.append(
+            mark_places.append(stage_number + mark_distance * (item_number - (n_items - 1) / 2))
+            mark_heights.append(stage_rank or missing_rank)
+            rank_text = f"{drawable_text(stage_name)}: {stage_rank or 'not ranked'}"
+            hover_texts.append(f"{rank_text}<br>{drawable_text(item_text)}")
+        item_names.append(cut_to_width(item_rows[name_column][0], name_lines * 230, style.SMALL))
+        item_traces.append(
             style.marked_line(
-                places,
-                heights,
-                names[-1],
-                i,
+                mark_places,
+                mark_heights,
+                item_names[-1],
+                item_number,
                 showlegend=True,
-                text=hover,
+                text=hover_texts,
                 hoverinfo="text",
             )
         )
-    steps = _FINE_STEPS if deepest <= 10 * k else _STEPS
-    ticks: list[tuple[float, str]] = [(v, f"{v:,}") for v in steps if v <= deepest]
-    ticks += [(missing, "not ranked")] if stages["rank"].null_count() else []
+    tick_steps = _FINE_STEPS if deepest <= 10 * k else _STEPS
+    rank_ticks: list[tuple[float, str]] = [
+        (tick_rank, f"{tick_rank:,}") for tick_rank in tick_steps if tick_rank <= deepest
+    ]
+    if stages["rank"].null_count():
+        rank_ticks.append((missing_rank, "not ranked"))
+    tick_places, tick_texts = map(list, zip(*rank_ticks, strict=True))
 
     def layout_for(px: int) -> dict[str, Any]:
-        room = (px - 88) / len(order)
-        heads = [style.join_lines(_stage_lines(stage, max(room - 8, 30))) for stage in order]
-        deep = 24 + 12 * max(head.count("<br>") + 1 for head in heads)
-        band = {
+        stage_room = (px - 88) / len(stage_order)
+        stage_heads = [
+            style.join_lines(_stage_lines(stage_name, max(stage_room - 8, 30)))
+            for stage_name in stage_order
+        ]
+        heads_height = 24 + 12 * max(stage_head.count("<br>") + 1 for stage_head in stage_heads)
+        shaded_band = {
             "type": "rect",
             "xref": "paper",
             "x0": 0,
@@ -107,19 +122,19 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
             title=title,
             head_px=_HEAD_PX,
             left=76,
-            bottom=deep,
-            names=names,
-            shapes=[band],
+            bottom=heads_height,
+            names=item_names,
+            shapes=[shaded_band],
             xaxis={
-                "tickvals": list(range(len(order))),
-                "ticktext": heads,
-                "range": [-0.4, len(order) - 0.6],
+                "tickvals": list(range(len(stage_order))),
+                "ticktext": stage_heads,
+                "range": [-0.4, len(stage_order) - 0.6],
             },
             yaxis={
                 "type": "log",
-                "range": [math.log10(missing * 1.25), math.log10(0.8)],
-                "tickvals": [v for v, _ in ticks],
-                "ticktext": [text for _, text in ticks],
+                "range": [math.log10(missing_rank * 1.25), math.log10(0.8)],
+                "tickvals": tick_places,
+                "ticktext": tick_texts,
                 "title": {"text": "rank"},
             },
             annotations=[
@@ -134,15 +149,13 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
             ],
         )
 
-    return style.make_figure(traces, layout_for)
+    return style.make_figure(item_traces, layout_for)
 
 
 def _stage_lines(stage: str, px: float) -> list[str]:
     """Write the name of a stage in at most three lines, parameters where they have room."""
-    whole = printable_line(hide_model_files(stage))
-    lines = wrap(whole, px, style.SMALL, lines=3)
-    return (
-        lines
-        if " ".join(lines) == whole
-        else wrap(re.sub(r"\(.*\)", "(…)", whole), px, style.SMALL, lines=3)
-    )
+    whole_name = printable_line(hide_model_files(stage))
+    name_lines = wrap(whole_name, px, style.SMALL, lines=3)
+    if " ".join(name_lines) == whole_name:
+        return name_lines
+    return wrap(re.sub(r"\(.*\)", "(…)", whole_name), px, style.SMALL, lines=3)

@@ -34,58 +34,78 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     style.check_columns(frame, ("cause", "group", "n", "share"), "shares")
     if frame["n"].sum():
         frame = frame.filter(pl.col("n").sum().over("cause") > 0)
-    groups, names = style.rows_by_value(frame, "group"), style.distinct_values(frame, "cause")
-    labels = list(map(printable_line, names))
+    group_rows = style.rows_by_value(frame, "group")
+    causes = style.distinct_values(frame, "cause")
+    row_labels = list(map(printable_line, causes))
     if "rule" in frame.columns:
-        rules = dict(frame.select("cause", "rule").iter_rows())
-        labels = [f"{name}: {rules[name]}" for name in names]
-    step, traces, counts = 0.8 / len(groups), list[Any](), list[dict[str, Any]]()
-    for i, (group, part) in enumerate(groups):
-        at = [len(names) - 1 - names.index(name) + 0.4 - step * (i + 0.5) for name in part["cause"]]
-        tint = style.colour(i)
-        traces.append(
+        rule_by_cause = dict(frame.select("cause", "rule").iter_rows())
+        row_labels = [f"{cause}: {rule_by_cause[cause]}" for cause in causes]
+    bar_height = 0.8 / len(group_rows)
+    bar_traces = list[Any]()
+    count_notes = list[dict[str, Any]]()
+    for group_number, (group_name, bar_rows) in enumerate(group_rows):
+        bar_places = [
+            len(causes) - 1 - causes.index(cause) + 0.4 - bar_height * (group_number + 0.5)
+            for cause in bar_rows["cause"]
+        ]
+        bar_colour = style.colour(group_number)
+        bar_traces.append(
             go.Bar(
-                x=part["share"].to_list(),
-                y=at,
-                width=step * 0.9,
+                x=bar_rows["share"].to_list(),
+                y=bar_places,
+                width=bar_height * 0.9,
                 orientation="h",
-                name=drawable_text(group),
-                marker={"color": style.rgba_colour(tint, (0.75, 0.35)[i % 2])},
+                name=drawable_text(group_name),
+                marker={"color": style.rgba_colour(bar_colour, (0.75, 0.35)[group_number % 2])},
             )
         )
-        font = {"size": 8, "color": style.darken_colour(tint, 0.15)}
-        counts += [
-            style.text_note(
-                f"{n:,}", share, y, "left middle", xref="x", yref="y", xshift=3, font=font
+        count_font = {"size": 8, "color": style.darken_colour(bar_colour, 0.15)}
+        marked_bars = zip(bar_rows["n"], bar_rows["share"], bar_places, strict=True)
+        for count, bar_share, bar_place in marked_bars:
+            count_notes.append(
+                style.text_note(
+                    f"{count:,}",
+                    bar_share,
+                    bar_place,
+                    "left middle",
+                    xref="x",
+                    yref="y",
+                    xshift=3,
+                    font=count_font,
+                )
             )
-            for n, share, y in zip(part["n"], part["share"], at, strict=True)
-        ]
-    most = float(frame["share"].max())  # type: ignore[arg-type]
+    legend_names: list[str] = []
+    if len(group_rows) > 1:
+        legend_names = [printable_line(group_name) for group_name, _ in group_rows]
+    largest_share = float(frame["share"].max())  # type: ignore[arg-type]
 
     def layout_for(px: int) -> dict[str, Any]:
-        texts = [wrap(label, 0.45 * px, style.SMALL, lines=_NAME_LINES) for label in labels]
-        left = widest_px(chain.from_iterable(texts), style.SMALL)
-        below = wrap(xlabel, px - left - 44, style.TEXT, lines=3)
+        wrapped_labels = [
+            wrap(row_label, 0.45 * px, style.SMALL, lines=_NAME_LINES) for row_label in row_labels
+        ]
+        row_px = max(12 * len(group_rows), 11 * max(map(len, wrapped_labels))) + 6
+        label_width = widest_px(chain.from_iterable(wrapped_labels), style.SMALL)
+        axis_lines = wrap(xlabel, px - label_width - 44, style.TEXT, lines=3)
         return style.layout(
             px,
-            names=[printable_line(group) for group, _ in groups] if len(groups) > 1 else [],
-            plot_px=(max(12 * len(groups), 11 * max(map(len, texts))) + 6) * len(names),
-            left=round(left) + 16,
-            bottom=48 + 12 * max(0, len(below) - 2),
+            names=legend_names,
+            plot_px=row_px * len(causes),
+            left=round(label_width) + 16,
+            bottom=48 + 12 * max(0, len(axis_lines) - 2),
             barmode="overlay",
-            annotations=counts,
+            annotations=count_notes,
             xaxis={
-                "title": {"text": style.join_lines(below)},
+                "title": {"text": style.join_lines(axis_lines)},
                 "tickformat": ".0%",
-                "range": [0, most * 1.15 or 1],
+                "range": [0, largest_share * 1.15 or 1],
             },
             yaxis={
-                "tickvals": [len(names) - 1 - i for i in range(len(names))],
-                "ticktext": list(map(style.join_lines, texts)),
-                "range": [-0.6, len(names) - 0.4],
+                "tickvals": [*range(len(causes) - 1, -1, -1)],
+                "ticktext": list(map(style.join_lines, wrapped_labels)),
+                "range": [-0.6, len(causes) - 0.4],
                 "showgrid": False,
                 "ticks": "",
             },
         )
 
-    return style.make_figure(traces, layout_for)
+    return style.make_figure(bar_traces, layout_for)

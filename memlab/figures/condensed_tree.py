@@ -76,68 +76,106 @@ def condensed_tree(
     heights = [*boxes["low"], *boxes["high"], *leaves["enters"]]
     if not all(map(math.isfinite, heights)):
         raise DataError("condensed_tree got a height that is not finite; join the turns again")
-    hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
-    rules = dict(zip(_MARKS, (~proof & hit, proof & ~hit, proof & hit), strict=True))
-    trees = style.rows_by_value(boxes, "panel")
-    traces = list[Any]()
-    spans = list[tuple[list[float], list[float]]]()
-    for panel, (head, rows) in enumerate(trees):
-        own = leaves.filter(panel=head)
-        top = max(rows.select(pl.col("high").max()).item(), 1e-9)
-        foot = -_BELOW / 2 * top
-        drawn = [*_draw_boxes(rows, 0.015 * top), _draw_stems(own.filter(proof), foot)]
-        for mark, rule in rules.items():
-            drawn.append(_draw_dots(mark[2:], own.filter(rule), foot, _MARKS[mark]))
-        traces += [trace.update(style.panel_axes(panel)) for trace in drawn if len(trace.x)]
-        place = pl.col("x")
-        across = list(own.select(place.min() - 1, right=place.max() + 1).row(0))
-        spans.append((across, [-_BELOW * top, 1.06 * top]))
-    key = [("■ the branch with all evidence", _KEY_TINT)]
-    key += [(mark, "black") for mark, rule in rules.items() if leaves.filter(rule).height]
-    heads = [printable_line(head) for head, _ in trees]
+    is_retrieved = pl.col("rank").is_not_null()
+    is_evidence = pl.col("evidence")
+    mark_filters = dict(
+        zip(
+            _MARKS,
+            (~is_evidence & is_retrieved, is_evidence & ~is_retrieved, is_evidence & is_retrieved),
+            strict=True,
+        )
+    )
+    boxes_by_tree = style.rows_by_value(boxes, "panel")
+    tree_traces = list[Any]()
+    axis_spans = list[tuple[list[float], list[float]]]()
+    for tree_number, (tree_head, tree_boxes) in enumerate(boxes_by_tree):
+        tree_leaves = leaves.filter(panel=tree_head)
+        tree_height = max(tree_boxes.select(pl.col("high").max()).item(), 1e-9)
+        foot_height = -_BELOW / 2 * tree_height
+        drawn_traces = [
+            *_draw_boxes(tree_boxes, 0.015 * tree_height),
+            _draw_stems(tree_leaves.filter(is_evidence), foot_height),
+        ]
+        for mark_name, mark_filter in mark_filters.items():
+            drawn_traces.append(
+                _draw_dots(
+                    mark_name[2:], tree_leaves.filter(mark_filter), foot_height, _MARKS[mark_name]
+                )
+            )
+        tree_traces += [
+            trace.update(style.panel_axes(tree_number)) for trace in drawn_traces if len(trace.x)
+        ]
+        leaf_place = pl.col("x")
+        trees_across = list(
+            tree_leaves.select(leaf_place.min() - 1, right=leaf_place.max() + 1).row(0)
+        )
+        axis_spans.append((trees_across, [-_BELOW * tree_height, 1.06 * tree_height]))
+    key_entries = [("■ the branch with all evidence", _KEY_TINT)]
+    key_entries += [
+        (mark_name, "black")
+        for mark_name, mark_filter in mark_filters.items()
+        if leaves.filter(mark_filter).height
+    ]
+    tree_heads = [printable_line(tree_head) for tree_head, _ in boxes_by_tree]
 
     def layout_for(px: int) -> dict[str, Any]:
-        width: style.Width = "column" if px <= style.WIDTHS["column"] else "full"
-        across = min(len(heads), style.WIDTHS["full"] // style.WIDTHS["column"])
-        across = 1 if width == "column" else across
-        wide = (px - _LEFT - _RIGHT - _GAP * (across - 1)) / across
-        lines = [wrap(head, wide, style.SMALL, lines=4) for head in heads]
-        header = 8 + 12 * max(map(len, lines))
-        foot = [*_key_lines(key, px), *map(escape, wrap(note, px - 16, style.SMALL, lines=4))]
-        facets, names = [], list[dict[str, Any]]()
-        for place, (head, span) in enumerate(zip(lines, spans, strict=True)):
-            first_of_row = place % across == 0
-            facets.append(_facet(head, span, label="distance" if first_of_row else ""))
-            labels = _branch_labels(trees[place][1], span, (wide, float(_HIGH_PX[width])))
-            x, y = style.panel_axes(place).values()
-            names += [label | {"xref": x, "yref": y} for label in labels]
-        placed = style.panels_layout(
+        width_name: style.Width = "column" if px <= style.WIDTHS["column"] else "full"
+        trees_across = min(len(tree_heads), style.WIDTHS["full"] // style.WIDTHS["column"])
+        trees_across = 1 if width_name == "column" else trees_across
+        tree_width = (px - _LEFT - _RIGHT - _GAP * (trees_across - 1)) / trees_across
+        head_lines = [wrap(tree_head, tree_width, style.SMALL, lines=4) for tree_head in tree_heads]
+        header_px = 8 + 12 * max(map(len, head_lines))
+        foot_height = [
+            *_key_lines(key_entries, px),
+            *map(escape, wrap(note, px - 16, style.SMALL, lines=4)),
+        ]
+        tree_facets = []
+        branch_names = list[dict[str, Any]]()
+        for leaf_place, (tree_head, axis_span) in enumerate(
+            zip(head_lines, axis_spans, strict=True)
+        ):
+            first_of_row = leaf_place % trees_across == 0
+            tree_facets.append(
+                _facet(tree_head, axis_span, label="distance" if first_of_row else "")
+            )
+            branch_labels = _branch_labels(
+                boxes_by_tree[leaf_place][1], axis_span, (tree_width, float(_HIGH_PX[width_name]))
+            )
+            x_axis, y_axis = style.panel_axes(leaf_place).values()
+            branch_names += [
+                branch_label | {"xref": x_axis, "yref": y_axis} for branch_label in branch_labels
+            ]
+        panel_layout = style.panels_layout(
             px,
-            facets,
-            columns=across,
-            high=_HIGH_PX[width],
-            gap=(_GAP, header),
+            tree_facets,
+            columns=trees_across,
+            high=_HIGH_PX[width_name],
+            gap=(_GAP, header_px),
             left=_LEFT,
             right=_RIGHT,
             title=title,
-            head_px=header,
-            bottom=_FOOT + 12 * len(foot),
+            head_px=header_px,
+            bottom=_FOOT + 12 * len(foot_height),
         )
-        look = {"size": style.SMALL, "color": style.GREY}
-        text = "<br>".join(foot)
-        below = style.text_note(text, 0, 0, xshift=8 - _LEFT, yshift=-4, align="left", font=look)
-        return placed | {"annotations": [*placed["annotations"], *names, below]}
+        note_font = {"size": style.SMALL, "color": style.GREY}
+        note_text = "<br>".join(foot_height)
+        note_below = style.text_note(
+            note_text, 0, 0, xshift=8 - _LEFT, yshift=-4, align="left", font=note_font
+        )
+        return panel_layout | {
+            "annotations": [*panel_layout["annotations"], *branch_names, note_below]
+        }
 
-    return style.make_figure(traces, layout_for)
+    return style.make_figure(tree_traces, layout_for)
 
 
 def _facet(head: list[str], span: tuple[list[float], list[float]], *, label: str) -> dict[str, Any]:
     """Give the heading and the axes of a tree."""
-    across, upwards = span
+    x_range, y_range = span
     return {
         "head": style.join_lines(head),
-        "xaxis": {"visible": False, "range": across},
-        "yaxis": {"range": upwards, "title": {"text": label}, "tick0": 0, "nticks": 5},
+        "xaxis": {"visible": False, "range": x_range},
+        "yaxis": {"range": y_range, "title": {"text": label}, "tick0": 0, "nticks": 5},
     }
 
 
@@ -150,30 +188,36 @@ def _branch_labels(
     """
     if "name" not in boxes.columns:
         return []
-    widths = boxes.group_by("branch").agg(wide=pl.col("end").max() - pl.col("first").min())
-    named = boxes.filter(pl.col("name") != "").join(widths, on="branch")
-    widest = named.sort("wide", "first", descending=[True, False]).head(_MOST_NAMES).sort("first")
-    scale = np.array(area) / [side[1] - side[0] for side in span]
-    corner = np.array([side[0] for side in span])
-    middle = (pl.col("first") + pl.col("end")) / 2
-    ends = (widest.select(middle, "low").to_numpy() - corner) * scale
-    half = _NAME_PX / 2
-    gap = _NAME_PX + _BETWEEN_NAMES_PX
-    places = spread_labels(ends[:, 0].tolist(), gap, low=half, high=area[0] - half)
-    foot = -corner[1] * scale[1] + 4
-    labels = []
-    for name, (x, y), place in zip(widest["name"], ends.tolist(), places, strict=True):
-        lines = wrap(name, _NAME_PX, style.SMALL, lines=_NAME_LINES)
-        top = foot + len(lines) * _LINE_PX
-        at = corner + np.array([x, y]) / scale
+    branch_widths = boxes.group_by("branch").agg(wide=pl.col("end").max() - pl.col("first").min())
+    named_boxes = boxes.filter(pl.col("name") != "").join(branch_widths, on="branch")
+    widest_boxes = (
+        named_boxes.sort("wide", "first", descending=[True, False]).head(_MOST_NAMES).sort("first")
+    )
+    px_per_unit = np.array(area) / [axis_range[1] - axis_range[0] for axis_range in span]
+    lower_corner = np.array([axis_range[0] for axis_range in span])
+    box_middle = (pl.col("first") + pl.col("end")) / 2
+    branch_ends = (widest_boxes.select(box_middle, "low").to_numpy() - lower_corner) * px_per_unit
+    half_name = _NAME_PX / 2
+    name_distance = _NAME_PX + _BETWEEN_NAMES_PX
+    name_places = spread_labels(
+        branch_ends[:, 0].tolist(), name_distance, low=half_name, high=area[0] - half_name
+    )
+    foot_px = -lower_corner[1] * px_per_unit[1] + 4
+    branch_labels = []
+    for branch_name, (end_x, end_y), name_place in zip(
+        widest_boxes["name"], branch_ends.tolist(), name_places, strict=True
+    ):
+        name_lines = wrap(branch_name, _NAME_PX, style.SMALL, lines=_NAME_LINES)
+        name_top = foot_px + len(name_lines) * _LINE_PX
+        arrow_place = lower_corner + np.array([end_x, end_y]) / px_per_unit
         # Where the text is, in pixels from the end of the branch, to the right and downwards.
-        labels.append(
+        branch_labels.append(
             {
-                "x": at[0],
-                "y": at[1],
-                "ax": float(place - x),
-                "ay": float(y - top),
-                "text": "<br>".join(map(escape, lines)),
+                "x": arrow_place[0],
+                "y": arrow_place[1],
+                "ax": float(name_place - end_x),
+                "ay": float(end_y - name_top),
+                "text": "<br>".join(map(escape, name_lines)),
                 "yanchor": "top",
                 "showarrow": True,
                 "arrowhead": 0,
@@ -184,7 +228,7 @@ def _branch_labels(
                 "bgcolor": "rgba(255,255,255,0.85)",
             }
         )
-    return labels
+    return branch_labels
 
 
 def _draw_boxes(boxes: pl.DataFrame, crown: float) -> list[go.Scatter]:
@@ -192,54 +236,74 @@ def _draw_boxes(boxes: pl.DataFrame, crown: float) -> list[go.Scatter]:
 
     :param crown: least height of a box: the uppermost has none of its own.
     """
-    traces = list[go.Scatter]()
-    for holds, name in ((False, "other branches"), (True, "the branch with all evidence")):
-        for odd, tint in enumerate(_TINTS[holds]):
-            x, y = list[float | None](), list[float | None]()
-            rows = boxes.filter(holds=holds).filter(pl.col("branch") % 2 == odd)
-            for first, end, low, high in rows.select("first", "end", "low", "high").iter_rows():
-                upper = max(high, low + crown)
-                x += [first, first, end, end, first, None]
-                y += [round(value, 4) for value in (low, upper, upper, low, low)]
-                y.append(None)
-            traces.append(
+    box_traces = list[go.Scatter]()
+    for has_evidence, trace_name in (
+        (False, "other branches"),
+        (True, "the branch with all evidence"),
+    ):
+        for parity, box_colour in enumerate(_TINTS[has_evidence]):
+            outline_x = list[float | None]()
+            outline_y = list[float | None]()
+            tint_boxes = boxes.filter(holds=has_evidence).filter(pl.col("branch") % 2 == parity)
+            for first_leaf, end_leaf, low_height, high_height in tint_boxes.select(
+                "first", "end", "low", "high"
+            ).iter_rows():
+                upper_height = max(high_height, low_height + crown)
+                outline_x += [first_leaf, first_leaf, end_leaf, end_leaf, first_leaf, None]
+                outline_y += [
+                    round(corner_height, 4)
+                    for corner_height in (
+                        low_height,
+                        upper_height,
+                        upper_height,
+                        low_height,
+                        low_height,
+                    )
+                ]
+                outline_y.append(None)
+            box_traces.append(
                 go.Scatter(
-                    x=x,
-                    y=y,
-                    name=name,
+                    x=outline_x,
+                    y=outline_y,
+                    name=trace_name,
                     mode="lines",
                     line={"width": 0},
                     fill="toself",
-                    fillcolor=tint,
+                    fillcolor=box_colour,
                     hoverinfo="skip",
                     showlegend=False,
                 )
             )
-    return traces
+    return box_traces
 
 
 def _draw_stems(leaves: pl.DataFrame, foot: float) -> go.Scatter:
     """Draw a line from each turn up to where it enters the tree."""
-    x, y = list[float | None](), list[float | None]()
-    for place, enters in leaves.select("x", "enters").iter_rows():
-        x += [place, place, None]
-        y += [foot, round(enters, 4), None]
-    name = "where evidence enters"
-    return style.line(x, y, name, style.INK, width=0.7, hoverinfo="skip", showlegend=False)
+    stem_x = list[float | None]()
+    stem_y = list[float | None]()
+    for leaf_place, entry_height in leaves.select("x", "enters").iter_rows():
+        stem_x += [leaf_place, leaf_place, None]
+        stem_y += [foot, round(entry_height, 4), None]
+    trace_name = "where evidence enters"
+    return style.line(
+        stem_x, stem_y, trace_name, style.INK, width=0.7, hoverinfo="skip", showlegend=False
+    )
 
 
 def _draw_dots(name: str, leaves: pl.DataFrame, y: float, marker: dict[str, Any]) -> go.Scatter:
-    texts = [""] * leaves.height
+    leaf_texts = [""] * leaves.height
     if "text" in leaves.columns:
-        texts = leaves["text"].to_list()
-    hover = [style.join_lines(wrap(text, 360, style.TEXT, lines=4)) for text in texts]
+        leaf_texts = leaves["text"].to_list()
+    hover_texts = [
+        style.join_lines(wrap(leaf_text, 360, style.TEXT, lines=4)) for leaf_text in leaf_texts
+    ]
     return go.Scatter(
         x=leaves["x"].to_list(),
         y=[y] * leaves.height,
         name=drawable_text(name),
         mode="markers",
         marker=marker,
-        text=hover,
+        text=hover_texts,
         hoverinfo="text+name",
         showlegend=False,
         cliponaxis=False,
@@ -248,14 +312,17 @@ def _draw_dots(name: str, leaves: pl.DataFrame, y: float, marker: dict[str, Any]
 
 def _key_lines(entries: list[tuple[str, str]], px: int) -> list[str]:
     """Give the key, whose marks have their colours, in as many lines as it needs."""
-    lines, taken = list[str](), math.inf
-    for whole, tint in entries:
-        wide = text_px(whole, style.SMALL) + 12
-        mark = f"<span style='color:{tint}'>{whole[0]}</span>{escape(whole[1:])}"
-        if taken + wide > px - 16:
-            lines.append(mark)
-            taken = wide
+    key_lines = list[str]()
+    taken_px = math.inf
+    for entry_text, entry_colour in entries:
+        entry_px = text_px(entry_text, style.SMALL) + 12
+        entry_markup = (
+            f"<span style='color:{entry_colour}'>{entry_text[0]}</span>{escape(entry_text[1:])}"
+        )
+        if taken_px + entry_px > px - 16:
+            key_lines.append(entry_markup)
+            taken_px = entry_px
         else:
-            lines[-1] += f"   {mark}"
-            taken += wide
-    return lines
+            key_lines[-1] += f"   {entry_markup}"
+            taken_px += entry_px
+    return key_lines

@@ -40,38 +40,41 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     >>> [trace.name for trace in fig.data if trace.showlegend]
     ['bm25']
     """
-    needed = ("system", "n", "recall_all@10", "p50 ms", *_INTERVAL)
-    style.check_columns(table, needed, "trade_off")
+    columns = ("system", "n", "recall_all@10", "p50 ms", *_INTERVAL)
+    style.check_columns(table, columns, "trade_off")
     table = table.drop_nulls("recall_all@10")
-    style.check_columns(table, needed, "trade_off (where something was measured)")
+    style.check_columns(table, columns, "trade_off (where something was measured)")
     table = style.shorten_names(table, "system")
-    budgets = {
-        int(match[1]): match[0] for name in table.columns if (match := _BUDGET.fullmatch(name))
-    }
-    tokens, names = sorted(budgets), table["system"].to_list()
-    traces = []
-    for i, row in enumerate(table.iter_rows(named=True)):
-        recall = [row[budgets[budget]] for budget in tokens]
-        traces.append(
+    budgets: dict[int, str] = {}
+    for column in table.columns:
+        budget_match = _BUDGET.fullmatch(column)
+        if budget_match:
+            budgets[int(budget_match[1])] = column
+    token_budgets = sorted(budgets)
+    system_names = table["system"].to_list()
+    system_traces = []
+    for series_number, system_row in enumerate(table.iter_rows(named=True)):
+        budget_shares = [system_row[budgets[token_budget]] for token_budget in token_budgets]
+        system_traces.append(
             style.marked_line(
-                tokens,
-                recall,
-                row["system"],
-                i,
+                token_budgets,
+                budget_shares,
+                system_row["system"],
+                series_number,
                 showlegend=True,
                 hovertemplate="%{x:,} tokens: %{y:.3f}",
                 **style.panel_axes(0),
             )
         )
-    timed = table.with_row_index("i").drop_nulls(["p50 ms", "recall_all@10"])
-    best = timed.sort("p50 ms", -pl.col("recall_all@10")).filter(
+    timed_systems = table.with_row_index("i").drop_nulls(["p50 ms", "recall_all@10"])
+    best_systems = timed_systems.sort("p50 ms", -pl.col("recall_all@10")).filter(
         pl.col("recall_all@10") > pl.col("recall_all@10").cum_max().shift(fill_value=-1)
     )
-    if best.height > 1:
-        traces.append(
+    if best_systems.height > 1:
+        system_traces.append(
             style.line(
-                best["p50 ms"],
-                best["recall_all@10"],
+                best_systems["p50 ms"],
+                best_systems["recall_all@10"],
                 "",
                 dash="dot",
                 width=1,
@@ -80,89 +83,97 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
                 **style.panel_axes(1),
             )
         )
-    for row in timed.iter_rows(named=True):
-        share, tint = row["recall_all@10"], style.colour(row["i"])
-        low, high = (row[end] for end in _INTERVAL)
-        span = ""
-        if low is not None:
-            span = f" [{low:.3f}, {high:.3f}]"
-        traces.append(
+    for system_row in timed_systems.iter_rows(named=True):
+        system_share = system_row["recall_all@10"]
+        system_colour = style.colour(system_row["i"])
+        low_end, high_end = (system_row[end_column] for end_column in _INTERVAL)
+        interval_label = ""
+        if low_end is not None:
+            interval_label = f" [{low_end:.3f}, {high_end:.3f}]"
+        system_traces.append(
             go.Scatter(
-                x=[row["p50 ms"]],
-                y=[share],
+                x=[system_row["p50 ms"]],
+                y=[system_share],
                 mode="markers",
-                name=drawable_text(row["system"]),
+                name=drawable_text(system_row["system"]),
                 showlegend=False,
                 marker={
-                    "color": tint,
+                    "color": system_colour,
                     "size": 8,
-                    "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)],
+                    "symbol": style.SYMBOLS[system_row["i"] % len(style.SYMBOLS)],
                 },
-                error_y=style.error_bar(share, low, high, color=tint),
-                hovertemplate=f"%{{y:.3f}}{span}, %{{x:,.1f}} ms",
+                error_y=style.error_bar(system_share, low_end, high_end, color=system_colour),
+                hovertemplate=f"%{{y:.3f}}{interval_label}, %{{x:,.1f}} ms",
                 **style.panel_axes(1),
             )
         )
-    n, untimed = (
-        max(table["n"].to_list()),
-        table.filter(pl.col("p50 ms").is_null())["system"].to_list(),
-    )
-    timeless = ""
-    if len(untimed) > _NAMED_WITHOUT_TIME:
-        timeless = f"(no time of {len(untimed)} systems)"
-    elif untimed:
-        timeless = f"(no time: {', '.join(map(printable_line, untimed))})"
-    ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
-    lowest, highest = math.floor(ends.min() - 0.15), math.ceil(ends.max() + 0.15)
-    drawn = describe_intervals(table, "recall_all@10")
-    under = f"median time of a search, ms; bars: {drawn}"
-    decades = [10.0**power for power in range(lowest, highest + 1)]
+    n_questions = max(table["n"].to_list())
+    untimed_names = table.filter(pl.col("p50 ms").is_null())["system"].to_list()
+    timeless_note = ""
+    if len(untimed_names) > _NAMED_WITHOUT_TIME:
+        timeless_note = f"(no time of {len(untimed_names)} systems)"
+    elif untimed_names:
+        timeless_note = f"(no time: {', '.join(map(printable_line, untimed_names))})"
+    if timed_systems.height:
+        log_times = np.log10(timed_systems["p50 ms"].to_numpy())
+    else:
+        log_times = np.array([0.0, 3.0])
+    lowest_power = math.floor(log_times.min() - 0.15)
+    highest_power = math.ceil(log_times.max() + 0.15)
+    interval_text = describe_intervals(table, "recall_all@10")
+    time_title = f"median time of a search, ms; bars: {interval_text}"
+    decades = [10.0**decade_power for decade_power in range(lowest_power, highest_power + 1)]
 
-    shares = ["recall_all@10", _INTERVAL[1], *budgets.values()]
-    top = min(1.0, _ROOM_ABOVE * (table.select(pl.max_horizontal(shares).max()).item() or 1.0))
+    share_columns = ["recall_all@10", _INTERVAL[1], *budgets.values()]
+    highest_share = min(
+        1.0, _ROOM_ABOVE * (table.select(pl.max_horizontal(share_columns).max()).item() or 1.0)
+    )
 
     def layout_for(px: int) -> dict[str, Any]:
-        beside = px > style.WIDTHS["column"]
-        high = (
-            190
-            if beside
-            else max(60, min(150, (style.TALLEST_PX - 122 - style.legend_below(names, px)[1]) / 2))
-        )
-        recall = {"range": [0, top], "nticks": 7}
-        shown_timeless = escape(cut_to_width(timeless, 150, style.SMALL))
-        facets = [
+        is_beside = px > style.WIDTHS["column"]
+        panel_height: float = 190
+        n_columns = 2
+        share_title = ""
+        if not is_beside:
+            legend_px = style.legend_below(system_names, px)[1]
+            panel_height = max(60, min(150, (style.TALLEST_PX - 122 - legend_px) / 2))
+            n_columns = 1
+            share_title = "recall_all@10"
+        budget_shares = {"range": [0, highest_share], "nticks": 7}
+        shown_timeless = escape(cut_to_width(timeless_note, 150, style.SMALL))
+        panel_facets = [
             {
-                "head": f"<b>in so many tokens</b> (n = {n:,})",
+                "head": f"<b>in so many tokens</b> (n = {n_questions:,})",
                 "xaxis": {
                     "type": "log",
-                    "tickvals": tokens,
-                    "ticktext": [f"{t:,}" for t in tokens],
+                    "tickvals": token_budgets,
+                    "ticktext": [f"{tick_value:,}" for tick_value in token_budgets],
                     "title": {"text": "tokens in the context"},
                 },
-                "yaxis": {**recall, "title": {"text": "all evidence there"}},
+                "yaxis": {**budget_shares, "title": {"text": "all evidence there"}},
             },
             {
                 "head": f"<b>in the first ten turns</b> {shown_timeless}",
                 "xaxis": {
                     "type": "log",
-                    "range": [lowest, highest],
+                    "range": [lowest_power, highest_power],
                     "tickvals": decades,
-                    "ticktext": [f"{t:,g}" for t in decades],
-                    "title": {"text": under},
+                    "ticktext": [f"{tick_value:,g}" for tick_value in decades],
+                    "title": {"text": time_title},
                 },
-                "yaxis": {**recall, "title": {"text": "" if beside else "recall_all@10"}},
+                "yaxis": {**budget_shares, "title": {"text": share_title}},
             },
         ]
         return style.panels_layout(
             px,
-            facets,
-            columns=1 + beside,
-            high=high,
+            panel_facets,
+            columns=n_columns,
+            high=panel_height,
             gap=(40, 58),
             head_px=18,
             left=46,
             right=18,
-            names=names,
+            names=system_names,
         )
 
-    return style.make_figure(traces, layout_for)
+    return style.make_figure(system_traces, layout_for)

@@ -57,71 +57,88 @@ def recall_curves(
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, columns, "recall_curves (where something was measured)")
     frame = style.shorten_names(frame, "system")
-    last = frame.sort("k").group_by("system").agg(pl.col("mean").last())
-    best_first = last.sort("mean", "system", descending=[True, False])["system"].to_list()
-    top = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)
-    traces = list[Any]()
-    for i, (name, of_system) in enumerate(style.rows_by_value(frame, "system")):
-        rows = of_system.sort("k")
-        banded, tint = rows.drop_nulls(["low", "high"]), style.rgba_colour(style.colour(i), 0.12)
-        traces += [
+    last_means = frame.sort("k").group_by("system").agg(pl.col("mean").last())
+    best_first = last_means.sort("mean", "system", descending=[True, False])["system"].to_list()
+    highest_mean = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)
+    curve_traces = list[Any]()
+    for series_number, (system_name, system_rows) in enumerate(
+        style.rows_by_value(frame, "system")
+    ):
+        curve_rows = system_rows.sort("k")
+        banded_rows = curve_rows.drop_nulls(["low", "high"])
+        band_colour = style.rgba_colour(style.colour(series_number), 0.12)
+        curve_traces += [
             style.line(
-                [*banded["k"], *banded["k"].reverse()],
-                [*banded["high"], *banded["low"].reverse()],
-                drawable_text(name),
+                [*banded_rows["k"], *banded_rows["k"].reverse()],
+                [*banded_rows["high"], *banded_rows["low"].reverse()],
+                drawable_text(system_name),
                 line={"width": 0, "color": None, "dash": None},
                 fill="toself",
-                fillcolor=tint,
+                fillcolor=band_colour,
                 hoverinfo="skip",
-                legendgroup=name,
+                legendgroup=system_name,
                 showlegend=False,
             ),
             style.marked_line(
-                rows["k"],
-                rows["mean"],
-                name,
-                i,
-                legendgroup=name,
-                legendrank=best_first.index(name),
+                curve_rows["k"],
+                curve_rows["mean"],
+                system_name,
+                series_number,
+                legendgroup=system_name,
+                legendrank=best_first.index(system_name),
                 showlegend=True,
                 hovertemplate=f"{drawable_text(axis)} = %{{x:~g}}: %{{y:.3f}}",
             ),
         ]
-    limits = [
-        t
-        for i, c in enumerate(("chance", "ceiling"))
-        for t in _draw_bound(frame, c, top, len(best_first) + i)
+    bound_traces = [
+        *_draw_bound(frame, "chance", highest_mean, len(best_first)),
+        *_draw_bound(frame, "ceiling", highest_mean, len(best_first) + 1),
     ]
-    y_top = min(1.02, max([top, *(v for t in limits for v in t.y if v is not None)]) * 1.06)
-    shown = [t for t in (*traces, *limits) if t.showlegend]
-    ends = [
-        (t.legendgroup or t.name, y_top if t.y[-1] is None else t.y[-1], t.line.color)
-        for t in shown
-    ]
-    ks = sorted(frame["k"].unique().to_list())
-    ticks = ks if len(ks) <= 8 else [v for v in _NICE_K if v in ks] or ks[:: len(ks) // 6]
-    low, high = ks[0], ks[-1]
+    highest_value = highest_mean
+    for trace in bound_traces:
+        highest_value = max([highest_value, *(value for value in trace.y if value is not None)])
+    y_top = min(1.02, highest_value * 1.06)
+    named_traces = [trace for trace in (*curve_traces, *bound_traces) if trace.showlegend]
+    line_ends = []
+    for trace in named_traces:
+        end_height = trace.y[-1]
+        if end_height is None:
+            end_height = y_top
+        line_ends.append((trace.legendgroup or trace.name, end_height, trace.line.color))
+    by_rank = sorted(named_traces, key=lambda trace: trace.legendrank)
+    cut_offs = sorted(frame["k"].unique().to_list())
+    axis_ticks = _cut_off_ticks(cut_offs)
+    axis_low = cut_offs[0]
+    axis_high = cut_offs[-1]
     if log_x:
-        low, high = math.log10(max(low, 0.5)), math.log10(high)
-    pad = (high - low or 1) * 0.03
-    marks = []
+        axis_low, axis_high = math.log10(max(axis_low, 0.5)), math.log10(axis_high)
+    axis_pad = (axis_high - axis_low or 1) * 0.03
+    point_marks = []
     if "point" in frame.columns:
-        marks = _named_marks(frame, (low - pad, high + pad), y_top, log_x)
+        point_marks = _named_marks(frame, (axis_low - axis_pad, axis_high + axis_pad), y_top, log_x)
     return _name_line_ends(
-        [*traces, *limits],
-        ends,
-        names=[t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)],
+        [*curve_traces, *bound_traces],
+        line_ends,
+        names=[trace.legendgroup or trace.name for trace in by_rank],
         tall=(250, 190),
         measure=measure,
         y_top=y_top,
-        marks=marks,
+        marks=point_marks,
         xaxis={
             "title": {"text": _axis_title(frame, axis, log_x)},
             "type": "log" if log_x else "linear",
-            "tickvals": ticks if axis == "k" else None,
-            "range": [low - pad, high + pad],
+            "tickvals": axis_ticks if axis == "k" else None,
+            "range": [axis_low - axis_pad, axis_high + axis_pad],
         },
     )
+
+
+def _cut_off_ticks(cut_offs: list[Any]) -> list[Any]:
+    """Choose which cut-offs are named on the axis: all of few, else round ones or every so many."""
+    if len(cut_offs) <= 8:
+        return cut_offs
+    round_ones = [k for k in _NICE_K if k in cut_offs]
+    return round_ones or cut_offs[:: len(cut_offs) // 6]
 
 
 _Mark = tuple[float, float, str, str]
@@ -132,79 +149,104 @@ def _named_marks(
     frame: pl.DataFrame, span: tuple[float, float], y_top: float, log_x: bool
 ) -> list[_Mark]:
     """Give the points that have a name."""
-    marks = []
-    for i, (_, rows) in enumerate(style.rows_by_value(frame, "system")):
-        ink = style.darken_colour(style.colour(i), 0.15)
-        for row in rows.drop_nulls("point").iter_rows(named=True):
-            x = row["k"]
+    point_marks = []
+    for series_number, (_system, system_rows) in enumerate(style.rows_by_value(frame, "system")):
+        mark_colour = style.darken_colour(style.colour(series_number), 0.15)
+        for point_row in system_rows.drop_nulls("point").iter_rows(named=True):
+            x_value = point_row["k"]
             if log_x:
-                x = math.log10(max(x, 0.5))
-            across = (x - span[0]) / (span[1] - span[0])
-            marks.append((across, row["mean"] / y_top, printable_line(row["point"]), ink))
-    return marks
+                x_value = math.log10(max(x_value, 0.5))
+            x_share = (x_value - span[0]) / (span[1] - span[0])
+            point_marks.append(
+                (
+                    x_share,
+                    point_row["mean"] / y_top,
+                    printable_line(point_row["point"]),
+                    mark_colour,
+                )
+            )
+    return point_marks
 
 
 def _mark_labels(marks: Sequence[_Mark], wide: float, high: float) -> list[dict[str, Any]]:
     """Write the names of points near their marks, off marks and lines and on no other name."""
     if not marks:
         return []
-    places = np.array([(x * wide, y * high) for x, y, *_ in marks])
-    sizes = np.array([(text_px(text, style.SMALL) + 2, 9.0) for *_, text, _ in marks])
-    along = [places]
-    for i, (before, after) in enumerate(pairwise(marks)):
-        if before[-1] == after[-1]:
-            along.append(np.linspace(places[i], places[i + 1], _STEPS_OF_A_LINE))
-    covered = np.concatenate(along)
+    mark_places = np.array([(mark_x * wide, mark_y * high) for mark_x, mark_y, *_ in marks])
+    label_sizes = np.array(
+        [(text_px(mark_name, style.SMALL) + 2, 9.0) for *_, mark_name, _ in marks]
+    )
+    line_places = [mark_places]
+    for mark_number, (first_mark, second_mark) in enumerate(pairwise(marks)):
+        if first_mark[-1] == second_mark[-1]:
+            line_places.append(
+                np.linspace(
+                    mark_places[mark_number], mark_places[mark_number + 1], _STEPS_OF_A_LINE
+                )
+            )
+    covered_places = np.concatenate(line_places)
     # The highest are placed first, for they have the least room.
-    order = np.argsort(-places[:, 1], kind="stable")
-    centres = np.empty_like(places)
-    centres[order] = place_labels(
-        places[order], sizes[order], covered, area=(wide, high), radii=(6, 9, 13, 18)
+    height_order = np.argsort(-mark_places[:, 1], kind="stable")
+    label_centres = np.empty_like(mark_places)
+    label_centres[height_order] = place_labels(
+        mark_places[height_order],
+        label_sizes[height_order],
+        covered_places,
+        area=(wide, high),
+        radii=(6, 9, 13, 18),
     )
     return [
         style.text_note(
-            escape(text),
-            x / wide,
-            y / high,
+            escape(mark_name),
+            mark_x / wide,
+            mark_y / high,
             "center middle",
-            font={"size": style.SMALL, "color": ink},
+            font={"size": style.SMALL, "color": mark_colour},
         )
-        for (*_, text, ink), (x, y) in zip(marks, centres, strict=True)
-        if not math.isnan(x)
+        for (*_, mark_name, mark_colour), (mark_x, mark_y) in zip(marks, label_centres, strict=True)
+        if not math.isnan(mark_x)
     ]
 
 
 def _axis_title(frame: pl.DataFrame, axis: str, log_x: bool) -> str:
     """Name the x axis, and what the bands are where the frame says it."""
-    title = drawable_text(axis)
+    title_text = drawable_text(axis)
     if log_x:
-        title += " (log scale)"
+        title_text += " (log scale)"
     if "level" in frame.columns:
-        title += f"; bands: {describe_intervals(frame)}"
-    return title
+        title_text += f"; bands: {describe_intervals(frame)}"
+    return title_text
 
 
 def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list[go.Scatter]:
     """Draw chance or the ceiling; a ceiling far above every line is only named."""
     if column not in frame.columns or frame[column].null_count() == frame.height:
         return []
-    rows = frame.drop_nulls(column).group_by("k").agg(pl.col(column).mean()).sort("k")
-    lowest = float(rows[column].min())  # type: ignore[arg-type]
-    off_scale = column == "ceiling" and lowest > 2.5 * top
-    name = (
-        f"{column} (≥ {int(lowest * 100 + 1e-9) / 100:.2f}, off the scale)" if off_scale else column
-    )
-    x, y = ([None], [None]) if off_scale else (rows["k"], rows[column])
+    bound_rows = frame.drop_nulls(column).group_by("k").agg(pl.col(column).mean()).sort("k")
+    lowest_value = float(bound_rows[column].min())  # type: ignore[arg-type]
+    bound_name = column
+    x_values: Any = bound_rows["k"]
+    y_values: Any = bound_rows[column]
+    hoverinfo = "name+y"
+    if column == "ceiling" and lowest_value > 2.5 * top:
+        shown_value = int(lowest_value * 100 + 1e-9) / 100
+        bound_name = f"{column} (≥ {shown_value:.2f}, off the scale)"
+        x_values = [None]
+        y_values = [None]
+        hoverinfo = "skip"
+    dash = "dashdot"
+    if column == "chance":
+        dash = "dot"
     return [
         style.line(
-            x,
-            y,
-            name,
+            x_values,
+            y_values,
+            bound_name,
             width=1,
-            dash="dot" if column == "chance" else "dashdot",
+            dash=dash,
             showlegend=True,
             legendrank=rank,
-            hoverinfo="skip" if off_scale else "name+y",
+            hoverinfo=hoverinfo,
         )
     ]
 
@@ -228,36 +270,36 @@ def _name_line_ends(
     :param notes: added where the names stand beside the lines.
     :param marks: points that are named at page width; a column has no room for it.
     """
-    widest = widest_px([printable_line(name) for name, *_ in ends], style.SMALL)
+    widest_name = widest_px([printable_line(line_name) for line_name, *_ in ends], style.SMALL)
 
     def layout_for(px: int) -> dict[str, Any]:
-        beside = px > style.WIDTHS["column"] and widest <= 0.38 * px
-        plot_px, right = tall[1], 12
-        if beside:
-            plot_px, right = tall[0], int(widest) + 16
-        at = (
-            spread_labels([y / y_top * plot_px for _, y, _ in ends], 12, low=4, high=plot_px)
-            / plot_px
-        )
-        labels = [
+        is_beside = px > style.WIDTHS["column"] and widest_name <= 0.38 * px
+        plot_px = tall[1]
+        right_px = 12
+        if is_beside:
+            plot_px = tall[0]
+            right_px = int(widest_name) + 16
+        end_places = [line_end / y_top * plot_px for _, line_end, _ in ends]
+        label_places = spread_labels(end_places, 12, low=4, high=plot_px) / plot_px
+        end_labels = [
             style.text_note(
-                escape(cut_to_width(name, right - 10, style.SMALL)),
+                escape(cut_to_width(line_name, right_px - 10, style.SMALL)),
                 1,
-                y,
+                line_end,
                 "left middle",
                 xshift=5,
-                font={"size": style.SMALL, "color": style.darken_colour(colour, 0.15)},
+                font={"size": style.SMALL, "color": style.darken_colour(line_colour, 0.15)},
             )
-            for (name, _, colour), y in zip(ends, at, strict=True)
+            for (line_name, _, line_colour), line_end in zip(ends, label_places, strict=True)
         ]
-        named = _mark_labels(marks, px - _LEFT_PX - right, plot_px)
+        mark_labels = _mark_labels(marks, px - _LEFT_PX - right_px, plot_px)
         return style.layout(
             px,
-            names=[] if beside else names,
+            names=[] if is_beside else names,
             plot_px=plot_px,
             left=_LEFT_PX,
-            right=right,
-            annotations=[*named, *labels, *notes] if beside else [],
+            right=right_px,
+            annotations=[*mark_labels, *end_labels, *notes] if is_beside else [],
             yaxis={"title": {"text": drawable_text(measure)}, "range": [0, y_top]},
             **own,
         )
@@ -284,26 +326,36 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
     ['plateau_linear', 'exponential']
     """
     style.check_columns(frame, ("family", "day", "confidence"), "over_time")
-    lines, ends = [], []
-    for i, (name, of_family) in enumerate(style.rows_by_value(frame, "family")):
-        rows = of_family.sort("day", maintain_order=True)
-        lines.append(
+    curve_traces = []
+    line_ends = []
+    for family_number, (family_name, family_rows) in enumerate(
+        style.rows_by_value(frame, "family")
+    ):
+        curve_rows = family_rows.sort("day", maintain_order=True)
+        curve_traces.append(
             style.line(
-                rows["day"],
-                rows["confidence"],
-                style.legend_name(name),
-                style.colour(i),
+                curve_rows["day"],
+                curve_rows["confidence"],
+                style.legend_name(family_name),
+                style.colour(family_number),
                 width=1.6,
-                dash=_DASHES[i % len(_DASHES)],
+                dash=_DASHES[family_number % len(_DASHES)],
                 line={"simplify": False},
                 hovertemplate="day %{x:~g}: %{y:.3f}",
             )
         )
-        ends.append((printable_line(name), float(rows["confidence"][-1]), style.colour(i)))
-    names, notes = [printable_line(line.name) for line in lines], []
+        line_ends.append(
+            (
+                printable_line(family_name),
+                float(curve_rows["confidence"][-1]),
+                style.colour(family_number),
+            )
+        )
+    family_names = [printable_line(curve_trace.name) for curve_trace in curve_traces]
+    event_notes = []
     if events:
-        names.append("heard again")
-        lines.append(
+        family_names.append("heard again")
+        curve_traces.append(
             go.Scatter(
                 x=[*events],
                 y=[0.0] * len(events),
@@ -315,16 +367,16 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
             )
         )
         # Beside the lines only the marks still need a legend, and a legend of one is a note.
-        notes = [style.text_note("▲ heard again", 1, 0, "right top", yshift=-19)]
-    days = [frame["day"].min(), frame["day"].max()]
+        event_notes = [style.text_note("▲ heard again", 1, 0, "right top", yshift=-19)]
+    day_range = [frame["day"].min(), frame["day"].max()]
     return _name_line_ends(
-        lines,
-        ends,
-        names=names,
+        curve_traces,
+        line_ends,
+        names=family_names,
         tall=(200, 200),
         measure="confidence",
         y_top=1.03,
-        notes=notes,
+        notes=event_notes,
         bottom=38,
-        xaxis={"title": {"text": "days"}, "range": days, "nticks": 9},
+        xaxis={"title": {"text": "days"}, "range": day_range, "nticks": 9},
     )

@@ -83,11 +83,11 @@ class ExportedFigure:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         # No PNG beside the plotly figure: JupyterLab would show that, at 2,688 px, until a mouse
         # comes.
-        shown = json.loads(copy_for_width(self.figure, "full").to_json(engine="json"))
-        bundle = {"text/plain": repr(self), "application/vnd.plotly.v1+json": shown}
+        figure_json = json.loads(copy_for_width(self.figure, "full").to_json(engine="json"))
+        mime_bundle = {"text/plain": repr(self), "application/vnd.plotly.v1+json": figure_json}
         if self.path("svg").exists():
-            bundle["image/svg+xml"] = self.path("svg").read_text(encoding="utf-8")
-        return bundle
+            mime_bundle["image/svg+xml"] = self.path("svg").read_text(encoding="utf-8")
+        return mime_bundle
 
 
 def export(
@@ -122,47 +122,55 @@ def export(
     """
     if not _NAME.fullmatch(name):
         raise ExportError(f"a figure cannot be called {name!r}: use small letters, digits, - and _")
-    table, target, failure = (
-        plotted_points(fig) if data is None else data,
-        fix_place(directory),
-        None,
-    )
-    files = {
-        f"{name}.parquet": _parquet(table, name),
+    data_table = plotted_points(fig) if data is None else data
+    target_folder = fix_place(directory)
+    failure = None
+    file_contents = {
+        f"{name}.parquet": _parquet(data_table, name),
         f"{name}.html": _page_bytes(fig, name, caption),
     }
-    drawn: dict[str, bytes] = {}
+    picture_bytes: dict[str, bytes] = {}
     try:
-        for width in WIDTHS:
-            drawn |= {
-                _file_name(name, format, width): p
-                for format, p in pictures(fig, PICTURES, width, name).items()
-            }
+        for width_name in WIDTHS:
+            drawn = pictures(fig, PICTURES, width_name, name)
+            for picture_format, picture in drawn.items():
+                picture_bytes[_file_name(name, picture_format, width_name)] = picture
     except ExportError as error:
         failure = error
-    files |= drawn
+    file_contents |= picture_bytes
     sidecar = {
         "name": name,
         "caption": printable_line(caption),
         "made_by": figure_origin(),
         "provenance": dict(provenance or {}),
-        "data": {"rows": table.height, "columns": {c: str(t) for c, t in table.schema.items()}},
-        "files": sorted([*files, f"{name}.json"]),
+        "data": {
+            "rows": data_table.height,
+            "columns": {column: str(dtype) for column, dtype in data_table.schema.items()},
+        },
+        "files": sorted([*file_contents, f"{name}.json"]),
         "font": FONT.split(",")[0],
         "versions": {"memlab": __version__, "plotly": plotly.__version__},
     }
-    files[f"{name}.json"] = (json.dumps(sidecar, indent=2, default=str) + "\n").encode()
-    every_picture = {_file_name(name, format, width) for width in WIDTHS for format in PICTURES}
+    file_contents[f"{name}.json"] = (json.dumps(sidecar, indent=2, default=str) + "\n").encode()
+    every_picture = {
+        _file_name(name, picture_format, width_name)
+        for width_name in WIDTHS
+        for picture_format in PICTURES
+    }
     write_files_atomically(
-        target, files | _missing_plotly_js(target), stale=every_picture - files.keys()
+        target_folder,
+        file_contents | _missing_plotly_js(target_folder),
+        stale=every_picture - file_contents.keys(),
     )
-    _warn_of_missing_glyphs(drawn, name)
+    _warn_of_missing_glyphs(picture_bytes, name)
     if failure is not None:
-        message = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
+        message = (
+            f"figure {name!r}: page and data are in {target_folder}, pictures are not: {failure}"
+        )
         if not isinstance(failure, _browser.NoBrowser):
             raise ExportError(message) from failure
         warn_user(message)
-    return ExportedFigure(name, target, tuple(files), fig)
+    return ExportedFigure(name, target_folder, tuple(file_contents), fig)
 
 
 def pictures(
@@ -174,13 +182,16 @@ def pictures(
     """
     laid_out = copy_for_width(fig, width)
     _number_traces(laid_out)
-    drawn = _browser.draw(laid_out, formats, scale=PNG_SCALE, title=name)
-    finish = {
+    picture_bytes = _browser.draw(laid_out, formats, scale=PNG_SCALE, title=name)
+    finishers = {
         "svg": lambda svg: _stabilise_svg(svg, f"{name} {width}"),
         "pdf": _stabilise_pdf,
         "png": _write_dpi,
     }
-    return {format: finish[format](picture) for format, picture in drawn.items()}
+    return {
+        picture_format: finishers[picture_format](picture)
+        for picture_format, picture in picture_bytes.items()
+    }
 
 
 def svg_as_shown(fig: go.Figure | Mapping[str, Any], key: str) -> str:
@@ -191,42 +202,40 @@ def svg_as_shown(fig: go.Figure | Mapping[str, Any], key: str) -> str:
     :raises ExportError: when no browser is found, or the figure cannot be drawn.
     """
     try:
-        shown = go.Figure(fig)
+        shown_figure = go.Figure(fig)
     except ValueError as error:
         raise ExportError(f"this version of plotly cannot read it: {error}") from error
-    shown.layout.width = shown.layout.width or WIDTHS["full"]
-    shown.layout.height = shown.layout.height or _OWN_HEIGHT
-    _number_traces(shown)
-    return _stabilise_svg(_browser.draw(shown, ["svg"])["svg"], key).decode()
+    shown_figure.layout.width = shown_figure.layout.width or WIDTHS["full"]
+    shown_figure.layout.height = shown_figure.layout.height or _OWN_HEIGHT
+    _number_traces(shown_figure)
+    return _stabilise_svg(_browser.draw(shown_figure, ["svg"])["svg"], key).decode()
 
 
 def _warn_of_missing_glyphs(drawn: Mapping[str, bytes], name: str) -> None:
     """Say once which characters of the labels of some pictures no font of this machine has."""
-    labels = [
-        text
-        for file, picture in drawn.items()
-        if file.endswith(".svg")
-        for text in _LABEL.findall(picture.decode())
-    ]
-    shown = html.unescape(_TAG.sub("", "".join(labels)))
-    missing = _browser.characters_without_glyph("".join(characters_of_other_fonts(shown)))
+    label_texts: list[str] = []
+    for file_name, picture in drawn.items():
+        if file_name.endswith(".svg"):
+            label_texts += _LABEL.findall(picture.decode())
+    label_text = html.unescape(_TAG.sub("", "".join(label_texts)))
+    missing = _browser.characters_without_glyph("".join(characters_of_other_fonts(label_text)))
     if not missing:
         return
-    some = " ".join(missing[:_NAMED_CHARACTERS])
+    shown_characters = " ".join(missing[:_NAMED_CHARACTERS])
     if len(missing) > _NAMED_CHARACTERS:
-        some += " …"
-    count = "1 character" if len(missing) == 1 else f"{len(missing):,} characters"
+        shown_characters += " …"
+    count_text = "1 character" if len(missing) == 1 else f"{len(missing):,} characters"
     warn_user(
-        f"figure {name!r}: no installed font has {count} of its labels ({some}), which its "
-        "pictures show as boxes or not at all; install one, for example with "
+        f"figure {name!r}: no installed font has {count_text} of its labels ({shown_characters}), "
+        "which its pictures show as boxes or not at all; install one, for example with "
         f"`apt-get install {' '.join(font_packages(missing))}`, and export again"
     )
 
 
 def _number_traces(fig: go.Figure) -> None:
     """Name the traces of a figure by their numbers: plotly's names are random, and in the SVG."""
-    for i, trace in enumerate(fig.data):
-        trace.uid = f"t{i}"
+    for trace_number, trace in enumerate(fig.data):
+        trace.uid = f"t{trace_number}"
 
 
 def plotted_points(fig: go.Figure) -> pl.DataFrame:
@@ -236,27 +245,32 @@ def plotted_points(fig: go.Figure) -> pl.DataFrame:
 
     :raises ExportError: for a kind of trace that has no x and y, such as a pie.
     """
-    rows = list[tuple[str | None, ...]]()
-    for i, trace in enumerate(fig.data):
+    point_rows = list[tuple[str | None, ...]]()
+    for trace_number, trace in enumerate(fig.data):
         if "x" not in trace or "y" not in trace:
             raise ExportError(
                 f"a trace of the kind {trace.type} has no x and y to read its points off; "
                 "give what is plotted as data="
             )
-        x, y = trace_values(trace.x), trace_values(trace.y)
-        text = trace_values(getattr(trace, "text", None))  # a histogram in two dimensions has none
-        for point in zip_longest(x, y, text):
-            values = [None if value is None else str(value) for value in point]
-            rows.append((trace.name or f"trace {i}", *values))
-    table = pl.DataFrame(
-        rows, dict.fromkeys(("trace", "x", "y", "text"), pl.String()), orient="row"
+        x_values = trace_values(trace.x)
+        y_values = trace_values(trace.y)
+        # A histogram in two dimensions has no texts.
+        text_values = trace_values(getattr(trace, "text", None))
+        for point_values in zip_longest(x_values, y_values, text_values):
+            value_texts = [
+                None if point_value is None else str(point_value) for point_value in point_values
+            ]
+            point_rows.append((trace.name or f"trace {trace_number}", *value_texts))
+    point_table = pl.DataFrame(
+        point_rows, dict.fromkeys(("trace", "x", "y", "text"), pl.String()), orient="row"
     )
-    numbers = [
-        c
-        for c in "xy"
-        if table[c].cast(pl.Float64, strict=False).null_count() == table[c].null_count()
-    ]
-    return table.with_columns(pl.col(numbers).cast(pl.Float64))
+    number_columns = []
+    for column in ("x", "y"):
+        texts = point_table[column]
+        numbers = texts.cast(pl.Float64, strict=False)
+        if numbers.null_count() == texts.null_count():
+            number_columns.append(column)
+    return point_table.with_columns(pl.col(number_columns).cast(pl.Float64))
 
 
 def trace_values(value: Any) -> Sequence[Any] | np.ndarray:
@@ -282,66 +296,66 @@ def trace_values(value: Any) -> Sequence[Any] | np.ndarray:
         return value
     # plotly.js calls bytes that are colours "uint8c", and writes all numbers with the lowest byte
     # first.
-    kind = np.dtype(value["dtype"].removesuffix("c")).newbyteorder("<")
-    numbers = np.frombuffer(base64.b64decode(value["bdata"]), kind)
-    shape = str(value.get("shape", numbers.size))
-    return numbers.reshape([int(length) for length in shape.split(",") if length.strip()])
+    number_type = np.dtype(value["dtype"].removesuffix("c")).newbyteorder("<")
+    number_array = np.frombuffer(base64.b64decode(value["bdata"]), number_type)
+    shape_text = str(value.get("shape", number_array.size))
+    return number_array.reshape(
+        [int(dimension) for dimension in shape_text.split(",") if dimension.strip()]
+    )
 
 
 def write_files_atomically(
     target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()
 ) -> None:
     """Write all files beside their places, then rename each; pictures of an earlier export go."""
-    with ExitStack() as whole:
-        for file, content in files.items():
-            stream = whole.enter_context(open_atomically(target / file))
-            stream.write(content)
-            stream.flush()
-    for old in stale:
-        (target / old).unlink(missing_ok=True)
+    with ExitStack() as open_files:
+        for file_name, content in files.items():
+            file_stream = open_files.enter_context(open_atomically(target / file_name))
+            file_stream.write(content)
+            file_stream.flush()
+    for stale_name in stale:
+        (target / stale_name).unlink(missing_ok=True)
 
 
 def _file_name(name: str, format: str, width: Width) -> str:
-    return (
-        f"{name}.column.{format}"
-        if width == "column" and format in PICTURES
-        else f"{name}.{format}"
-    )
+    if width == "column" and format in PICTURES:
+        return f"{name}.column.{format}"
+    return f"{name}.{format}"
 
 
 def _parquet(table: pl.DataFrame, name: str) -> bytes:
-    buffer = io.BytesIO()
+    parquet_file = io.BytesIO()
     try:
-        table.write_parquet(buffer)
+        table.write_parquet(parquet_file)
     except (pl.exceptions.PolarsError, AttributeError) as error:
         raise ExportError(
             f"the data of figure {name!r} cannot be written as Parquet: {error}"
         ) from error
-    return buffer.getvalue()
+    return parquet_file.getvalue()
 
 
 def _page_bytes(fig: go.Figure, name: str, caption: str) -> bytes:
-    quiet = {"displaylogo": False, "plotlyServerURL": "", "responsive": False}
-    shown = copy_for_width(fig, "full")
+    page_options = {"displaylogo": False, "plotlyServerURL": "", "responsive": False}
+    page_figure = copy_for_width(fig, "full")
     with _plain_json():
-        body = plotly.io.to_html(
-            shown,
+        figure_markup = plotly.io.to_html(
+            page_figure,
             include_plotlyjs=_PLOTLY_JS,
             include_mathjax=False,
             full_html=False,
             div_id=name,
-            config=quiet,
+            config=page_options,
         )
-    fonts = font_face_rules(
-        json.dumps(shown.to_plotly_json(), ensure_ascii=False, default=str) + caption
+    font_rules = font_face_rules(
+        json.dumps(page_figure.to_plotly_json(), ensure_ascii=False, default=str) + caption
     )
-    page = _PAGE.format(
+    page_text = _PAGE.format(
         title=html.escape(name),
-        faces=fonts,
-        figure=body,
+        faces=font_rules,
+        figure=figure_markup,
         caption=html.escape(printable_line(caption)),
     )
-    return page.encode("utf-8", "replace")
+    return page_text.encode("utf-8", "replace")
 
 
 @contextmanager
@@ -350,14 +364,14 @@ def _plain_json() -> Iterator[None]:
 
     plotly 7.1 takes orjson where it can be imported, which writes "é" and .0000001 in other bytes.
     """
-    config = plotly.io.json.config
+    json_config = plotly.io.json.config
     with _engine_lock:
-        before = config.default_engine
-        config.default_engine = "json"
+        engine_before = json_config.default_engine
+        json_config.default_engine = "json"
         try:
             yield
         finally:
-            config.default_engine = before
+            json_config.default_engine = engine_before
 
 
 def plotly_script() -> bytes:
@@ -371,41 +385,41 @@ def _plotly_file() -> Path:
 
 def _missing_plotly_js(target: Path) -> dict[str, bytes]:
     """Give the script of every page where it is not in its place yet."""
-    place = target / _PLOTLY_JS
-    if place.is_file() and place.stat().st_size == _plotly_file().stat().st_size:
+    script_path = target / _PLOTLY_JS
+    if script_path.is_file() and script_path.stat().st_size == _plotly_file().stat().st_size:
         return {}
-    return {place.name: plotly_script()}
+    return {script_path.name: plotly_script()}
 
 
-def _stabilise_svg(drawn: bytes, key: str) -> bytes:
+def _stabilise_svg(svg_bytes: bytes, key: str) -> bytes:
     """Replace plotly's random id, which names every clip path, by one of the figure and its width.
 
     The empty style of the outermost element goes: it stands before or behind ``viewBox``, by which
     of two callbacks of the browser came first.
     """
-    drawn = re.sub(rb'^(<svg [^>]*?) style=""', rb"\1", drawn)
-    clip = re.search(rb'id="defs-([0-9a-f]{6})"', drawn)
-    return (
-        drawn.replace(clip[1], hashlib.sha256(key.encode()).hexdigest()[:6].encode())
-        if clip
-        else drawn
-    )
+    svg_bytes = re.sub(rb'^(<svg [^>]*?) style=""', rb"\1", svg_bytes)
+    clip_match = re.search(rb'id="defs-([0-9a-f]{6})"', svg_bytes)
+    if clip_match:
+        return svg_bytes.replace(
+            clip_match[1], hashlib.sha256(key.encode()).hexdigest()[:6].encode()
+        )
+    return svg_bytes
 
 
-def _stabilise_pdf(drawn: bytes) -> bytes:
+def _stabilise_pdf(pdf_bytes: bytes) -> bytes:
     """Blank the two dates that the browser writes, at the same length, since a PDF counts bytes."""
-    return re.sub(rb"(/(?:CreationDate|ModDate) \(D:)\d{14}", rb"\g<1>20000101000000", drawn)
+    return re.sub(rb"(/(?:CreationDate|ModDate) \(D:)\d{14}", rb"\g<1>20000101000000", pdf_bytes)
 
 
-def _write_dpi(drawn: bytes) -> bytes:
+def _write_dpi(png_bytes: bytes) -> bytes:
     """Write into a PNG, before its data, how many dots make an inch (``pHYs``, in dots a metre)."""
-    dots = round(96 * PNG_SCALE / 0.0254)
-    chunk = b"pHYs" + struct.pack(">IIB", dots, dots, 1)
-    at = drawn.index(b"IDAT") - 4
+    dots_per_metre = round(96 * PNG_SCALE / 0.0254)
+    dpi_chunk = b"pHYs" + struct.pack(">IIB", dots_per_metre, dots_per_metre, 1)
+    chunk_place = png_bytes.index(b"IDAT") - 4
     return (
-        drawn[:at]
+        png_bytes[:chunk_place]
         + struct.pack(">I", 9)
-        + chunk
-        + struct.pack(">I", zlib.crc32(chunk))
-        + drawn[at:]
+        + dpi_chunk
+        + struct.pack(">I", zlib.crc32(dpi_chunk))
+        + png_bytes[chunk_place:]
     )

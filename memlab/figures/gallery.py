@@ -57,85 +57,108 @@ def write_gallery(
     :raises ExportError: when the directory is missing or cannot be written, or a sidecar cannot be
         read.
     """
-    target, parts = Path(directory), dict[str, list[dict[str, Any]]]()
-    if not os.path.isdir(target):
+    target_folder = Path(directory)
+    cards_by_notebook = dict[str, list[dict[str, Any]]]()
+    if not os.path.isdir(target_folder):
         raise ExportError(
-            f"no directory {target} to make a gallery of; export a figure to it first"
+            f"no directory {target_folder} to make a gallery of; export a figure to it first"
         )
-    for path in sorted(target.glob("*.json")):
-        if (card := read_sidecar(path)) is not None:
-            parts.setdefault(card["made_by"].get("notebook", ""), []).append(card)
-    links, body = _links_to_folders(target), ""
-    for name, cards in sorted(
-        parts.items(), key=lambda part: (not part[0], part[0])
-    ):  # those of no notebook are last
-        heading, words, ordered = _read_notebook(name, Path(notebooks), cards)
-        anchor = _escape_html(f"of-{Path(name).stem or 'none'}")
-        names = "".join(
-            f'<a href="#{_escape_html(card["name"])}">{_escape_html(card["name"])}</a>'
-            for card in ordered
+    for sidecar_path in sorted(target_folder.glob("*.json")):
+        figure_card = read_sidecar(sidecar_path)
+        if figure_card is not None:
+            notebook_name = figure_card["made_by"].get("notebook", "")
+            cards_by_notebook.setdefault(notebook_name, []).append(figure_card)
+    page_links = _links_to_folders(target_folder)
+    page_body = ""
+    # Those of no notebook are last.
+    for notebook_name in sorted(cards_by_notebook, key=lambda name: (not name, name)):
+        notebook_cards = cards_by_notebook[notebook_name]
+        heading, opening, ordered_cards = _read_notebook(
+            notebook_name, Path(notebooks), notebook_cards
         )
-        links += f'<p><a href="#{anchor}">{_escape_html(heading)}</a>{names}</p>'
-        body += f'<section id="{anchor}"><h2>{_escape_html(heading)}</h2>'
-        body += f'<div class="opening">{words}</div>'
-        body += "".join(map(_card_html, ordered)) + "</section>\n"
-    count = sum(map(len, parts.values()))
-    counted = "1 figure" if count == 1 else f"{count} figures"
-    page = (
+        section_anchor = _escape_html(f"of-{Path(notebook_name).stem or 'none'}")
+        figure_links = ""
+        for ordered_card in ordered_cards:
+            shown_name = _escape_html(ordered_card["name"])
+            figure_links += f'<a href="#{shown_name}">{shown_name}</a>'
+        page_links += (
+            f'<p><a href="#{section_anchor}">{_escape_html(heading)}</a>{figure_links}</p>'
+        )
+        page_body += f'<section id="{section_anchor}"><h2>{_escape_html(heading)}</h2>'
+        page_body += f'<div class="opening">{opening}</div>'
+        page_body += "".join(map(_card_html, ordered_cards)) + "</section>\n"
+    n_figures = sum(map(len, cards_by_notebook.values()))
+    count_text = "1 figure" if n_figures == 1 else f"{n_figures} figures"
+    page_text = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Figures</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<style>{font_face_rules(body)}{STYLE}</style>"
-        f"</head>\n<body><header><h1>Figures</h1><p>{counted}, each as HTML, SVG, PDF and PNG "
-        f"with its data and provenance.</p><nav>{links}</nav></header>\n"
-        f"<main>{body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"
+        f"<style>{font_face_rules(page_body)}{STYLE}</style>"
+        f"</head>\n<body><header><h1>Figures</h1><p>{count_text}, each as HTML, SVG, PDF and PNG "
+        f"with its data and provenance.</p><nav>{page_links}</nav></header>\n"
+        f"<main>{page_body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"
     )
-    write_files_atomically(target, {"index.html": page.encode("utf-8", "replace")})
-    return target / "index.html"
+    write_files_atomically(target_folder, {"index.html": page_text.encode("utf-8", "replace")})
+    return target_folder / "index.html"
 
 
 def _read_notebook(
-    name: str, folder: Path, cards: list[dict[str, Any]]
+    notebook_name: str, folder: Path, figure_cards: list[dict[str, Any]]
 ) -> tuple[str, str, list[dict[str, Any]]]:
     """Give a notebook's title, its words before its first code (HTML), and its figures."""
-    notebook, heading = folder / name, Path(name).stem or "Other figures"
+    notebook = folder / notebook_name
+    heading = Path(notebook_name).stem or "Other figures"
     if not os.path.isfile(notebook):  # a sidecar of anybody's may hold a name that no disk takes
-        return heading, "", cards
+        return heading, "", figure_cards
     try:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        sources = ["".join(cell["source"]) for cell in cells]
+        notebook_cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        cell_sources = ["".join(notebook_cell["source"]) for notebook_cell in notebook_cells]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return heading, "", cards
-    code = "\n".join(sources)
-    first = next((i for i, cell in enumerate(cells) if cell["cell_type"] == "code"), len(cells))
+        return heading, "", figure_cards
+    code_text = "\n".join(cell_sources)
+    sources_before_code = []
+    for notebook_cell, cell_source in zip(notebook_cells, cell_sources, strict=True):
+        if notebook_cell["cell_type"] == "code":
+            break
+        sources_before_code.append(cell_source)
     # The figures stand below.
-    opening = _PICTURE.sub("", "\n\n".join(sources[:first]))
+    opening = _PICTURE.sub("", "\n\n".join(sources_before_code))
     if opening.startswith("# "):
         heading, _, opening = opening[2:].partition("\n")
-    return (
-        heading,
-        render_markdown(_found_text(cells) or opening),
-        sorted(cards, key=lambda card: code.find(f'"{card["name"]}"') % (len(code) + 1)),
-    )
+
+    def place_in_code(card: dict[str, Any]) -> int:
+        """Give where a figure is named in the code; one that is not is the last."""
+        place = code_text.find(f'"{card["name"]}"')
+        if place < 0:
+            return len(code_text)
+        return place
+
+    words = render_markdown(_found_text(notebook_cells) or opening)
+    return heading, words, sorted(figure_cards, key=place_in_code)
 
 
-def _found_text(cells: list[dict[str, Any]]) -> str:
+def _found_text(notebook_cells: list[dict[str, Any]]) -> str:
     """Give what an executed notebook found: the Markdown that its cell tagged ``answer`` shows."""
-    for cell in cells:
-        if "answer" not in cell.get("metadata", {}).get("tags", []):
+    for notebook_cell in notebook_cells:
+        if "answer" not in notebook_cell.get("metadata", {}).get("tags", []):
             continue
-        outputs = [output.get("data", {}) for output in cell.get("outputs", [])]
-        return "\n".join("".join(data.get("text/markdown", "")) for data in outputs).strip()
+        output_contents = [
+            cell_output.get("data", {}) for cell_output in notebook_cell.get("outputs", [])
+        ]
+        return "\n".join(
+            "".join(output_data.get("text/markdown", "")) for output_data in output_contents
+        ).strip()
     return ""
 
 
 def _links_to_folders(directory: Path) -> str:
     """Link to the galleries of the folders of a directory, which are those of datasets."""
-    pages = sorted(directory.glob("*/index.html"))
-    names = [page.parent.name for page in pages]
-    links = "".join(
-        f'<a href="{_quote_link(name)}/index.html">{_escape_html(name)}</a>' for name in names
+    gallery_pages = sorted(directory.glob("*/index.html"))
+    folder_names = [gallery_page.parent.name for gallery_page in gallery_pages]
+    page_links = "".join(
+        f'<a href="{_quote_link(folder_name)}/index.html">{_escape_html(folder_name)}</a>'
+        for folder_name in folder_names
     )
-    return f"<p>{links}</p>" if links else ""
+    return f"<p>{page_links}</p>" if page_links else ""
 
 
 def render_markdown(markdown: str) -> str:
@@ -147,41 +170,48 @@ def render_markdown(markdown: str) -> str:
 
 
 def _card_html(fields: dict[str, Any]) -> str:
-    name, files = fields["name"], fields["files"]
-    pictures = "".join(
-        _picture_html(name, files, *kind)
-        for kind in (("", "7 in", 672), (".column", "3.5 in", 336))
-    )
-    links = "".join(
-        f'<a href="{_quote_link(f)}">{_escape_html(f.removeprefix(name + "."))}</a>' for f in files
-    )
-    facts = fields["made_by"] | fields["provenance"] | fields["versions"]
-    told = {
-        k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in facts.items()
-    }
-    rows = "".join(
-        f"<tr><td>{_escape_html(k)}</td><td>{_escape_html(v)}</td></tr>" for k, v in told.items()
-    )
+    figure_name = fields["name"]
+    file_names = fields["files"]
+    pictures = _picture_html(figure_name, file_names, "", "7 in", 672)
+    pictures += _picture_html(figure_name, file_names, ".column", "3.5 in", 336)
+    file_links = ""
+    for file_name in file_names:
+        file_kind = _escape_html(file_name.removeprefix(f"{figure_name}."))
+        file_links += f'<a href="{_quote_link(file_name)}">{file_kind}</a>'
+    origin_fields = fields["made_by"] | fields["provenance"] | fields["versions"]
+    table_rows = ""
+    for field_name, field_value in origin_fields.items():
+        field_text = field_value
+        if not isinstance(field_value, str):
+            field_text = json.dumps(field_value, ensure_ascii=False)
+        table_rows += (
+            f"<tr><td>{_escape_html(field_name)}</td><td>{_escape_html(field_text)}</td></tr>"
+        )
     return (
-        f'<article id="{_escape_html(name)}"><h3>{_escape_html(name)}</h3>'
+        f'<article id="{_escape_html(figure_name)}"><h3>{_escape_html(figure_name)}</h3>'
         f'<div class="pictures">{pictures}</div>'
-        f'<p class="caption">{_escape_html(fields["caption"])}</p><p class="formats">{links}</p>'
-        f"<details><summary>Provenance</summary><table>{rows}</table></details></article>\n"
+        f'<p class="caption">{_escape_html(fields["caption"])}</p>'
+        f'<p class="formats">{file_links}</p>'
+        f"<details><summary>Provenance</summary><table>{table_rows}</table></details></article>\n"
     )
 
 
 def _picture_html(name: str, files: list[str], suffix: str, size: str, px: int) -> str:
-    source = next(
-        (f"{name}{suffix}.{fmt}" for fmt in ("svg", "png") if f"{name}{suffix}.{fmt}" in files),
+    source_file = next(
+        (
+            f"{name}{suffix}.{picture_format}"
+            for picture_format in ("svg", "png")
+            if f"{name}{suffix}.{picture_format}" in files
+        ),
         None,
     )
-    if source is None:
+    if source_file is None:
         return ""
-    target = f"{name}.html" if f"{name}.html" in files else source
-    described = f'alt="{_escape_html(name)}, {size} wide" loading="lazy"'
-    shown = f'<img src="{_quote_link(source)}" width="{px}" {described}>'
-    linked = f'<a href="{_quote_link(target)}">{shown}</a>'
-    return f"<figure>{linked}<figcaption>{size}</figcaption></figure>"
+    link_target = f"{name}.html" if f"{name}.html" in files else source_file
+    image_attributes = f'alt="{_escape_html(name)}, {size} wide" loading="lazy"'
+    image_markup = f'<img src="{_quote_link(source_file)}" width="{px}" {image_attributes}>'
+    link_markup = f'<a href="{_quote_link(link_target)}">{image_markup}</a>'
+    return f"<figure>{link_markup}<figcaption>{size}</figcaption></figure>"
 
 
 def _quote_link(file: str) -> str:

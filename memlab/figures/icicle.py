@@ -29,25 +29,32 @@ def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
     Every leaf has a row of its own, in the order of the frame, and every other node the rows of its
     leaves.
     """
-    rows = frame.to_dicts()
-    known, below = {row["node_id"] for row in rows}, dict[Any, list[dict[str, Any]]]()
-    for row in rows:
-        below.setdefault(row["parent"] if row["parent"] in known else None, []).append(row)
-    laid = list[dict[str, Any]]()
+    node_rows = frame.to_dicts()
+    known_ids = {node_row["node_id"] for node_row in node_rows}
+    rows_by_parent = dict[Any, list[dict[str, Any]]]()
+    for node_row in node_rows:
+        parent = node_row["parent"]
+        if parent not in known_ids:
+            parent = None
+        rows_by_parent.setdefault(parent, []).append(node_row)
+    laid_out = list[dict[str, Any]]()
 
-    def place(row: dict[str, Any], depth: int, branch: int, first: int) -> int:
-        laid.append(row | {"depth": depth, "branch": branch, "first": first})
-        at, children = len(laid) - 1, below.get(row["node_id"], [])
-        end = first + (not children)
-        for child in children:
-            end = place(child, depth + 1, branch, end)
-        laid[at] |= {"end": end, "middle": (first + end) / 2}
-        return end
+    def place(node_row: dict[str, Any], depth: int, branch_number: int, first: int) -> int:
+        laid_out.append(node_row | {"depth": depth, "branch": branch_number, "first": first})
+        node_place = len(laid_out) - 1
+        children = rows_by_parent.get(node_row["node_id"], [])
+        end_row = first
+        if not children:
+            end_row += 1
+        for child_row in children:
+            end_row = place(child_row, depth + 1, branch_number, end_row)
+        laid_out[node_place] |= {"end": end_row, "middle": (first + end_row) / 2}
+        return end_row
 
-    end = 0
-    for branch, row in enumerate(below.get(None, [])):
-        end = place(row, 0, branch, end)
-    return laid
+    end_row = 0
+    for branch_number, node_row in enumerate(rows_by_parent.get(None, [])):
+        end_row = place(node_row, 0, branch_number, end_row)
+    return laid_out
 
 
 def _row_px(width: str, leaves: int) -> float:
@@ -58,8 +65,10 @@ def _row_px(width: str, leaves: int) -> float:
 def _lowest_named_depth(nodes: list[dict[str, Any]], deepest: int, row_px: float) -> int:
     """Find the lowest depth of which at least half of the boxes are high enough for their names."""
     for depth in range(deepest, 0, -1):
-        heights = [row["end"] - row["first"] for row in nodes if row["depth"] == depth]
-        if np.median(heights) * row_px >= _LEGIBLE_PX:
+        box_heights = [
+            node_row["end"] - node_row["first"] for node_row in nodes if node_row["depth"] == depth
+        ]
+        if np.median(box_heights) * row_px >= _LEGIBLE_PX:
             return depth
     return 0
 
@@ -82,94 +91,115 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     2
     """
     style.check_columns(frame, ("node_id", "parent", "label", "n_turns"), "icicle")
-    nodes = _lay_out_nodes(frame)
-    deepest, leaves = max(node["depth"] for node in nodes), max(node["end"] for node in nodes)
-    wide = np.ones(deepest + 1)
+    laid_nodes = _lay_out_nodes(frame)
+    deepest = max(laid_node["depth"] for laid_node in laid_nodes)
+    n_leaves = max(laid_node["end"] for laid_node in laid_nodes)
+    depth_widths = np.ones(deepest + 1)
     if deepest:
         # The labels of the lowest nodes say most, as far as they have room.
-        lowest = _lowest_named_depth(nodes, deepest, _row_px("full", leaves))
-        wide[lowest] = _NAMED_WIDTH
-        wide[lowest + 1 :] = _UNNAMED_WIDTH
-    edges = np.concatenate([[0.0], np.cumsum(wide / wide.sum())])
+        lowest_named = _lowest_named_depth(laid_nodes, deepest, _row_px("full", n_leaves))
+        depth_widths[lowest_named] = _NAMED_WIDTH
+        depth_widths[lowest_named + 1 :] = _UNNAMED_WIDTH
+    depth_edges = np.concatenate([[0.0], np.cumsum(depth_widths / depth_widths.sum())])
     # The second tint starts at the second branch, or, of a single one, at the second depth.
-    by, traces = "depth" if nodes[-1]["branch"] == 0 else "branch", []
-    for odd, tint in enumerate(_TINTS):
-        boxes = [row for row in nodes if row[by] % 2 == odd]
-        hover = [
+    tint_column = "depth" if laid_nodes[-1]["branch"] == 0 else "branch"
+    box_traces = []
+    for parity, box_colour in enumerate(_TINTS):
+        tint_boxes = [node_row for node_row in laid_nodes if node_row[tint_column] % 2 == parity]
+        hover_texts = [
             style.join_lines(
-                [*wrap(row["label"], 360, style.TEXT, lines=4), f"{row['n_turns']:,} turns"]
+                [
+                    *wrap(node_row["label"], 360, style.TEXT, lines=4),
+                    f"{node_row['n_turns']:,} turns",
+                ]
             )
-            for row in boxes
+            for node_row in tint_boxes
         ]
-        traces.append(
+        box_traces.append(
             go.Bar(
                 orientation="h",
                 showlegend=False,
                 hoverinfo="text",
-                hovertext=hover,
-                marker={"color": tint, "line": {"color": "white", "width": 1}},
-                base=[edges[row["depth"]] for row in boxes],
-                x=[edges[row["depth"] + 1] - edges[row["depth"]] for row in boxes],
-                y=[row["middle"] for row in boxes],
-                width=[row["end"] - row["first"] for row in boxes],
+                hovertext=hover_texts,
+                marker={"color": box_colour, "line": {"color": "white", "width": 1}},
+                base=[depth_edges[node_row["depth"]] for node_row in tint_boxes],
+                x=[
+                    depth_edges[node_row["depth"] + 1] - depth_edges[node_row["depth"]]
+                    for node_row in tint_boxes
+                ],
+                y=[node_row["middle"] for node_row in tint_boxes],
+                width=[node_row["end"] - node_row["first"] for node_row in tint_boxes],
             )
         )
-    heads = dict[int, str]()
+    depth_heads = dict[int, str]()
     if "kind" in frame.columns:
-        heads = {row["depth"]: printable_line(row["kind"]) for row in nodes}
+        depth_heads = {
+            node_row["depth"]: printable_line(node_row["kind"]) for node_row in laid_nodes
+        }
 
     def layout_for(px: int) -> dict[str, Any]:
-        width = style.width_name(px)
-        row_px = _row_px(width, leaves)
-        rooms = np.diff(edges) * (px - 2 * _SIDE_PX)
-        notes = []
-        for row in nodes:
-            high = (row["end"] - row["first"]) * row_px
-            if high >= _LEGIBLE_PX:
-                room = rooms[row["depth"]] - 8
-                notes.append(_box_label(row, edges[row["depth"]], room, high))
-        bottom = 8
-        unnamed = len(nodes) - len(notes)
-        if unnamed:
-            text = f"{unnamed:,} of {len(nodes):,} boxes have no room for their names"
-            notes.append(style.text_note(text, 0, 0, yshift=-4, font=_NOTE_FONT))
-            bottom += 14
-        for depth, name in heads.items():
-            heading = escape(cut_to_width(name, rooms[depth], style.SMALL, bold=True))
-            notes.append(
-                style.text_note(f"<b>{heading}</b>", edges[depth], 1, "left bottom", xref="x")
+        width_name = style.width_name(px)
+        leaf_px = _row_px(width_name, n_leaves)
+        depth_rooms = np.diff(depth_edges) * (px - 2 * _SIDE_PX)
+        head_px = 0
+        if depth_heads:
+            head_px = _HEAD_PX
+        box_notes = []
+        for node_row in laid_nodes:
+            box_height = (node_row["end"] - node_row["first"]) * leaf_px
+            if box_height >= _LEGIBLE_PX:
+                box_room = depth_rooms[node_row["depth"]] - 8
+                box_notes.append(
+                    _box_label(node_row, depth_edges[node_row["depth"]], box_room, box_height)
+                )
+        bottom_px = 8
+        n_unnamed = len(laid_nodes) - len(box_notes)
+        if n_unnamed:
+            unnamed_note = (
+                f"{n_unnamed:,} of {len(laid_nodes):,} boxes have no room for their names"
+            )
+            box_notes.append(style.text_note(unnamed_note, 0, 0, yshift=-4, font=_NOTE_FONT))
+            bottom_px += 14
+        for depth_number, depth_head in depth_heads.items():
+            heading = escape(
+                cut_to_width(depth_head, depth_rooms[depth_number], style.SMALL, bold=True)
+            )
+            box_notes.append(
+                style.text_note(
+                    f"<b>{heading}</b>", depth_edges[depth_number], 1, "left bottom", xref="x"
+                )
             )
         return style.layout(
             px,
-            plot_px=round(row_px * leaves),
+            plot_px=round(leaf_px * n_leaves),
             left=_SIDE_PX,
             right=_SIDE_PX,
-            bottom=bottom,
-            head_px=_HEAD_PX * bool(heads),
-            annotations=notes,
+            bottom=bottom_px,
+            head_px=head_px,
+            annotations=box_notes,
             barmode="overlay",
             bargap=0,
             xaxis={"visible": False, "range": [0, 1]},
-            yaxis={"visible": False, "range": [leaves, 0]},
+            yaxis={"visible": False, "range": [n_leaves, 0]},
         )
 
-    return style.make_figure(traces, layout_for)
+    return style.make_figure(box_traces, layout_for)
 
 
 def _box_label(row: dict[str, Any], left: float, room: float, high: float) -> dict[str, Any]:
     """Write as many topics of a label into its box as have room."""
-    most = max(1, min(4, int((high - 2) // 11)))
+    most_lines = max(1, min(4, int((high - 2) // 11)))
     # "week of 3 May: …" stands in a column that is headed "week".
-    label = str(row["label"]).removeprefix(f"{row.get('kind')} of ")
-    lines = wrap(label, room, style.SMALL, lines=most)
-    while lines and lines[-1].endswith("…"):
-        later = _LATER_TOPIC.search(label)
-        if later is None:
+    label_text = str(row["label"]).removeprefix(f"{row.get('kind')} of ")
+    label_lines = wrap(label_text, room, style.SMALL, lines=most_lines)
+    while label_lines and label_lines[-1].endswith("…"):
+        later_topic = _LATER_TOPIC.search(label_text)
+        if later_topic is None:
             break
-        label = label[: later.start()]
-        lines = wrap(label, room, style.SMALL, lines=most)
+        label_text = label_text[: later_topic.start()]
+        label_lines = wrap(label_text, room, style.SMALL, lines=most_lines)
     return style.text_note(
-        style.join_lines(lines),
+        style.join_lines(label_lines),
         left,
         row["middle"],
         "left middle",

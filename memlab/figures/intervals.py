@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 import polars as pl
@@ -46,182 +47,301 @@ def marked_rows(
     :param between: puts the numbers of a row on one line, with this between them.
     :param xaxis: what is different about the axis.
     """
-    numbers: dict[str, list[str]] = {row["name"]: [] for row in marks}
-    names = list(numbers)
-    deep = max(sum(row["name"] == name for row in marks) for name in names)
-    lines_each = deep
+    numbers_by_row: dict[str, list[str]] = {mark_row["name"]: [] for mark_row in marks}
+    row_names = list(numbers_by_row)
+    most_marks = max(Counter(mark_row["name"] for mark_row in marks).values())
+    lines_each = most_marks
     if between:
         lines_each = 1
-    row_px, traces = _row_height_px(deep, lines_each), list[Any]()
-    for row in marks:
+    row_height = _row_height_px(most_marks, lines_each)
+    mark_traces = list[Any]()
+    for mark_row in marks:
         # Several marks of a row stand nearer to its own name than to the next.
-        lane = deep - 1 - len(numbers[row["name"]])
-        y = (
-            len(names)
-            - names.index(row["name"])
+        lane_number = most_marks - 1 - len(numbers_by_row[mark_row["name"]])
+        mark_height = (
+            len(row_names)
+            - row_names.index(mark_row["name"])
             - 1
-            + ((deep > 1) * _LIFT_PX + _LANE_PX * lane) / row_px
+            + (_lift_px(most_marks) + _LANE_PX * lane_number) / row_height
         )
-        numbers[row["name"]].append(row["numbers"])
-        of_series = drawable_text(row["series"])
-        traces.append(
+        numbers_by_row[mark_row["name"]].append(mark_row["numbers"])
+        series_name = drawable_text(mark_row["series"])
+        mark_traces.append(
             go.Scatter(
-                x=[row["x"]],
-                y=[y],
+                x=[mark_row["x"]],
+                y=[mark_height],
                 mode="markers",
-                name=of_series,
+                name=series_name,
                 showlegend=False,
                 marker={
-                    "color": row["fill"],
+                    "color": mark_row["fill"],
                     "size": 7,
-                    "symbol": row["symbol"],
-                    "line": {"color": row["tint"], "width": 1.5},
+                    "symbol": mark_row["symbol"],
+                    "line": {"color": mark_row["tint"], "width": 1.5},
                 },
-                error_x=style.error_bar(row["x"], row["low"], row["high"], color=row["tint"]),
-                text=[f"{drawable_text(row['name'])}<br>{of_series}: {row['numbers']}"],
+                error_x=style.error_bar(
+                    mark_row["x"], mark_row["low"], mark_row["high"], color=mark_row["tint"]
+                ),
+                text=[f"{drawable_text(mark_row['name'])}<br>{series_name}: {mark_row['numbers']}"],
                 hoverinfo="text",
             )
         )
-    rows = dict[str, list[str]]()
-    for name, own in numbers.items():
-        rows[printable_line(name)] = own
+    numbers_by_name = dict[str, list[str]]()
+    for row_name, own_numbers in numbers_by_row.items():
+        numbers_by_name[printable_line(row_name)] = own_numbers
         if between:
-            rows[printable_line(name)] = [between.join(own)]
-    low, high = span or _ends_of_marks(marks)
-    pad = (high - low or 0.01) * 0.05
-    axis = {
-        "range": [low - pad, high + pad],
+            numbers_by_name[printable_line(row_name)] = [between.join(own_numbers)]
+    axis_low, axis_high = span or _ends_of_marks(marks)
+    axis_pad = (axis_high - axis_low or 0.01) * 0.05
+    x_axis = {
+        "range": [axis_low - axis_pad, axis_high + axis_pad],
         "zeroline": True,
         "zerolinecolor": style.INK,
         "zerolinewidth": 1,
     }
     if xaxis is not None:
-        axis |= xaxis
+        x_axis |= xaxis
 
     def layout_for(px: int) -> dict[str, Any]:
-        return _layout(px, rows, deep, xlabel, key, axis)
+        return _layout(px, numbers_by_name, most_marks, xlabel, key, x_axis)
 
-    return style.make_figure(traces, layout_for)
+    return style.make_figure(mark_traces, layout_for)
 
 
 def _ends_of_marks(marks: list[dict[str, Any]]) -> tuple[float, float]:
     """Give the ends of an axis that holds 0 and all marks with their intervals."""
-    ends = [0.0]
-    for row in marks:
-        ends += [row[end] for end in ("low", "high", "x") if row[end] is not None]
-    return min(ends), max(ends)
+    axis_ends = [0.0]
+    for mark_row in marks:
+        ends = (mark_row["low"], mark_row["high"], mark_row["x"])
+        axis_ends += [end for end in ends if end is not None]
+    return min(axis_ends), max(axis_ends)
 
 
-def _row_height_px(deep: int, lines: int) -> int:
-    rows = _ROW_PX + _SECOND_LINE_PX * max(lines - 1, deep > 1) + _FURTHER_PX * (deep - 1)
-    return max(rows, _LANE_PX * (deep + 1))
+def _row_height_px(n_lanes: int, n_lines: int) -> int:
+    """Give the least height of a row with lanes of marks and lines of text."""
+    n_second_lines = max(n_lines - 1, 0)
+    if n_lanes > 1:
+        n_second_lines = max(n_second_lines, 1)
+    text_px = _ROW_PX + _SECOND_LINE_PX * n_second_lines + _FURTHER_PX * (n_lanes - 1)
+    return max(text_px, _LANE_PX * (n_lanes + 1))
+
+
+def _lift_px(n_lanes: int) -> int:
+    """Give how far the marks of a row with several lanes stand above its end."""
+    if n_lanes > 1:
+        return _LIFT_PX
+    return 0
+
+
+class _Rows(NamedTuple):
+    """Where rows stand at one width.
+
+    :param names: of each row, in lines.
+    :param row_px: pixels from row to row.
+    :param middle: of the marks of a row, above its end, where a row is 1 high.
+    :param lanes: from the lowest to the highest mark of a row, where a row is 1 high.
+    :param y_range: the ends of the axis.
+    """
+
+    names: list[list[str]]
+    row_px: float
+    middle: float
+    lanes: float
+    y_range: tuple[float, float]
+
+
+def _column_rows(
+    row_names: list[str], name_px: float, n_lanes: int, n_lines: int, room_px: float
+) -> _Rows:
+    """Place rows at column width, where a name stands above the marks of its row.
+
+    Names take two lines where all rows have room for that, else one.
+    """
+    lanes_px = _LANE_PX * (n_lanes - 1)
+
+    def least_row_px(n_name_lines: int) -> float:
+        """Give the height of a row with room for a name above its marks."""
+        marks_share = lanes_px / _row_height_px(n_lanes, max(n_lines, n_name_lines))
+        return (9 + 12 * n_name_lines) / (1 - marks_share)
+
+    n_name_lines = 1
+    if least_row_px(2) * len(row_names) <= room_px:
+        n_name_lines = 2
+    names = [wrap(name, name_px, style.SMALL, lines=n_name_lines) for name in row_names]
+    most_name_lines = max(map(len, names))
+    unit_px = float(_row_height_px(n_lanes, max(n_lines, most_name_lines)))
+    numbers_px = _LINE_PX * n_lines + _FURTHER_PX / 2
+    row_px = max(
+        min(unit_px, room_px / len(row_names)),
+        least_row_px(min(most_name_lines, 2)),
+        numbers_px,
+    )
+    middle = (_lift_px(n_lanes) + lanes_px / 2) / unit_px
+    return _Rows(names, row_px, middle, lanes_px / unit_px, (-10 / row_px, len(row_names)))
+
+
+def _page_rows(row_names: list[str], name_px: float, n_lanes: int, n_lines: int) -> _Rows:
+    """Place rows at page width, where a name of at most two lines stands beside its marks."""
+    names = [wrap(name, name_px, style.SMALL, lines=2) for name in row_names]
+    most_name_lines = max(map(len, names))
+    unit_px = float(_row_height_px(n_lanes, max(n_lines, most_name_lines)))
+    row_px = max(0.7 * _row_height_px(n_lanes, n_lines), 12 * most_name_lines + 6)
+    lanes_px = _LANE_PX * (n_lanes - 1)
+    middle = (_lift_px(n_lanes) + lanes_px / 2) / unit_px
+    y_range = (middle - 0.5, len(row_names) + middle - 0.5)
+    return _Rows(names, row_px, middle, lanes_px / unit_px, y_range)
 
 
 def _layout(
-    px: int, rows: dict[str, list[str]], deep: int, xlabel: str, key: str, xaxis: dict[str, Any]
+    px: int,
+    numbers_by_name: dict[str, list[str]],
+    n_lanes: int,
+    xlabel: str,
+    key: str,
+    xaxis: dict[str, Any],
 ) -> dict[str, Any]:
-    """Lay rows out: names (left), lines of numbers (right), and ``deep`` lanes of marks in each."""
-    column = px <= style.WIDTHS["column"]
-    lines, lanes = max(map(len, rows.values())), _LANE_PX * (deep - 1)
-    numbers_px = widest_px(chain.from_iterable(rows.values()), style.SMALL) + 8
-    before: float = 0
+    """Lay rows out: names on the left, lines of numbers on the right, lanes of marks between."""
+    is_column = px <= style.WIDTHS["column"]
+    row_names = [*numbers_by_name]
+    row_numbers = [*numbers_by_name.values()]
+    n_lines = max(map(len, row_numbers))
+    numbers_px = widest_px(chain.from_iterable(row_numbers), style.SMALL) + 8
+    left_px: float = 0
     name_px: float = px - 20  # a column has no room for names beside the plot
-    if not column:
-        name_px = min(widest_px(rows, style.SMALL), _NAMES_PX)
-        before = name_px + 8
-    below = _wrap_evenly(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
-    keys = _wrap_legend(key, px - 20)
-    bottom = 26 + 12 * len(below) + 10 * len(keys)
-    room = style.TALLEST_PX - bottom - 20
-
-    def least(second: bool) -> float:
-        """Give the height of a row with room for a name, of two lines or one, above its marks."""
-        return (21 + 12 * second) / (1 - lanes / _row_height_px(deep, max(lines, 1 + second)))
-
-    second = not column or least(True) * len(rows) <= room
-    names = [wrap(name, name_px, style.SMALL, lines=1 + second) for name in rows]
-    most = max(map(len, names))
-    whole = row = float(_row_height_px(deep, max(lines, most)))
-    middle = ((deep > 1) * _LIFT_PX + lanes / 2) / whole  # of the marks, above the end of their row
-    ends = [middle - 0.5, len(rows) + middle - 0.5]
-    if column:
-        of_numbers = _LINE_PX * lines + _FURTHER_PX / 2
-        row = max(min(row, room / len(rows)), least(most > 1), of_numbers)
-        ends = [-10 / row, len(rows)]
+    if not is_column:
+        name_px = min(widest_px(row_names, style.SMALL), _NAMES_PX)
+        left_px = name_px + 8
+    axis_lines = _wrap_evenly(xlabel, px - 20 - left_px - numbers_px, style.TEXT, lines=3)
+    key_lines = _wrap_legend(key, px - 20)
+    bottom = 26 + 12 * len(axis_lines) + 10 * len(key_lines)
+    if is_column:
+        room_px = style.TALLEST_PX - bottom - 20
+        rows = _column_rows(row_names, name_px, n_lanes, n_lines, room_px)
+        name_notes, gaps = _names_above(rows, xaxis["range"])
+        plot_px = rows.row_px * len(row_names) + 10
     else:
-        row = max(0.7 * _row_height_px(deep, lines), 12 * most + 6)
-    texts, bands = list[dict[str, Any]](), list[dict[str, Any]]()
-    for i, (name, numbers) in enumerate(zip(names, rows.values(), strict=True)):
-        beside: dict[str, Any] = {"y": len(rows) - i - 1 + middle, "yref": "y", "align": "left"}
-        above = beside | {"y": beside["y"] + lanes / 2 / whole, "yshift": 6}
-        # A name stands in a gap of the grid as wide as the plot: a line that it alone broke would
-        # look cut off.
-        foot = above["y"] + 6 / row
-        head = ends[1]
-        if bands:
-            head = foot + (12 * len(name) + 2) / row
-        bands.append(
-            _GAP | {"x0": xaxis["range"][0], "x1": xaxis["range"][1], "y0": foot, "y1": head}
-        )
-        corner, at = "left middle", beside
-        if column:
-            corner, at = "left bottom", above
-        texts.append(
-            style.text_note(style.join_lines(name), 0, anchor=corner, xshift=-before, **at)
-        )
-        texts.append(
+        rows = _page_rows(row_names, name_px, n_lanes, n_lines)
+        name_notes = _names_beside(rows, left_px)
+        gaps = []
+        plot_px = rows.row_px * len(row_names)
+    notes: list[dict[str, Any]] = []
+    for name_note, numbers, row_y in zip(name_notes, row_numbers, _row_places(rows), strict=True):
+        notes.append(name_note)
+        notes.append(
             style.text_note(
                 style.join_lines(numbers),
                 1,
                 anchor="left middle",
                 xshift=8,
                 font={"color": style.GREY},
-                **beside,
+                y=row_y,
+                yref="y",
+                align="left",
             )
         )
-    texts.append(
+    notes.append(
         style.text_note(
-            style.join_lines(keys),
+            style.join_lines(key_lines),
             0,
             0,
             "left bottom",
             align="left",
-            xshift=-before,
+            xshift=-left_px,
             yshift=3 - bottom,
             font={"size": 8, "color": style.GREY},
         )
     )
     return style.layout(
         px,
-        plot_px=row * len(rows) + 10 * column,
-        left=10 + before,
+        plot_px=plot_px,
+        left=10 + left_px,
         right=10 + numbers_px,
         bottom=bottom,
-        annotations=texts,
-        shapes=bands[: len(bands) * column],
-        xaxis={"title": {"text": style.join_lines(below)}, **xaxis},
-        yaxis={"visible": False, "range": ends},
+        annotations=notes,
+        shapes=gaps,
+        xaxis={"title": {"text": style.join_lines(axis_lines)}, **xaxis},
+        yaxis={"visible": False, "range": [*rows.y_range]},
     )
+
+
+def _row_places(rows: _Rows) -> list[float]:
+    """Give where the middle of each row's marks is on the axis, from the top row."""
+    n_rows = len(rows.names)
+    return [n_rows - number - 1 + rows.middle for number in range(n_rows)]
+
+
+def _names_beside(rows: _Rows, left_px: float) -> list[dict[str, Any]]:
+    """Write each name on the left of the plot."""
+    notes = []
+    for name_lines, row_y in zip(rows.names, _row_places(rows), strict=True):
+        notes.append(
+            style.text_note(
+                style.join_lines(name_lines),
+                0,
+                anchor="left middle",
+                xshift=-left_px,
+                y=row_y,
+                yref="y",
+                align="left",
+            )
+        )
+    return notes
+
+
+def _names_above(
+    rows: _Rows, x_range: list[float]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Write each name above the marks of its row, in a gap of the grid.
+
+    The gap is as wide as the plot: a line that the name alone broke would look cut off.
+    """
+    notes = []
+    gaps: list[dict[str, Any]] = []
+    for name_lines, row_y in zip(rows.names, _row_places(rows), strict=True):
+        name_y = row_y + rows.lanes / 2
+        notes.append(
+            style.text_note(
+                style.join_lines(name_lines),
+                0,
+                anchor="left bottom",
+                xshift=0,
+                y=name_y,
+                yref="y",
+                align="left",
+                yshift=6,
+            )
+        )
+        gap_foot = name_y + 6 / rows.row_px
+        gap_head = rows.y_range[1]
+        if gaps:
+            gap_head = gap_foot + (12 * len(name_lines) + 2) / rows.row_px
+        gaps.append(_GAP | {"x0": x_range[0], "x1": x_range[1], "y0": gap_foot, "y1": gap_head})
+    return notes, gaps
 
 
 def _wrap_evenly(text: str, px: float, size: float, *, lines: int) -> list[str]:
     """Wrap a text so that its last line is not a single word."""
-    done = wrap(text, px, size, lines=lines)
-    if len(done) < 2:
-        return done
-    longest = widest_px(text.split(), size) + text_px(" ", size)
-    return wrap(text, min(px, text_px(text, size) / len(done) + longest), size, lines=len(done))
+    wrapped_lines = wrap(text, px, size, lines=lines)
+    if len(wrapped_lines) < 2:
+        return wrapped_lines
+    longest_word = widest_px(text.split(), size) + text_px(" ", size)
+    return wrap(
+        text,
+        min(px, text_px(text, size) / len(wrapped_lines) + longest_word),
+        size,
+        lines=len(wrapped_lines),
+    )
 
 
 def _wrap_legend(key: str, px: float) -> list[str]:
     """Break a key between its statements, and within one only where it is longer than a line."""
-    lines = [""]
-    for part in map(str.strip, _PART.findall(key)):
-        if lines[-1] and text_px(f"{lines[-1]} {part}", 8) <= px:
-            lines[-1] += f" {part}"
+    key_lines = [""]
+    for statement in map(str.strip, _PART.findall(key)):
+        if key_lines[-1] and text_px(f"{key_lines[-1]} {statement}", 8) <= px:
+            key_lines[-1] += f" {statement}"
         else:
-            lines += _wrap_evenly(part, px, 8, lines=3)
-    return [line.rstrip(";,") for line in lines[1:]]
+            key_lines += _wrap_evenly(statement, px, 8, lines=3)
+    return [key_line.rstrip(";,") for key_line in key_lines[1:]]
 
 
 @style.said_where_empty
@@ -258,55 +378,57 @@ def mean_intervals(
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, columns, "means (where something was measured)")
     frame = style.shorten_names(frame, series)
-    symbols, marks = style.series_symbols(frame, series), []
-    form, span = "{:.0%}", (0.0, 1.0)
+    symbols = style.series_symbols(frame, series)
+    mark_rows = []
+    number_format = "{:.0%}"
+    axis_span = (0.0, 1.0)
     if digits is not None:
-        form = f"{{:.{digits}f}}"
-        span = frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
-    per_row = (
+        number_format = f"{{:.{digits}f}}"
+        axis_span = frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
+    has_row_counts = (
         frame[rows].n_unique() > 1
         and not (frame.group_by(rows).agg(pl.col("n").n_unique())["n"] > 1).any()
     )
-    of_rows = per_row and frame["n"].n_unique() > 1
-    for head, part in style.rows_by_value(frame, rows):
-        name = printable_line(head)
-        if of_rows:
-            name += f" (n = {part['n'][0]:,})"
-        for row in part.iter_rows(named=True):
-            i = list(symbols).index(row[series])
-            look = {
-                "tint": style.colour(i),
-                "fill": style.colour(i),
-                "symbol": symbols[row[series]],
+    shows_row_counts = has_row_counts and frame["n"].n_unique() > 1
+    for row_value, row_group in style.rows_by_value(frame, rows):
+        row_name = printable_line(row_value)
+        if shows_row_counts:
+            row_name += f" (n = {row_group['n'][0]:,})"
+        for mean_row in row_group.iter_rows(named=True):
+            series_number = list(symbols).index(mean_row[series])
+            mark_look = {
+                "tint": style.colour(series_number),
+                "fill": style.colour(series_number),
+                "symbol": symbols[mean_row[series]],
             }
-            marks.append(
+            mark_rows.append(
                 {
-                    **row,
-                    **look,
-                    "name": name,
-                    "x": row["mean"],
-                    "numbers": form.format(row["mean"]).replace("-", "−"),
-                    "series": row[series],
+                    **mean_row,
+                    **mark_look,
+                    "name": row_name,
+                    "x": mean_row["mean"],
+                    "numbers": number_format.format(mean_row["mean"]).replace("-", "−"),
+                    "series": mean_row[series],
                 }
             )
-    counted = [
-        f"{name} (n = {style.format_counts(part['n'])})"
-        for name, part in style.rows_by_value(frame, series)
+    counted_series = [
+        f"{row_name} (n = {style.format_counts(row_group['n'])})"
+        for row_name, row_group in style.rows_by_value(frame, series)
     ]
-    keys = []
-    if not of_rows:
-        keys.append(style.shape_legend(counted))
+    key_parts = []
+    if not shows_row_counts:
+        key_parts.append(style.shape_legend(counted_series))
     elif len(symbols) > 1:
-        keys.append(style.shape_legend(symbols))
+        key_parts.append(style.shape_legend(symbols))
     if "level" in frame.columns:
-        keys.append(f"bars: {describe_intervals(frame)}")
-    key = "; ".join(keys)
+        key_parts.append(f"bars: {describe_intervals(frame)}")
+    key_text = "; ".join(key_parts)
     return marked_rows(
-        marks,
-        span=span,
+        mark_rows,
+        span=axis_span,
         between=between,
         xlabel=measure,
-        key=key,
+        key=key_text,
         xaxis={"zeroline": False, "nticks": 6},
     )
 
@@ -335,24 +457,25 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     if "measure" not in frame.columns:
         frame = frame.with_columns(measure=pl.lit(measure))
     symbols = style.series_symbols(frame, "measure")
-    marks = [
+    mark_rows = [
         {
-            **row,
-            "name": row["system"],
-            "series": row["measure"],
-            "x": row["difference"],
-            "numbers": _difference_text(row),
-            "symbol": symbols[row["measure"]],
-            **_verdict_colours(row),
+            **test_row,
+            "name": test_row["system"],
+            "series": test_row["measure"],
+            "x": test_row["difference"],
+            "numbers": _difference_text(test_row),
+            "symbol": symbols[test_row["measure"]],
+            **_verdict_colours(test_row),
         }
-        for row in frame.to_dicts()
+        for test_row in frame.to_dicts()
     ]
-    baseline, counts = printable_line(frame["baseline"][0]), style.format_counts(frame["n"])
-    xlabel = f"difference in {measure} to {baseline} (n = {counts})"
-    key = f"filled: p < {ALPHA:g} after Holm's correction; {_describe_bars(frame)}"
+    baseline = printable_line(frame["baseline"][0])
+    count_text = style.format_counts(frame["n"])
+    xlabel = f"difference in {measure} to {baseline} (n = {count_text})"
+    key_text = f"filled: p < {ALPHA:g} after Holm's correction; {_describe_bars(frame)}"
     if len(symbols) > 1:
-        key = f"{style.shape_legend(symbols)}; {key}"
-    return marked_rows(marks, xlabel=xlabel, key=key)
+        key_text = f"{style.shape_legend(symbols)}; {key_text}"
+    return marked_rows(mark_rows, xlabel=xlabel, key=key_text)
 
 
 @style.said_where_empty
@@ -393,68 +516,73 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     style.check_columns(frame, columns, "ablation (where something was measured)")
     frame = style.shorten_names(frame, "system")
     frame = frame.with_columns(pl.col("mean_low", "mean_high").fill_null(pl.col("mean")))
-    symbols, steps = style.series_symbols(frame, "group"), style.distinct_values(frame, "system")
-    groups = list(symbols)
-    marks = [
+    symbols = style.series_symbols(frame, "group")
+    step_names = style.distinct_values(frame, "system")
+    group_names = list(symbols)
+    mark_rows = [
         {
-            "name": printable_line(row["system"]),
-            "series": row["group"],
-            "x": row["mean"],
-            "low": row["mean_low"],
-            "high": row["mean_high"],
-            "symbol": symbols[row["group"]],
-            **_verdict_colours(row),
+            "name": printable_line(step_row["system"]),
+            "series": step_row["group"],
+            "x": step_row["mean"],
+            "low": step_row["mean_low"],
+            "high": step_row["mean_high"],
+            "symbol": symbols[step_row["group"]],
+            **_verdict_colours(step_row),
             "numbers": "  ".join(
-                [f"{row['mean']:.3f}".lstrip("0"), _difference_text(row)]
+                [f"{step_row['mean']:.3f}".lstrip("0"), _difference_text(step_row)]
             ).rstrip(),
         }
-        for row in sorted(
+        for step_row in sorted(
             frame.to_dicts(),
-            key=lambda row: (steps.index(row["system"]), groups.index(row["group"])),
+            key=lambda step_row: (
+                step_names.index(step_row["system"]),
+                group_names.index(step_row["group"]),
+            ),
         )
     ]
-    about = [
-        f"{group} (n = {rows['n'][0]:,})" for group, rows in style.rows_by_value(frame, "group")
+    counted_groups = [
+        f"{group_name} (n = {group_rows['n'][0]:,})"
+        for group_name, group_rows in style.rows_by_value(frame, "group")
     ]
-    key = f"{style.shape_legend(about)}; right: mean, and gain on the step before; "
-    key += f"filled: p < {ALPHA:g} against the step before, after Holm's correction"
+    key_text = f"{style.shape_legend(counted_groups)}; right: mean, and gain on the step before; "
+    key_text += f"filled: p < {ALPHA:g} against the step before, after Holm's correction"
     if "mean_level" in frame.columns:
-        key += f"; bars: {describe_intervals(frame)}, each alone"
+        key_text += f"; bars: {describe_intervals(frame)}, each alone"
     if "level" in frame.columns:
-        key += f"; of gains: {_describe_bars(frame).removeprefix('bars: ')}"
-    return marked_rows(marks, xlabel=measure, key=key, xaxis={"zeroline": False})
+        key_text += f"; of gains: {_describe_bars(frame).removeprefix('bars: ')}"
+    return marked_rows(mark_rows, xlabel=measure, key=key_text, xaxis={"zeroline": False})
 
 
 def _describe_bars(frame: pl.DataFrame) -> str:
     """Say what the intervals of differences are, and whether they are as careful as corrected p."""
-    said = f"bars: {describe_intervals(frame, 'difference')}"
+    bars_text = f"bars: {describe_intervals(frame, 'difference')}"
     if "level" not in frame.columns or frame["p_holm"].count() < 2:
-        return said
-    levels = frame.drop_nulls(["p_holm", "level"])["level"].unique()
+        return bars_text
+    interval_levels = frame.drop_nulls(["p_holm", "level"])["level"].unique()
     # Intervals that miss 1 in 20 divided by the number of tests are all right together in 19 of 20.
-    tests = [round(ALPHA / (1 - level)) for level in levels]
-    if min(tests, default=1) < 2:
-        return f"{said}, uncorrected"
-    return f"{said}, corrected for {' and '.join(map(str, sorted(tests)))} tests"
+    test_counts = [round(ALPHA / (1 - interval_level)) for interval_level in interval_levels]
+    if min(test_counts, default=1) < 2:
+        return f"{bars_text}, uncorrected"
+    return f"{bars_text}, corrected for {' and '.join(map(str, sorted(test_counts)))} tests"
 
 
-def _verdict_colours(row: dict[str, Any]) -> dict[str, str]:
+def _verdict_colours(test_row: dict[str, Any]) -> dict[str, str]:
     """Give the colours of a difference: blue better, vermilion worse, grey and open neither."""
-    if row["p_holm"] is None or row["difference"] is None or row["p_holm"] >= ALPHA:
+    if test_row["p_holm"] is None or test_row["difference"] is None or test_row["p_holm"] >= ALPHA:
         return {"tint": style.GREY, "fill": "white"}
-    tint = style.PALETTE[1]
-    if row["difference"] > 0:
-        tint = style.PALETTE[0]
-    return {"tint": tint, "fill": tint}
+    verdict_colour = style.PALETTE[1]
+    if test_row["difference"] > 0:
+        verdict_colour = style.PALETTE[0]
+    return {"tint": verdict_colour, "fill": verdict_colour}
 
 
-def _difference_text(row: dict[str, Any]) -> str:
+def _difference_text(test_row: dict[str, Any]) -> str:
     """Write a difference with its interval and p, as far as there are any."""
-    if row["difference"] is None:
+    if test_row["difference"] is None:
         return ""
-    text = format_signed(row["difference"])
-    if row["low"] is not None:
-        text += f" [{format_signed(row['low'])}, {format_signed(row['high'])}]"
-    if row["p_holm"] is not None:
-        text += f" {format_p(row['p_holm'])}"
-    return text
+    difference_text = format_signed(test_row["difference"])
+    if test_row["low"] is not None:
+        difference_text += f" [{format_signed(test_row['low'])}, {format_signed(test_row['high'])}]"
+    if test_row["p_holm"] is not None:
+        difference_text += f" {format_p(test_row['p_holm'])}"
+    return difference_text

@@ -115,85 +115,106 @@ def embedding_map(
     style.check_columns(points, ("x", "y", "label", "evidence", "rank"), "embedding_map")
     turns = points.with_columns(pl.col("x", "y").cast(pl.Float64))
     _check_finite(turns, "embedding_map")
-    turns, asked = _narrow_gaps(turns, question)
-    marks = _marked_turns(turns, asked)
-    proof = pl.col("evidence")
-    drawn = turns
+    turns, question_point = _narrow_gaps(turns, question)
+    turns_by_mark = _marked_turns(turns, question_point)
+    is_evidence = pl.col("evidence")
+    drawn_turns = turns
     if turns.height > _MOST_POINTS:
-        drawn = pl.concat([turns.filter(~proof).sample(_MOST_POINTS, seed=0), turns.filter(proof)])
-    shapes = _speaker_shapes(turns)
-    names = {
-        label: printable_line(text) for label, text in terms.select("label", "terms").iter_rows()
+        drawn_turns = pl.concat(
+            [turns.filter(~is_evidence).sample(_MOST_POINTS, seed=0), turns.filter(is_evidence)]
+        )
+    shape_by_speaker = _speaker_shapes(turns)
+    name_by_label = {
+        cluster_label: printable_line(name_text)
+        for cluster_label, name_text in terms.select("label", "terms").iter_rows()
     }
-    crowd, named = drawn.filter(~proof), list[tuple[int, str, str]]()
+    plain_turns = drawn_turns.filter(~is_evidence)
+    named_clusters = list[tuple[int, str, str]]()
     if "shade" in turns.columns:
-        clouds = _shaded_clouds(crowd, kind)
+        turn_groups = _shaded_clouds(plain_turns, kind)
     elif kind in ("session", "speaker"):
-        clouds = _listed_clouds(crowd, kind, names)
+        turn_groups = _listed_clouds(plain_turns, kind, name_by_label)
     else:
-        named = _named_clusters(turns, names, kind)
-        clouds = _cluster_clouds(crowd, kind, named)
-    traces = _draw_density(drawn)
-    size = _dot_size(drawn.height)
-    for name, rows, look in clouds:
-        if rows.height:
-            sized = {"size": size, "line": {"width": 0}} | look
-            traces.append(_draw_dots(name, rows, sized, shapes))
-    unknown = ", no evidence"
+        named_clusters = _named_clusters(turns, name_by_label, kind)
+        turn_groups = _cluster_clouds(plain_turns, kind, named_clusters)
+    map_traces = _draw_density(drawn_turns)
+    dot_size = _dot_size(drawn_turns.height)
+    for group_name, group_rows, group_look in turn_groups:
+        if group_rows.height:
+            dot_look = {"size": dot_size, "line": {"width": 0}} | group_look
+            map_traces.append(_draw_dots(group_name, group_rows, dot_look, shape_by_speaker))
+    unknown_ending = ", no evidence"
     if turns["evidence"].any():
-        unknown = ""
-    written = {name: name.removesuffix(unknown) for name in marks}
-    if second and _SECOND in written:
-        written[_SECOND] = f"△ retrieved by {printable_line(second)}"
-    for name, rows in marks.items():
-        traces.append(_draw_dots(name.removesuffix(unknown)[2:], rows, _MARKS[name]))
-    marked = pl.concat([turns.clear(), *marks.values()], how="diagonal")
-    xy, marked_xy = _point_coordinates(drawn), _point_coordinates(marked)
-    every, labels = np.vstack([xy, marked_xy]), drawn["label"].to_numpy()
-    low, high = every.min(axis=0), every.max(axis=0)
-    key = []
-    for name, rows in marks.items():
-        entry = written[name]
-        if rows is not asked:
-            entry += f" ({rows.height:,})"
-        key.append((entry, _KEY_TINTS.get(name, "black")))
-    on_map = {name for _, name, _ in named}
-    key += _group_key([cloud for cloud in clouds if cloud[0] not in on_map])
-    counts = dict[str, int]()
-    if shapes:
-        counts = dict(turns["speaker"].fill_null("").value_counts().iter_rows())
-    for speaker, (shape, _) in shapes.items():
-        key.append(
-            (f"{shape} {printable_line(speaker) or 'nobody'} ({counts[speaker]:,})", style.GREY)
+        unknown_ending = ""
+    written_marks = {
+        group_name: group_name.removesuffix(unknown_ending) for group_name in turns_by_mark
+    }
+    if second and _SECOND in written_marks:
+        written_marks[_SECOND] = f"△ retrieved by {printable_line(second)}"
+    for group_name, group_rows in turns_by_mark.items():
+        map_traces.append(
+            _draw_dots(group_name.removesuffix(unknown_ending)[2:], group_rows, _MARKS[group_name])
+        )
+    marked_turns = pl.concat([turns.clear(), *turns_by_mark.values()], how="diagonal")
+    turn_places = _point_coordinates(drawn_turns)
+    marked_places = _point_coordinates(marked_turns)
+    all_places = np.vstack([turn_places, marked_places])
+    turn_labels = drawn_turns["label"].to_numpy()
+    low_corner = all_places.min(axis=0)
+    high_corner = all_places.max(axis=0)
+    key_entries = []
+    for group_name, group_rows in turns_by_mark.items():
+        key_entry = written_marks[group_name]
+        if group_rows is not question_point:
+            key_entry += f" ({group_rows.height:,})"
+        key_entries.append((key_entry, _KEY_TINTS.get(group_name, "black")))
+    named_on_map = {group_name for _, group_name, _ in named_clusters}
+    key_entries += _group_key(
+        [turn_group for turn_group in turn_groups if turn_group[0] not in named_on_map]
+    )
+    count_by_speaker = dict[str, int]()
+    if shape_by_speaker:
+        count_by_speaker = dict(turns["speaker"].fill_null("").value_counts().iter_rows())
+    for speaker, (shape_mark, _) in shape_by_speaker.items():
+        key_entries.append(
+            (
+                f"{shape_mark} {printable_line(speaker) or 'nobody'} "
+                f"({count_by_speaker[speaker]:,})",
+                style.GREY,
+            )
         )
     if turns.height > _MOST_POINTS:
-        key.append((f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY))
+        key_entries.append((f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY))
 
     def layout_for(px: int) -> dict[str, Any]:
-        width = style.width_name(px)
-        area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width]], dtype=float)
-        scale = float(((area - 24) / np.maximum(high - low, 1e-9)).min())
-        corner = (low + high) / 2 - area / scale / 2
-        texts = _cluster_labels(
-            (xy - corner) * scale,
-            labels,
-            (marked_xy - corner) * scale,
-            named,
-            area=area,
-            width=width,
+        width_name = style.width_name(px)
+        plot_area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width_name]], dtype=float)
+        px_per_unit = float(((plot_area - 24) / np.maximum(high_corner - low_corner, 1e-9)).min())
+        lower_corner = (low_corner + high_corner) / 2 - plot_area / px_per_unit / 2
+        map_texts = _cluster_labels(
+            (turn_places - lower_corner) * px_per_unit,
+            turn_labels,
+            (marked_places - lower_corner) * px_per_unit,
+            named_clusters,
+            plot_area=plot_area,
+            width_name=width_name,
         )
-        entries = [*key]
-        if len(texts) < len(named):
-            entries.append((f"{len(texts)} of {len(named)} {kind}s are named", style.GREY))
-        for text in texts:
-            text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
-        lines = [
+        entries = [*key_entries]
+        if len(map_texts) < len(named_clusters):
+            entries.append(
+                (f"{len(map_texts)} of {len(named_clusters)} {kind}s are named", style.GREY)
+            )
+        for name_text in map_texts:
+            name_text["x"], name_text["y"] = (
+                lower_corner + np.array(name_text.pop("at")) / px_per_unit
+            ).tolist()
+        key_lines = [
             *_legend_lines(entries, px),
             *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=3)),
         ]
-        texts.append(
+        map_texts.append(
             style.text_note(
-                "<br>".join(lines),
+                "<br>".join(key_lines),
                 0,
                 0,
                 yshift=-3,
@@ -201,7 +222,7 @@ def embedding_map(
                 font={"size": style.SMALL, "color": style.GREY},
             )
         )
-        box = {
+        axis_look = {
             "showgrid": False,
             "showticklabels": False,
             "ticks": "",
@@ -211,16 +232,22 @@ def embedding_map(
         return style.layout(
             px,
             title=title,
-            plot_px=float(area[1]),
+            plot_px=float(plot_area[1]),
             left=_SIDE,
             right=_SIDE,
-            bottom=12 + 12 * len(lines),
-            annotations=texts,
-            xaxis={**box, "range": [corner[0], corner[0] + area[0] / scale]},
-            yaxis={**box, "range": [corner[1], corner[1] + area[1] / scale]},
+            bottom=12 + 12 * len(key_lines),
+            annotations=map_texts,
+            xaxis={
+                **axis_look,
+                "range": [lower_corner[0], lower_corner[0] + plot_area[0] / px_per_unit],
+            },
+            yaxis={
+                **axis_look,
+                "range": [lower_corner[1], lower_corner[1] + plot_area[1] / px_per_unit],
+            },
         )
 
-    return style.make_figure(traces, layout_for)
+    return style.make_figure(map_traces, layout_for)
 
 
 @style.said_where_empty
@@ -256,196 +283,252 @@ def speaker_maps(
         .value_counts(sort=True)
         .sort("count", "speaker", descending=[True, False])["speaker"]
     )
-    looks = list(zip(by_size[: len(SPEAKER_TINTS)], SPEAKER_TINTS, style.SYMBOLS, strict=False))
-    hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
-    marks = {
-        "○ retrieved, no evidence": ~proof & hit,
-        "☆ evidence, missed": proof & ~hit,
-        "★ evidence, retrieved": proof & hit,
+    speaker_looks = list(
+        zip(by_size[: len(SPEAKER_TINTS)], SPEAKER_TINTS, style.SYMBOLS, strict=False)
+    )
+    is_retrieved = pl.col("rank").is_not_null()
+    is_evidence = pl.col("evidence")
+    mark_filters = {
+        "○ retrieved, no evidence": ~is_evidence & is_retrieved,
+        "☆ evidence, missed": is_evidence & ~is_retrieved,
+        "★ evidence, retrieved": is_evidence & is_retrieved,
     }
-    traces, ends, heads = list[Any](), list[tuple[np.ndarray, np.ndarray]](), list[str]()
-    for panel, (head, rows) in enumerate(style.rows_by_value(turns, "panel")):
-        asked = None
-        if questions is not None and head in questions["panel"]:
-            asked = questions.filter(panel=head).select("x", "y").row(0)
-        rows, cross = _narrow_gaps(rows, asked)
-        crowd = rows.filter(~proof)
-        others = crowd.filter(~pl.col("speaker").is_in([name for name, _, _ in looks]))
-        drawn = [("others", others, _OTHER_GROUP)]
-        for name, tint, symbol in looks:
-            look = {"size": 4.5, "color": tint, "symbol": symbol, "opacity": 0.75}
-            drawn.append((name or "nobody", crowd.filter(speaker=name), look))
-        drawn += [(mark[2:], rows.filter(which), _MARKS[mark]) for mark, which in marks.items()]
-        drawn.append(("the question", cross, _MARKS["✚ the question"]))
-        for name, part, look in drawn:
-            if part.height:
-                dots = _draw_dots(name, part, {"line": {"width": 0}} | look)
-                traces.append(dots.update(style.panel_axes(panel)))
-        every = np.vstack([_point_coordinates(rows), _point_coordinates(cross)])
-        ends.append((every.min(axis=0), every.max(axis=0)))
-        heads.append(printable_line(head))
-    key = [
-        (f"{shape} {printable_line(name) or 'nobody'}", tint)
-        for (name, tint, _), shape in zip(looks, style.SHAPES, strict=False)
+    map_traces = list[Any]()
+    map_corners = list[tuple[np.ndarray, np.ndarray]]()
+    map_heads = list[str]()
+    for panel_number, (map_head, panel_turns) in enumerate(style.rows_by_value(turns, "panel")):
+        question_place = None
+        if questions is not None and map_head in questions["panel"]:
+            question_place = questions.filter(panel=map_head).select("x", "y").row(0)
+        panel_turns, question_point = _narrow_gaps(panel_turns, question_place)
+        plain_turns = panel_turns.filter(~is_evidence)
+        other_turns = plain_turns.filter(
+            ~pl.col("speaker").is_in([speaker_name for speaker_name, _, _ in speaker_looks])
+        )
+        drawn_groups = [("others", other_turns, _OTHER_GROUP)]
+        for speaker_name, speaker_colour, speaker_symbol in speaker_looks:
+            dot_look = {
+                "size": 4.5,
+                "color": speaker_colour,
+                "symbol": speaker_symbol,
+                "opacity": 0.75,
+            }
+            drawn_groups.append(
+                (speaker_name or "nobody", plain_turns.filter(speaker=speaker_name), dot_look)
+            )
+        drawn_groups += [
+            (mark_name[2:], panel_turns.filter(mark_filter), _MARKS[mark_name])
+            for mark_name, mark_filter in mark_filters.items()
+        ]
+        drawn_groups.append(("the question", question_point, _MARKS["✚ the question"]))
+        for speaker_name, group_rows, dot_look in drawn_groups:
+            if group_rows.height:
+                dot_trace = _draw_dots(speaker_name, group_rows, {"line": {"width": 0}} | dot_look)
+                map_traces.append(dot_trace.update(style.panel_axes(panel_number)))
+        all_places = np.vstack(
+            [_point_coordinates(panel_turns), _point_coordinates(question_point)]
+        )
+        map_corners.append((all_places.min(axis=0), all_places.max(axis=0)))
+        map_heads.append(printable_line(map_head))
+    key_entries = [
+        (f"{shape_mark} {printable_line(speaker_name) or 'nobody'}", speaker_colour)
+        for (speaker_name, speaker_colour, _), shape_mark in zip(
+            speaker_looks, style.SHAPES, strict=False
+        )
     ]
-    if len(by_size) > len(looks):
-        key.append(("● others", style.GREY))
-    key += [(mark, "black") for mark, which in marks.items() if turns.filter(which).height]
+    if len(by_size) > len(speaker_looks):
+        key_entries.append(("● others", style.GREY))
+    key_entries += [
+        (mark_name, "black")
+        for mark_name, mark_filter in mark_filters.items()
+        if turns.filter(mark_filter).height
+    ]
     if questions is not None and questions.height:
-        key.append(("✚ the question", "black"))
+        key_entries.append(("✚ the question", "black"))
 
     def layout_for(px: int) -> dict[str, Any]:
-        wide = (px - 2 * _SIDE - _SIDE * (len(heads) - 1)) / max(len(heads), 1)
-        area = np.array([wide, min(wide, _HEIGHT_PX["full"])])
-        lines = [wrap(head, wide - 4, style.SMALL, lines=4) for head in heads]
-        foot = [*_legend_lines(key, px), *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL))]
-        box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True}
-        facets = []
-        for own, (low, high) in zip(lines, ends, strict=True):
-            scale = float(((area - 16) / np.maximum(high - low, 1e-9)).min())
-            corner = (low + high) / 2 - area / scale / 2
-            axes = {
-                axis: {**box, "linecolor": style.RULE, "range": [at, at + length / scale]}
-                for axis, at, length in zip(("xaxis", "yaxis"), corner, area, strict=True)
+        panel_width = (px - 2 * _SIDE - _SIDE * (len(map_heads) - 1)) / max(len(map_heads), 1)
+        plot_area = np.array([panel_width, min(panel_width, _HEIGHT_PX["full"])])
+        head_lines = [
+            wrap(map_head, panel_width - 4, style.SMALL, lines=4) for map_head in map_heads
+        ]
+        key_lines = [
+            *_legend_lines(key_entries, px),
+            *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL)),
+        ]
+        axis_look = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True}
+        map_facets = []
+        for own_lines, (low_corner, high_corner) in zip(head_lines, map_corners, strict=True):
+            px_per_unit = float(
+                ((plot_area - 16) / np.maximum(high_corner - low_corner, 1e-9)).min()
+            )
+            lower_corner = (low_corner + high_corner) / 2 - plot_area / px_per_unit / 2
+            panel_axes = {
+                axis_name: {
+                    **axis_look,
+                    "linecolor": style.RULE,
+                    "range": [axis_start, axis_start + axis_px / px_per_unit],
+                }
+                for axis_name, axis_start, axis_px in zip(
+                    ("xaxis", "yaxis"), lower_corner, plot_area, strict=True
+                )
             }
-            facets.append({"head": "<br>".join(map(escape, own)), **axes})
-        placed = style.panels_layout(
+            map_facets.append({"head": "<br>".join(map(escape, own_lines)), **panel_axes})
+        panel_layout = style.panels_layout(
             px,
-            facets,
-            columns=max(len(facets), 1),
-            high=float(area[1]),
+            map_facets,
+            columns=max(len(map_facets), 1),
+            high=float(plot_area[1]),
             gap=(_SIDE, 0),
             left=_SIDE,
             right=_SIDE,
             title=title,
-            head_px=4 + 12 * max(map(len, lines), default=0),
-            bottom=12 + 12 * len(foot),
+            head_px=4 + 12 * max(map(len, head_lines), default=0),
+            bottom=12 + 12 * len(key_lines),
         )
-        look = {"size": style.SMALL, "color": style.GREY}
-        below = style.text_note("<br>".join(foot), 0, 0, yshift=-3, align="left", font=look)
-        return placed | {"annotations": [*placed["annotations"], below]}
+        dot_look = {"size": style.SMALL, "color": style.GREY}
+        key_note = style.text_note(
+            "<br>".join(key_lines), 0, 0, yshift=-3, align="left", font=dot_look
+        )
+        return panel_layout | {"annotations": [*panel_layout["annotations"], key_note]}
 
-    return style.make_figure(traces, layout_for)
+    return style.make_figure(map_traces, layout_for)
 
 
 def _check_finite(turns: pl.DataFrame, chart: str) -> None:
     """Refuse coordinates that are missing or not finite."""
-    known = pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False))
-    if not turns.select(known.all()).item():
+    is_finite = pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False))
+    if not turns.select(is_finite.all()).item():
         raise DataError(
             f"{chart} got a coordinate that is not finite; project the embeddings again"
         )
 
 
-def _marked_turns(turns: pl.DataFrame, asked: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def _marked_turns(turns: pl.DataFrame, question_point: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Give the marked turns, and the question, by mark; marks without a turn are left out."""
-    hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
-    flagged = dict[str, pl.DataFrame]()
-    for column in ("selected", "second"):
-        flagged[column] = turns.clear()
-        if column in turns.columns:
-            flagged[column] = turns.filter(column)
-    marked = [
-        flagged["selected"],
-        turns.filter(hit & ~proof),
-        turns.filter(~hit & proof),
-        turns.filter(hit & proof),
-        flagged["second"],
-        asked,
+    is_retrieved = pl.col("rank").is_not_null()
+    is_evidence = pl.col("evidence")
+    flagged_turns = dict[str, pl.DataFrame]()
+    for flag_column in ("selected", "second"):
+        flagged_turns[flag_column] = turns.clear()
+        if flag_column in turns.columns:
+            flagged_turns[flag_column] = turns.filter(flag_column)
+    turns_of_marks = [
+        flagged_turns["selected"],
+        turns.filter(is_retrieved & ~is_evidence),
+        turns.filter(~is_retrieved & is_evidence),
+        turns.filter(is_retrieved & is_evidence),
+        flagged_turns["second"],
+        question_point,
     ]
-    return {name: rows for name, rows in zip(_MARKS, marked, strict=True) if rows.height}
+    return {
+        mark_name: mark_turns
+        for mark_name, mark_turns in zip(_MARKS, turns_of_marks, strict=True)
+        if mark_turns.height
+    }
 
 
 def _speaker_shapes(turns: pl.DataFrame) -> dict[str, tuple[str, str]]:
     """Give each of two to four speakers a shape, as a character and as plotly names it."""
     if "speaker" not in turns.columns:
         return {}
-    said = turns["speaker"].fill_null("").value_counts(name="n")
-    by_size = said.sort("n", "speaker", descending=[True, False])["speaker"]
-    pairs = list(zip(style.SHAPES, style.SYMBOLS, strict=True))[: len(SPEAKER_TINTS)]
-    if not 2 <= len(by_size) <= len(pairs):
+    turn_counts = turns["speaker"].fill_null("").value_counts(name="n")
+    by_size = turn_counts.sort("n", "speaker", descending=[True, False])["speaker"]
+    shape_pairs = list(zip(style.SHAPES, style.SYMBOLS, strict=True))[: len(SPEAKER_TINTS)]
+    if not 2 <= len(by_size) <= len(shape_pairs):
         return {}
-    return dict(zip(by_size, pairs, strict=False))
+    return dict(zip(by_size, shape_pairs, strict=False))
 
 
-def _dot_size(n: int) -> float:
+def _dot_size(n_points: int) -> float:
     """Give the diameter of a point in pixels: smaller the more there are."""
-    return float(np.interp(np.log10(max(n, 1)), (2.3, 3.8), (6.5, 3.0)))
+    return float(np.interp(np.log10(max(n_points, 1)), (2.3, 3.8), (6.5, 3.0)))
 
 
 def _named_clusters(
-    turns: pl.DataFrame, names: dict[int, str], kind: str
+    turns: pl.DataFrame, name_by_label: dict[int, str], kind: str
 ) -> list[tuple[int, str, str]]:
     """Give label, name and colour of each cluster: those with evidence first, then the largest."""
-    sizes = (
+    cluster_sizes = (
         turns.filter(pl.col("label") >= 0)
         .group_by("label")
         .agg(pl.col("x", "y").median(), pl.col("evidence").any(), size=pl.len())
         .sort("evidence", "size", "label", descending=[True, True, False])
     )
-    tints = position_colours(_point_coordinates(sizes), _point_coordinates(turns))
+    cluster_colours = position_colours(_point_coordinates(cluster_sizes), _point_coordinates(turns))
     return [
-        (label, names.get(label, f"{kind} {label}"), tint)
-        for label, tint in zip(sizes["label"], tints, strict=True)
+        (cluster_label, name_by_label.get(cluster_label, f"{kind} {cluster_label}"), cluster_colour)
+        for cluster_label, cluster_colour in zip(
+            cluster_sizes["label"], cluster_colours, strict=True
+        )
     ]
 
 
 def _cluster_clouds(
-    crowd: pl.DataFrame, kind: str, named: list[tuple[int, str, str]]
+    plain_turns: pl.DataFrame, kind: str, named_clusters: list[tuple[int, str, str]]
 ) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
     """Divide points by cluster; those in none come first."""
-    rows_of = dict(style.rows_by_value(crowd, "label"))
-    loose = crowd.filter(pl.col("label") < 0)
-    clouds = [(f"in no {kind}", loose, _NO_GROUP)]  # pale, and below all others
-    for label, name, tint in sorted(named):
-        look = {"color": tint, "opacity": 0.9}
-        clouds.append((name, rows_of.get(label, crowd.clear()), look))
-    return clouds
+    turns_by_label = dict(style.rows_by_value(plain_turns, "label"))
+    loose_turns = plain_turns.filter(pl.col("label") < 0)
+    turn_groups = [(f"in no {kind}", loose_turns, _NO_GROUP)]  # pale, and below all others
+    for cluster_label, cluster_name, cluster_colour in sorted(named_clusters):
+        group_look = {"color": cluster_colour, "opacity": 0.9}
+        turn_groups.append(
+            (cluster_name, turns_by_label.get(cluster_label, plain_turns.clear()), group_look)
+        )
+    return turn_groups
 
 
 def _listed_clouds(
-    crowd: pl.DataFrame, kind: str, names: dict[int, str]
+    plain_turns: pl.DataFrame, kind: str, name_by_code: dict[int, str]
 ) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
     """Divide points by sessions, from the first to the last, or by speakers."""
-    codes = sorted(names)
+    group_codes = sorted(name_by_code)
     if kind == "session":
-        tints = dict(zip(codes, scale_colours(len(codes)), strict=True))
+        colour_by_code = dict(zip(group_codes, scale_colours(len(group_codes)), strict=True))
     else:
-        tints = dict(zip(codes, SPEAKER_TINTS, strict=False))
-    others = crowd.filter(~pl.col("label").is_in(list(tints)))
-    clouds = [(f"other {kind}s", others, _OTHER_GROUP)]
-    for code, tint in tints.items():
-        look = {"color": tint, "opacity": 0.8}
-        clouds.append((names[code], crowd.filter(label=code), look))
-    return clouds
+        colour_by_code = dict(zip(group_codes, SPEAKER_TINTS, strict=False))
+    other_turns = plain_turns.filter(~pl.col("label").is_in(list(colour_by_code)))
+    turn_groups = [(f"other {kind}s", other_turns, _OTHER_GROUP)]
+    for group_code, group_colour in colour_by_code.items():
+        group_look = {"color": group_colour, "opacity": 0.8}
+        turn_groups.append(
+            (name_by_code[group_code], plain_turns.filter(label=group_code), group_look)
+        )
+    return turn_groups
 
 
 def _group_key(
-    clouds: list[tuple[str, pl.DataFrame, dict[str, Any]]],
+    turn_groups: list[tuple[str, pl.DataFrame, dict[str, Any]]],
 ) -> list[tuple[str, str]]:
     """Name groups in the key; of many, which are in order, the first and the last."""
-    named = [
-        (name, rows, look["color"])
-        for name, rows, look in clouds
-        if name and (rows.height or look["color"] in SCALE)
+    named_groups = [
+        (group_name, group_rows, group_look["color"])
+        for group_name, group_rows, group_look in turn_groups
+        if group_name and (group_rows.height or group_look["color"] in SCALE)
     ]
-    if len(named) > len(SCALE) + 2:
-        return [(f"● first: {named[0][0]}", named[0][2]), (f"● last: {named[-1][0]}", named[-1][2])]
-    return [(f"● {name}", tint) for name, _, tint in named]
+    if len(named_groups) > len(SCALE) + 2:
+        return [
+            (f"● first: {named_groups[0][0]}", named_groups[0][2]),
+            (f"● last: {named_groups[-1][0]}", named_groups[-1][2]),
+        ]
+    return [(f"● {group_name}", group_colour) for group_name, _, group_colour in named_groups]
 
 
 def _shaded_clouds(
-    crowd: pl.DataFrame, kind: str
+    plain_turns: pl.DataFrame, kind: str
 ) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
     """Divide points into steps from pale to dark, whose ends are named; without a value first."""
-    ends = {"time": ("earlier", "later")}.get(kind, (f"lower {kind}", f"higher {kind}"))
-    names = [ends[0], *[""] * (len(SCALE) - 2), ends[1]]
-    step = (pl.col("shade") * len(SCALE)).floor().clip(0, len(SCALE) - 1)
-    steps = [crowd.filter(step == i) for i in range(len(SCALE))]
-    looks = [{"color": tint, "opacity": 0.85} for tint in SCALE]
+    end_names = {"time": ("earlier", "later")}.get(kind, (f"lower {kind}", f"higher {kind}"))
+    step_names = [end_names[0], *[""] * (len(SCALE) - 2), end_names[1]]
+    shade_step = (pl.col("shade") * len(SCALE)).floor().clip(0, len(SCALE) - 1)
+    step_turns = [
+        plain_turns.filter(shade_step == step_number) for step_number in range(len(SCALE))
+    ]
+    step_looks = [{"color": step_colour, "opacity": 0.85} for step_colour in SCALE]
     return [
-        (f"no {kind}", crowd.filter(pl.col("shade").is_null()), _NO_GROUP),
-        *zip(names, steps, looks, strict=True),
+        (f"no {kind}", plain_turns.filter(pl.col("shade").is_null()), _NO_GROUP),
+        *zip(step_names, step_turns, step_looks, strict=True),
     ]
 
 
@@ -457,40 +540,47 @@ def _narrow_gaps(
     turns: pl.DataFrame, question: tuple[float, float] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Narrow what is empty between turns and question, along each axis, to a share of its range."""
-    asked = np.empty((0, 2))
+    question_place = np.empty((0, 2))
     if question is not None:
-        asked = np.array([question], dtype=float)
-    places = np.vstack([_point_coordinates(turns), asked])
-    for axis in places.T:
-        known = np.unique(axis)
-        if known.size > 2:
+        question_place = np.array([question], dtype=float)
+    all_places = np.vstack([_point_coordinates(turns), question_place])
+    for axis_places in all_places.T:
+        distinct_places = np.unique(axis_places)
+        if distinct_places.size > 2:
             narrowed = np.cumsum(
-                np.minimum(np.diff(known, prepend=known[0]), _WIDEST_GAP * np.ptp(known))
+                np.minimum(
+                    np.diff(distinct_places, prepend=distinct_places[0]),
+                    _WIDEST_GAP * np.ptp(distinct_places),
+                )
             )
-            axis[:] = np.interp(axis, known, narrowed)
-    moved = pl.DataFrame(places, schema=["x", "y"])
-    return turns.with_columns(moved.head(turns.height)), moved.tail(len(asked))
+            axis_places[:] = np.interp(axis_places, distinct_places, narrowed)
+    moved_places = pl.DataFrame(all_places, schema=["x", "y"])
+    return turns.with_columns(moved_places.head(turns.height)), moved_places.tail(
+        len(question_place)
+    )
 
 
-def _draw_density(rows: pl.DataFrame) -> list[Any]:
+def _draw_density(drawn_turns: pl.DataFrame) -> list[Any]:
     """Draw lines of equal density behind the points: Gaussian, a tenth of the spread wide."""
     from scipy.stats import gaussian_kde
 
-    xy = _point_coordinates(rows).T
+    point_places = _point_coordinates(drawn_turns).T
     if (
-        xy.shape[1] < _FEWEST_DENSE
-        or np.linalg.matrix_rank(xy - xy.mean(axis=1, keepdims=True)) < 2
+        point_places.shape[1] < _FEWEST_DENSE
+        or np.linalg.matrix_rank(point_places - point_places.mean(axis=1, keepdims=True)) < 2
     ):
         return []
-    pad = np.ptp(xy, axis=1) * 0.05
-    x, y = np.linspace(xy.min(axis=1) - pad, xy.max(axis=1) + pad, 60).T
-    density = gaussian_kde(xy, bw_method=0.1)(np.stack(np.meshgrid(x, y)).reshape(2, -1)).reshape(
-        60, 60
-    )
+    edge_pad = np.ptp(point_places, axis=1) * 0.05
+    grid_x, grid_y = np.linspace(
+        point_places.min(axis=1) - edge_pad, point_places.max(axis=1) + edge_pad, 60
+    ).T
+    density = gaussian_kde(point_places, bw_method=0.1)(
+        np.stack(np.meshgrid(grid_x, grid_y)).reshape(2, -1)
+    ).reshape(60, 60)
     return [
         go.Contour(
-            x=x.round(4).tolist(),
-            y=y.round(4).tolist(),
+            x=grid_x.round(4).tolist(),
+            y=grid_y.round(4).tolist(),
             z=(density / density.max()).round(3).tolist(),
             contours={"coloring": "lines", "start": 0.1, "end": 0.9, "size": 0.2},
             line={"width": 0.8},
@@ -503,102 +593,126 @@ def _draw_density(rows: pl.DataFrame) -> list[Any]:
 
 def _draw_dots(
     name: str,
-    rows: pl.DataFrame,
+    drawn_turns: pl.DataFrame,
     marker: dict[str, Any],
-    shapes: dict[str, tuple[str, str]] | None = None,
+    shape_by_speaker: dict[str, tuple[str, str]] | None = None,
 ) -> go.Scatter:
     """Draw points, each with the shape of its speaker where there are shapes."""
-    x, y = rows["x"].round(4).to_list(), rows["y"].round(4).to_list()
+    x_values = drawn_turns["x"].round(4).to_list()
+    y_values = drawn_turns["y"].round(4).to_list()
     hover_columns = ("turn_id", "session_id", "speaker", "text")
-    shown = rows.select(cs.by_name(*hover_columns, require_all=False))
-    hover = [
-        "<br>".join(escape(cut_to_width(v, 520, 11)) for v in row if v is not None)
-        for row in shown.iter_rows()
+    hover_rows = drawn_turns.select(cs.by_name(*hover_columns, require_all=False))
+    hover_texts = [
+        "<br>".join(
+            escape(cut_to_width(hover_value, 520, 11))
+            for hover_value in hover_row
+            if hover_value is not None
+        )
+        for hover_row in hover_rows.iter_rows()
     ]
-    look = dict(marker)
-    if shapes:
-        look["symbol"] = [shapes[speaker][1] for speaker in rows["speaker"].fill_null("")]
+    dot_look = dict(marker)
+    if shape_by_speaker:
+        dot_look["symbol"] = [
+            shape_by_speaker[speaker][1] for speaker in drawn_turns["speaker"].fill_null("")
+        ]
     return go.Scatter(
-        x=x,
-        y=y,
+        x=x_values,
+        y=y_values,
         name=drawable_text(name),
         mode="markers",
-        marker=look,
-        text=hover,
+        marker=dot_look,
+        text=hover_texts,
         hoverinfo="text+name",
         showlegend=False,
     )
 
 
 def _cluster_labels(
-    points: np.ndarray,
-    labels: np.ndarray,
-    stars: np.ndarray,
-    named: list[tuple[int, str, str]],
+    point_places: np.ndarray,
+    turn_labels: np.ndarray,
+    star_centres: np.ndarray,
+    named_clusters: list[tuple[int, str, str]],
     *,
-    area: np.ndarray,
-    width: str,
+    plot_area: np.ndarray,
+    width_name: str,
 ) -> list[dict[str, Any]]:
     """Write names at their clusters, in the order given, where each covers little."""
-    drawn = [cluster for cluster in named if (labels == cluster[0]).any()]
-    drawn = drawn[: _MOST_NAMES[width]]
-    blocks = [_label_lines(name, _LABEL_PX[width]) for _, name, _ in drawn]
-    sizes = np.array(
-        [(widest_px(lines, style.SMALL, bold=True) + 4, 11 * len(lines) + 2) for lines in blocks]
+    drawn_clusters = [cluster for cluster in named_clusters if (turn_labels == cluster[0]).any()]
+    drawn_clusters = drawn_clusters[: _MOST_NAMES[width_name]]
+    label_blocks = [
+        _label_lines(cluster_name, _LABEL_PX[width_name]) for _, cluster_name, _ in drawn_clusters
+    ]
+    label_sizes = np.array(
+        [
+            (widest_px(label_lines, style.SMALL, bold=True) + 4, 11 * len(label_lines) + 2)
+            for label_lines in label_blocks
+        ]
     ).reshape(-1, 2)
-    anchors = [np.median(points[labels == label], axis=0) for label, _, _ in drawn]
+    label_anchors = [
+        np.median(point_places[turn_labels == cluster_label], axis=0)
+        for cluster_label, _, _ in drawn_clusters
+    ]
     # a star is as wide as this
-    starred = (stars[:, None] + [(x, y) for x in (-7, 0, 7) for y in (-7, 0, 7)]).reshape(-1, 2)
-    obstacles = np.vstack([points, starred])
-    weights = np.concatenate([np.where(labels < 0, 0.3, 1.0), np.full(len(starred), _STAR_COST)])
-    centres = place_labels(
-        np.array(anchors).reshape(-1, 2),
-        sizes,
+    star_places = (
+        star_centres[:, None] + [(star_x, star_y) for star_x in (-7, 0, 7) for star_y in (-7, 0, 7)]
+    ).reshape(-1, 2)
+    obstacles = np.vstack([point_places, star_places])
+    place_weights = np.concatenate(
+        [np.where(turn_labels < 0, 0.3, 1.0), np.full(len(star_places), _STAR_COST)]
+    )
+    label_centres = place_labels(
+        np.array(label_anchors).reshape(-1, 2),
+        label_sizes,
         obstacles,
-        area=(area[0], area[1]),
-        radii=_LABEL_RADII[width],
-        weights=weights,
+        area=(plot_area[0], plot_area[1]),
+        radii=_LABEL_RADII[width_name],
+        weights=place_weights,
         most_covered=_MOST_COVERED,
     )
     return [
         {
-            "at": centre,
-            "text": "<br>".join(f"<b>{escape(line)}</b>" for line in lines),
-            "font": {"size": style.SMALL, "color": style.darken_colour(tint, 0.5)},
+            "at": label_centre,
+            "text": "<br>".join(f"<b>{escape(label_line)}</b>" for label_line in label_lines),
+            "font": {"size": style.SMALL, "color": style.darken_colour(cluster_colour, 0.5)},
             "bgcolor": "rgba(255,255,255,0.72)",
             "borderpad": 1,
             "showarrow": False,
         }
-        for centre, lines, (_, _, tint) in zip(centres, blocks, drawn, strict=True)
-        if not np.isnan(centre[0])
+        for label_centre, label_lines, (_, _, cluster_colour) in zip(
+            label_centres, label_blocks, drawn_clusters, strict=True
+        )
+        if not np.isnan(label_centre[0])
     ]
 
 
 def _label_lines(name: str, px: int) -> list[str]:
     """Write a cluster's name: as many terms as fit on two lines, or one long term on three."""
-    terms = name.split(_BETWEEN)
-    lines = [""]
-    for term in terms:
-        longer = _BETWEEN.join(filter(None, (lines[-1], term)))
-        if text_px(longer, style.SMALL, bold=True) <= px:
-            lines[-1] = longer
-        elif len(lines) == 1 and lines[0]:
-            lines.append(cut_to_width(term, px, style.SMALL, bold=True))
-        elif not lines[0]:
-            lines = wrap(term, px, style.SMALL, lines=3, bold=True)
+    name_terms = name.split(_BETWEEN)
+    label_lines = [""]
+    for name_term in name_terms:
+        longer_line = _BETWEEN.join(filter(None, (label_lines[-1], name_term)))
+        if text_px(longer_line, style.SMALL, bold=True) <= px:
+            label_lines[-1] = longer_line
+        elif len(label_lines) == 1 and label_lines[0]:
+            label_lines.append(cut_to_width(name_term, px, style.SMALL, bold=True))
+        elif not label_lines[0]:
+            label_lines = wrap(name_term, px, style.SMALL, lines=3, bold=True)
         else:
             break
-    return lines
+    return label_lines
 
 
 def _legend_lines(entries: list[tuple[str, str]], px: int) -> list[str]:
     """Give the key, whose marks have their colours, in as many lines as it needs."""
-    lines, taken = [""], 0.0
-    for whole, tint in entries:
-        wide = text_px(whole, style.SMALL) + 12
-        if lines[-1] and taken + wide > px - 2 * _SIDE:
-            lines, taken = [*lines, ""], 0.0
-        mark = f"<span style='color:{tint}'>{whole[0]}</span>{escape(whole[1:])}"
-        lines[-1] += "   " * bool(lines[-1]) + mark
-        taken += wide
-    return lines
+    key_lines = [""]
+    taken_px = 0.0
+    for entry_text, entry_colour in entries:
+        entry_px = text_px(entry_text, style.SMALL) + 12
+        if key_lines[-1] and taken_px + entry_px > px - 2 * _SIDE:
+            key_lines, taken_px = [*key_lines, ""], 0.0
+        entry_markup = (
+            f"<span style='color:{entry_colour}'>{entry_text[0]}</span>{escape(entry_text[1:])}"
+        )
+        key_lines[-1] += "   " * bool(key_lines[-1]) + entry_markup
+        taken_px += entry_px
+    return key_lines

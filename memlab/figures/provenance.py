@@ -39,14 +39,14 @@ def figure_origin() -> dict[str, Any]:
     >>> "notebook" in figure_origin() or "script" in figure_origin()
     True
     """
-    told = os.environ.get(NOTEBOOK_VARIABLE)
-    if told:
-        return dict(json.loads(told))
-    session = os.environ.get("JPY_SESSION_NAME")
-    if session:
-        return {"notebook": Path(session).name} | _read_commit(Path.cwd())
-    script = Path(getattr(sys.modules["__main__"], "__file__", None) or "interactive")
-    return {"script": script.name} | _read_commit(script.resolve().parent)
+    announced = os.environ.get(NOTEBOOK_VARIABLE)
+    if announced:
+        return dict(json.loads(announced))
+    session_name = os.environ.get("JPY_SESSION_NAME")
+    if session_name:
+        return {"notebook": Path(session_name).name} | _read_commit(Path.cwd())
+    script_path = Path(getattr(sys.modules["__main__"], "__file__", None) or "interactive")
+    return {"script": script_path.name} | _read_commit(script_path.resolve().parent)
 
 
 @contextmanager
@@ -55,22 +55,33 @@ def announce_notebook(notebook: Path, parameters: Mapping[str, Any]) -> Iterator
 
     :param parameters: what was set; paths are written relative to the working directory.
     """
-    told = {name: relative_path(value) for name, value in parameters.items()}
-    about = {"notebook": notebook.name, "source": source_digest(notebook), "parameters": told}
+    shown_parameters = {
+        variable_name: relative_path(variable_value)
+        for variable_name, variable_value in parameters.items()
+    }
+    notebook_record = {
+        "notebook": notebook.name,
+        "source": source_digest(notebook),
+        "parameters": shown_parameters,
+    }
     # A bar of progress would stay in the executed notebook, a line for each of its steps.
-    new = {
-        NOTEBOOK_VARIABLE: json.dumps(about | _read_commit(notebook.resolve().parent), default=str),
+    new_variables = {
+        NOTEBOOK_VARIABLE: json.dumps(
+            notebook_record | _read_commit(notebook.resolve().parent), default=str
+        ),
         "TQDM_DISABLE": "1",
     }
-    before = {name: os.environ.get(name) for name in new}
-    os.environ.update(new)
+    earlier_values = {
+        variable_name: os.environ.get(variable_name) for variable_name in new_variables
+    }
+    os.environ.update(new_variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
+        for variable_name, variable_value in earlier_values.items():
+            os.environ.pop(variable_name)
+            if variable_value is not None:
+                os.environ[variable_name] = variable_value
 
 
 def read_sidecar(path: Path) -> dict[str, Any] | None:
@@ -83,30 +94,35 @@ def read_sidecar(path: Path) -> dict[str, Any] | None:
         fields.
     """
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
+        sidecar_fields = json.loads(path.read_text(encoding="utf-8"))
         if not (
-            isinstance(fields, dict) and {"name", "caption", "files", "provenance"} <= fields.keys()
+            isinstance(sidecar_fields, dict)
+            and {"name", "caption", "files", "provenance"} <= sidecar_fields.keys()
         ):
             return None
-        fields = {"made_by": {}, "versions": {}, **fields}
-        for name, kind in _KINDS.items():
-            if not isinstance(fields[name], kind):
-                raise ValueError(f"its field {name} is not that of a sidecar")
+        sidecar_fields = {"made_by": {}, "versions": {}, **sidecar_fields}
+        for field_name, field_type in _KINDS.items():
+            if not isinstance(sidecar_fields[field_name], field_type):
+                raise ValueError(f"its field {field_name} is not that of a sidecar")
     except (OSError, ValueError, RecursionError) as error:
         raise ExportError(
             f"{path} is not a figure's sidecar ({error}); "
             "export the figure again or remove the file"
         ) from error
-    notebook = fields["made_by"].pop("notebook", None)
+    notebook = sidecar_fields["made_by"].pop("notebook", None)
     if notebook:  # its value may be null or an empty list
-        fields["made_by"]["notebook"] = Path(str(notebook)).name
-    return fields | {"files": [Path(str(file)).name for file in fields["files"]]}
+        sidecar_fields["made_by"]["notebook"] = Path(str(notebook)).name
+    return sidecar_fields | {
+        "files": [Path(str(file_name)).name for file_name in sidecar_fields["files"]]
+    }
 
 
 def source_digest(notebook: Path) -> str:
     """Digest the cells of a notebook, not its outputs."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    return hashlib.sha256(json.dumps([cell["source"] for cell in cells]).encode()).hexdigest()[:12]
+    notebook_cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return hashlib.sha256(
+        json.dumps([notebook_cell["source"] for notebook_cell in notebook_cells]).encode()
+    ).hexdigest()[:12]
 
 
 def relative_path(value: Any, folder: Path | None = None) -> Any:
@@ -119,7 +135,7 @@ def relative_path(value: Any, folder: Path | None = None) -> Any:
 @cache
 def _read_commit(folder: Path) -> dict[str, str]:
     """Name the commit of a folder, ``-dirty`` where files differ; nothing without git."""
-    ask = [
+    git_command = [
         "git",
         "-C",
         str(folder),
@@ -131,7 +147,9 @@ def _read_commit(folder: Path) -> dict[str, str]:
     ]
     try:
         return {
-            "commit": subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+            "commit": subprocess.run(
+                git_command, capture_output=True, text=True, check=True
+            ).stdout.strip()
         }
     except (OSError, subprocess.CalledProcessError):
         return {}

@@ -39,7 +39,8 @@ SPEAKER_TINTS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 """Colours of the four who say most; all others are grey."""
 SCALE = ("#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45")
 """From low to high, or from earlier to later."""
-_LIGHTNESS, _CHROMA = (0.63, 0.77), (0.075, 0.135)
+_LIGHTNESS = (0.63, 0.77)
+_CHROMA = (0.075, 0.135)
 _FROM_LAB = np.array(
     [
         [1.0, 0.3963377774, 0.2158037573],
@@ -72,7 +73,7 @@ def template() -> go.layout.Template:
     >>> style.template().layout.colorway[0]
     '#0072B2'
     """
-    axis = {
+    axis_style = {
         "showgrid": True,
         "gridcolor": RULE,
         "gridwidth": 0.6,
@@ -94,8 +95,8 @@ def template() -> go.layout.Template:
             "colorway": list(PALETTE),
             "paper_bgcolor": "white",
             "plot_bgcolor": "white",
-            "xaxis": axis,
-            "yaxis": axis,
+            "xaxis": axis_style,
+            "yaxis": axis_style,
             "margin": {"l": 44, "r": 12, "t": 12, "b": 36, "pad": 0, "autoexpand": False},
             "legend": {
                 "font": {"size": SMALL},
@@ -122,14 +123,19 @@ def rgba_colour(hex_colour: str, alpha: float) -> str:
     >>> rgba_colour("#0072B2", 0.2)
     'rgba(0,114,178,0.2)'
     """
-    red, green, blue = (int(hex_colour[i : i + 2], 16) for i in (1, 3, 5))
+    red, green, blue = (
+        int(hex_colour[channel_start : channel_start + 2], 16) for channel_start in (1, 3, 5)
+    )
     return f"rgba({red},{green},{blue},{alpha:g})"
 
 
 def darken_colour(hex_colour: str, share: float = 0.3) -> str:
     """Mix a colour with black, so that it can carry text on white."""
-    channels = (round(int(hex_colour[i : i + 2], 16) * (1 - share)) for i in (1, 3, 5))
-    return "#" + "".join(f"{c:02X}" for c in channels)
+    channels = (
+        round(int(hex_colour[channel_start : channel_start + 2], 16) * (1 - share))
+        for channel_start in (1, 3, 5)
+    )
+    return "#" + "".join(f"{channel:02X}" for channel in channels)
 
 
 def position_colours(places: np.ndarray, frame: np.ndarray) -> list[str]:
@@ -152,16 +158,24 @@ def position_colours(places: np.ndarray, frame: np.ndarray) -> list[str]:
     >>> left == right
     False
     """
-    low, high = frame.min(axis=0), frame.max(axis=0)
-    outward = (places - (low + high) / 2) / np.maximum((high - low) / 2, 1e-9)
-    angle = np.arctan2(outward[:, 1], outward[:, 0])
-    far = np.minimum(np.linalg.norm(outward, axis=1), 1.0)
-    lightness = np.interp(far, (0, 1), _LIGHTNESS)
-    chroma = np.interp(far, (0, 1), _CHROMA)
-    lab = np.column_stack([lightness, chroma * np.cos(angle), chroma * np.sin(angle)])
-    linear = np.clip((lab @ _FROM_LAB.T) ** 3 @ _TO_RGB.T, 0.0, 1.0)
-    curved = np.where(linear > 0.0031308, 1.055 * linear ** (1 / 2.4) - 0.055, 12.92 * linear)
-    return ["#" + bytes(row).hex().upper() for row in np.round(curved * 255).astype(np.uint8)]
+    low_corner = frame.min(axis=0)
+    high_corner = frame.max(axis=0)
+    outward = (places - (low_corner + high_corner) / 2) / np.maximum(
+        (high_corner - low_corner) / 2, 1e-9
+    )
+    angles = np.arctan2(outward[:, 1], outward[:, 0])
+    distances = np.minimum(np.linalg.norm(outward, axis=1), 1.0)
+    lightness = np.interp(distances, (0, 1), _LIGHTNESS)
+    chroma = np.interp(distances, (0, 1), _CHROMA)
+    lab_colours = np.column_stack([lightness, chroma * np.cos(angles), chroma * np.sin(angles)])
+    linear_rgb = np.clip((lab_colours @ _FROM_LAB.T) ** 3 @ _TO_RGB.T, 0.0, 1.0)
+    curved_rgb = np.where(
+        linear_rgb > 0.0031308, 1.055 * linear_rgb ** (1 / 2.4) - 0.055, 12.92 * linear_rgb
+    )
+    return [
+        "#" + bytes(rgb_row).hex().upper()
+        for rgb_row in np.round(curved_rgb * 255).astype(np.uint8)
+    ]
 
 
 def scale_colours(n: int) -> list[str]:
@@ -171,11 +185,18 @@ def scale_colours(n: int) -> list[str]:
     >>> scale_colours(2)
     ['#C3DBEC', '#002A45']
     """
-    stops = np.array([[int(tint[i : i + 2], 16) for i in (1, 3, 5)] for tint in SCALE])
-    at = np.linspace(0, len(SCALE) - 1, n)
-    mixed = [np.interp(at, range(len(SCALE)), channel) for channel in stops.T]
-    rows = np.round(np.column_stack(mixed)).astype(np.uint8)
-    return ["#" + bytes(row).hex().upper() for row in rows]
+    scale_stops = np.array(
+        [
+            [int(scale_tint[channel_start : channel_start + 2], 16) for channel_start in (1, 3, 5)]
+            for scale_tint in SCALE
+        ]
+    )
+    stop_places = np.linspace(0, len(SCALE) - 1, n)
+    mixed_channels = [
+        np.interp(stop_places, range(len(SCALE)), channel) for channel in scale_stops.T
+    ]
+    rgb_rows = np.round(np.column_stack(mixed_channels)).astype(np.uint8)
+    return ["#" + bytes(rgb_row).hex().upper() for rgb_row in rgb_rows]
 
 
 def check_columns(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> None:
@@ -185,10 +206,10 @@ def check_columns(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> No
     :raises NothingToDrawError: when there are no rows; a chart that is :func:`said_where_empty`
         gives a sentence then.
     """
-    missing = [c for c in columns if c not in frame.columns]
-    if missing:
+    missing_columns = [column for column in columns if column not in frame.columns]
+    if missing_columns:
         raise DataError(
-            f"{chart} needs the column(s) {', '.join(missing)}; "
+            f"{chart} needs the column(s) {', '.join(missing_columns)}; "
             f"the frame has {', '.join(frame.columns)}"
         )
     if frame.is_empty():
@@ -211,38 +232,44 @@ def said_where_empty(chart: Callable[_Arguments, go.Figure]) -> Callable[_Argume
     @wraps(chart)
     def drawn(*given: _Arguments.args, **options: _Arguments.kwargs) -> go.Figure:
         try:
-            fig = chart(*given, **options)
+            chart_figure = chart(*given, **options)
         except NothingToDrawError:
             return sentence_figure(NOTHING_TO_DRAW)
-        frame = next(iter((*given, *options.values())), None)
-        if isinstance(frame, pl.DataFrame) and _OF_SOURCES in frame.columns:
+        first_argument = next(iter((*given, *options.values())), None)
+        if isinstance(first_argument, pl.DataFrame) and _OF_SOURCES in first_argument.columns:
             # Imported where it is needed: an import of the figures stays small.
             from memlab.source_labels import source_note
 
-            _write_below(fig, source_note(frame))
-        return fig
+            _write_below(chart_figure, source_note(first_argument))
+        return chart_figure
 
     return drawn
 
 
 def _write_below(fig: go.Figure, note: str) -> None:
-    """Write a note below everything else of a figure that :func:`make_figure` made, at each width."""
+    """Write a note below all else of a figure that :func:`make_figure` made, at each width."""
     if not note:
         return
     layouts = {}
-    for width, px in WIDTHS.items():
-        laid_out = dict(fig.layout.meta[_WIDTHS_KEY][width])
-        lines = wrap(note, px - 20, SMALL, lines=4)
-        margin = dict(laid_out["margin"])
-        margin["b"] += 12 * len(lines) + 4
-        text = text_note(
-            join_lines(lines), 0, 0, "left bottom", align="left", xshift=8 - margin["l"],
-            yshift=4 - margin["b"], font={"size": SMALL, "color": GREY},
-        )  # fmt: skip
-        laid_out["height"] += 12 * len(lines) + 4
-        laid_out["margin"] = margin
-        laid_out["annotations"] = [*laid_out["annotations"], text]
-        layouts[width] = laid_out
+    for width_name, width_px in WIDTHS.items():
+        laid_out = dict(fig.layout.meta[_WIDTHS_KEY][width_name])
+        note_lines = wrap(note, width_px - 20, SMALL, lines=4)
+        new_margin = dict(laid_out["margin"])
+        new_margin["b"] += 12 * len(note_lines) + 4
+        note_text = text_note(
+            join_lines(note_lines),
+            0,
+            0,
+            "left bottom",
+            align="left",
+            xshift=8 - new_margin["l"],
+            yshift=4 - new_margin["b"],
+            font={"size": SMALL, "color": GREY},
+        )
+        laid_out["height"] += 12 * len(note_lines) + 4
+        laid_out["margin"] = new_margin
+        laid_out["annotations"] = [*laid_out["annotations"], note_text]
+        layouts[width_name] = laid_out
     fig.layout.meta = {_WIDTHS_KEY: layouts}
     fig.layout.annotations = ()
     fig.update_layout(layouts["full"])
@@ -252,18 +279,18 @@ def sentence_figure(sentence: str) -> go.Figure:
     """Give a figure that is a sentence, at both widths of a paper."""
 
     def layout_for(px: int) -> dict[str, Any]:
-        lines = wrap(sentence, px - 20, TEXT)
-        note = text_note(join_lines(lines), 0, 0.5, "left middle", align="left")
-        hidden = {"visible": False}
+        sentence_lines = wrap(sentence, px - 20, TEXT)
+        sentence_note = text_note(join_lines(sentence_lines), 0, 0.5, "left middle", align="left")
+        hidden_axis = {"visible": False}
         return layout(
             px,
-            plot_px=14 * len(lines),
+            plot_px=14 * len(sentence_lines),
             left=10,
             right=10,
             bottom=10,
-            annotations=[note],
-            xaxis=hidden,
-            yaxis=hidden,
+            annotations=[sentence_note],
+            xaxis=hidden_axis,
+            yaxis=hidden_axis,
         )
 
     return make_figure([go.Scatter(x=[None], y=[None], showlegend=False)], layout_for)
@@ -276,7 +303,10 @@ def distinct_values(frame: pl.DataFrame, column: str) -> list[Any]:
 
 def rows_by_value(frame: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFrame]]:
     """Give each distinct value of a column with its rows, ordered as :func:`distinct_values`."""
-    return [(value, rows) for (value,), rows in frame.group_by(column, maintain_order=True)]
+    return [
+        (column_value, value_rows)
+        for (column_value,), value_rows in frame.group_by(column, maintain_order=True)
+    ]
 
 
 def shorten_names(frame: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -291,13 +321,13 @@ def series_symbols(frame: pl.DataFrame, column: str) -> dict[Any, str]:
 
     :raises DataError: when there are more values than shapes.
     """
-    names = distinct_values(frame, column)
-    if len(names) > len(SYMBOLS):
+    series_names = distinct_values(frame, column)
+    if len(series_names) > len(SYMBOLS):
         raise DataError(
-            f"{len(names)} series, and {len(SYMBOLS)} shapes to tell them apart: "
+            f"{len(series_names)} series, and {len(SYMBOLS)} shapes to tell them apart: "
             "draw fewer at a time"
         )
-    return dict(zip(names, SYMBOLS, strict=False))
+    return dict(zip(series_names, SYMBOLS, strict=False))
 
 
 def legend_name(name: object) -> str:
@@ -312,7 +342,7 @@ def join_lines(lines: Iterable[str]) -> str:
 
 def format_counts(values: pl.Series) -> str:
     """Write a number of questions, or the range of several."""
-    return "–".join(dict.fromkeys(f"{n:,}" for n in values.sort().gather([0, -1])))
+    return "–".join(dict.fromkeys(f"{count:,}" for count in values.sort().gather([0, -1])))
 
 
 def text_note(
@@ -323,8 +353,15 @@ def text_note(
     :param anchor: which corner of the text stands there.
     """
     xanchor, yanchor = anchor.split()
-    at = {"x": x, "xref": "paper", "xanchor": xanchor, "y": y, "yref": "paper", "yanchor": yanchor}
-    return {"text": text, "showarrow": False, "borderpad": 0, **at, **own}
+    note_place = {
+        "x": x,
+        "xref": "paper",
+        "xanchor": xanchor,
+        "y": y,
+        "yref": "paper",
+        "yanchor": yanchor,
+    }
+    return {"text": text, "showarrow": False, "borderpad": 0, **note_place, **own}
 
 
 def legend_below(names: Sequence[str], px: int) -> tuple[dict[str, Any], int]:
@@ -333,30 +370,39 @@ def legend_below(names: Sequence[str], px: int) -> tuple[dict[str, Any], int]:
     It has as many columns as its longest name allows, or none where names of different lengths take
     fewer rows so.
     """
-    room = px - 40
-    lines = [wrap(name, _NAME_PX, SMALL) for name in names]
-    entries = [widest_px(block, SMALL) + _LEGEND_SYMBOL_PX + 4 for block in lines]
-    columns = max(1, min(len(names), int(room // max(entries))))
-    rows = [lines[i : i + columns] for i in range(0, len(lines), columns)]
-    wide = {
-        "entrywidth": room / columns - _LEGEND_SYMBOL_PX,
+    room_px = px - 40
+    name_blocks = [wrap(series_name, _NAME_PX, SMALL) for series_name in names]
+    entry_widths = [
+        widest_px(name_block, SMALL) + _LEGEND_SYMBOL_PX + 4 for name_block in name_blocks
+    ]
+    columns = max(1, min(len(names), int(room_px // max(entry_widths))))
+    legend_rows = [
+        name_blocks[first_entry : first_entry + columns]
+        for first_entry in range(0, len(name_blocks), columns)
+    ]
+    legend_width = {
+        "entrywidth": room_px / columns - _LEGEND_SYMBOL_PX,
         "entrywidthmode": "pixels",
         "traceorder": "normal",
     }
-    flowing, left = list[list[list[str]]](), 0.0
-    for entry, block in zip(entries, lines, strict=True):
-        if entry > left:
-            flowing.append([])
-            left = room
-        flowing[-1].append(block)
-        left -= entry
-    if len(flowing) < len(
-        rows
-    ):  # plotly gives groups, and nothing else, the width of their own names: see finish
-        rows, wide = flowing, {"entrywidth": 0, "traceorder": "grouped"}
-    return {**wide, "orientation": "h"}, sum(
-        LEGEND_ROW_PX + 8 * (max(map(len, row)) > 1) for row in rows
-    ) + 10
+    flowing_rows = list[list[list[str]]]()
+    left_px = 0.0
+    for entry_px, name_block in zip(entry_widths, name_blocks, strict=True):
+        if entry_px > left_px:
+            flowing_rows.append([])
+            left_px = room_px
+        flowing_rows[-1].append(name_block)
+        left_px -= entry_px
+    if len(flowing_rows) < len(legend_rows):
+        # plotly gives groups, and nothing else, the width of their own names.
+        legend_rows = flowing_rows
+        legend_width = {"entrywidth": 0, "traceorder": "grouped"}
+    legend_px = 10
+    for legend_row in legend_rows:
+        legend_px += LEGEND_ROW_PX
+        if max(map(len, legend_row)) > 1:
+            legend_px += 8
+    return {**legend_width, "orientation": "h"}, legend_px
 
 
 def layout(
@@ -380,28 +426,29 @@ def layout(
     :param bottom: room for the axis; the legend stands below it.
     :param own: what else plotly takes; ``annotations`` are added to those made here.
     """
-    lines = wrap(title, px - 16, 11, lines=3, bold=True)
-    top = 10 + 14 * len(lines) + head_px
-    # plotly cuts off the first line of a title that has two; an annotation keeps both.
-    texts = (
-        [
+    title_lines = wrap(title, px - 16, 11, lines=3, bold=True)
+    top_px = 10 + 14 * len(title_lines) + head_px
+    title_notes = []
+    if title_lines:
+        # plotly cuts off the first line of a title that has two; an annotation keeps both.
+        title_notes.append(
             text_note(
-                "<br>".join(f"<b>{escape(line)}</b>" for line in lines),
+                "<br>".join(f"<b>{escape(title_line)}</b>" for title_line in title_lines),
                 0,
                 1,
                 xshift=8 - left,
-                yshift=top - 4,
+                yshift=top_px - 4,
                 align="left",
                 font={"size": 11},
             )
-        ]
-        if lines
-        else []
-    )
-    legend, legend_px = legend_below(names, px) if names else ({}, 0)
+        )
+    legend_layout: dict[str, Any] = {}
+    legend_px = 0
+    if names:
+        legend_layout, legend_px = legend_below(names, px)
     # plotly lets a legend be as wide as the picture only when it lies below and left of the plot in
     # plot units.
-    legend |= {
+    legend_layout |= {
         "x": (4 - left) / (px - left - right),
         "xanchor": "left",
         "y": -bottom / plot_px,
@@ -409,11 +456,11 @@ def layout(
     }
     return {
         "showlegend": bool(names),
-        "height": int(top + plot_px + bottom + legend_px),
+        "height": int(top_px + plot_px + bottom + legend_px),
         **own,
-        "margin": {"t": top, "l": left, "r": right, "b": bottom + legend_px},
-        "legend": legend,
-        "annotations": [*texts, *own.get("annotations", ())],
+        "margin": {"t": top_px, "l": left, "r": right, "b": bottom + legend_px},
+        "legend": legend_layout,
+        "annotations": [*title_notes, *own.get("annotations", ())],
     }
 
 
@@ -426,10 +473,10 @@ def width_name(px: int) -> Width:
 
 def panel_axes(panel: int) -> dict[str, Any]:
     """Name the axes of the i-th panel, for its traces."""
-    key = ""
+    axis_number = ""
     if panel:
-        key = str(panel + 1)
-    return {"xaxis": f"x{key}", "yaxis": f"y{key}"}
+        axis_number = str(panel + 1)
+    return {"xaxis": f"x{axis_number}", "yaxis": f"y{axis_number}"}
 
 
 def panels_layout(
@@ -451,18 +498,39 @@ def panels_layout(
     :param gap: pixels between panels beside and under each other, heads and axes included.
     :param own: see :func:`layout`.
     """
-    down, across = math.ceil(len(facets) / columns), px - left - right
-    plot_px, wide = high * down + gap[1] * (down - 1), (across - gap[0] * (columns - 1)) / columns
-    placed, heads = dict[str, Any](), list[dict[str, Any]]()
-    for p, facet in enumerate(facets):
-        row, column = divmod(p, columns)
-        start, upper = column * (wide + gap[0]) / across, 1 - (high + gap[1]) * row / plot_px
-        x, y = panel_axes(p).values()
-        spans = [start, min(1.0, start + wide / across)], [max(0.0, upper - high / plot_px), upper]
-        placed[f"xaxis{x[1:]}"] = {"domain": spans[0], "anchor": y, **facet["xaxis"]}
-        placed[f"yaxis{y[1:]}"] = {"domain": spans[1], "anchor": x, **facet["yaxis"]}
-        heads.append(text_note(facet["head"], start, upper, "left bottom", yshift=2, align="left"))
-    return layout(px, plot_px=plot_px, left=left, right=right, annotations=heads, **placed, **own)
+    n_rows = math.ceil(len(facets) / columns)
+    across_px = px - left - right
+    plot_px = high * n_rows + gap[1] * (n_rows - 1)
+    panel_px = (across_px - gap[0] * (columns - 1)) / columns
+    placed_axes = dict[str, Any]()
+    head_notes = list[dict[str, Any]]()
+    for panel_number, panel_facet in enumerate(facets):
+        row_number, column_number = divmod(panel_number, columns)
+        left_share = column_number * (panel_px + gap[0]) / across_px
+        upper_share = 1 - (high + gap[1]) * row_number / plot_px
+        x_axis, y_axis = panel_axes(panel_number).values()
+        axis_domains = (
+            [left_share, min(1.0, left_share + panel_px / across_px)],
+            [max(0.0, upper_share - high / plot_px), upper_share],
+        )
+        placed_axes[f"xaxis{x_axis[1:]}"] = {
+            "domain": axis_domains[0],
+            "anchor": y_axis,
+            **panel_facet["xaxis"],
+        }
+        placed_axes[f"yaxis{y_axis[1:]}"] = {
+            "domain": axis_domains[1],
+            "anchor": x_axis,
+            **panel_facet["yaxis"],
+        }
+        head_notes.append(
+            text_note(
+                panel_facet["head"], left_share, upper_share, "left bottom", yshift=2, align="left"
+            )
+        )
+    return layout(
+        px, plot_px=plot_px, left=left, right=right, annotations=head_notes, **placed_axes, **own
+    )
 
 
 def line(
@@ -476,42 +544,48 @@ def line(
     **own: Any,
 ) -> Any:
     """Draw a line, grey where no colour is named; ``own`` is what plotly takes besides."""
-    look = {"color": color, "width": width, "dash": dash} | own.pop("line", {})
-    return go.Scatter(x=list(x), y=list(y), name=name, **{"mode": "lines", "line": look, **own})
+    line_look = {"color": color, "width": width, "dash": dash} | own.pop("line", {})
+    return go.Scatter(
+        x=list(x), y=list(y), name=name, **{"mode": "lines", "line": line_look, **own}
+    )
 
 
 def marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
     """Draw the line of the i-th series, with marks of its shape."""
-    marker, dash = (
-        {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5},
-        ("solid", "dash", "dot")[i // len(PALETTE) % 3],
-    )
+    marker_look = {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5}
+    dash_style = ("solid", "dash", "dot")[i // len(PALETTE) % 3]
     return line(
         x,
         y,
         legend_name(name),
         colour(i),
-        dash=dash,
-        **{"mode": "lines+markers", "marker": marker, **own},
+        dash=dash_style,
+        **{"mode": "lines+markers", "marker": marker_look, **own},
     )
 
 
 def shape_legend(names: Iterable[object]) -> str:
     """Say which drawn shape stands for which of several names."""
     return ", ".join(
-        f"{shape} {printable_line(name)}"
-        for shape, name in zip(SHAPES, names, strict=False)
-        if name
+        f"{shape_mark} {printable_line(series_name)}"
+        for shape_mark, series_name in zip(SHAPES, names, strict=False)
+        if series_name
     )
 
 
 def error_bar(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
     """Give the bar of an interval around a value, or around a column of them."""
-    columns = [
-        v if isinstance(v, pl.Series) else pl.Series([v], dtype=pl.Float64) for v in (x, low, high)
-    ]
-    up, down = (columns[2] - columns[0]).to_list(), (columns[0] - columns[1]).to_list()
-    return {"array": up, "arrayminus": down, "thickness": 1.5, "width": 0, **look}
+    values, lows, highs = map(_as_series, (x, low, high))
+    upper_parts = (highs - values).to_list()
+    lower_parts = (values - lows).to_list()
+    return {"array": upper_parts, "arrayminus": lower_parts, "thickness": 1.5, "width": 0, **look}
+
+
+def _as_series(value: Any) -> pl.Series:
+    """Give a column as it is, and a single value as a column of one."""
+    if isinstance(value, pl.Series):
+        return value
+    return pl.Series([value], dtype=pl.Float64)
 
 
 def make_figure(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -> go.Figure:
@@ -520,14 +594,16 @@ def make_figure(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any
     :param layout_for: gives the layout, with ``height`` and ``margin``, at a width; it is asked for
         each paper width.
     """
-    for trace in traces:
-        if "legendgroup" in trace and not trace.legendgroup:
-            trace.legendgroup = (
-                trace.name
-            )  # in the legend, and when it is clicked on, a name is one thing
-    layouts = {width: {**layout_for(px), "width": px} for width, px in WIDTHS.items()}
-    about = {"template": template(), "meta": {_WIDTHS_KEY: layouts}}
-    return go.Figure(data=list(traces), layout=about | layouts["full"])
+    for figure_trace in traces:
+        if "legendgroup" in figure_trace and not figure_trace.legendgroup:
+            # In the legend, and when it is clicked on, a name is one thing.
+            figure_trace.legendgroup = figure_trace.name
+    width_layouts = {
+        width_name: {**layout_for(width_px), "width": width_px}
+        for width_name, width_px in WIDTHS.items()
+    }
+    shared_layout = {"template": template(), "meta": {_WIDTHS_KEY: width_layouts}}
+    return go.Figure(data=list(traces), layout=shared_layout | width_layouts["full"])
 
 
 def copy_for_width(fig: go.Figure, width: Width) -> go.Figure:
@@ -542,16 +618,21 @@ def copy_for_width(fig: go.Figure, width: Width) -> go.Figure:
     >>> style.copy_for_width(fig, "column").layout.width
     336
     """
-    copy = go.Figure(fig)
-    layouts = (
-        (copy.layout.meta or {}).get(_WIDTHS_KEY) if isinstance(copy.layout.meta, dict) else None
-    )
-    if layouts is None:
-        px, own = WIDTHS[width], copy.layout
-        shape = own.height / own.width if own.height and own.width else 0.7
-        return copy.update_layout(template=template(), width=px, height=round(px * shape))
-    copy.layout.meta = None
-    for name in ("annotations", "shapes"):
-        if name in layouts[width]:
-            copy.layout[name] = ()
-    return copy.update_layout(layouts[width])
+    figure_copy = go.Figure(fig)
+    own_layout = figure_copy.layout
+    width_layouts = None
+    if isinstance(own_layout.meta, dict):
+        width_layouts = own_layout.meta.get(_WIDTHS_KEY)
+    if width_layouts is None:
+        width_px = WIDTHS[width]
+        height_share = 0.7
+        if own_layout.height and own_layout.width:
+            height_share = own_layout.height / own_layout.width
+        return figure_copy.update_layout(
+            template=template(), width=width_px, height=round(width_px * height_share)
+        )
+    figure_copy.layout.meta = None
+    for list_name in ("annotations", "shapes"):
+        if list_name in width_layouts[width]:
+            figure_copy.layout[list_name] = ()
+    return figure_copy.update_layout(width_layouts[width])

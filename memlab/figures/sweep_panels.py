@@ -34,7 +34,8 @@ _BELOW, _EQUAL, _ABOVE = "#EFB58F", "#FFFFFF", "#8CBBDC"
 """Of cells below the base, at it and above it: pale, so that black text stands on all of them."""
 _LEAST_SPAN = 0.01
 """Of the colours: smaller differences stay pale."""
-_BAR_PX, _CELL_PX = 62, (38, 30)
+_BAR_PX = 62
+_CELL_PX = (38, 30)
 """Room for a bar of colours, and the height of a cell with an interval and without one."""
 
 
@@ -71,43 +72,70 @@ def sweep(
     """
     if "parameter_2" in frame.columns and frame["parameter_2"].count():
         return _heat_map(frame, measure, reference)
-    ends = _interval_ends(frame)
-    style.check_columns(frame, (*_LINES, *ends), "sweep")
+    end_columns = _interval_ends(frame)
+    style.check_columns(frame, (*_LINES, *end_columns), "sweep")
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, _LINES, "sweep (where something was measured)")
-    banded = "baseline_low" in frame.columns and frame["baseline_low"].count() > 0
-    names = [_name_marks(frame), reference]
-    if banded:
-        names[1] += "; band: its interval"
-    panels = style.rows_by_value(frame, "system")
-    traces, heads, axes = list[Any](), list[str](), list[dict[str, Any]]()
-    for panel, (head, own_rows) in enumerate(panels):
-        rows = own_rows.sort("value", maintain_order=True)
-        x, ticks = _places(rows)
-        own: dict[str, Any] = {"showlegend": panel == 0, **style.panel_axes(panel)}
-        if banded:
-            traces.append(_baseline_band(x, rows, reference, style.panel_axes(panel)))
-        plain: dict[str, Any] = {
+    has_band = "baseline_low" in frame.columns and frame["baseline_low"].count() > 0
+    legend_names = [_name_marks(frame), reference]
+    if has_band:
+        legend_names[1] += "; band: its interval"
+    rows_by_system = style.rows_by_value(frame, "system")
+    panel_traces = list[Any]()
+    panel_heads = list[str]()
+    panel_axes = list[dict[str, Any]]()
+    for panel_number, (system_name, system_rows) in enumerate(rows_by_system):
+        panel_rows = system_rows.sort("value", maintain_order=True)
+        x_places, axis_ticks = _places(panel_rows)
+        own_options: dict[str, Any] = {
+            "showlegend": panel_number == 0,
+            **style.panel_axes(panel_number),
+        }
+        if has_band:
+            panel_traces.append(
+                _baseline_band(x_places, panel_rows, reference, style.panel_axes(panel_number))
+            )
+        baseline_look: dict[str, Any] = {
             "width": 1.2,
             "dash": "dash",
             "legendgroup": reference,
             "legendrank": 1001,
         }
-        label = style.legend_name(names[1])
-        traces.append(style.line(x, rows["baseline"], label, **plain, **own))
-        error = style.error_bar(rows["mean"], rows[ends[0]], rows[ends[1]], thickness=0.8, width=2)
-        look = {"error_y": error, "legendgroup": names[0], "marker": _marks(rows)}
-        if "tickvals" in ticks:  # texts have no order that a line could follow
-            look["mode"] = "markers"
-        traces.append(style.marked_line(x, rows["mean"], names[0], 0, **look, **own))
-        heads.append(printable_line(head))
-        axes.append({"title": {"text": drawable_text(rows["parameter"][0])}, **ticks})
-    y_range = _axis_range(frame, ends)
+        baseline_label = style.legend_name(legend_names[1])
+        panel_traces.append(
+            style.line(
+                x_places, panel_rows["baseline"], baseline_label, **baseline_look, **own_options
+            )
+        )
+        error_bars = style.error_bar(
+            panel_rows["mean"],
+            panel_rows[end_columns[0]],
+            panel_rows[end_columns[1]],
+            thickness=0.8,
+            width=2,
+        )
+        line_look = {
+            "error_y": error_bars,
+            "legendgroup": legend_names[0],
+            "marker": _marks(panel_rows),
+        }
+        if "tickvals" in axis_ticks:  # texts have no order that a line could follow
+            line_look["mode"] = "markers"
+        panel_traces.append(
+            style.marked_line(
+                x_places, panel_rows["mean"], legend_names[0], 0, **line_look, **own_options
+            )
+        )
+        panel_heads.append(printable_line(system_name))
+        panel_axes.append(
+            {"title": {"text": drawable_text(panel_rows["parameter"][0])}, **axis_ticks}
+        )
+    y_range = _axis_range(frame, end_columns)
 
     def layout_for(px: int) -> dict[str, Any]:
-        return _lay_out_panels(px, heads, axes, names, measure, y_range)
+        return _lay_out_panels(px, panel_heads, panel_axes, legend_names, measure, y_range)
 
-    return style.make_figure(traces, layout_for)
+    return style.make_figure(panel_traces, layout_for)
 
 
 def _interval_ends(frame: pl.DataFrame) -> tuple[str, str]:
@@ -117,25 +145,30 @@ def _interval_ends(frame: pl.DataFrame) -> tuple[str, str]:
     return "low", "high"
 
 
-def _places(rows: pl.DataFrame) -> tuple[list[float], dict[str, Any]]:
+def _places(panel_rows: pl.DataFrame) -> tuple[list[float], dict[str, Any]]:
     """Give where the values of a panel stand on its axis, and its ticks."""
-    if not rows["value"].null_count():
-        return rows["value"].to_list(), {"nticks": 6}
-    if "setting" not in rows.columns:
+    if not panel_rows["value"].null_count():
+        return panel_rows["value"].to_list(), {"nticks": 6}
+    if "setting" not in panel_rows.columns:
         raise DataError("sweep has a value that is null; name each in the column setting")
-    places = np.arange(rows.height, dtype=float).tolist()
-    labels = list(map(drawable_text, rows["setting"]))
-    return places, {"tickvals": places, "ticktext": labels, "range": [-0.4, rows.height - 0.6]}
+    tick_places = np.arange(panel_rows.height, dtype=float).tolist()
+    tick_labels = list(map(drawable_text, panel_rows["setting"]))
+    return tick_places, {
+        "tickvals": tick_places,
+        "ticktext": tick_labels,
+        "range": [-0.4, panel_rows.height - 0.6],
+    }
 
 
 def _baseline_band(
-    x: Sequence[float], rows: pl.DataFrame, reference: str, axes: dict[str, Any]
+    x_places: Sequence[float], panel_rows: pl.DataFrame, reference: str, axes: dict[str, Any]
 ) -> go.Scatter:
     """Draw the interval of the plain ranking behind its line."""
-    low, high = rows["baseline_low"].to_list(), rows["baseline_high"].to_list()
+    band_low = panel_rows["baseline_low"].to_list()
+    band_high = panel_rows["baseline_high"].to_list()
     return style.line(
-        [*x, *reversed(x)],
-        [*high, *reversed(low)],
+        [*x_places, *reversed(x_places)],
+        [*band_high, *reversed(band_low)],
         style.legend_name(reference),
         line={"width": 0},
         fill="toself",
@@ -147,87 +180,101 @@ def _baseline_band(
     )
 
 
-def _axis_range(frame: pl.DataFrame, ends: tuple[str, str]) -> list[float]:
+def _axis_range(frame: pl.DataFrame, end_columns: tuple[str, str]) -> list[float]:
     """Give the ends of the axis: 0, and beyond every bar, but not far beyond 1."""
-    drawn = frame.select(cs.by_name("mean", "baseline", "baseline_high", *ends, require_all=False))
-    highest = drawn.select(pl.max_horizontal(pl.all()).max()).item() * _ROOM_ABOVE or 1.0
-    lowest = drawn.select(pl.min_horizontal(pl.all()).min()).item() * _ROOM_ABOVE
-    if highest < 1.2:
-        highest = min(highest, 1.03)
-    return [min(lowest, 0.0), highest]
+    drawn_columns = frame.select(
+        cs.by_name("mean", "baseline", "baseline_high", *end_columns, require_all=False)
+    )
+    highest_value = (
+        drawn_columns.select(pl.max_horizontal(pl.all()).max()).item() * _ROOM_ABOVE or 1.0
+    )
+    lowest_value = drawn_columns.select(pl.min_horizontal(pl.all()).min()).item() * _ROOM_ABOVE
+    if highest_value < 1.2:
+        highest_value = min(highest_value, 1.03)
+    return [min(lowest_value, 0.0), highest_value]
 
 
 def _lay_out_panels(
     px: int,
-    heads: Sequence[str],
-    axes: Sequence[dict[str, Any]],
-    names: Sequence[str],
+    system_names: Sequence[str],
+    x_axes: Sequence[dict[str, Any]],
+    legend_names: Sequence[str],
     measure: str,
     y_range: list[float],
 ) -> dict[str, Any]:
     """Lay panels out in two or three columns, each under the name of its system."""
-    column = px <= style.WIDTHS["column"]
-    columns = 3
-    if column and len(heads) <= 6:
-        columns = 2
-    columns = min(len(heads), columns)
-    down = math.ceil(len(heads) / columns)
-    wide = (px - _LEFT_PX - _RIGHT_PX - _GAP_PX * (columns - 1)) / columns
-    short = short_names(heads, width=int(wide / 4))
-    lines = [wrap(short[head], wide, style.SMALL, bold=True) for head in heads]
-    header = _HEADER_PX
-    if max(map(len, lines)) > 1:
-        header += _SECOND_LINE_PX
-    high = 105
-    if down == 1:
-        high = 190
-    if column:
-        room = style.TALLEST_PX - 10 - style.legend_below(names, px)[1]
-        high = max(48, min(high, room // down - header - _FOOT_PX))
-    label = escape(cut_to_width(measure, high + header, style.TEXT))
-    facets = []
-    for panel, xaxis in enumerate(axes):
-        first = panel % columns == 0
-        title = ""
-        if first:
-            title = label
-        yaxis = {"range": y_range, "showticklabels": first, "nticks": 6, "title": {"text": title}}
-        head = f"<b>{style.join_lines(lines[panel])}</b>"
-        facets.append({"head": head, "xaxis": xaxis, "yaxis": yaxis})
+    is_column = px <= style.WIDTHS["column"]
+    n_columns = 3
+    if is_column and len(system_names) <= 6:
+        n_columns = 2
+    n_columns = min(len(system_names), n_columns)
+    n_rows = math.ceil(len(system_names) / n_columns)
+    panel_width = (px - _LEFT_PX - _RIGHT_PX - _GAP_PX * (n_columns - 1)) / n_columns
+    short_heads = short_names(system_names, width=int(panel_width / 4))
+    head_lines = [
+        wrap(short_heads[panel_head], panel_width, style.SMALL, bold=True)
+        for panel_head in system_names
+    ]
+    header_px = _HEADER_PX
+    if max(map(len, head_lines)) > 1:
+        header_px += _SECOND_LINE_PX
+    panel_height = 105
+    if n_rows == 1:
+        panel_height = 190
+    if is_column:
+        room_px = style.TALLEST_PX - 10 - style.legend_below(legend_names, px)[1]
+        panel_height = max(48, min(panel_height, room_px // n_rows - header_px - _FOOT_PX))
+    measure_label = escape(cut_to_width(measure, panel_height + header_px, style.TEXT))
+    panel_facets = []
+    for panel_number, x_axis in enumerate(x_axes):
+        is_first_column = panel_number % n_columns == 0
+        axis_title = ""
+        if is_first_column:
+            axis_title = measure_label
+        y_axis = {
+            "range": y_range,
+            "showticklabels": is_first_column,
+            "nticks": 6,
+            "title": {"text": axis_title},
+        }
+        panel_head = f"<b>{style.join_lines(head_lines[panel_number])}</b>"
+        panel_facets.append({"head": panel_head, "xaxis": x_axis, "yaxis": y_axis})
     return style.panels_layout(
         px,
-        facets,
-        columns=columns,
-        high=high,
-        gap=(_GAP_PX, header + _FOOT_PX),
-        names=names,
-        head_px=header,
+        panel_facets,
+        columns=n_columns,
+        high=panel_height,
+        gap=(_GAP_PX, header_px + _FOOT_PX),
+        names=legend_names,
+        head_px=header_px,
         bottom=_FOOT_PX,
     )
 
 
 def _name_marks(frame: pl.DataFrame) -> str:
     """Name the marks in the legend, with what their bars and their filling say."""
-    parts = ["with the parameter"]
+    mark_texts = ["with the parameter"]
     if "p_holm" in frame.columns:
-        parts.append(f"filled: p < {ALPHA:g}, corrected")
+        mark_texts.append(f"filled: p < {ALPHA:g}, corrected")
     if "level" in frame.columns:
-        parts.append(f"bars: {describe_intervals(frame)}")
-    return "; ".join(parts)
+        mark_texts.append(f"bars: {describe_intervals(frame)}")
+    return "; ".join(mark_texts)
 
 
-def _marks(rows: pl.DataFrame) -> dict[str, Any]:
+def _marks(panel_rows: pl.DataFrame) -> dict[str, Any]:
     """Give the look of a panel's marks: open where the difference is not significant."""
-    tint = style.colour(0)
-    fill = [tint] * rows.height
-    if "p_holm" in rows.columns:
-        significant = (rows["p_holm"] < ALPHA).fill_null(False)
-        fill = [tint if each else "white" for each in significant]
+    line_colour = style.colour(0)
+    mark_fills = [line_colour] * panel_rows.height
+    if "p_holm" in panel_rows.columns:
+        significant_rows = (panel_rows["p_holm"] < ALPHA).fill_null(False)
+        mark_fills = [
+            line_colour if is_significant else "white" for is_significant in significant_rows
+        ]
     return {
         "symbol": style.SYMBOLS[0],
         "size": 5,
-        "color": fill,
-        "line": {"color": tint, "width": 1},
+        "color": mark_fills,
+        "line": {"color": line_colour, "width": 1},
     }
 
 
@@ -236,31 +283,31 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
     style.check_columns(frame, _CELLS, "sweep")
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, _CELLS, "sweep (where something was measured)")
-    kinds = cs.by_name("system", "parameter", "parameter_2", "group", require_all=False)
+    distinct_columns = cs.by_name("system", "parameter", "parameter_2", "group", require_all=False)
     if (
-        frame.select(kinds).n_unique() > 1
+        frame.select(distinct_columns).n_unique() > 1
         or frame.select(pl.struct("setting", "setting_2").is_duplicated().any()).item()
     ):
         raise DataError(
             "sweep draws two parameters of one system, over one group of questions, at a time; "
             "filter the frame"
         )
-    across = style.distinct_values(frame, "setting")
-    upward = style.distinct_values(frame, "setting_2")
-    columns = list(map(across.index, frame["setting"]))
-    rows = list(map(upward.index, frame["setting_2"]))
-    base = frame["baseline"][0]
-    span = max(_LEAST_SPAN, (frame["mean"] - base).abs().max())
-    colours = {
+    first_settings = style.distinct_values(frame, "setting")
+    second_settings = style.distinct_values(frame, "setting_2")
+    column_numbers = list(map(first_settings.index, frame["setting"]))
+    row_numbers = list(map(second_settings.index, frame["setting_2"]))
+    baseline_value = frame["baseline"][0]
+    colour_span = max(_LEAST_SPAN, (frame["mean"] - baseline_value).abs().max())
+    colour_axis = {
         "colorscale": [[0, _BELOW], [0.5, _EQUAL], [1, _ABOVE]],
-        "cmin": base - span,
-        "cmax": base + span,
+        "cmin": baseline_value - colour_span,
+        "cmax": baseline_value + colour_span,
     }
     # plotly writes a heat map into an SVG as pixels; bars stay lines and surfaces.
-    cells = go.Bar(
-        x=columns,
-        base=(np.array(rows) - 0.5).tolist(),
-        y=[1] * len(rows),
+    cell_bars = go.Bar(
+        x=column_numbers,
+        base=(np.array(row_numbers) - 0.5).tolist(),
+        y=[1] * len(row_numbers),
         width=1,
         marker={
             "color": frame["mean"].to_list(),
@@ -273,58 +320,78 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
         showlegend=False,
         name=drawable_text(measure),
     )
-    named = "level" in frame.columns or "mean_level" in frame.columns
+    has_level = "level" in frame.columns or "mean_level" in frame.columns
 
     def layout_for(px: int) -> dict[str, Any]:
-        labels = [cut_to_width(text, px / 4, style.SMALL) for text in upward]
-        left = 28 + round(widest_px(labels, style.SMALL))
-        cell_px = (px - left - _RIGHT_PX) / len(across)
-        texts = _cell_texts(frame, cell_px)
-        has_means = "." in texts[0]
-        has_intervals = "<br>" in texts[0]
-        key = _describe_base(frame, measure, reference)
-        if has_intervals and named:
-            key += f"; in brackets: {describe_intervals(frame)}"
-        lines = wrap(key, px - 20, style.SMALL, lines=4)
-        notes = [
-            style.text_note(text, x, y, "center middle", xref="x", yref="y")
-            for text, x, y in zip(texts, columns, rows, strict=True)
+        row_labels = [
+            cut_to_width(shown_text, px / 4, style.SMALL) for shown_text in second_settings
         ]
-        below = style.text_note(
-            style.join_lines(lines), 0, 0, "left top", align="left", xshift=10 - left, yshift=-36
+        left_px = 28 + round(widest_px(row_labels, style.SMALL))
+        cell_px = (px - left_px - _RIGHT_PX) / len(first_settings)
+        cell_texts = _cell_texts(frame, cell_px)
+        has_means = "." in cell_texts[0]
+        has_intervals = "<br>" in cell_texts[0]
+        key_text = _describe_base(frame, measure, reference)
+        if has_intervals and has_level:
+            key_text += f"; in brackets: {describe_intervals(frame)}"
+        key_lines = wrap(key_text, px - 20, style.SMALL, lines=4)
+        cell_notes = [
+            style.text_note(
+                shown_text, column_number, row_number, "center middle", xref="x", yref="y"
+            )
+            for shown_text, column_number, row_number in zip(
+                cell_texts, column_numbers, row_numbers, strict=True
+            )
+        ]
+        key_note = style.text_note(
+            style.join_lines(key_lines),
+            0,
+            0,
+            "left top",
+            align="left",
+            xshift=10 - left_px,
+            yshift=-36,
         )
-        right, high = _BAR_PX, _CELL_PX[1]
+        right_px = _BAR_PX
+        row_px = _CELL_PX[1]
         if has_means:
-            right = _RIGHT_PX
+            right_px = _RIGHT_PX
         if has_intervals:
-            high = _CELL_PX[0]
-        beside = [cut_to_width(text, px / 4, style.SMALL) for text in across]
-        across_px = (px - left - right) / len(across)
-        bar = {"thickness": 10, "x": 1.02, "tickfont": {"size": style.SMALL}, "tickformat": ".2f"}
+            row_px = _CELL_PX[0]
+        column_labels = [
+            cut_to_width(shown_text, px / 4, style.SMALL) for shown_text in first_settings
+        ]
+        across_px = (px - left_px - right_px) / len(first_settings)
+        colour_bar = {
+            "thickness": 10,
+            "x": 1.02,
+            "tickfont": {"size": style.SMALL},
+            "tickformat": ".2f",
+        }
         return style.layout(
             px,
-            plot_px=high * len(upward),
-            left=left,
-            right=right,
-            bottom=44 + 12 * len(lines),
-            annotations=[*notes, below],
+            plot_px=row_px * len(second_settings),
+            left=left_px,
+            right=right_px,
+            bottom=44 + 12 * len(key_lines),
+            annotations=[*cell_notes, key_note],
             barmode="overlay",
-            coloraxis={**colours, "showscale": not has_means, "colorbar": bar},
-            xaxis=_cell_axis(frame["parameter"][0], beside, across_px),
-            yaxis=_cell_axis(frame["parameter_2"][0], labels, math.inf),
+            coloraxis={**colour_axis, "showscale": not has_means, "colorbar": colour_bar},
+            xaxis=_cell_axis(frame["parameter"][0], column_labels, across_px),
+            yaxis=_cell_axis(frame["parameter_2"][0], row_labels, math.inf),
         )
 
-    return style.make_figure([cells], layout_for)
+    return style.make_figure([cell_bars], layout_for)
 
 
 def _cell_axis(parameter: str, labels: Sequence[str], cell_px: float) -> dict[str, Any]:
     """Give the axis of a parameter, with as many of its values as have room."""
-    widest = widest_px(labels, style.SMALL) + 6
-    step = max(1, math.ceil(widest / cell_px))
+    widest_label = widest_px(labels, style.SMALL) + 6
+    label_step = max(1, math.ceil(widest_label / cell_px))
     return {
         "title": {"text": drawable_text(parameter)},
-        "tickvals": list(range(0, len(labels), step)),
-        "ticktext": list(map(escape, labels[::step])),
+        "tickvals": list(range(0, len(labels), label_step)),
+        "ticktext": list(map(escape, labels[::label_step])),
         "range": [-0.5, len(labels) - 0.5],
         "tickangle": 0,
         "showgrid": False,
@@ -334,35 +401,40 @@ def _cell_axis(parameter: str, labels: Sequence[str], cell_px: float) -> dict[st
 
 def _cell_texts(frame: pl.DataFrame, cell_px: float) -> list[str]:
     """Write what has room in each cell: mean and interval, mean, or significance."""
-    ends = _interval_ends(frame)
-    marks, means, intervals = list[str](), list[str](), list[str]()
-    for row in frame.iter_rows(named=True):
-        marks.append(_significance_mark(row))
-        means.append(f"{marks[-1]} {_share(row['mean'])}".strip())
-        intervals.append(_interval(row, ends))
-    if widest_px(means, style.SMALL) > cell_px - 4:
-        return marks
-    if widest_px(intervals, 8) > cell_px - 6:
-        return means
-    pairs = zip(means, intervals, strict=True)
-    return [f'{mean}<br><span style="font-size:8px">{interval}</span>' for mean, interval in pairs]
+    end_columns = _interval_ends(frame)
+    cell_marks = list[str]()
+    mean_texts = list[str]()
+    interval_texts = list[str]()
+    for cell_row in frame.iter_rows(named=True):
+        cell_marks.append(_significance_mark(cell_row))
+        mean_texts.append(f"{cell_marks[-1]} {_share(cell_row['mean'])}".strip())
+        interval_texts.append(_interval(cell_row, end_columns))
+    if widest_px(mean_texts, style.SMALL) > cell_px - 4:
+        return cell_marks
+    if widest_px(interval_texts, 8) > cell_px - 6:
+        return mean_texts
+    cell_pairs = zip(mean_texts, interval_texts, strict=True)
+    return [
+        f'{mean_text}<br><span style="font-size:8px">{interval_text}</span>'
+        for mean_text, interval_text in cell_pairs
+    ]
 
 
-def _significance_mark(row: dict[str, Any]) -> str:
+def _significance_mark(cell_row: dict[str, Any]) -> str:
     """Mark what is significantly above or below the plain ranking."""
-    p = row.get("p_holm")
-    if p is None or p >= ALPHA:
+    corrected_p = cell_row.get("p_holm")
+    if corrected_p is None or corrected_p >= ALPHA:
         return ""
-    if row["mean"] > row["baseline"]:
+    if cell_row["mean"] > cell_row["baseline"]:
         return "▲"
     return "▼"
 
 
-def _interval(row: dict[str, Any], ends: tuple[str, str]) -> str:
-    low, high = map(row.get, ends)
-    if low is None or high is None:
+def _interval(cell_row: dict[str, Any], end_columns: tuple[str, str]) -> str:
+    low_end, high_end = map(cell_row.get, end_columns)
+    if low_end is None or high_end is None:
         return ""
-    return f"[{_share(low)}, {_share(high)}]"
+    return f"[{_share(low_end)}, {_share(high_end)}]"
 
 
 def _share(value: float) -> str:
@@ -372,15 +444,18 @@ def _share(value: float) -> str:
 
 def _describe_base(frame: pl.DataFrame, measure: str, reference: str) -> str:
     """Say what the cells hold, and what the plain ranking reaches."""
-    base = frame.row(0, named=True)
-    cells = measure
-    if "group" in base:
-        cells += f", {base['group']}"
-    if "n" in base:
-        cells += f" (n = {style.format_counts(frame['n'])})"
-    plain = f"{reference}: {_share(base['baseline'])}"
-    interval = _interval(base, ("baseline_low", "baseline_high"))
-    parts = [cells, f"{plain} {interval}".rstrip() + ", blue above, orange below"]
+    first_row = frame.row(0, named=True)
+    cells_text = measure
+    if "group" in first_row:
+        cells_text += f", {first_row['group']}"
+    if "n" in first_row:
+        cells_text += f" (n = {style.format_counts(frame['n'])})"
+    baseline_text = f"{reference}: {_share(first_row['baseline'])}"
+    interval_text = _interval(first_row, ("baseline_low", "baseline_high"))
+    description = [
+        cells_text,
+        f"{baseline_text} {interval_text}".rstrip() + ", blue above, orange below",
+    ]
     if "p_holm" in frame.columns:
-        parts.append(f"▲/▼: p < {ALPHA:g}, corrected")
-    return "; ".join(parts)
+        description.append(f"▲/▼: p < {ALPHA:g}, corrected")
+    return "; ".join(description)

@@ -41,72 +41,90 @@ def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -
     :param encoder: gives the cosines; with ``None`` sentences are matched by words alone.
     :returns: ``query_id``, ``rank``, ``how`` and ``turn_ids``, in the order of the rows.
     """
-    scopes = data.questions.select("query_id", "scope")
-    rows = returned.rows.join(scopes, on="query_id", how="left", maintain_order="left")
-    unnamed = rows.filter(pl.col("source_ids").is_null()).select("scope", "text")
-    texts = unnamed.unique(maintain_order=True)
-    by_scope = texts.partition_by("scope", maintain_order=True)
-    parts = [_attribute_scope(part, data, encoder) for part in by_scope]
-    found = pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
-    named, any_named = pl.col("source_ids").is_not_null(), pl.col("source_ids").list.len() > 0
-    given = pl.when(any_named).then(pl.lit("given")).otherwise(pl.lit("none")).cast(_SCHEMA["how"])
-    return rows.join(found, on=["scope", "text"], how="left", maintain_order="left").select(
+    question_scopes = data.questions.select("query_id", "scope")
+    returned_rows = returned.rows.join(
+        question_scopes, on="query_id", how="left", maintain_order="left"
+    )
+    unnamed = returned_rows.filter(pl.col("source_ids").is_null()).select("scope", "text")
+    unnamed_texts = unnamed.unique(maintain_order=True)
+    by_scope = unnamed_texts.partition_by("scope", maintain_order=True)
+    scope_parts = [_attribute_scope(scope_texts, data, encoder) for scope_texts in by_scope]
+    found_sources = pl.concat([pl.DataFrame(schema=_SCHEMA), *scope_parts])
+    is_named = pl.col("source_ids").is_not_null()
+    any_named = pl.col("source_ids").list.len() > 0
+    origin_named = (
+        pl.when(any_named).then(pl.lit("given")).otherwise(pl.lit("none")).cast(_SCHEMA["how"])
+    )
+    return returned_rows.join(
+        found_sources, on=["scope", "text"], how="left", maintain_order="left"
+    ).select(
         "query_id",
         "rank",
-        how=pl.when(named).then(given).otherwise("how"),
-        turn_ids=pl.when(named).then("source_ids").otherwise("turn_ids"),
+        how=pl.when(is_named).then(origin_named).otherwise("how"),
+        turn_ids=pl.when(is_named).then("source_ids").otherwise("turn_ids"),
     )
 
 
-def _attribute_scope(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
+def _attribute_scope(
+    returned_texts: pl.DataFrame, data: Dataset, encoder: Encoder | None
+) -> pl.DataFrame:
     """Attribute the texts of one scope."""
-    turns = data.turns.filter(pl.col("scope") == texts["scope"][0])
-    ids = turns["turn_id"].to_list()
-    spoken = [_space_separated_words(text) for text in turns["text"]]
-    hows = list[str]()
-    found = list[list[str]]()
+    scope_turns = data.turns.filter(pl.col("scope") == returned_texts["scope"][0])
+    turn_ids = scope_turns["turn_id"].to_list()
+    turn_words = [_space_separated_words(returned_text) for returned_text in scope_turns["text"]]
+    origins = list[str]()
+    found_turns = list[list[str]]()
     unmatched = list[tuple[int, str]]()
-    for row, text in enumerate(texts["text"]):
-        spans = _turns_of_span(_space_separated_words(text), ids, spoken)
-        found.append(spans)
-        hows.append("span" if spans else "none")
-        if not spans:
-            unmatched += [(row, sentence) for sentence in sentences(text)]
+    for text_row, returned_text in enumerate(returned_texts["text"]):
+        span_turns = _turns_of_span(_space_separated_words(returned_text), turn_ids, turn_words)
+        found_turns.append(span_turns)
+        origins.append("span" if span_turns else "none")
+        if not span_turns:
+            unmatched += [(text_row, sentence) for sentence in sentences(returned_text)]
     if unmatched:
-        stated = [sentence for _, sentence in unmatched]
-        share, score = _similarities(stated, turns, data.language, encoder)
-        for at, (row, _) in enumerate(unmatched):
-            turn = score[at].argmax()
-            if score[at, turn] < LEAST_SIMILARITY:
+        stated_sentences = [sentence for _, sentence in unmatched]
+        word_shares, similarity = _similarities(
+            stated_sentences, scope_turns, data.language, encoder
+        )
+        for sentence_number, (text_row, _) in enumerate(unmatched):
+            best_turn = similarity[sentence_number].argmax()
+            if similarity[sentence_number, best_turn] < LEAST_SIMILARITY:
                 continue
-            is_copy = share[at, turn] >= NEAR_COPY and hows[row] != "matched"
-            hows[row] = "copy" if is_copy else "matched"
-            found[row] = list(dict.fromkeys([*found[row], ids[turn]]))
-    how = pl.Series("how", hows, _SCHEMA["how"])
-    return texts.with_columns(how, pl.Series("turn_ids", found, _SCHEMA["turn_ids"]))
+            is_copy = (
+                word_shares[sentence_number, best_turn] >= NEAR_COPY
+                and origins[text_row] != "matched"
+            )
+            origins[text_row] = "copy" if is_copy else "matched"
+            found_turns[text_row] = list(
+                dict.fromkeys([*found_turns[text_row], turn_ids[best_turn]])
+            )
+    origin_column = pl.Series("how", origins, _SCHEMA["how"])
+    return returned_texts.with_columns(
+        origin_column, pl.Series("turn_ids", found_turns, _SCHEMA["turn_ids"])
+    )
 
 
-def _turns_of_span(plain: str, ids: list[str], spoken: list[str]) -> list[str]:
+def _turns_of_span(text_words: str, turn_ids: list[str], turn_words: list[str]) -> list[str]:
     """Give the turns that a text stands in word for word, or that stand in it."""
-    spans = dict[str, str]()
-    for turn, other in zip(ids, spoken, strict=True):
-        if _contains_verbatim(plain, other):
-            spans[turn] = other
-    if set(spans.values()) == {plain}:  # all say just that
-        return [next(iter(spans))]
-    return [*spans]
+    words_by_turn = dict[str, str]()
+    for turn_id, other_words in zip(turn_ids, turn_words, strict=True):
+        if _contains_verbatim(text_words, other_words):
+            words_by_turn[turn_id] = other_words
+    if set(words_by_turn.values()) == {text_words}:  # all say just that
+        return [next(iter(words_by_turn))]
+    return [*words_by_turn]
 
 
 def _similarities(
-    stated: list[str], turns: pl.DataFrame, language: str, encoder: Encoder | None
+    stated_sentences: list[str], turns: pl.DataFrame, language: str, encoder: Encoder | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give the share of words and the score of each sentence and turn: (sentences, turns) both."""
-    share = weighted_word_overlap(stated, turns["text"].to_list(), language)
+    word_shares = weighted_word_overlap(stated_sentences, turns["text"].to_list(), language)
     if encoder is None:
-        return share, share
+        return word_shares, word_shares
     embedded = encoder.encode(turn_texts(turns), progress=False)
-    cosines = encoder.encode(stated, progress=False) @ embedded.T
-    return share, (share + cosines) / 2
+    cosines = encoder.encode(stated_sentences, progress=False) @ embedded.T
+    return word_shares, (word_shares + cosines) / 2
 
 
 def _space_separated_words(text: str) -> str:
@@ -118,10 +136,10 @@ def _contains_verbatim(text: str, turn: str) -> bool:
 
     Those are :data:`_FEWEST_WORDS` or more.
     """
-    short, long = sorted((turn, text), key=len)
-    if short == long:
+    shorter_text, longer_text = sorted((turn, text), key=len)
+    if shorter_text == longer_text:
         return True
-    return short.count(" ") > _FEWEST_WORDS and short in long
+    return shorter_text.count(" ") > _FEWEST_WORDS and shorter_text in longer_text
 
 
 def weighted_word_overlap(texts: list[str], turns: list[str], language: str) -> np.ndarray:
@@ -131,15 +149,18 @@ def weighted_word_overlap(texts: list[str], turns: list[str], language: str) -> 
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
-    table = CountVectorizer(analyzer=lambda words: words, binary=True, dtype=np.float64)
+    word_counter = CountVectorizer(analyzer=lambda words: words, binary=True, dtype=np.float64)
     try:
-        counts = table.fit_transform(tokenize([*texts, *turns], language=language))
+        word_counts = word_counter.fit_transform(tokenize([*texts, *turns], language=language))
     except ValueError:  # no word anywhere
         return np.zeros((len(texts), len(turns)))
-    wanted, spoken = counts[: len(texts)], counts[len(texts) :]
-    rarity = np.log1p(len(turns) / (1 + np.asarray(spoken.sum(0)).ravel()))
-    weighted = wanted.multiply(rarity).tocsr()
-    return (weighted @ spoken.T).toarray() / np.maximum(np.asarray(weighted.sum(1)), 1e-9)
+    text_words = word_counts[: len(texts)]
+    turn_words = word_counts[len(texts) :]
+    word_rarity = np.log1p(len(turns) / (1 + np.asarray(turn_words.sum(0)).ravel()))
+    weighted_words = text_words.multiply(word_rarity).tocsr()
+    return (weighted_words @ turn_words.T).toarray() / np.maximum(
+        np.asarray(weighted_words.sum(1)), 1e-9
+    )
 
 
 def rank_source_turns(returned: ReturnedTexts, attributed: pl.DataFrame) -> Run:
@@ -147,12 +168,16 @@ def rank_source_turns(returned: ReturnedTexts, attributed: pl.DataFrame) -> Run:
 
     :param attributed: what :func:`attribute` gave.
     """
-    each = (
+    source_turns = (
         attributed.explode("turn_ids").drop_nulls("turn_ids").select("query_id", doc_id="turn_ids")
     )
-    each = each.unique(maintain_order=True)
-    place = each.select(pl.int_range(pl.len()).over("query_id"))[:, 0].to_numpy()
-    run = run_from_scores(
-        each["query_id"], each["doc_id"], -place.astype(float), level="turn", k=max(1, each.height)
+    source_turns = source_turns.unique(maintain_order=True)
+    turn_places = source_turns.select(pl.int_range(pl.len()).over("query_id"))[:, 0].to_numpy()
+    turn_ranking = run_from_scores(
+        source_turns["query_id"],
+        source_turns["doc_id"],
+        -turn_places.astype(float),
+        level="turn",
+        k=max(1, source_turns.height),
     )
-    return Run(run.frame, "turn", name=returned.name, provenance=returned.provenance)
+    return Run(turn_ranking.frame, "turn", name=returned.name, provenance=returned.provenance)

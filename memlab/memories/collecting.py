@@ -40,12 +40,12 @@ def dated_lines(returned: ReturnedTexts) -> pl.DataFrame:
     :returns: the rows with ``line``, its ``n_tokens``, and ``after``: tokens of the question's
         lines so far.
     """
-    date = pl.col("time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
-    day = date.dt.strftime("%-d %B %Y")
-    head = pl.format("[{}]\n", pl.coalesce(day, "time")).fill_null("")
-    lines = returned.rows.with_columns(line=head + pl.col("text"))
-    rows = add_token_counts(lines, "line").sort("query_id", "rank")
-    return rows.with_columns(after=pl.col("n_tokens").cum_sum().over("query_id"))
+    text_date = pl.col("time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+    text_day = text_date.dt.strftime("%-d %B %Y")
+    day_heading = pl.format("[{}]\n", pl.coalesce(text_day, "time")).fill_null("")
+    headed_lines = returned.rows.with_columns(line=day_heading + pl.col("text"))
+    counted_lines = add_token_counts(headed_lines, "line").sort("query_id", "rank")
+    return counted_lines.with_columns(after=pl.col("n_tokens").cum_sum().over("query_id"))
 
 
 def fit_to_budget(lines: pl.DataFrame, questions: pl.DataFrame, budget: int) -> pl.DataFrame:
@@ -55,9 +55,11 @@ def fit_to_budget(lines: pl.DataFrame, questions: pl.DataFrame, budget: int) -> 
     :returns: ``query_id``, ``text`` (empty for none) and ``n_tokens``.
     """
     fitting = lines.filter(pl.col("after") <= budget).group_by("query_id", maintain_order=True)
-    made = fitting.agg(pl.col("line").str.join("\n").alias("text"), pl.col("n_tokens").sum())
-    asked = questions.select("query_id")
-    contexts = asked.join(made, on="query_id", how="left", maintain_order="left")
+    context_texts = fitting.agg(
+        pl.col("line").str.join("\n").alias("text"), pl.col("n_tokens").sum()
+    )
+    question_ids = questions.select("query_id")
+    contexts = question_ids.join(context_texts, on="query_id", how="left", maintain_order="left")
     return contexts.with_columns(pl.col("text").fill_null(""), pl.col("n_tokens").fill_null(0))
 
 
@@ -135,11 +137,11 @@ class ReturnedTexts:
 
     def partial_answers(self, data: Dataset) -> str:
         """Say of how many questions with evidence something was returned, where not of all."""
-        asked = qrels(data.questions, "turn").frame["query_id"].unique()
-        n = asked.is_in(self.rows["query_id"].implode()).sum()
-        if n == len(asked):
+        asked_ids = qrels(data.questions, "turn").frame["query_id"].unique()
+        n_answered = asked_ids.is_in(self.rows["query_id"].implode()).sum()
+        if n_answered == len(asked_ids):
             return ""
-        return f"answers {n:,} of {count_noun(len(asked), 'questions')} with evidence"
+        return f"answers {n_answered:,} of {count_noun(len(asked_ids), 'questions')} with evidence"
 
     @property
     def failed(self) -> list[str]:
@@ -168,34 +170,34 @@ class ReturnedTexts:
         >>> ReturnedTexts("mine", pl.DataFrame(schema=RETURNED_SCHEMA)).status()
         'no result'
         """
-        said = list[str]()
+        status_parts = list[str]()
         if not self.has_result:
-            said.append("no result")
+            status_parts.append("no result")
         n_failed = len(self.failed)
         if n_failed:
             n_scopes = n_failed + self.costs.height
-            said.append(f"{n_failed:,} of {count_noun(n_scopes, 'scopes')} failed")
+            status_parts.append(f"{n_failed:,} of {count_noun(n_scopes, 'scopes')} failed")
         n_prompts, n_refused = self.prompts
         if n_refused:
-            said.append(f"{n_refused:,} of {count_noun(n_prompts, 'prompts')} refused")
-        return "; ".join(said)
+            status_parts.append(f"{n_refused:,} of {count_noun(n_prompts, 'prompts')} refused")
+        return "; ".join(status_parts)
 
 
 def problem_row(
     name: str, scope: str, query_id: str | None, text: Any
 ) -> tuple[str, str | None, str]:
     """Make a row of :data:`PROBLEMS_SCHEMA`, whose text says where it was."""
-    line = f"{_place(name, scope, query_id)}: {text}"
-    return scope, query_id, line.encode("utf-8", "replace").decode()
+    problem_line = f"{_place(name, scope, query_id)}: {text}"
+    return scope, query_id, problem_line.encode("utf-8", "replace").decode()
 
 
 def _place(name: str, scope: str, query_id: str | None) -> str:
-    place = name
+    place_text = name
     if scope:
-        place += f", scope {scope}"
+        place_text += f", scope {scope}"
     if query_id:
-        place += f", query {query_id}"
-    return place
+        place_text += f", query {query_id}"
+    return place_text
 
 
 def problem_lines(problems: pl.DataFrame) -> list[str]:
@@ -209,19 +211,19 @@ def problem_lines(problems: pl.DataFrame) -> list[str]:
     >>> problem_lines(problems.with_columns(system=pl.lit("mine")))
     ['mine, scope ann, query q0: search gave int, 2 times']
     """
-    counted = dict[tuple[str, str], int]()
-    shown = dict[tuple[str, str], str]()
-    rows = problems.select("system", *PROBLEMS_SCHEMA).iter_rows()
-    for system, scope, query_id, text in rows:
-        line = text.removeprefix(f"{_place(system, scope, query_id)}: ")
-        kind = system, _ROW_NUMBER.sub("", line)
-        counted[kind] = counted.get(kind, 0) + 1
-        shown.setdefault(kind, text)
-    lines = list[str]()
-    for kind, n in counted.items():
-        times = "" if n == 1 else f", {n:,} times"
-        lines.append(shown[kind] + times)
-    return lines
+    count_by_kind = dict[tuple[str, str], int]()
+    first_texts = dict[tuple[str, str], str]()
+    problem_rows = problems.select("system", *PROBLEMS_SCHEMA).iter_rows()
+    for system_name, scope_name, query_id, problem_text in problem_rows:
+        bare_text = problem_text.removeprefix(f"{_place(system_name, scope_name, query_id)}: ")
+        problem_kind = system_name, _ROW_NUMBER.sub("", bare_text)
+        count_by_kind[problem_kind] = count_by_kind.get(problem_kind, 0) + 1
+        first_texts.setdefault(problem_kind, problem_text)
+    counted_lines = list[str]()
+    for problem_kind, n_times in count_by_kind.items():
+        times_note = "" if n_times == 1 else f", {n_times:,} times"
+        counted_lines.append(first_texts[problem_kind] + times_note)
+    return counted_lines
 
 
 def collect(
@@ -263,31 +265,39 @@ def collect(
             "and wait 0 to 1,000,000 seconds"
         )
     system = memory(system, timeout=timeout)
-    about = {"system": name, "k": k, "memory": system.settings, "fingerprint": data.fingerprint()}
-    kept = _FinishedScopes(folder, about)
-    asking = _Asking(system, name, data, k, timeout)
-    parts = [_make_frames({})]
-    n_read = 0
-    scopes = data.questions.partition_by("scope", maintain_order=True)
-    for asked in tqdm(scopes, desc=name, delay=2):
-        scope = asked["scope"][0]
-        part = kept.read(scope)
-        if part is None:
-            tables = asking.run(scope, asked)
-            kept.write(scope, tables)
-            part = _make_frames(tables)
+    collected_record = {
+        "system": name,
+        "k": k,
+        "memory": system.settings,
+        "fingerprint": data.fingerprint(),
+    }
+    finished_scopes = _FinishedScopes(folder, collected_record)
+    scope_asking = _Asking(system, name, data, k, timeout)
+    scope_frames = [_make_frames({})]
+    n_read_back = 0
+    scope_questions = data.questions.partition_by("scope", maintain_order=True)
+    for asked_questions in tqdm(scope_questions, desc=name, delay=2):
+        scope_name = asked_questions["scope"][0]
+        frames_of_scope = finished_scopes.read(scope_name)
+        if frames_of_scope is None:
+            scope_tables = scope_asking.run(scope_name, asked_questions)
+            finished_scopes.write(scope_name, scope_tables)
+            frames_of_scope = _make_frames(scope_tables)
         else:
-            n_read += 1
-        parts.append(part)
-    if n_read:
-        count = count_noun(n_read, "scopes")
-        _log.warning("%s: %s read from %s, not run again", name, count, folder)
-    whole = {table: pl.concat([part[table] for part in parts]) for table in _TABLES}
-    lines = system.notes + _short_lists(whole["costs"], k)
-    general = [problem_row(name, "", "", line) for line in lines]
-    first = pl.DataFrame(general, PROBLEMS_SCHEMA, orient="row")
-    whole["problems"] = pl.concat([first, whole["problems"]])
-    return ReturnedTexts(name, **whole, provenance={**about, "dataset": data.name})
+            n_read_back += 1
+        scope_frames.append(frames_of_scope)
+    if n_read_back:
+        count_text = count_noun(n_read_back, "scopes")
+        _log.warning("%s: %s read from %s, not run again", name, count_text, folder)
+    all_frames = {
+        table_name: pl.concat([frames_of_scope[table_name] for frames_of_scope in scope_frames])
+        for table_name in _TABLES
+    }
+    general_lines = system.notes + _short_lists(all_frames["costs"], k)
+    problem_rows = [problem_row(name, "", "", general_line) for general_line in general_lines]
+    general_problems = pl.DataFrame(problem_rows, PROBLEMS_SCHEMA, orient="row")
+    all_frames["problems"] = pl.concat([general_problems, all_frames["problems"]])
+    return ReturnedTexts(name, **all_frames, provenance={**collected_record, "dataset": data.name})
 
 
 def _short_lists(costs: pl.DataFrame, k: int) -> list[str]:
@@ -295,21 +305,23 @@ def _short_lists(costs: pl.DataFrame, k: int) -> list[str]:
 
     :param costs: as of :class:`ReturnedTexts`.
     """
-    answered = costs.drop_nulls("most_rows")
-    full = answered.filter(pl.col("most_rows") >= k)
-    short = answered.filter(pl.col("most_rows") < pl.col("n_turns"))
-    if full.height or short.is_empty():
+    answered_scopes = costs.drop_nulls("most_rows")
+    full_lists = answered_scopes.filter(pl.col("most_rows") >= k)
+    short_lists = answered_scopes.filter(pl.col("most_rows") < pl.col("n_turns"))
+    if full_lists.height or short_lists.is_empty():
         return []
-    most: Any = answered["most_rows"].max()
-    return [f"gave at most {count_noun(most, 'rows')} of {k:,}"]
+    most_rows: Any = answered_scopes["most_rows"].max()
+    return [f"gave at most {count_noun(most_rows, 'rows')} of {k:,}"]
 
 
 def _make_frames(tables: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     """Make the frames of :data:`_TABLES`; rows are tuples."""
-    made = dict[str, pl.DataFrame]()
-    for table, schema in _TABLES.items():
-        made[table] = pl.DataFrame(tables.get(table, []), schema=schema, orient="row")
-    return made
+    frame_by_table = dict[str, pl.DataFrame]()
+    for table_name, table_schema in _TABLES.items():
+        frame_by_table[table_name] = pl.DataFrame(
+            tables.get(table_name, []), schema=table_schema, orient="row"
+        )
+    return frame_by_table
 
 
 class _FinishedScopes:
@@ -330,34 +342,34 @@ class _FinishedScopes:
     def _file(self, scope: str) -> Path | None:
         if self._folder is None:
             return None
-        columns = [[*COSTS_SCHEMA], [*CALLS_SCHEMA]]
-        key = json.dumps([self._about, scope, columns], sort_keys=True, default=str)
-        return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+        column_names = [[*COSTS_SCHEMA], [*CALLS_SCHEMA]]
+        scope_key = json.dumps([self._about, scope, column_names], sort_keys=True, default=str)
+        return self._folder / f"{hashlib.sha256(scope_key.encode()).hexdigest()[:16]}.json"
 
     def read(self, scope: str) -> dict[str, pl.DataFrame] | None:
         """Read a scope that was done; one whose file is damaged is run again."""
-        file = self._file(scope)
-        if file is None or not file.exists():
+        scope_file = self._file(scope)
+        if scope_file is None or not scope_file.exists():
             return None
         try:
-            return _make_frames(json.loads(file.read_bytes()))
+            return _make_frames(json.loads(scope_file.read_bytes()))
         except Exception:  # whatever stands in the file
             return None
 
     def write(self, scope: str, tables: Mapping[str, Any]) -> None:
         """Keep a scope that did not fail."""
-        file = self._file(scope)
-        if file is None or not tables["costs"]:
+        scope_file = self._file(scope)
+        if scope_file is None or not tables["costs"]:
             return
-        with open_atomically(file) as stream:
-            stream.write(json.dumps(tables).encode())
+        with open_atomically(scope_file) as written_file:
+            written_file.write(json.dumps(tables).encode())
 
 
 def known_turns(turns: pl.DataFrame) -> dict[str, KnownTurn]:
     """Give the turns that a memory may name, by their ids."""
-    times = turns.select(pl.col("timestamp").dt.to_string("iso:strict")).to_series()
-    rows = zip(turns["turn_id"], turn_texts(turns), times, strict=True)
-    return {row[0]: row for row in rows}
+    turn_times = turns.select(pl.col("timestamp").dt.to_string("iso:strict")).to_series()
+    turn_rows = zip(turns["turn_id"], turn_texts(turns), turn_times, strict=True)
+    return {turn_row[0]: turn_row for turn_row in turn_rows}
 
 
 def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -365,17 +377,22 @@ def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str,
 
     The ids tell the place alone, since some benchmarks' own give the evidence away.
     """
-    own = data.turns.filter(pl.col("scope") == scope)
-    if own["timestamp"].null_count() == 0:
-        own = own.sort("timestamp", maintain_order=True)
-    names = own["session_id"].unique(maintain_order=True)
-    sessions = {name: f"session-{n}" for n, name in enumerate(names, 1)}
-    session = pl.col("session_id").replace_strict(sessions, return_dtype=pl.String)
-    number = pl.format("turn-{}", pl.int_range(1, pl.len() + 1))
-    turns = own.select(id=number, session=session, speaker="speaker", time="timestamp", text="text")
-    known = known_turns(own)
-    known |= dict(zip(turns["id"], known.values(), strict=True))
-    return turns.cast(TURNS), known  # type: ignore[arg-type]
+    scope_turns = data.turns.filter(pl.col("scope") == scope)
+    if scope_turns["timestamp"].null_count() == 0:
+        scope_turns = scope_turns.sort("timestamp", maintain_order=True)
+    session_names = scope_turns["session_id"].unique(maintain_order=True)
+    session_by_name = {
+        session_name: f"session-{session_number}"
+        for session_number, session_name in enumerate(session_names, 1)
+    }
+    anonymous_session = pl.col("session_id").replace_strict(session_by_name, return_dtype=pl.String)
+    anonymous_id = pl.format("turn-{}", pl.int_range(1, pl.len() + 1))
+    anonymous = scope_turns.select(
+        id=anonymous_id, session=anonymous_session, speaker="speaker", time="timestamp", text="text"
+    )
+    turn_by_id = known_turns(scope_turns)
+    turn_by_id |= dict(zip(anonymous["id"], turn_by_id.values(), strict=True))
+    return anonymous.cast(TURNS), turn_by_id  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -391,28 +408,38 @@ class _Asking:
     def run(self, scope: str, asked: pl.DataFrame) -> dict[str, list[Any]]:
         """Fill one scope and ask its questions; gives the rows of :data:`_TABLES`."""
         try:
-            tables = self._fill_and_ask(scope, asked)
+            scope_tables = self._fill_and_ask(scope, asked)
         except Failure as error:
-            tables = {"rows": [], "costs": [], "problems": [(None, str(error))]}
-        tables["problems"] = [problem_row(self.name, scope, *each) for each in tables["problems"]]
-        calls = self.system.model_calls(scope)
-        tables["calls"] = [[row[name] for name in CALLS_SCHEMA] for row in calls]
-        return tables
+            scope_tables = {"rows": [], "costs": [], "problems": [(None, str(error))]}
+        scope_tables["problems"] = [
+            problem_row(self.name, scope, *problem) for problem in scope_tables["problems"]
+        ]
+        model_calls = self.system.model_calls(scope)
+        scope_tables["calls"] = [
+            [call_row[column] for column in CALLS_SCHEMA] for call_row in model_calls
+        ]
+        return scope_tables
 
     def _fill_and_ask(self, scope: str, asked: pl.DataFrame) -> dict[str, list[Any]]:
-        turns, known = _anonymise_turns(self.data, scope)
-        system, timeout = self.system, self.timeout
-        call_with_timeout(timeout, "reset", lambda: system.reset(scope))
-        _, ingest = call_with_timeout(timeout, "ingest", lambda: system.ingest(scope, turns))
-        _, wait = call_with_timeout(timeout, "wait", system.wait)
-        rows, problems = list[Any](), list[Any]()
-        spent = list[float]()
+        anonymous_turns, turn_by_id = _anonymise_turns(self.data, scope)
+        asked_memory = self.system
+        call_timeout = self.timeout
+        call_with_timeout(call_timeout, "reset", lambda: asked_memory.reset(scope))
+        _, ingest_seconds = call_with_timeout(
+            call_timeout, "ingest", lambda: asked_memory.ingest(scope, anonymous_turns)
+        )
+        _, wait_seconds = call_with_timeout(call_timeout, "wait", asked_memory.wait)
+        returned_rows = list[Any]()
+        problems = list[Any]()
+        search_times = list[float]()
         n_in_a_row = 0
         most_rows: int | None = None
-        for query_id, text, when in asked.select("query_id", "text", "timestamp").iter_rows():
-            search = partial(self._search, scope, text, when)
+        for query_id, question, asked_at in asked.select(
+            "query_id", "text", "timestamp"
+        ).iter_rows():
+            ask_memory = partial(self._search, scope, question, asked_at)
             try:
-                found, seconds = call_with_timeout(timeout, "search", search)
+                answer_rows, search_seconds = call_with_timeout(call_timeout, "search", ask_memory)
             except Failure as error:
                 problems.append((query_id, str(error)))
                 n_in_a_row = n_in_a_row + 1 if isinstance(error, Unanswered) else 0
@@ -420,15 +447,26 @@ class _Asking:
                     raise Failure(f"{error}, and the two searches before failed too") from None
                 continue
             n_in_a_row = 0
-            spent.append(seconds * 1000)
-            most_rows = max(most_rows or 0, len(found))
-            read, odd = select_usable_rows(found, known, self.k)
-            rows += [(query_id, *row) for row in read]
-            problems += [(query_id, line) for line in odd]
-        used, lines = self._usage(scope)
-        problems += [(None, line) for line in lines]
-        costs = [(scope, turns.height, asked.height, most_rows, ingest, wait, spent, *used)]
-        return {"rows": rows, "costs": costs, "problems": problems}
+            search_times.append(search_seconds * 1000)
+            most_rows = max(most_rows or 0, len(answer_rows))
+            usable_rows, row_problems = select_usable_rows(answer_rows, turn_by_id, self.k)
+            returned_rows += [(query_id, *usable_row) for usable_row in usable_rows]
+            problems += [(query_id, problem_text) for problem_text in row_problems]
+        usage_counts, usage_problems = self._usage(scope)
+        problems += [(None, problem_text) for problem_text in usage_problems]
+        scope_costs = [
+            (
+                scope,
+                anonymous_turns.height,
+                asked.height,
+                most_rows,
+                ingest_seconds,
+                wait_seconds,
+                search_times,
+                *usage_counts,
+            )
+        ]
+        return {"rows": returned_rows, "costs": scope_costs, "problems": problems}
 
     def _search(self, scope: str, text: str, when: Any) -> list[dict[str, Any]]:
         return list_returned_rows(self.system.search(scope, text, self.k, when), self.k)
@@ -438,17 +476,19 @@ class _Asking:
 
         :returns: numbers in the order of :data:`USAGE_COLUMNS`.
         """
-        used = list[int | None]()
+        usage_counts = list[int | None]()
         try:
-            usage, _ = call_with_timeout(self.timeout, "usage", lambda: self.system.usage(scope))
-            said = dict(usage)
-            for name in USAGE_COLUMNS:
-                number = said.get(name)
-                used.append(None if number is None else _check_use(int(number)))
+            memory_usage, _ = call_with_timeout(
+                self.timeout, "usage", lambda: self.system.usage(scope)
+            )
+            usage_by_name = dict(memory_usage)
+            for column in USAGE_COLUMNS:
+                stated_count = usage_by_name.get(column)
+                usage_counts.append(None if stated_count is None else _check_use(int(stated_count)))
         except Exception as error:  # an answer of somebody else's code
             nothing: list[int | None] = [None] * len(USAGE_COLUMNS)
             return nothing, [f"usage cannot be read: {shorten_line(error)}"]
-        return used, []
+        return usage_counts, []
 
 
 def _check_use(number: int) -> int:

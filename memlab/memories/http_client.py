@@ -88,63 +88,70 @@ class HttpMemory:
         self._post("reset", {"scope": scope})
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
-        for part in turns.iter_slices(TURNS_PER_REQUEST):
-            rows = [
-                row | {"time": row["time"] and row["time"].isoformat()}
-                for row in part.iter_rows(named=True)
+        for request_turns in turns.iter_slices(TURNS_PER_REQUEST):
+            request_rows = [
+                turn_row | {"time": turn_row["time"] and turn_row["time"].isoformat()}
+                for turn_row in request_turns.iter_rows(named=True)
             ]
-            self._post("ingest", {"scope": scope, "turns": rows})
+            self._post("ingest", {"scope": scope, "turns": request_rows})
 
     def wait(self) -> None:
         self._post("wait", {})
 
     def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
-        asked = now and now.isoformat()
-        return self._post("search", {"scope": scope, "queries": [query], "k": k, "now": [asked]})
+        asked_at = now and now.isoformat()
+        return self._post("search", {"scope": scope, "queries": [query], "k": k, "now": [asked_at]})
 
     def usage(self, scope: str) -> Any:
         return self._post("usage", {"scope": scope}, optional=True)
 
     def _post(self, verb: str, body: dict[str, Any], *, optional: bool = False) -> Any:
-        place = f"{self.url}/{verb}"
+        verb_address = f"{self.url}/{verb}"
         # A header may trickle too, which no time-out of a single read ends.
-        status, content = call_with_timeout(
-            self._timeout, place, lambda: self._exchange(place, body)
+        http_status, answer_bytes = call_with_timeout(
+            self._timeout, verb_address, lambda: self._exchange(verb_address, body)
         )[0]
-        if 300 <= status < 400:
+        if 300 <= http_status < 400:
             raise Unanswered(
-                f"{place} redirects elsewhere, which is not followed; give the address itself"
+                f"{verb_address} redirects elsewhere, which is not followed; give the address "
+                "itself"
             )
-        if optional and status == 404:
+        if optional and http_status == 404:
             return {}
-        text = content.decode("utf-8", "replace")
-        if status >= 400:
-            raise Unanswered(f"{place} answers {status}: {self._clean(text)}")
+        answer_text = answer_bytes.decode("utf-8", "replace")
+        if http_status >= 400:
+            raise Unanswered(f"{verb_address} answers {http_status}: {self._clean(answer_text)}")
         try:
-            return json.loads(text) if text.strip() else {}
+            return json.loads(answer_text) if answer_text.strip() else {}
         except (ValueError, RecursionError):
-            raise Unanswered(f"{place} answers with no JSON: {self._clean(text)}") from None
+            raise Unanswered(
+                f"{verb_address} answers with no JSON: {self._clean(answer_text)}"
+            ) from None
 
-    def _exchange(self, place: str, body: dict[str, Any]) -> tuple[int, bytes]:
+    def _exchange(self, verb_address: str, body: dict[str, Any]) -> tuple[int, bytes]:
         import httpx
 
-        until = time.monotonic() + self._timeout
-        received = bytearray()
+        end_time = time.monotonic() + self._timeout
+        received_bytes = bytearray()
         try:
-            with self._client.stream("POST", place, json=body) as response:
-                for chunk in response.iter_raw():
-                    received += chunk
-                    if len(received) > LARGEST_BYTES:
-                        raise Unanswered(f"{place} answers with more than {LARGEST_BYTES:,} bytes")
-                    if time.monotonic() > until:
+            with self._client.stream("POST", verb_address, json=body) as response:
+                for answer_chunk in response.iter_raw():
+                    received_bytes += answer_chunk
+                    if len(received_bytes) > LARGEST_BYTES:
+                        raise Unanswered(
+                            f"{verb_address} answers with more than {LARGEST_BYTES:,} bytes"
+                        )
+                    if time.monotonic() > end_time:
                         raise httpx.ReadTimeout("a chunk at a time")
         except httpx.TimeoutException:
-            raise Unanswered(f"{place} gave no whole answer within {self._timeout:g} s") from None
+            raise Unanswered(
+                f"{verb_address} gave no whole answer within {self._timeout:g} s"
+            ) from None
         except httpx.HTTPError as error:
             raise Unanswered(
-                f"{place}: {self._clean(f'{type(error).__name__}: {error}')}"
+                f"{verb_address}: {self._clean(f'{type(error).__name__}: {error}')}"
             ) from None
-        return response.status_code, bytes(received)
+        return response.status_code, bytes(received_bytes)
 
     def _clean(self, text: str) -> str:
         if self._token:

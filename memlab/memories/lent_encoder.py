@@ -34,16 +34,22 @@ class Embeddings:
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Encode texts that are searched for."""
-        missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
-        if missing:
-            vectors = self.encoder.encode(missing, progress=False)
-            self._kept.update(zip(missing, vectors, strict=True))
-        return [self._kept[text].tolist() for text in texts]
+        missing_texts = [
+            document_text
+            for document_text in dict.fromkeys(texts)
+            if document_text not in self._kept
+        ]
+        if missing_texts:
+            new_vectors = self.encoder.encode(missing_texts, progress=False)
+            self._kept.update(zip(missing_texts, new_vectors, strict=True))
+        return [self._kept[document_text].tolist() for document_text in texts]
 
     def embed_query(self, text: str) -> list[float]:
         """Encode a question."""
-        vector: list[float] = self.queries.encode([text], kind="query", progress=False)[0].tolist()
-        return vector
+        query_vector: list[float] = self.queries.encode([text], kind="query", progress=False)[
+            0
+        ].tolist()
+        return query_vector
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
         """Encode a text for mem0, which says whether it searches, adds or updates."""
@@ -53,4 +59,4 @@ class Embeddings:
 
     def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
         """Encode several texts for mem0."""
-        return [self.embed(text, memory_action) for text in texts]
+        return [self.embed(document_text, memory_action) for document_text in texts]

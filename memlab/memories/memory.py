@@ -55,97 +55,101 @@ class Memory:
     def __init__(self, system: Any) -> None:
         self._system = system
         self._turns = dict[str, pl.DataFrame]()
-        first = self._make()
-        name = getattr(system, "__name__", type(system).__name__)
-        search = _find_search_method(first)
-        if search is None:
-            raise DataError(f"{name} has no search; a memory is a function or has search(query, k)")
-        takes = _read_search_parameters(search, first)
-        self.notes = list[str]()
-        given = _search_arguments("", "", 1, None)
-        if is_mem0(owner_of(search, first)):
-            given |= MEM0_ARGUMENTS
-            self.notes = mem0_notes(takes)
-        _check_parameters(name, takes, given)
-        self._scoped = not takes.keys().isdisjoint(_SCOPE)
-        self._each = inspect.isclass(system) and not self._scoped
-        keeps = _find_method(first, "ingest", "add")
-        is_emptied = self._scoped or self._each or _find_method(first, "reset")
-        if keeps and not is_emptied:
+        first_object = self._make()
+        system_name = getattr(system, "__name__", type(system).__name__)
+        search_method = _find_search_method(first_object)
+        if search_method is None:
             raise DataError(
-                f"the search of {name} takes no scope or user_id; "
+                f"{system_name} has no search; a memory is a function or has search(query, k)"
+            )
+        search_parameters = _read_search_parameters(search_method, first_object)
+        self.notes = list[str]()
+        search_arguments = _search_arguments("", "", 1, None)
+        if is_mem0(owner_of(search_method, first_object)):
+            search_arguments |= MEM0_ARGUMENTS
+            self.notes = mem0_notes(search_parameters)
+        _check_parameters(system_name, search_parameters, search_arguments)
+        self._scoped = not search_parameters.keys().isdisjoint(_SCOPE)
+        self._each = inspect.isclass(system) and not self._scoped
+        keeping_method = _find_method(first_object, "ingest", "add")
+        is_emptied = self._scoped or self._each or _find_method(first_object, "reset")
+        if keeping_method and not is_emptied:
+            raise DataError(
+                f"the search of {system_name} takes no scope or user_id; "
                 "give the class: an object for each scope"
             )
         self._objects = dict[str, Any]()
         if not self._each:
-            self._objects[""] = first
+            self._objects[""] = first_object
         self._langchain = LangChainSearch()
-        self.settings = describe_memory(system, first)
+        self.settings = describe_memory(system, first_object)
 
     def reset(self, scope: str) -> None:
         """Forget everything of a scope: one user, one memory."""
         self._turns.pop(scope, None)
         self._objects.pop(scope, None)
-        system = self._object(scope)
-        for name in ("reset", "delete_all"):
-            reset = _find_method(system, name)
+        scope_object = self._object(scope)
+        for verb_name in ("reset", "delete_all"):
+            reset_method = _find_method(scope_object, verb_name)
             # Where scopes stand side by side, never one that forgets them all.
-            if reset and self._forgets_one_scope(reset):
-                _call_with_accepted_arguments(reset, _scope_arguments(scope))
+            if reset_method and self._forgets_one_scope(reset_method):
+                _call_with_accepted_arguments(reset_method, _scope_arguments(scope))
                 break
-        if initialize := _find_method(system, "initialize"):
-            _call_with_accepted_arguments(initialize, _scope_arguments(scope))
+        if initialize_method := _find_method(scope_object, "initialize"):
+            _call_with_accepted_arguments(initialize_method, _scope_arguments(scope))
 
     def _forgets_one_scope(self, reset: Callable[..., Any]) -> bool:
         return not self._scoped or not _read_parameters(reset).keys().isdisjoint(_SCOPE)
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         """Take in turns, :data:`TURNS`, in order of time; may be called again with later ones."""
-        whole = turns
+        all_turns = turns
         if scope in self._turns:
-            whole = pl.concat([self._turns[scope], turns])
-        self._turns[scope] = whole
-        system = self._object(scope)
-        if ingest := _find_method(system, "ingest"):
-            _call_with_accepted_arguments(ingest, _scope_arguments(scope), turns=turns)
-        elif add := _find_method(system, "add"):
-            for turn in turns.iter_rows(named=True):
-                text, about = _add_arguments(turn)
-                given = {**_scope_arguments(scope), **about}
-                _call_with_accepted_arguments(add, given, text=text)
+            all_turns = pl.concat([self._turns[scope], turns])
+        self._turns[scope] = all_turns
+        scope_object = self._object(scope)
+        if ingest_method := _find_method(scope_object, "ingest"):
+            _call_with_accepted_arguments(ingest_method, _scope_arguments(scope), turns=turns)
+        elif add_method := _find_method(scope_object, "add"):
+            for turn_row in turns.iter_rows(named=True):
+                turn_text, turn_arguments = _add_arguments(turn_row)
+                add_arguments = {**_scope_arguments(scope), **turn_arguments}
+                _call_with_accepted_arguments(add_method, add_arguments, text=turn_text)
 
     def wait(self) -> None:
         """Return when what was taken in can be found."""
-        for system in self._objects.values():
-            if wait := _find_method(system, "wait"):
-                wait()
+        for made_object in self._objects.values():
+            if wait_method := _find_method(made_object, "wait"):
+                wait_method()
 
     def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
         """Give at most ``k`` texts, best first, as ``list_returned_rows`` reads them.
 
         :param now: when it is asked; ``None`` where nobody knows.
         """
-        system = self._object(scope)
-        search = _find_search_method(system)
-        owner = owner_of(search, system)
-        if is_langchain_retriever(search, owner):
-            return self._langchain(search, query, k)
-        takes = _read_search_parameters(search, system)
-        given = _search_arguments(scope, query, k, now)
-        given["turns"] = self._turns.get(scope, pl.DataFrame(schema=TURNS))
-        if "queries" in takes:  # one that takes several, each with its time
-            given["now"] = [now]
-        if is_mem0(owner):
-            given |= MEM0_ARGUMENTS
-        with llamaindex_limit(owner, takes, k):
-            return _call_with_accepted_arguments(search, given, takes, query=query)
+        scope_object = self._object(scope)
+        search_method = _find_search_method(scope_object)
+        method_owner = owner_of(search_method, scope_object)
+        if is_langchain_retriever(search_method, method_owner):
+            return self._langchain(search_method, query, k)
+        search_parameters = _read_search_parameters(search_method, scope_object)
+        search_arguments = _search_arguments(scope, query, k, now)
+        search_arguments["turns"] = self._turns.get(scope, pl.DataFrame(schema=TURNS))
+        if "queries" in search_parameters:  # one that takes several, each with its time
+            search_arguments["now"] = [now]
+        if is_mem0(method_owner):
+            search_arguments |= MEM0_ARGUMENTS
+        with llamaindex_limit(method_owner, search_parameters, k):
+            return _call_with_accepted_arguments(
+                search_method, search_arguments, search_parameters, query=query
+            )
 
     def usage(self, scope: str) -> Any:
         """Say what a scope takes on disk and what models read for it, where the system does."""
-        usage = _find_method(self._object(scope), "usage")
-        if usage is None:
+        usage_method = _find_method(self._object(scope), "usage")
+        if usage_method is None:
             return {}
-        return _call_with_accepted_arguments(usage, _scope_arguments(scope))
+        return _call_with_accepted_arguments(usage_method, _scope_arguments(scope))
 
     def model_calls(self, scope: str) -> list[dict[str, Any]]:
         """Give what a scope asked of a model by phase, where somebody counts that.
@@ -155,10 +159,10 @@ class Memory:
         return []
 
     def _object(self, scope: str) -> Any:
-        key = scope if self._each else ""
-        if key not in self._objects:
-            self._objects[key] = self._make()
-        return self._objects[key]
+        object_key = scope if self._each else ""
+        if object_key not in self._objects:
+            self._objects[object_key] = self._make()
+        return self._objects[object_key]
 
     def _make(self) -> Any:
         if not inspect.isclass(self._system):
@@ -166,8 +170,11 @@ class Memory:
         try:
             return self._system()
         except Exception as error:  # whatever somebody else's code raises
-            name, what = self._system.__name__, error_line(error)
-            raise DataError(f"{name}() failed ({what}); give an object that is made") from error
+            class_name = self._system.__name__
+            failure = error_line(error)
+            raise DataError(
+                f"{class_name}() failed ({failure}); give an object that is made"
+            ) from error
 
 
 def import_memory(text: str) -> Any:
@@ -175,9 +182,9 @@ def import_memory(text: str) -> Any:
 
     :raises DataError: when it cannot be imported.
     """
-    module, _, name = text.partition(":")
+    module_name, _, system_name = text.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
+        return getattr(importlib.import_module(module_name), system_name)
     except DataError:
         raise
     except (Exception, SystemExit) as error:  # whatever the code of a module raises
@@ -218,40 +225,58 @@ def is_module_reference(text: str) -> bool:
     return re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", text) is not None
 
 
-def _check_parameters(name: str, takes: Mapping[str, bool], given: Mapping[str, Any]) -> None:
+def _check_parameters(
+    system_name: str, search_parameters: Mapping[str, bool], search_arguments: Mapping[str, Any]
+) -> None:
     """Refuse a search that needs what nobody gives; the query may have any name."""
-    strange = [each for each, is_needed in takes.items() if is_needed and each not in given]
-    n_unnamed = 0 if "query" in takes else 1
-    if len(strange) > n_unnamed:
-        raise DataError(f"{name} takes {', '.join(strange)}; a search takes {', '.join(given)}")
+    strange_names = [
+        parameter
+        for parameter, is_needed in search_parameters.items()
+        if is_needed and parameter not in search_arguments
+    ]
+    n_unnamed = 0 if "query" in search_parameters else 1
+    if len(strange_names) > n_unnamed:
+        raise DataError(
+            f"{system_name} takes {', '.join(strange_names)}; a search takes "
+            f"{', '.join(search_arguments)}"
+        )
 
 
-def _add_arguments(turn: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _add_arguments(turn_row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Give the text of a turn for ``add``, and what else it may take."""
-    text = turn["text"]
-    if turn["speaker"]:
-        text = f"{turn['speaker']}: {text}"
-    about = {"turn": turn["id"], "session": turn["session"], "speaker": turn["speaker"]}
-    about["time"] = turn["time"] and turn["time"].isoformat()
-    messages = [{"role": "user", "content": text}]
-    return text, {**about, "id": turn["id"], "metadata": about, "messages": messages}
+    turn_text = turn_row["text"]
+    if turn_row["speaker"]:
+        turn_text = f"{turn_row['speaker']}: {turn_text}"
+    turn_fields = {
+        "turn": turn_row["id"],
+        "session": turn_row["session"],
+        "speaker": turn_row["speaker"],
+    }
+    turn_fields["time"] = turn_row["time"] and turn_row["time"].isoformat()
+    chat_messages = [{"role": "user", "content": turn_text}]
+    return turn_text, {
+        **turn_fields,
+        "id": turn_row["id"],
+        "metadata": turn_fields,
+        "messages": chat_messages,
+    }
 
 
 def _find_method(system: Any, *names: str) -> Callable[..., Any] | None:
     """Find the first of these names that can be called."""
-    for name in names:
-        verb = getattr(system, name, None)
-        if callable(verb):
-            return verb
+    for verb_name in names:
+        found_method = getattr(system, verb_name, None)
+        if callable(found_method):
+            return found_method
     return None
 
 
 def _find_search_method(system: Any) -> Any:
     """Find what searches: ``invoke`` of a retriever of LangChain, ``retrieve`` of LlamaIndex."""
-    named = _find_method(system, "search", "retrieve", "invoke")
-    if named is None and callable(system):
+    named_method = _find_method(system, "search", "retrieve", "invoke")
+    if named_method is None and callable(system):
         return system
-    return named
+    return named_method
 
 
 def _read_parameters(function: Callable[..., Any]) -> dict[str, bool]:
@@ -260,20 +285,20 @@ def _read_parameters(function: Callable[..., Any]) -> dict[str, bool]:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some functions of C say nothing
         return {}
-    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    named = dict[str, bool]()
-    for each in parameters:
-        if each.kind not in several:
-            named[each.name] = each.default is each.empty
-    return named
+    variadic_kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    is_needed_by_name = dict[str, bool]()
+    for parameter in parameters:
+        if parameter.kind not in variadic_kinds:
+            is_needed_by_name[parameter.name] = parameter.default is parameter.empty
+    return is_needed_by_name
 
 
-def _read_search_parameters(search: Callable[..., Any], system: Any) -> dict[str, bool]:
+def _read_search_parameters(search_method: Callable[..., Any], system: Any) -> dict[str, bool]:
     """Give the names that a search takes, of mem0 also those that only its ``**kwargs`` takes."""
-    takes = _read_parameters(search)
-    if not is_mem0(owner_of(search, system)):
-        return takes
-    return dict.fromkeys(mem0_names(search), False) | takes
+    parameters = _read_parameters(search_method)
+    if not is_mem0(owner_of(search_method, system)):
+        return parameters
+    return dict.fromkeys(mem0_names(search_method), False) | parameters
 
 
 def _call_with_accepted_arguments(
@@ -287,12 +312,14 @@ def _call_with_accepted_arguments(
     :param takes: the names, where they are known; read here by default.
     :param first: goes to the first other parameter where none has its name.
     """
-    names = takes or _read_parameters(function)
+    accepted_names = takes or _read_parameters(function)
     given = {**given, **first}
-    if names.keys().isdisjoint(first):
-        other = [name for name in names if name not in given]
-        given |= dict(zip(other, first.values(), strict=False))
-    return function(**{name: given[name] for name in names if name in given})
+    if accepted_names.keys().isdisjoint(first):
+        other_names = [parameter for parameter in accepted_names if parameter not in given]
+        given |= dict(zip(other_names, first.values(), strict=False))
+    return function(
+        **{parameter: given[parameter] for parameter in accepted_names if parameter in given}
+    )
 
 
 def _scope_arguments(scope: str) -> dict[str, Any]:
@@ -300,5 +327,11 @@ def _scope_arguments(scope: str) -> dict[str, Any]:
 
 
 def _search_arguments(scope: str, query: str, k: int, now: datetime | None) -> dict[str, Any]:
-    what = {"query": query, "queries": [query], "turns": None, "now": now, "query_timestamp": now}
-    return {**what, "k": k, "top_k": k, "limit": k, **_scope_arguments(scope)}
+    query_arguments = {
+        "query": query,
+        "queries": [query],
+        "turns": None,
+        "now": now,
+        "query_timestamp": now,
+    }
+    return {**query_arguments, "k": k, "top_k": k, "limit": k, **_scope_arguments(scope)}

@@ -28,45 +28,48 @@ def describe_memory(system: Any, made: Any) -> dict[str, Any]:
     :returns: its ``class`` or ``function``, ``source`` (a digest of code and state, null where they
         cannot be read), ``versions`` of the packages that its module imports, and its ``settings``.
     """
-    code = system if inspect.isroutine(system) else _class_of(system)
-    kind = "class" if inspect.isclass(code) else "function"
-    about: dict[str, Any] = {kind: code.__qualname__, "source": _digest(system)}
-    if versions := imported_versions(code):
-        about["versions"] = versions
+    described_code = system if inspect.isroutine(system) else _class_of(system)
+    code_kind = "class" if inspect.isclass(described_code) else "function"
+    description: dict[str, Any] = {
+        code_kind: described_code.__qualname__,
+        "source": _digest(system),
+    }
+    if versions := imported_versions(described_code):
+        description["versions"] = versions
     settings = getattr(made, "settings", None)
     if isinstance(settings, Mapping):
-        about["settings"] = dict(settings)
-    return about
+        description["settings"] = dict(settings)
+    return description
 
 
 def _digest(system: Any) -> str | None:
     try:
-        parts = "\x1e".join(_read_code_and_state(system))
+        identity_text = "\x1e".join(_read_code_and_state(system))
     except (PipelineError, OSError, TypeError, RecursionError):
         return None
-    return hashlib.sha256(parts.encode()).hexdigest()[:16]
+    return hashlib.sha256(identity_text.encode()).hexdigest()[:16]
 
 
 def _read_code_and_state(system: Any) -> Iterator[str]:
     """Give what decides what a memory does: the files of its code, and the values that it holds."""
     if inspect.ismethod(system):
         system = system.__self__
-    state: Any = {}
+    held_state: Any = {}
     if inspect.isfunction(system):
         yield plugin_digest(system)
-        state = inspect.getclosurevars(system).nonlocals
+        held_state = inspect.getclosurevars(system).nonlocals
     elif isinstance(system, partial):
         yield from _read_code_and_state(system.func)
-        state = [system.args, system.keywords]
+        held_state = [system.args, system.keywords]
     else:
         if not _is_described(system):
-            state = vars(system)
-        for each in _class_of(system).__mro__:
-            if each.__module__ != "builtins":
-                yield inspect.getsource(sys.modules[each.__module__])
-    if not _is_plain(state):
+            held_state = vars(system)
+        for base_class in _class_of(system).__mro__:
+            if base_class.__module__ != "builtins":
+                yield inspect.getsource(sys.modules[base_class.__module__])
+    if not _is_plain(held_state):
         raise TypeError("it holds what cannot be written down")
-    yield repr(state)
+    yield repr(held_state)
 
 
 def _class_of(system: Any) -> Any:
@@ -92,31 +95,35 @@ def imported_versions(code: Any) -> dict[str, str]:
 
     Imports inside of functions count too. memlab and Python's own modules are left out.
     """
-    module = sys.modules.get(getattr(code, "__module__", None) or "")
+    source_module = sys.modules.get(getattr(code, "__module__", None) or "")
     try:
-        source = inspect.getsource(module)  # type: ignore[arg-type]
+        module_source = inspect.getsource(source_module)  # type: ignore[arg-type]
     except (OSError, TypeError):
         return {}
-    found = dict[str, str]()
-    for name in _imported_names(source):
-        for package in _packages_of(name):
-            found[package] = version(package)
-    return found
+    version_by_package = dict[str, str]()
+    for imported_name in _imported_names(module_source):
+        for package in _packages_of(imported_name):
+            version_by_package[package] = version(package)
+    return version_by_package
 
 
 @cache
 def _imported_names(source: str) -> tuple[str, ...]:
     try:
-        tree = ast.parse(source)
+        syntax_tree = ast.parse(source)
     except SyntaxError:
         return ()
-    names = set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module.partition(".")[0])
-    return tuple(sorted(names - {"memlab", *sys.stdlib_module_names}))
+    imported_names = set[str]()
+    for syntax_node in ast.walk(syntax_tree):
+        if isinstance(syntax_node, ast.Import):
+            imported_names.update(
+                import_alias.name.partition(".")[0] for import_alias in syntax_node.names
+            )
+        elif (
+            isinstance(syntax_node, ast.ImportFrom) and syntax_node.module and not syntax_node.level
+        ):
+            imported_names.add(syntax_node.module.partition(".")[0])
+    return tuple(sorted(imported_names - {"memlab", *sys.stdlib_module_names}))
 
 
 @cache
@@ -133,12 +140,12 @@ def _packages_of(module: str) -> tuple[str, ...]:
 
 def _is_installed(module: str) -> bool:
     try:
-        spec = find_spec(module)
+        module_spec = find_spec(module)
     except (ImportError, ValueError):
         return False
-    if spec is None or spec.origin is None:
+    if module_spec is None or module_spec.origin is None:
         return False
-    return re.search("(site|dist)-packages", spec.origin) is not None
+    return re.search("(site|dist)-packages", module_spec.origin) is not None
 
 
 @cache
@@ -152,11 +159,13 @@ def environment_digest(command: Iterable[str]) -> str:
     :returns: 16 hex digits, which change where a file does, or the version of a package.
     """
     program, *arguments = command
-    parts = list[str]()
+    digest_parts = list[str]()
     for pattern in _PACKAGES:
-        parts += sorted(path.name for path in Path(program).parent.parent.glob(pattern))
+        digest_parts += sorted(
+            installed_path.name for installed_path in Path(program).parent.parent.glob(pattern)
+        )
     for argument in arguments:
-        path = Path(argument)
-        if path.is_file():
-            parts.append(hashlib.sha256(path.read_bytes()).hexdigest())
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+        installed_path = Path(argument)
+        if installed_path.is_file():
+            digest_parts.append(hashlib.sha256(installed_path.read_bytes()).hexdigest())
+    return hashlib.sha256("\n".join(digest_parts).encode()).hexdigest()[:16]

@@ -65,23 +65,31 @@ class ProxiedMemory(Memory):
 
     def usage(self, scope: str) -> Any:
         """Say what a scope takes, and where the memory does not, what its model read and wrote."""
-        said = super().usage(scope)
-        if not isinstance(said, Mapping):
-            return said
-        used = {"tokens_read": 0, "tokens_written": 0}
-        for counts in self._of(scope).phases.values():
-            used["tokens_read"] += counts.read
-            used["tokens_written"] += counts.written
-        return used | {name: value for name, value in said.items() if value is not None}
+        stated_usage = super().usage(scope)
+        if not isinstance(stated_usage, Mapping):
+            return stated_usage
+        counted_usage = {"tokens_read": 0, "tokens_written": 0}
+        for phase_counts in self._of(scope).phases.values():
+            counted_usage["tokens_read"] += phase_counts.read
+            counted_usage["tokens_written"] += phase_counts.written
+        return counted_usage | {
+            usage_name: usage_value
+            for usage_name, usage_value in stated_usage.items()
+            if usage_value is not None
+        }
 
     def model_calls(self, scope: str) -> list[dict[str, Any]]:
         """Give what a scope asked of the model, a row a phase, also of one that asked nothing."""
-        rows = list[dict[str, Any]]()
-        for phase in (WRITING, SEARCHING):
-            counts = self._of(scope).of(phase)
-            refusals = counts.unanswered()
-            row = {"scope": scope, "phase": phase, **counts.describe(*self._proxy.prices)}
-            row |= {"prompts": len(counts.asked), "prompts_refused": len(refusals)}
-            row["refusal"] = next(iter(refusals.values()), None)
-            rows.append(row)
-        return rows
+        call_rows = list[dict[str, Any]]()
+        for phase_name in (WRITING, SEARCHING):
+            phase_counts = self._of(scope).of(phase_name)
+            refusals = phase_counts.unanswered()
+            call_row = {
+                "scope": scope,
+                "phase": phase_name,
+                **phase_counts.describe(*self._proxy.prices),
+            }
+            call_row |= {"prompts": len(phase_counts.asked), "prompts_refused": len(refusals)}
+            call_row["refusal"] = next(iter(refusals.values()), None)
+            call_rows.append(call_row)
+        return call_rows

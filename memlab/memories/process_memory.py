@@ -43,8 +43,8 @@ class ProcessMemory:
         self._command = list(command or self.command)
         if not self._command:
             raise DataError(f"{type(self).__name__} has no command; name a program")
-        digest = environment_digest(self._command)
-        self.settings = {"command": self._command[1:], "environment": digest}
+        environment = environment_digest(self._command)
+        self.settings = {"command": self._command[1:], "environment": environment}
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._log: deque[str] = deque(maxlen=_LAST_LINES)
@@ -53,39 +53,41 @@ class ProcessMemory:
     def _start(self) -> subprocess.Popen[str]:
         if self._process is not None:
             return self._process
-        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        process_pipes: dict[str, Any] = dict.fromkeys(
+            ("stdin", "stdout", "stderr"), subprocess.PIPE
+        )
         try:
-            started = subprocess.Popen(
-                self._command, **pipes, text=True, encoding="utf-8", errors="replace"
+            started_process = subprocess.Popen(
+                self._command, **process_pipes, text=True, encoding="utf-8", errors="replace"
             )
         except OSError as error:
             raise DataError(
                 f"{self._command[0]} cannot be started ({error.strerror}); name the Python of the "
                 "framework's environment"
             ) from error
-        for read in (self._read_answers, self._read_log):
-            threading.Thread(target=read, args=(started,), daemon=True).start()
-        self._process = started
-        return started
+        for reader in (self._read_answers, self._read_log):
+            threading.Thread(target=reader, args=(started_process,), daemon=True).start()
+        self._process = started_process
+        return started_process
 
     def _read_answers(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
+        for output_line in process.stdout:
             try:
-                answer = json.loads(line)
+                parsed_line = json.loads(output_line)
             except ValueError:
-                answer = None
-            if isinstance(answer, dict) and "id" in answer:
-                self._answers.put(answer)
-            elif line.strip():
-                self._log.append(line.strip())
+                parsed_line = None
+            if isinstance(parsed_line, dict) and "id" in parsed_line:
+                self._answers.put(parsed_line)
+            elif output_line.strip():
+                self._log.append(output_line.strip())
         self._answers.put(None)
 
     def _read_log(self, process: subprocess.Popen[str]) -> None:
         assert process.stderr is not None
-        for line in process.stderr:
-            if line.strip():
-                self._log.append(line.strip())
+        for log_line in process.stderr:
+            if log_line.strip():
+                self._log.append(log_line.strip())
 
     def request(self, do: str, **what: Any) -> list[Any]:
         """Ask the process for something, and give the rows of its answer.
@@ -96,32 +98,32 @@ class ProcessMemory:
         self._number += 1
         try:
             assert process.stdin is not None
-            line = json.dumps({"id": self._number, "do": do, **what}, default=str)
-            process.stdin.write(line + "\n")
+            request_line = json.dumps({"id": self._number, "do": do, **what}, default=str)
+            process.stdin.write(request_line + "\n")
             process.stdin.flush()
         except OSError:
             raise self._ended() from None
         while True:
             try:
-                answer = self._answers.get(timeout=_PATIENCE)
+                process_answer = self._answers.get(timeout=_PATIENCE)
             except queue.Empty:
                 raise DataError(
                     f"the process gave no answer within {_PATIENCE:,.0f} seconds"
                 ) from None
-            if answer is None:
+            if process_answer is None:
                 raise self._ended()
-            if answer.get("id") != self._number:
+            if process_answer.get("id") != self._number:
                 continue  # of a request that nobody waited for
-            if "error" in answer:
-                raise DataError(shorten_line(str(answer["error"]), 300))
-            return list(answer.get("rows") or [])
+            if "error" in process_answer:
+                raise DataError(shorten_line(str(process_answer["error"]), 300))
+            return list(process_answer.get("rows") or [])
 
     def _ended(self) -> DataError:
         assert self._process is not None
         self._process.wait(10)
-        last = self._log[-1] if self._log else "it printed nothing"
-        code = self._process.returncode
-        return DataError(f"the process ended with {code}: {shorten_line(last, 200)}")
+        last_line = self._log[-1] if self._log else "it printed nothing"
+        exit_code = self._process.returncode
+        return DataError(f"the process ended with {exit_code}: {shorten_line(last_line, 200)}")
 
     def ingest(self, turns: pl.DataFrame) -> None:
         """Hand on turns, a request for each session."""
@@ -129,12 +131,12 @@ class ProcessMemory:
             self.request("add", turns=list(self._messages(session.iter_rows(named=True))))
 
     def _messages(self, turns: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
-        for turn in turns:
-            is_assistant = (turn["speaker"] or "").lower() == "assistant"
+        for turn_row in turns:
+            is_assistant = (turn_row["speaker"] or "").lower() == "assistant"
             if self.owner:
-                is_assistant = turn["speaker"] != self.owner
-            time = turn["time"] and turn["time"].isoformat()
-            yield {**turn, "role": "assistant" if is_assistant else "user", "time": time}
+                is_assistant = turn_row["speaker"] != self.owner
+            turn_time = turn_row["time"] and turn_row["time"].isoformat()
+            yield {**turn_row, "role": "assistant" if is_assistant else "user", "time": turn_time}
 
     def search(self, query: str, k: int) -> list[Any]:
         """Give what the process found."""

@@ -35,49 +35,57 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTex
     :raises DataError: for a file that is none of these, and one of which nothing can be used: names
         three of its ids.
     """
-    place = Path(path)
-    odd = list[str]()
+    ranking_path = Path(path)
+    problem_texts = list[str]()
     try:
-        text = place.read_text(encoding="utf-8-sig")
-        read = _read_lines if place.suffix == ".jsonl" else _read_object
-        asked = read(text, odd)
+        file_text = ranking_path.read_text(encoding="utf-8-sig")
+        read_rows = _read_lines if ranking_path.suffix == ".jsonl" else _read_object
+        rows_by_question = read_rows(file_text, problem_texts)
     except OSError as error:
-        raise DataError(f"{place}: cannot be read: {error.strerror}") from error
+        raise DataError(f"{ranking_path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
         raise DataError(
-            f"{place}: {shorten_line(error)}; expected JSON, {{query_id: [ids of turns, best "
+            f"{ranking_path}: {shorten_line(error)}; expected JSON, "
+            f"{{query_id: [ids of turns, best "
             "first]}, or in .jsonl a line of JSON with query_id and text for each text"
         ) from None
-    return _make_returned_texts(place.stem, asked, odd, data, {"file": place.name}, k=k)
+    return _make_returned_texts(
+        ranking_path.stem, rows_by_question, problem_texts, data, {"file": ranking_path.name}, k=k
+    )
 
 
-def _read_lines(text: str, odd: list[str]) -> dict[str, list[Any]]:
+def _read_lines(file_text: str, problem_texts: list[str]) -> dict[str, list[Any]]:
     """Read a row a line, by its question.
 
     :param odd: gets a line for each that cannot be read.
     """
-    asked = dict[str, list[Any]]()
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
+    rows_by_question = dict[str, list[Any]]()
+    for line_number, file_line in enumerate(file_text.split("\n"), 1):
+        if not file_line.strip():
             continue
         try:
-            row = json.loads(line)
-            asked.setdefault(row["query_id"] + "", []).append(row)
+            parsed_row = json.loads(file_line)
+            rows_by_question.setdefault(parsed_row["query_id"] + "", []).append(parsed_row)
         except (ValueError, RecursionError, TypeError, KeyError):
-            odd.append(f"line {number}: no JSON with query_id and text, left out")
-    return asked
+            problem_texts.append(f"line {line_number}: no JSON with query_id and text, left out")
+    return rows_by_question
 
 
-def _read_object(text: str, odd: list[str]) -> dict[str, list[Any]]:
+def _read_object(file_text: str, problem_texts: list[str]) -> dict[str, list[Any]]:
     """Read ids of turns by question: a list, best first, or each with its score."""
-    asked = dict[str, list[Any]]()
-    for query, ids in json.loads(text).items():
-        if not isinstance(ids, dict):
-            asked[query] = [{"source_ids": turn, "score": -at} for at, turn in enumerate(ids)]
+    rows_by_question = dict[str, list[Any]]()
+    for query_id, turn_ids in json.loads(file_text).items():
+        if not isinstance(turn_ids, dict):
+            rows_by_question[query_id] = [
+                {"source_ids": turn_id, "score": -list_place}
+                for list_place, turn_id in enumerate(turn_ids)
+            ]
             continue
-        rows = [{"source_ids": turn, "score": score} for turn, score in ids.items()]
-        asked[query] = sorted(rows, key=_falling_score)
-    return asked
+        scored_rows = [
+            {"source_ids": turn_id, "score": turn_score} for turn_id, turn_score in turn_ids.items()
+        ]
+        rows_by_question[query_id] = sorted(scored_rows, key=_falling_score)
+    return rows_by_question
 
 
 def _falling_score(row: dict[str, Any]) -> Any:
@@ -86,16 +94,22 @@ def _falling_score(row: dict[str, Any]) -> Any:
 
 def run_to_returned_texts(run: Run, data: Dataset, name: str) -> ReturnedTexts:
     """Read a ranking of turns as texts that name their turn, like :func:`read_ranking`."""
-    asked: dict[str, list[Any]] = {}
-    for query, turn, score in run.frame.select("query_id", "doc_id", "score").iter_rows():
-        asked.setdefault(query, []).append({"source_ids": turn, "score": score})
-    return _make_returned_texts(name, asked, [], data, run.provenance, k=max(1, run.frame.height))
+    rows_by_question: dict[str, list[Any]] = {}
+    for query_id, turn_id, turn_score in run.frame.select(
+        "query_id", "doc_id", "score"
+    ).iter_rows():
+        rows_by_question.setdefault(query_id, []).append(
+            {"source_ids": turn_id, "score": turn_score}
+        )
+    return _make_returned_texts(
+        name, rows_by_question, [], data, run.provenance, k=max(1, run.frame.height)
+    )
 
 
 def _make_returned_texts(
     name: str,
-    asked: Mapping[str, list[Any]],
-    odd: list[str],
+    rows_by_question: Mapping[str, list[Any]],
+    problem_texts: list[str],
     data: Dataset,
     provenance: Mapping[str, Any],
     *,
@@ -105,33 +119,42 @@ def _make_returned_texts(
 
     :param odd: what was wrong so far.
     """
-    scopes = dict(data.questions.select("query_id", "scope").iter_rows())
-    known = _turns_by_their_names(data)
-    strange = [query for query in asked if query not in scopes]
-    if strange:
-        shown = ", ".join(repr(shorten_line(query, 60)) for query in strange[:3])
-        count = f"{len(strange):,} of {count_noun(len(asked), 'questions')}"
-        verb = "is" if len(strange) == 1 else "are"
-        odd = [*odd, f"{count} {verb} not the dataset's ({shown}), left out"]
-    problems = [problem_row(name, "", "", line) for line in odd]
-    rows = list[tuple[Any, ...]]()
-    for query, given in asked.items():
-        if query not in scopes:
+    scope_by_question = dict(data.questions.select("query_id", "scope").iter_rows())
+    turns_by_scope = _turns_by_their_names(data)
+    strange_ids = [query_id for query_id in rows_by_question if query_id not in scope_by_question]
+    if strange_ids:
+        shown_ids = ", ".join(repr(shorten_line(query_id, 60)) for query_id in strange_ids[:3])
+        strange_count = f"{len(strange_ids):,} of {count_noun(len(rows_by_question), 'questions')}"
+        verb = "is" if len(strange_ids) == 1 else "are"
+        problem_texts = [
+            *problem_texts,
+            f"{strange_count} {verb} not the dataset's ({shown_ids}), left out",
+        ]
+    problems = [problem_row(name, "", "", problem_text) for problem_text in problem_texts]
+    returned_rows = list[tuple[Any, ...]]()
+    for query_id, question_rows in rows_by_question.items():
+        if query_id not in scope_by_question:
             continue
-        scope = scopes[query]
-        read, lines = select_usable_rows(list_returned_rows(given[:k], k), known.get(scope, {}), k)
-        rows += [(query, *row) for row in read]
-        problems += [problem_row(name, scope, query, line) for line in lines]
-    if problems and not rows:
-        question, turn = next(iter(scopes), None), data.turns["turn_id"].first()
+        question_scope = scope_by_question[query_id]
+        usable_rows, row_problems = select_usable_rows(
+            list_returned_rows(question_rows[:k], k), turns_by_scope.get(question_scope, {}), k
+        )
+        returned_rows += [(query_id, *usable_row) for usable_row in usable_rows]
+        problems += [
+            problem_row(name, question_scope, query_id, problem_text)
+            for problem_text in row_problems
+        ]
+    if problems and not returned_rows:
+        any_question = next(iter(scope_by_question), None)
+        any_turn = data.turns["turn_id"].first()
         raise DataError(
             f"nothing is of {data.name!r}: {problems[0][2]}; its questions look like "
-            f"{question!r}, its turns like {turn!r}"
+            f"{any_question!r}, its turns like {any_turn!r}"
         )
-    frame = pl.DataFrame(rows, schema=RETURNED_SCHEMA, orient="row")
+    returned_frame = pl.DataFrame(returned_rows, schema=RETURNED_SCHEMA, orient="row")
     return ReturnedTexts(
         name,
-        frame,
+        returned_frame,
         problems=pl.DataFrame(problems, PROBLEMS_SCHEMA, orient="row"),
         provenance=provenance,
     )
@@ -139,9 +162,14 @@ def _make_returned_texts(
 
 def _turns_by_their_names(data: Dataset) -> dict[str, dict[str, KnownTurn]]:
     """Give the turns of each scope by what a file may call them: their ids, and a chat log's."""
-    turns = known_turns(data.turns)
-    known = dict[str, dict[str, KnownTurn]]()
-    for scope, ids in data.turns.group_by("scope").agg("turn_id").iter_rows():
-        own = {decode_id_part(turn.removeprefix(f"{scope}/")): turns[turn] for turn in ids}
-        known[scope] = own | {turn: turns[turn] for turn in ids}
-    return known
+    turn_by_id = known_turns(data.turns)
+    turns_by_scope = dict[str, dict[str, KnownTurn]]()
+    for scope_name, turn_ids in data.turns.group_by("scope").agg("turn_id").iter_rows():
+        turn_by_name = {
+            decode_id_part(turn_id.removeprefix(f"{scope_name}/")): turn_by_id[turn_id]
+            for turn_id in turn_ids
+        }
+        turns_by_scope[scope_name] = turn_by_name | {
+            turn_id: turn_by_id[turn_id] for turn_id in turn_ids
+        }
+    return turns_by_scope

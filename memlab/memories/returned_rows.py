@@ -36,24 +36,24 @@ def call_with_timeout(seconds: float, verb: str, call: Callable[[], Any]) -> tup
     :raises Failure: as the call does, and Unanswered for any other error and for none in time.
     :raises KeyboardInterrupt: as the call does.
     """
-    given = list[Any]()
-    errors = list[BaseException]([Unanswered(f"{verb} gave nothing within {seconds:g} s")])
+    call_results = list[Any]()
+    call_errors = list[BaseException]([Unanswered(f"{verb} gave nothing within {seconds:g} s")])
 
     def run() -> None:
         try:
-            given.append(call())
+            call_results.append(call())
         except (Failure, KeyboardInterrupt) as error:  # Ctrl-C ends all
-            errors.append(error)
+            call_errors.append(error)
         except BaseException as error:  # whatever it raises
-            errors.append(Unanswered(f"{verb} failed: {error_line(error)}"))
+            call_errors.append(Unanswered(f"{verb} failed: {error_line(error)}"))
 
-    started = time.perf_counter()
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not given:
-        raise errors[-1]
-    return given[0], time.perf_counter() - started
+    start_time = time.perf_counter()
+    call_thread = threading.Thread(target=run, daemon=True)
+    call_thread.start()
+    call_thread.join(seconds)
+    if not call_results:
+        raise call_errors[-1]
+    return call_results[0], time.perf_counter() - start_time
 
 
 def error_line(error: BaseException) -> str:
@@ -85,48 +85,52 @@ def list_returned_rows(answer: Any, k: int) -> list[dict[str, Any]]:
     if inspect.iscoroutine(answer):
         answer.close()
         raise Failure("search is async; give a function that waits: return asyncio.run(...)")
-    rows = answer
+    answer_rows = answer
     if isinstance(answer, Mapping):
-        rows = answer.get("rows", answer.get("results"))
-    if isinstance(rows, pl.DataFrame):
-        rows = rows.head(k + 1).to_dicts()
-    if isinstance(rows, (str, bytes)) or not hasattr(rows, "__iter__"):
+        answer_rows = answer.get("rows", answer.get("results"))
+    if isinstance(answer_rows, pl.DataFrame):
+        answer_rows = answer_rows.head(k + 1).to_dicts()
+    if isinstance(answer_rows, (str, bytes)) or not hasattr(answer_rows, "__iter__"):
         raise Failure(
             f"search gave {type(answer).__name__}; expected rows, each a text or with text"
         )
-    given = [*islice(rows, k + 1)]
-    read = [_read_row(row) for row in given]
-    if all(isinstance(row, (tuple, list)) for row in given):
-        _negate_distances(read)
-    return read
+    listed_rows = [*islice(answer_rows, k + 1)]
+    rows_read = [_read_row(listed_row) for listed_row in listed_rows]
+    if all(isinstance(listed_row, (tuple, list)) for listed_row in listed_rows):
+        _negate_distances(rows_read)
+    return rows_read
 
 
 def _negate_distances(rows: list[dict[str, Any]]) -> None:
     """Negate the scores of pairs where they rise along the list: the best stands first."""
-    readable = [row for row in rows if _finite_number(row.get("score")) is not None]
-    scores = [row["score"] for row in readable]
-    if not scores or scores[0] == scores[-1] or scores != sorted(scores):
+    scored_rows = [
+        scored_row for scored_row in rows if _finite_number(scored_row.get("score")) is not None
+    ]
+    row_scores = [scored_row["score"] for scored_row in scored_rows]
+    if not row_scores or row_scores[0] == row_scores[-1] or row_scores != sorted(row_scores):
         return
-    for row in readable:
-        row["score"] = -row["score"]
+    for scored_row in scored_rows:
+        scored_row["score"] = -scored_row["score"]
 
 
 def _read_row(row: Any) -> dict[str, Any]:
     try:
         if isinstance(row, (tuple, list)):  # a document of LangChain and its score
-            document, score = row
-            return _read_row(document) | {"score": _read_pair_score(score)}
+            document, pair_score = row
+            return _read_row(document) | {"score": _read_pair_score(pair_score)}
         row = _as_mapping(row)
-        about = row.get("metadata")
-        if not isinstance(about, Mapping):
-            about = {}
-        read = {name: row.get(name) for name in ("score", "source_ids", "query")}
-        read["text"] = row.get("text", row.get("memory"))
-        read["time"] = row.get("time", about.get("time"))
-        read["id"] = about.get("turn", about.get("id", row.get("id")))
+        metadata = row.get("metadata")
+        if not isinstance(metadata, Mapping):
+            metadata = {}
+        fields_read = {
+            field_name: row.get(field_name) for field_name in ("score", "source_ids", "query")
+        }
+        fields_read["text"] = row.get("text", row.get("memory"))
+        fields_read["time"] = row.get("time", metadata.get("time"))
+        fields_read["id"] = metadata.get("turn", metadata.get("id", row.get("id")))
     except Exception as error:  # whatever a row does
         return {"problem": f"{type(row).__name__} is no row ({type(error).__name__})"}
-    return read
+    return fields_read
 
 
 def _as_mapping(row: Any) -> Any:
@@ -136,8 +140,8 @@ def _as_mapping(row: Any) -> Any:
     if hasattr(row, "page_content"):
         return {"text": row.page_content, "metadata": {"id": row.id, **row.metadata}}
     if hasattr(row, "node"):
-        about = {"score": row.score, "metadata": row.node.metadata}
-        return {"text": row.node.get_content(), **about}
+        node_fields = {"score": row.score, "metadata": row.node.metadata}
+        return {"text": row.node.get_content(), **node_fields}
     return row
 
 
@@ -161,25 +165,27 @@ def select_usable_rows(
         for.
     :returns: rows of rank, text, score, turns (or None) and time; and the lines.
     """
-    odd = list[str]()
+    problem_texts = list[str]()
     if len(given) > k:
-        odd.append(f"more than {k} rows, the rest is left out")
-    rows = list[tuple[Any, ...]]()
-    n_left = LONGEST_ANSWER
-    seen = set[str]()
-    for place, row in enumerate(given[:k], 1):
-        lines = list[str]()
+        problem_texts.append(f"more than {k} rows, the rest is left out")
+    usable_rows = list[tuple[Any, ...]]()
+    characters_left = LONGEST_ANSWER
+    turns_seen = set[str]()
+    for row_number, listed_row in enumerate(given[:k], 1):
+        row_problems = list[str]()
         try:
-            used = _read_usable_row(row, known, seen, min(n_left, LONGEST_TEXT), lines)
+            usable_row = _read_usable_row(
+                listed_row, known, turns_seen, min(characters_left, LONGEST_TEXT), row_problems
+            )
         except Exception as error:  # whatever a value does
-            odd.append(f"row {place}: {shorten_line(error, 200)}, left out")
+            problem_texts.append(f"row {row_number}: {shorten_line(error, 200)}, left out")
             continue
-        odd += [f"row {place}: {line}" for line in lines]
-        if used.stands_for:
-            seen.add(used.stands_for)
-        n_left -= len(used.text)
-        rows.append((len(rows) + 1, *used))
-    return rows, odd
+        problem_texts += [f"row {row_number}: {row_problem}" for row_problem in row_problems]
+        if usable_row.stands_for:
+            turns_seen.add(usable_row.stands_for)
+        characters_left -= len(usable_row.text)
+        usable_rows.append((len(usable_rows) + 1, *usable_row))
+    return usable_rows, problem_texts
 
 
 class _UsableRow(NamedTuple):
@@ -203,10 +209,10 @@ class _UsableRow(NamedTuple):
 
 def _read_usable_row(
     row: dict[str, Any],
-    known: Mapping[str, KnownTurn],
-    seen: set[str],
-    most: int,
-    lines: list[str],
+    turn_by_id: Mapping[str, KnownTurn],
+    turns_seen: set[str],
+    most_characters: int,
+    row_problems: list[str],
 ) -> _UsableRow:
     """Read a row.
 
@@ -217,59 +223,62 @@ def _read_usable_row(
     """
     if "problem" in row:
         raise ValueError(row["problem"])
-    text, when = row["text"], row["time"]
-    if row["source_ids"] is None and isinstance(text, str) and text in known:
-        row = {**row, "source_ids": text}
-        text = None
-    turns = _named_turns(row, known, lines)
+    row_text = row["text"]
+    row_time = row["time"]
+    if row["source_ids"] is None and isinstance(row_text, str) and row_text in turn_by_id:
+        row = {**row, "source_ids": row_text}
+        row_text = None
+    named_turns = _named_turns(row, turn_by_id, row_problems)
     if row["query"] not in (None, 0):
         raise ValueError("it is of another query than the one asked")
-    if text is None and turns:
-        text = "\n".join(known[turn][1] for turn in turns)
-        when = when or known[turns[0]][2]
-    if not isinstance(text, str):
-        lines.append(f"its text is {type(text).__name__}")
-        raise ValueError(lines[0])
-    if len(text) > most:
-        lines.append(f"a text of {len(text):,} characters, cut to {most:,}")
-    score = _finite_number(row["score"])
-    if when is not None:
-        when = _replace_surrogates(shorten_line(when, 40))
-    if score is None and row["score"] is not None:
-        lines.append("a score that is no finite number, left out")
-    used = _UsableRow(_replace_surrogates(text[:most]), score, turns, when)
-    if used.stands_for in seen:
-        raise ValueError(f"turn {used.stands_for!r} again")
-    return used
+    if row_text is None and named_turns:
+        row_text = "\n".join(turn_by_id[named_turn][1] for named_turn in named_turns)
+        row_time = row_time or turn_by_id[named_turns[0]][2]
+    if not isinstance(row_text, str):
+        row_problems.append(f"its text is {type(row_text).__name__}")
+        raise ValueError(row_problems[0])
+    if len(row_text) > most_characters:
+        row_problems.append(f"a text of {len(row_text):,} characters, cut to {most_characters:,}")
+    row_score = _finite_number(row["score"])
+    if row_time is not None:
+        row_time = _replace_surrogates(shorten_line(row_time, 40))
+    if row_score is None and row["score"] is not None:
+        row_problems.append("a score that is no finite number, left out")
+    usable_row = _UsableRow(
+        _replace_surrogates(row_text[:most_characters]), row_score, named_turns, row_time
+    )
+    if usable_row.stands_for in turns_seen:
+        raise ValueError(f"turn {usable_row.stands_for!r} again")
+    return usable_row
 
 
 def _named_turns(
-    row: Mapping[str, Any], known: Mapping[str, KnownTurn], lines: list[str]
+    row: Mapping[str, Any], turn_by_id: Mapping[str, KnownTurn], row_problems: list[str]
 ) -> list[str] | None:
     """Give the turns that a row names by ``source_ids`` or its ``id``; None where it names none.
 
     :param lines: gets one for an id that is no turn.
     """
-    ids = row["source_ids"]
-    if ids is None:
-        own = row["id"]
-        if isinstance(own, str) and own in known:
-            return [known[own][0]]
+    named_ids = row["source_ids"]
+    if named_ids is None:
+        row_id = row["id"]
+        if isinstance(row_id, str) and row_id in turn_by_id:
+            return [turn_by_id[row_id][0]]
         return None
-    if isinstance(ids, (str, int)):
-        ids = [ids]
-    turns = dict[str, None]()
-    strange = list[str]()
-    for each in ids:
-        if isinstance(each, float):
+    if isinstance(named_ids, (str, int)):
+        named_ids = [named_ids]
+    turn_ids = dict[str, None]()
+    strange_ids = list[str]()
+    for named_id in named_ids:
+        if isinstance(named_id, float):
             raise ValueError("a number stands among its ids")
-        if str(each) in known:
-            turns[known[str(each)][0]] = None
+        if str(named_id) in turn_by_id:
+            turn_ids[turn_by_id[str(named_id)][0]] = None
         else:
-            strange.append(str(each))
-    if strange:
-        lines.append(f"id {shorten_line(strange[0], 80)!r} is no turn of this scope")
-    return [*turns]
+            strange_ids.append(str(named_id))
+    if strange_ids:
+        row_problems.append(f"id {shorten_line(strange_ids[0], 80)!r} is no turn of this scope")
+    return [*turn_ids]
 
 
 def _replace_surrogates(text: str) -> str:
@@ -281,7 +290,7 @@ def _finite_number(score: Any) -> float | None:
     if isinstance(score, (str, bytes)):
         return None
     try:
-        value = float(score)
+        number = float(score)
     except (TypeError, ValueError, OverflowError):
         return None
-    return value if math.isfinite(value) else None
+    return number if math.isfinite(number) else None

@@ -67,8 +67,8 @@ def llamaindex_limit(owner: Any, takes: Mapping[str, bool], k: int) -> Iterator[
 
     :param takes: the names that its search takes; where k is one of them nothing is set.
     """
-    before = getattr(owner, _LIMIT, None)
-    if names_k(takes) or not isinstance(before, int):
+    limit_before = getattr(owner, _LIMIT, None)
+    if names_k(takes) or not isinstance(limit_before, int):
         yield
         return
     try:
@@ -79,13 +79,13 @@ def llamaindex_limit(owner: Any, takes: Mapping[str, bool], k: int) -> Iterator[
     try:
         yield
     finally:
-        setattr(owner, _LIMIT, before)
+        setattr(owner, _LIMIT, limit_before)
 
 
 def is_mem0(owner: Any) -> bool:
     """Say whether an object is mem0's, or of a class that is made from one of mem0's."""
     classes = type(owner).__mro__
-    return any(each.__module__.partition(".")[0] == "mem0" for each in classes)
+    return any(base_class.__module__.partition(".")[0] == "mem0" for base_class in classes)
 
 
 def mem0_names(search: Callable[..., Any]) -> tuple[str, ...]:
@@ -101,9 +101,9 @@ def mem0_notes(takes: Mapping[str, bool]) -> list[str]:
 
     :param takes: the names that it takes.
     """
-    notes = []
+    note_lines = []
     if not names_k(takes):
-        notes.append("search takes neither top_k nor limit: mem0's own number of rows holds")
+        note_lines.append("search takes neither top_k nor limit: mem0's own number of rows holds")
     if "threshold" not in takes:
-        notes.append("search takes no threshold: mem0's own leaves out what is less similar")
-    return notes
+        note_lines.append("search takes no threshold: mem0's own leaves out what is less similar")
+    return note_lines

@@ -38,13 +38,13 @@ def read_notebook(path: Path) -> Any:
 
 def split_opening(notebook: Any) -> Opening:
     """Tell apart what the first cell of a notebook says of the sample and of any data."""
-    title, _, rest = notebook.cells[0].source.partition("\n")
-    found = _OF_THE_SAMPLE.search(rest)
-    sample = ""
-    if found:
-        sample = found[0].strip()
-        rest = rest[: found.start()] + rest[found.end() :]
-    return Opening(title.removeprefix("# "), sample, rest.strip())
+    heading, _, other_text = notebook.cells[0].source.partition("\n")
+    sample_part = _OF_THE_SAMPLE.search(other_text)
+    sample_text = ""
+    if sample_part:
+        sample_text = sample_part[0].strip()
+        other_text = other_text[: sample_part.start()] + other_text[sample_part.end() :]
+    return Opening(heading.removeprefix("# "), sample_text, other_text.strip())
 
 
 def answer_text(notebook: Any) -> str:
@@ -52,15 +52,15 @@ def answer_text(notebook: Any) -> str:
     if not notebook.cells:
         return ""
     answering = notebook.cells[-1]
-    for cell in notebook.cells:
-        if ANSWER in cell.metadata.get("tags", []):
-            answering = cell
-    texts = []
-    for output in answering.get("outputs", []):
-        text = output.get("data", {}).get("text/markdown", "")
-        if text:
-            texts.append(text)
-    return "\n".join(texts)
+    for notebook_cell in notebook.cells:
+        if ANSWER in notebook_cell.metadata.get("tags", []):
+            answering = notebook_cell
+    answer_texts = []
+    for cell_output in answering.get("outputs", []):
+        output_text = cell_output.get("data", {}).get("text/markdown", "")
+        if output_text:
+            answer_texts.append(output_text)
+    return "\n".join(answer_texts)
 
 
 def answer_points(notebook: Any) -> list[str]:
@@ -80,9 +80,9 @@ def notebook_dataset(path: Path) -> str:
 
 def read_dataset(metadata: Mapping[str, Any]) -> str:
     """Give what a notebook was given to read, or "" where its sentences say it."""
-    given = metadata.get("papermill", {}).get("parameters", {})
-    file = given.get("dataset") or given.get("conversations") or ""
-    return data_and_part(Path(file).stem, given.get("part"))
+    parameters = metadata.get("papermill", {}).get("parameters", {})
+    dataset_file = parameters.get("dataset") or parameters.get("conversations") or ""
+    return data_and_part(Path(dataset_file).stem, parameters.get("part"))
 
 
 def data_and_part(name: str, part: Mapping[str, Any] | None) -> str:
@@ -96,9 +96,9 @@ def data_and_part(name: str, part: Mapping[str, Any] | None) -> str:
         return name
     if part.get("questions"):
         name += f" with {Path(part['questions']).name}"
-    scopes = part.get("scopes")
-    if isinstance(scopes, int):
-        return f"{name}, {scopes:,} memories drawn"
-    if scopes:
-        return f"{name}, of {' and '.join(scopes)}"
+    scope_choice = part.get("scopes")
+    if isinstance(scope_choice, int):
+        return f"{name}, {scope_choice:,} memories drawn"
+    if scope_choice:
+        return f"{name}, of {' and '.join(scope_choice)}"
     return name

@@ -55,22 +55,26 @@ def write_notebook_page(
     from nbconvert import HTMLExporter
     from pygments.formatters import HtmlFormatter
 
-    shown = deepcopy(notebook)
+    page_notebook = deepcopy(notebook)
     # The state of widgets, with their scripts: megabytes that nothing on the page reads.
-    shown.metadata.pop("widgets", None)
-    charts = PageCharts()
-    shown.cells = _with_findings_first(shown, figures, charts)
-    shown.cells = _with_one_parameter_cell(shown.cells)
-    for number, cell in enumerate(shown.cells):
-        if cell.cell_type == "code":
-            _show_outputs(cell, f"{target.stem} {number}", charts)
-    exporter = HTMLExporter(template_name="basic", embed_images=True)
-    body, _ = exporter.from_notebook_node(shown, {"metadata": {"path": str(target.parent)}})
-    style = STYLE + _CELLS + HtmlFormatter(style="default").get_style_defs(".highlight")
-    page = html_page(
-        target.stem, f"<main>{body}</main>{charts.script()}", charts.font_rules() + style
+    page_notebook.metadata.pop("widgets", None)
+    page_charts = PageCharts()
+    page_notebook.cells = _with_findings_first(page_notebook, figures, page_charts)
+    page_notebook.cells = _with_one_parameter_cell(page_notebook.cells)
+    for cell_number, page_cell in enumerate(page_notebook.cells):
+        if page_cell.cell_type == "code":
+            _show_outputs(page_cell, f"{target.stem} {cell_number}", page_charts)
+    html_exporter = HTMLExporter(template_name="basic", embed_images=True)
+    page_body, _ = html_exporter.from_notebook_node(
+        page_notebook, {"metadata": {"path": str(target.parent)}}
     )
-    write_files_atomically(target.parent, {f"{target.stem}.html": page})
+    page_style = STYLE + _CELLS + HtmlFormatter(style="default").get_style_defs(".highlight")
+    page_content = html_page(
+        target.stem,
+        f"<main>{page_body}</main>{page_charts.script()}",
+        page_charts.font_rules() + page_style,
+    )
+    write_files_atomically(target.parent, {f"{target.stem}.html": page_content})
 
 
 def _with_findings_first(
@@ -79,42 +83,45 @@ def _with_findings_first(
     """Put what a notebook found under its title, and its words on the sample at the end."""
     from nbformat.v4 import new_markdown_cell
 
-    cells, text = [*notebook.cells], answer_text(notebook)
-    if not text or not cells or cells[0].cell_type != "markdown":
-        return cells
-    opening = split_opening(notebook)
-    read = read_dataset(notebook.metadata)
-    head = "**Found in this run:**"
-    if read:
-        head = f"**Found in this run, on {read}:**"
-    first = {
-        "title": f"# {opening.title}",
-        "findings": f"{head}\n\n{text}",
-        "picture": _picture_of_run(opening.sample, figures, charts),
-        "opening": opening.words,
+    notebook_cells = [*notebook.cells]
+    findings_text = answer_text(notebook)
+    if not findings_text or not notebook_cells or notebook_cells[0].cell_type != "markdown":
+        return notebook_cells
+    opening_parts = split_opening(notebook)
+    dataset_read = read_dataset(notebook.metadata)
+    findings_head = "**Found in this run:**"
+    if dataset_read:
+        findings_head = f"**Found in this run, on {dataset_read}:**"
+    words_by_cell = {
+        "title": f"# {opening_parts.title}",
+        "findings": f"{findings_head}\n\n{findings_text}",
+        "picture": _picture_of_run(opening_parts.sample, figures, charts),
+        "opening": opening_parts.words,
     }
     # The same cells get the same ids, so that the page is the same at every run.
-    made = []
-    for name, words in first.items():
-        if words:
-            made.append(new_markdown_cell(words, id=name))
-    if opening.sample:
-        words = f"## What it found on the sample\n\n{_GALLERY_PICTURE.sub('', opening.sample)}"
-        cells.append(new_markdown_cell(words, id="sample"))
-    return [*made, *cells[1:]]
+    opening_cells = []
+    for cell_name, cell_words in words_by_cell.items():
+        if cell_words:
+            opening_cells.append(new_markdown_cell(cell_words, id=cell_name))
+    if opening_parts.sample:
+        cell_words = (
+            f"## What it found on the sample\n\n{_GALLERY_PICTURE.sub('', opening_parts.sample)}"
+        )
+        notebook_cells.append(new_markdown_cell(cell_words, id="sample"))
+    return [*opening_cells, *notebook_cells[1:]]
 
 
 def _picture_of_run(
     opening: str, figures: str | os.PathLike[str] | None, charts: PageCharts
 ) -> str:
     """Give the figure of an opening as this run exported it; "" where it did not."""
-    found = _GALLERY_PICTURE.search(opening)
-    if found is None or figures is None:
+    picture_link = _GALLERY_PICTURE.search(opening)
+    if picture_link is None or figures is None:
         return ""
-    picture = Path(figures) / f"{found[1]}.svg"
-    if not picture.is_file():
+    picture_path = Path(figures) / f"{picture_link[1]}.svg"
+    if not picture_path.is_file():
         return ""
-    return charts.add_picture(picture.read_text(encoding="utf-8"))
+    return charts.add_picture(picture_path.read_text(encoding="utf-8"))
 
 
 def _with_one_parameter_cell(cells: list[Any]) -> list[Any]:
@@ -122,46 +129,50 @@ def _with_one_parameter_cell(cells: list[Any]) -> list[Any]:
 
     papermill adds a second cell of them.
     """
-    given = {}
-    for cell in cells:
-        if "injected-parameters" in cell.metadata.get("tags", []):
-            given = _assignments(cell.source)
-    kept = []
-    for cell in cells:
-        tags = cell.metadata.get("tags", [])
-        if "injected-parameters" in tags:
+    given_lines = {}
+    for notebook_cell in cells:
+        if "injected-parameters" in notebook_cell.metadata.get("tags", []):
+            given_lines = _assignments(notebook_cell.source)
+    kept_cells = []
+    for notebook_cell in cells:
+        cell_tags = notebook_cell.metadata.get("tags", [])
+        if "injected-parameters" in cell_tags:
             continue
-        if "parameters" in tags:
-            lines = {**_assignments(cell.source), **given}
-            cell.source = "\n".join(lines.values())
-        kept.append(cell)
-    return kept
+        if "parameters" in cell_tags:
+            line_by_name = {**_assignments(notebook_cell.source), **given_lines}
+            notebook_cell.source = "\n".join(line_by_name.values())
+        kept_cells.append(notebook_cell)
+    return kept_cells
 
 
 def _assignments(source: str) -> dict[str, str]:
     """Give the source of each assignment of a cell by its name, in order."""
-    lines = source.splitlines()
-    found = {}
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            found[node.targets[0].id] = "\n".join(lines[node.lineno - 1 : node.end_lineno])
-    return found
+    source_lines = source.splitlines()
+    source_by_name = {}
+    for syntax_node in ast.parse(source).body:
+        if isinstance(syntax_node, ast.Assign) and isinstance(syntax_node.targets[0], ast.Name):
+            source_by_name[syntax_node.targets[0].id] = "\n".join(
+                source_lines[syntax_node.lineno - 1 : syntax_node.end_lineno]
+            )
+    return source_by_name
 
 
 def _show_outputs(cell: Any, key: str, charts: PageCharts) -> None:
     """Make the outputs of a cell what the page can show."""
-    cell.outputs = [output for output in cell.outputs if not _is_passing(output)]
-    for number, output in enumerate(cell.outputs):
-        if "data" in output:
-            output.data = _shown_data(output.data, f"{key} {number}", charts)
+    cell.outputs = [cell_output for cell_output in cell.outputs if not _is_passing(cell_output)]
+    for output_number, cell_output in enumerate(cell.outputs):
+        if "data" in cell_output:
+            cell_output.data = _shown_data(cell_output.data, f"{key} {output_number}", charts)
 
 
 def _is_passing(output: Any) -> bool:
     """Say whether an output was for who waited: a line on stderr, or a bar of progress."""
     if output.get("name") == "stderr":
         return True
-    data = output.get("data", {})
-    return _WIDGET in data and _PROGRESS.search(data.get("text/plain", "")) is not None
+    output_data = output.get("data", {})
+    return (
+        _WIDGET in output_data and _PROGRESS.search(output_data.get("text/plain", "")) is not None
+    )
 
 
 def _shown_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
@@ -173,21 +184,25 @@ def _shown_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[s
     :param data: by kind (MIME type).
     :param key: of the output, on its page.
     """
-    shown = {kind: content for kind, content in data.items() if kind != _WIDGET}
-    if PLOTLY in shown and "text/html" not in shown:
-        return _chart_data(shown, key, charts)
-    if "image/svg+xml" in shown:
-        return {"text/html": charts.add_picture(shown["image/svg+xml"])}
-    if not _SHOWN.isdisjoint(shown):
-        return shown
+    shown_kinds = {
+        content_kind: kind_content
+        for content_kind, kind_content in data.items()
+        if content_kind != _WIDGET
+    }
+    if PLOTLY in shown_kinds and "text/html" not in shown_kinds:
+        return _chart_data(shown_kinds, key, charts)
+    if "image/svg+xml" in shown_kinds:
+        return {"text/html": charts.add_picture(shown_kinds["image/svg+xml"])}
+    if not _SHOWN.isdisjoint(shown_kinds):
+        return shown_kinds
     if _WIDGET in data:
-        name = re.match(r"[A-Za-z_]\w*(?=\()", data.get("text/plain", ""))
-        if name:
-            return _missing_line(f"a widget ({name[0]})")
+        widget_name = re.match(r"[A-Za-z_]\w*(?=\()", data.get("text/plain", ""))
+        if widget_name:
+            return _missing_line(f"a widget ({widget_name[0]})")
         return _missing_line("a widget")
-    if "text/plain" in shown or "application/javascript" in shown:
-        return shown
-    return _missing_line(f"an output of the kind {', '.join(shown)}")
+    if "text/plain" in shown_kinds or "application/javascript" in shown_kinds:
+        return shown_kinds
+    return _missing_line(f"an output of the kind {', '.join(shown_kinds)}")
 
 
 def _chart_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
@@ -202,12 +217,14 @@ def _chart_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[s
 
 
 def _missing_line(what: str) -> dict[str, Any]:
-    line = f"Here is {what}, which this page cannot show; open the notebook to see it."
-    return {"text/html": f"<p><em>{html.escape(line)}</em></p>"}
+    missing_text = f"Here is {what}, which this page cannot show; open the notebook to see it."
+    return {"text/html": f"<p><em>{html.escape(missing_text)}</em></p>"}
 
 
 def html_page(title: str, body: str, style: str) -> bytes:
     """Put a body into a page with a title and a style."""
-    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{style}</style>'
-    page = f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
-    return page.encode("utf-8", "replace")
+    head_markup = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{style}</style>'
+    page_text = (
+        f'<!DOCTYPE html>\n<html lang="en"><head>{head_markup}</head>\n<body>{body}</body></html>\n'
+    )
+    return page_text.encode("utf-8", "replace")

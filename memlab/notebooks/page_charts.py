@@ -66,17 +66,17 @@ class PageCharts:
         :param spec: a figure as plotly gives it to a notebook.
         :param picture: the same as an SVG.
         """
-        text = json.dumps(
+        chart_json = json.dumps(
             {"data": spec.get("data", []), "layout": spec.get("layout", {})},
             ensure_ascii=False,
             separators=(",", ":"),
         )
-        taken = sum(map(len, self._specs))
-        if taken + len(text) + len(picture) > MOST_BYTES:
+        n_taken = sum(map(len, self._specs))
+        if n_taken + len(chart_json) + len(picture) > MOST_BYTES:
             return self.add_picture(picture)
-        name = f"chart-{len(self._specs)}"
-        self._specs.append(text)
-        return _place(picture, f' data-chart="{name}"')
+        chart_name = f"chart-{len(self._specs)}"
+        self._specs.append(chart_json)
+        return _place(picture, f' data-chart="{chart_name}"')
 
     def add_picture(self, picture: str) -> str:
         """Give the place of a picture that stays one."""
@@ -86,13 +86,15 @@ class PageCharts:
         """Give the scripts of the page, none where no chart comes to life."""
         if not self._specs:
             return ""
-        specs = ""
-        for number, spec in enumerate(self._specs):
+        spec_scripts = ""
+        for chart_number, chart_spec in enumerate(self._specs):
             # A text in a chart may end the script.
-            safe = spec.replace("</", "<\\/")
-            specs += f'<script type="application/json" id="chart-{number}">{safe}</script>\n'
-        code = plotly_script().decode("utf-8")
-        return f"{specs}<script>{code}</script>\n<script>{_SCRIPT}</script>"
+            safe_spec = chart_spec.replace("</", "<\\/")
+            spec_scripts += (
+                f'<script type="application/json" id="chart-{chart_number}">{safe_spec}</script>\n'
+            )
+        plotly_code = plotly_script().decode("utf-8")
+        return f"{spec_scripts}<script>{plotly_code}</script>\n<script>{_SCRIPT}</script>"
 
     def font_rules(self) -> str:
         """Give the font of the charts, as far as they need it."""
@@ -103,23 +105,23 @@ class PageCharts:
 
 def _place(picture: str, more: str) -> str:
     encoded = base64.b64encode(picture.encode("utf-8", "replace")).decode()
-    width = round(_drawn_width(picture) * _scale(picture))
-    image = f'<img src="data:image/svg+xml;base64,{encoded}" alt="figure">'
-    return f'<div class="chart" style="width:{width}px"{more}>{image}</div>'
+    shown_width = round(_drawn_width(picture) * _scale(picture))
+    image_markup = f'<img src="data:image/svg+xml;base64,{encoded}" alt="figure">'
+    return f'<div class="chart" style="width:{shown_width}px"{more}>{image_markup}</div>'
 
 
 def _drawn_width(picture: str) -> float:
-    found = _SIZE.search(picture)
-    if found is None:
+    width_match = _SIZE.search(picture)
+    if width_match is None:
         return _DRAWN_PX
-    return float(found[1])
+    return float(width_match[1])
 
 
 def _scale(picture: str) -> float:
     """Give how much larger a picture must be for most of its letters to be as large as the text."""
-    sizes = Counter(map(float, _FONT_SIZE.findall(picture)))
-    drawn = _PLOTLY_FONT_PX
-    if sizes:
+    font_sizes = Counter(map(float, _FONT_SIZE.findall(picture)))
+    drawn_size = _PLOTLY_FONT_PX
+    if font_sizes:
         # Of labels: a title, or the legend that a script hides, is one of many.
-        drawn = sizes.most_common(1)[0][0]
-    return min(max(TEXT_PX / max(drawn, 1.0), 1.0), _LARGEST_SCALE)
+        drawn_size = font_sizes.most_common(1)[0][0]
+    return min(max(TEXT_PX / max(drawn_size, 1.0), 1.0), _LARGEST_SCALE)

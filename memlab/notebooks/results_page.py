@@ -63,153 +63,166 @@ def write_results_page(results: str | os.PathLike[str]) -> Path:
     :returns: the path of the page.
     :raises ExportError: when it cannot be written.
     """
-    folder = Path(results)
-    links, sections = "", ""
-    for part in _find_results(folder):
-        links += f'<a href="#{_escape(part.folder.name)}">{_escape(part.name)}</a>'
-        sections += _dataset_section(part, folder)
-    others = _other_tables(folder)
-    header = f"<header><h1>Results</h1><nav><p>{links}</p></nav></header>"
-    body = f"{header}<main>{sections}{others}</main>"
-    write_files_atomically(folder, {"index.html": html_page("Results", body, STYLE + _STYLE)})
-    return folder / "index.html"
+    results_folder = Path(results)
+    page_links, dataset_sections = "", ""
+    for dataset_results in _find_results(results_folder):
+        page_links += (
+            f'<a href="#{_escape(dataset_results.folder.name)}">{_escape(dataset_results.name)}</a>'
+        )
+        dataset_sections += _dataset_section(dataset_results, results_folder)
+    other_tables = _other_tables(results_folder)
+    header_markup = f"<header><h1>Results</h1><nav><p>{page_links}</p></nav></header>"
+    page_body = f"{header_markup}<main>{dataset_sections}{other_tables}</main>"
+    write_files_atomically(
+        results_folder, {"index.html": html_page("Results", page_body, STYLE + _STYLE)}
+    )
+    return results_folder / "index.html"
 
 
 def former_results(results: Path, figures: Path) -> str:
     """Say what a former version, which kept no datasets apart, left; "" where there is nothing."""
-    left = []
+    former_places = []
     if any((results / NOTEBOOKS).glob("[0-9]*.ipynb")):
-        left.append(str(results / NOTEBOOKS))
+        former_places.append(str(results / NOTEBOOKS))
     made_by_notebooks = any(
-        card is not None and "notebook" in card["made_by"]
-        for card in map(read_sidecar, figures.glob("*.json"))
+        figure_card is not None and "notebook" in figure_card["made_by"]
+        for figure_card in map(read_sidecar, figures.glob("*.json"))
     )
     if made_by_notebooks:
-        left.append(f"figures in {figures} itself")
-    if not left:
+        former_places.append(f"figures in {figures} itself")
+    if not former_places:
         return ""
-    what = " and ".join(left)
-    return f"{what}: of a former version of memlab, or your own; left as they are, and on no page"
+    former_text = " and ".join(former_places)
+    return (
+        f"{former_text}: of a former version of memlab, or your own; left as they are, and on "
+        "no page"
+    )
 
 
 def _find_results(folder: Path) -> Iterator[ResultsOfDataset]:
     """Find the folders that say of which dataset they are, and have something to show."""
-    for place in sorted(folder.iterdir()):
-        about = read_marker(place)
-        if about is None:
+    for dataset_folder in sorted(folder.iterdir()):
+        marker_content = read_marker(dataset_folder)
+        if marker_content is None:
             continue
-        places = about["places"]
-        kept = place / str(places.get("notebooks", NOTEBOOKS))
-        executed = [
-            path
-            for path in sorted(kept.glob("[0-9]*.ipynb"))
-            if path.with_suffix(".html").is_file()
+        marked_places = marker_content["places"]
+        notebooks_folder = dataset_folder / str(marked_places.get("notebooks", NOTEBOOKS))
+        executed_paths = [
+            notebook_path
+            for notebook_path in sorted(notebooks_folder.glob("[0-9]*.ipynb"))
+            if notebook_path.with_suffix(".html").is_file()
         ]
-        report = None
-        if (place / "report.md").is_file():
-            report = place / "report.md"
-        if not executed and report is None:
+        report_path = None
+        if (dataset_folder / "report.md").is_file():
+            report_path = dataset_folder / "report.md"
+        if not executed_paths and report_path is None:
             continue
         yield ResultsOfDataset(
-            folder=place,
-            name=data_and_part(about["name"], about.get("part")),
-            notebooks=executed,
-            report=report,
-            figures=place / str(places.get("figures", "figures")),
+            folder=dataset_folder,
+            name=data_and_part(marker_content["name"], marker_content.get("part")),
+            notebooks=executed_paths,
+            report=report_path,
+            figures=dataset_folder / str(marked_places.get("figures", "figures")),
         )
 
 
-def _dataset_section(part: ResultsOfDataset, folder: Path) -> str:
-    figures = _exported_figures(part.figures)
-    beside = _link(part.figures, folder)
-    links = []
-    if (part.figures / "index.html").is_file():
-        links.append(f'<a href="{beside}/index.html">all figures</a>')
-    table = ""
-    if part.report:
-        links.append(f'<a href="{_link(part.report, folder)}">tables</a>')
-        table = _report_table(part.report)
-    picture, thumbnails, answers = "", "", ""
-    for name in (*_KEY_PICTURES, *figures):
-        if name in figures:
-            picture = _picture(name, figures[name], beside, 'width="430"')
+def _dataset_section(dataset_results: ResultsOfDataset, folder: Path) -> str:
+    caption_by_figure = _exported_figures(dataset_results.figures)
+    figures_link = _link(dataset_results.figures, folder)
+    section_links = []
+    if (dataset_results.figures / "index.html").is_file():
+        section_links.append(f'<a href="{figures_link}/index.html">all figures</a>')
+    report_table = ""
+    if dataset_results.report:
+        section_links.append(f'<a href="{_link(dataset_results.report, folder)}">tables</a>')
+        report_table = _report_table(dataset_results.report)
+    key_picture, thumbnails, answers = "", "", ""
+    for figure_name in (*_KEY_PICTURES, *caption_by_figure):
+        if figure_name in caption_by_figure:
+            key_picture = _picture(
+                figure_name, caption_by_figure[figure_name], figures_link, 'width="430"'
+            )
             break
-    for name, caption in figures.items():
-        thumbnails += _picture(name, caption, beside, 'loading="lazy"', short=True)
-    for path in part.notebooks:
-        answers += _notebook_answer(path, folder)
+    for figure_name, caption in caption_by_figure.items():
+        thumbnails += _picture(figure_name, caption, figures_link, 'loading="lazy"', short=True)
+    for notebook_path in dataset_results.notebooks:
+        answers += _notebook_answer(notebook_path, folder)
     if not answers:
-        answers = _conclusions(part.folder)
-    head = f"<h2>{_escape(part.name)}</h2><p>{' · '.join(links)}</p>"
+        answers = _conclusions(dataset_results.folder)
+    section_head = f"<h2>{_escape(dataset_results.name)}</h2><p>{' · '.join(section_links)}</p>"
     return (
-        f'<section id="{_escape(part.folder.name)}">{head}'
-        f'<div class="pictures">{picture}{table}</div><div class="answers">{answers}</div>'
+        f'<section id="{_escape(dataset_results.folder.name)}">{section_head}'
+        f'<div class="pictures">{key_picture}{report_table}</div><div '
+        f'class="answers">{answers}</div>'
         f'<div class="thumbnails">{thumbnails}</div></section>'
     )
 
 
 def _exported_figures(folder: Path) -> dict[str, str]:
     """Give the captions of the figures of a folder that have a picture, by name."""
-    captions = {}
-    for path in sorted(folder.glob("*.json")):
-        card = read_sidecar(path)
-        if card is not None and path.with_suffix(".svg").is_file():
-            captions[path.stem] = card["caption"]
-    return captions
+    caption_by_figure = {}
+    for sidecar_path in sorted(folder.glob("*.json")):
+        figure_card = read_sidecar(sidecar_path)
+        if figure_card is not None and sidecar_path.with_suffix(".svg").is_file():
+            caption_by_figure[sidecar_path.stem] = figure_card["caption"]
+    return caption_by_figure
 
 
 def _picture(name: str, caption: str, beside: str, size: str, *, short: bool = False) -> str:
     """Show a figure, with a link to its page."""
-    place = f"{beside}/{quote(name)}"
-    image = f'<img src="{place}.svg" alt="{_escape(name)}" {size}>'
-    words = caption
+    figure_link = f"{beside}/{quote(name)}"
+    image_markup = f'<img src="{figure_link}.svg" alt="{_escape(name)}" {size}>'
+    shown_caption = caption
     if short:
-        words = name
-    linked = f'<a href="{place}.html" title="{_escape(caption)}">{image}</a>'
-    return f"<figure>{linked}<figcaption>{_escape(words)}</figcaption></figure>"
+        shown_caption = name
+    linked_image = f'<a href="{figure_link}.html" title="{_escape(caption)}">{image_markup}</a>'
+    return f"<figure>{linked_image}<figcaption>{_escape(shown_caption)}</figcaption></figure>"
 
 
 def _notebook_answer(path: Path, folder: Path) -> str:
-    notebook = read_notebook(path)
-    question = split_opening(notebook).title
-    points = answer_points(notebook)[:_MOST_POINTS]
-    said = render_markdown("\n".join(f"- {point}" for point in points))
-    place = _link(path.with_suffix(".html"), folder)
-    return f'<section><h3><a href="{place}">{_escape(question)}</a></h3>{said}</section>'
+    executed_notebook = read_notebook(path)
+    question = split_opening(executed_notebook).title
+    answer_lines = answer_points(executed_notebook)[:_MOST_POINTS]
+    answer_markup = render_markdown("\n".join(f"- {answer_line}" for answer_line in answer_lines))
+    page_link = _link(path.with_suffix(".html"), folder)
+    return (
+        f'<section><h3><a href="{page_link}">{_escape(question)}</a></h3>{answer_markup}</section>'
+    )
 
 
 def _conclusions(folder: Path) -> str:
     """Give what ``memlab evaluate`` found, in sentences."""
     try:
-        text = (folder / "conclusions.md").read_text(encoding="utf-8")
+        conclusions_text = (folder / "conclusions.md").read_text(encoding="utf-8")
     except (OSError, ValueError):
         return ""
-    return f"<section>{render_markdown(text)}</section>"
+    return f"<section>{render_markdown(conclusions_text)}</section>"
 
 
 def _report_table(report: Path) -> str:
     """Give the table of a report with recall by number of evidence sessions."""
-    text = report.read_text(encoding="utf-8")
-    pattern = r"^\*\*turns, \S+ by number of evidence sessions\*\*\n\n(?:\|[^\n]*\n)+"
-    table = re.search(pattern, text, re.MULTILINE)
-    if table is None:
+    report_text = report.read_text(encoding="utf-8")
+    table_pattern = r"^\*\*turns, \S+ by number of evidence sessions\*\*\n\n(?:\|[^\n]*\n)+"
+    table_match = re.search(table_pattern, report_text, re.MULTILINE)
+    if table_match is None:
         return ""
-    return f"<div>{render_markdown(hide_model_files(table[0]))}</div>"
+    return f"<div>{render_markdown(hide_model_files(table_match[0]))}</div>"
 
 
 def _other_tables(folder: Path) -> str:
     """Link to the tables of folders that do not say of which dataset they are."""
-    reports = [
-        report
-        for report in sorted(folder.glob("*/report.md"))
-        if read_marker(report.parent) is None
+    report_paths = [
+        report_path
+        for report_path in sorted(folder.glob("*/report.md"))
+        if read_marker(report_path.parent) is None
     ]
-    if not reports:
+    if not report_paths:
         return ""
-    links = " · ".join(
-        f'<a href="{_link(report, folder)}">{_escape(report.parent.name)}</a>' for report in reports
+    table_links = " · ".join(
+        f'<a href="{_link(report_path, folder)}">{_escape(report_path.parent.name)}</a>'
+        for report_path in report_paths
     )
-    return f"<section><h2>Other tables</h2><p>{links}</p></section>"
+    return f"<section><h2>Other tables</h2><p>{table_links}</p></section>"
 
 
 def _link(path: Path, folder: Path) -> str:
