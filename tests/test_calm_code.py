@@ -73,10 +73,14 @@ def conditional_products(text: str) -> list[int]:
 CALM = [
     "cluster",
     "conversation",
+    "datasets",
+    "embed",
     "evaluate",
+    "indexing",
     "rerank",
     "retrieve",
     "select",
+    "store",
     "summaries",
     "text",
 ]

@@ -62,7 +62,8 @@ _GENERIC_NAME = re.compile(
     r"(?i)_?chat|conversations(?:[-_]?\d+)?|result|messages|export|myactivity"
 )
 """As every export is called."""
-_ON_ERROR, _ORDERS = ("raise", "quarantine"), (None, "dmy", "mdy", "ymd")
+_ON_ERROR = ("raise", "quarantine")
+_ORDERS = (None, "dmy", "mdy", "ymd")
 _LAZY = {
     "apply_corrections": "memlab.datasets.benchmarks.corrections",
     "propose_questions": "memlab.questions",
@@ -125,8 +126,8 @@ def load(
     if scopes is not None:
         data = data.take(_choose_scopes(data, scopes, seed=options.get("seed", 0)))
     if sources is not None:
-        wanted = [sources] if isinstance(sources, str) else sources
-        data = take_sources(data, wanted)
+        source_names = [sources] if isinstance(sources, str) else sources
+        data = take_sources(data, source_names)
     _log.info("%s", data.describe())
     return data
 
@@ -136,8 +137,8 @@ def _read_questions(path: Path, data: Dataset, options: Mapping[str, Any]) -> Da
     from memlab.datasets.question_files import read_questions
     from memlab.files import fix_place
 
-    aside = fix_place(options.get("quarantine_dir", QUARANTINE))
-    source = Source(path, options.get("on_error", "raise"), aside)
+    quarantine_folder = fix_place(options.get("quarantine_dir", QUARANTINE))
+    source = Source(path, options.get("on_error", "raise"), quarantine_folder)
     source.tz = _find_time_zone(options.get("tz"))
     return read_questions(source, data)
 
@@ -152,12 +153,12 @@ def dataset_name(path: str | Path, *, pool: int | None = None, seed: int = 0) ->
     >>> dataset_name("sample"), dataset_name("log of mine.jsonl")
     ('sample', 'log of mine')
     """
-    place = fetch.locate_file(path)
-    name = place.stem
+    located_path = fetch.locate_file(path)
+    name = located_path.stem
     if _GENERIC_NAME.fullmatch(name):
-        kind = detect(path)
-        if formats.describe(kind).kind == "export":
-            name = kind
+        format_name = detect(path)
+        if formats.describe(format_name).kind == "export":
+            name = format_name
     if pool is None:
         return name
     return f"{name}-pool{pool}-seed{seed}"
@@ -165,18 +166,18 @@ def dataset_name(path: str | Path, *, pool: int | None = None, seed: int = 0) ->
 
 def _choose_scopes(data: Dataset, wanted: int | Sequence[str], *, seed: int) -> list[str]:
     """Give the scopes of these names, or so many that are drawn, in the order of the dataset."""
-    there = data.scopes
+    known_scopes = data.scopes
     if isinstance(wanted, str):
         wanted = [wanted]
     if not isinstance(wanted, int):
-        return [resolve_scope_name(one, there) for one in wanted]
-    if not 1 <= wanted <= len(there):
+        return [resolve_scope_name(wanted_scope, known_scopes) for wanted_scope in wanted]
+    if not 1 <= wanted <= len(known_scopes):
         raise DataError(
-            f"{wanted:,} scopes of {data.name!r} are asked for, it has {len(there):,}; "
-            f"ask for 1 to {len(there):,}, or leave it out for all"
+            f"{wanted:,} scopes of {data.name!r} are asked for, it has {len(known_scopes):,}; "
+            f"ask for 1 to {len(known_scopes):,}, or leave it out for all"
         )
-    drawn = set(random.Random(seed).sample(there, wanted))
-    return [scope for scope in there if scope in drawn]
+    drawn_scopes = set(random.Random(seed).sample(known_scopes, wanted))
+    return [scope for scope in known_scopes if scope in drawn_scopes]
 
 
 def stream(
@@ -233,12 +234,15 @@ def stream(
         ``mdy``, or ``ymd`` in WhatsApp; by default it is decided over the whole file.
     :raises DataError: wrong arguments at the call, bad records when they are reached.
     """
-    for option, given, known in (
+    for option_name, given_value, known_values in (
         ("on_error", on_error, _ON_ERROR),
         ("date_order", date_order, _ORDERS),
     ):
-        if given not in known:
-            raise DataError(f"{option} is {given!r}, expected {' or '.join(filter(None, known))}")
+        if given_value not in known_values:
+            raise DataError(
+                f"{option_name} is {given_value!r}, expected "
+                f"{' or '.join(filter(None, known_values))}"
+            )
     check_at_least(1, batch_turns=batch_turns)
     from memlab.files import fix_place
 
@@ -250,46 +254,56 @@ def stream(
     )
     if language:
         source.language = check_language(language)
-    source.tz, source.into, source.date_order = _find_time_zone(tz), into, date_order
-    source.assistants, source.people = _list_names(assistant), _list_names(person)
-    both = set(source.assistants).intersection(source.people)
-    if both:
-        raise DataError(f"{min(both)!r} is named as assistant and as person; expected one of them")
-    kind = called = format or detect(path)
-    if kind not in formats:
-        raise DataError(f"format is {kind!r}, expected one of {', '.join(list_formats())}")
-    about = formats.describe(kind)
-    if pool is not None and about.pool is None:
+    source.tz = _find_time_zone(tz)
+    source.into = into
+    source.date_order = date_order
+    source.assistants = _list_names(assistant)
+    source.people = _list_names(person)
+    twice_named = set(source.assistants).intersection(source.people)
+    if twice_named:
         raise DataError(
-            f"{path}: pool={pool} is for LongMemEval files, this one is {kind}; leave pool out"
+            f"{min(twice_named)!r} is named as assistant and as person; expected one of them"
+        )
+    format_name = dataset_format = format or detect(path)
+    if format_name not in formats:
+        raise DataError(f"format is {format_name!r}, expected one of {', '.join(list_formats())}")
+    format_description = formats.describe(format_name)
+    if pool is not None and format_description.pool is None:
+        raise DataError(
+            f"{path}: pool={pool} is for LongMemEval files, this one is {format_name}; leave pool "
+            "out"
         )
     if into is not None:
-        there = into([])
-        if "benchmark" in (about.kind, formats.describe(there.format).kind):
+        stored_dataset = into([])
+        if "benchmark" in (format_description.kind, formats.describe(stored_dataset.format).kind):
             raise DataError(
-                f"{path} is {kind}, {there.name!r} is {there.format}; only a chat log takes more "
-                "messages"
+                f"{path} is {format_name}, {stored_dataset.name!r} is {stored_dataset.format}; "
+                "only a chat log takes more messages"
             )
-        source.language, called, name = there.language, there.format, there.name
-    is_export = about.kind == "export"
+        source.language = stored_dataset.language
+        dataset_format = stored_dataset.format
+        name = stored_dataset.name
+    is_export = format_description.kind == "export"
     if not name and is_export and _GENERIC_NAME.fullmatch(source.path.stem):
-        name = kind
-    shown = repr(source.path.name)[1:-1]  # a name may hold control characters
-    parts = chatlog.make_datasets(
+        name = format_name
+    shown_name = repr(source.path.name)[1:-1]  # a name may hold control characters
+    dataset_parts = chatlog.make_datasets(
         source,
-        _show_progress(_read_chunks(kind, source, scope), shown),
+        _show_progress(_read_chunks(format_name, source, scope), shown_name),
         batch_turns=batch_turns,
-        kind=called,
-        by_place=about.kind == "benchmark",
-        ordered=is_export and kind != "table",
+        kind=dataset_format,
+        by_place=format_description.kind == "benchmark",
+        ordered=is_export and format_name != "table",
     )
-    if pool is not None and about.pool is not None:
-        parts = about.pool(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
+    if pool is not None and format_description.pool is not None:
+        dataset_parts = format_description.pool(
+            concat(dataset_parts), n_sessions=pool, seed=seed, batch_turns=batch_turns
+        )
     if scope is not None and not is_export:
-        parts = _select_scope(parts, scope, path)
+        dataset_parts = _select_scope(dataset_parts, scope, path)
     if not name:
-        return iter(parts)
-    return map(partial(replace, name=name), parts)
+        return iter(dataset_parts)
+    return map(partial(replace, name=name), dataset_parts)
 
 
 def _list_names(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -309,8 +323,8 @@ def _find_time_zone(name: str | None) -> ZoneInfo | None:
         ) from error
 
 
-def _show_progress(chunks: Iterable[chatlog.Chunk], called: str) -> Iterator[chatlog.Chunk]:
-    with tqdm(desc=called, unit=" records", delay=2, leave=False) as bar:
+def _show_progress(chunks: Iterable[chatlog.Chunk], label: str) -> Iterator[chatlog.Chunk]:
+    with tqdm(desc=label, unit=" records", delay=2, leave=False) as bar:
         for chunk in chunks:
             yield chunk
             bar.update(chunk.size)
@@ -320,21 +334,22 @@ def _read_chunks(kind: str, source: Source, scope: str | None) -> Iterable[chatl
     """Give the records of a source in chunks."""
     if kind == "chatlog":
         return chatlog.read_chunks(source)
-    read, about = formats[kind], formats.describe(kind)
-    if about.kind == "export":
+    read_format = formats[kind]
+    format_description = formats.describe(kind)
+    if format_description.kind == "export":
         return _read_export(kind, source, scope)
-    if about.kind == "benchmark" or about.files:
-        source.members = source.files(*about.files)
+    if format_description.kind == "benchmark" or format_description.files:
+        source.members = source.files(*format_description.files)
         if not source.members:
-            patterns = " or ".join(about.files)
+            patterns = " or ".join(format_description.files)
             source.fail(f"holds no file of {kind} {patterns}; name the folder that does")
-    given: Any = source
-    if "path" in inspect.signature(read).parameters:
-        given = source.path
-    if about.kind == "benchmark":
+    reader_input: Any = source
+    if "path" in inspect.signature(read_format).parameters:
+        reader_input = source.path
+    if format_description.kind == "benchmark":
         # A session of a benchmark may be long, and its messages are read one by one anyway.
-        return chatlog.divide_records(read(given), size=1)
-    return chatlog.divide_records(read(given))
+        return chatlog.divide_records(read_format(reader_input), size=1)
+    return chatlog.divide_records(read_format(reader_input))
 
 
 def _read_export(kind: str, source: Source, scope: str | None) -> Iterator[chatlog.Chunk]:
@@ -344,25 +359,25 @@ def _read_export(kind: str, source: Source, scope: str | None) -> Iterator[chatl
         so.
     :raises DataError: for a scope that is none of several, and as the importer of the tool does.
     """
-    files = source.files()
-    source = replace(source, members=choose_export_files(kind, source, files))
-    _note_other_files(source, files)
+    member_files = source.files()
+    source = replace(source, members=choose_export_files(kind, source, member_files))
+    _note_other_files(source, member_files)
     records: Iterable[dict[str, Any]] = formats[kind](source)
-    renamed: dict[str, str] = {}
+    renamed_scopes: dict[str, str] = {}
     if scope is not None:
-        listed = [*records]
-        renamed = _choose_scope(source, listed, scope)
-        records = _rename_scopes(listed, renamed)
-    n = 0
+        record_list = [*records]
+        renamed_scopes = _choose_scope(source, record_list, scope)
+        records = _rename_scopes(record_list, renamed_scopes)
+    n_records = 0
     for chunk in chatlog.divide_records(records):
-        n += chunk.size
+        n_records += chunk.size
         yield chunk
-    found = _note_counts(source, renamed)
-    if not n:
-        left = "and nothing else that it knows"
-        if found:
-            left = f"left out: {', '.join(found)}"
-        source.fail(f"holds no message that memlab keeps ({kind}); {left}")
+    counted_kinds = _note_counts(source, renamed_scopes)
+    if not n_records:
+        left_out_text = "and nothing else that it knows"
+        if counted_kinds:
+            left_out_text = f"left out: {', '.join(counted_kinds)}"
+        source.fail(f"holds no message that memlab keeps ({kind}); {left_out_text}")
 
 
 def _rename_scopes(
@@ -370,77 +385,83 @@ def _rename_scopes(
 ) -> Iterator[dict[str, Any]]:
     """Give the records of some scopes, with the names that these get."""
     for record in records:
-        own = str(record.get("scope"))
-        if own in renamed:
-            yield {**record, "scope": renamed[own]}
+        own_scope = str(record.get("scope"))
+        if own_scope in renamed:
+            yield {**record, "scope": renamed[own_scope]}
 
 
 def _note_other_files(source: Source, files: list[Source]) -> None:
     """Name the files of an export that are not read, but for those that are empty or that a reader
     looks up.
     """
-    read, beside = {file.name for file in source.members}, set[str]()
-    for kind in formats:
-        beside.update(formats.describe(kind).beside)
-    others = []
+    read_names = {file.name for file in source.members}
+    ignored_names = set[str]()
+    for format_name in formats:
+        ignored_names.update(formats.describe(format_name).beside)
+    other_names = []
     for file in (*files, *source.files(unread=True)):
         is_empty = file.size == len("[]")
-        if not is_empty and file.name not in read and file.path.name not in beside:
-            others.append(file.name)
-    if others:
-        some = ", ".join(others[:5])
-        if len(others) > 5:
-            some += ", …"
-        what = "1 other file" if len(others) == 1 else f"{len(others):,} other files"
-        source.note("export", f"{what}: {some}", "left out")
+        if not is_empty and file.name not in read_names and file.path.name not in ignored_names:
+            other_names.append(file.name)
+    if other_names:
+        first_names = ", ".join(other_names[:5])
+        if len(other_names) > 5:
+            first_names += ", …"
+        other_files_text = (
+            "1 other file" if len(other_names) == 1 else f"{len(other_names):,} other files"
+        )
+        source.note("export", f"{other_files_text}: {first_names}", "left out")
 
 
 def _choose_scope(source: Source, records: list[dict[str, Any]], scope: str) -> dict[str, str]:
     """Give the scope that is taken, with the name that it gets."""
-    there = list(dict.fromkeys(str(record.get("scope")) for record in records))
-    if scope not in there and decode_id_part(scope) in there:
+    known_scopes = list(dict.fromkeys(str(record.get("scope")) for record in records))
+    if scope not in known_scopes and decode_id_part(scope) in known_scopes:
         scope = decode_id_part(scope)
-    if not there or scope in there:
+    if not known_scopes or scope in known_scopes:
         return {scope: scope}
-    if len(there) > 1:
-        known = ", ".join(there[:20])
-        source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {known}")
-    return {there[0]: scope}
+    if len(known_scopes) > 1:
+        scope_list = ", ".join(known_scopes[:20])
+        source.fail(f"holds {len(known_scopes)} chats or people, none is {scope!r}: {scope_list}")
+    return {known_scopes[0]: scope}
 
 
 def _note_counts(source: Source, scopes: dict[str, str]) -> list[str]:
     """Note what was left out or changed, of some scopes where there are any, and give it back."""
-    counts = Counter[tuple[str, str]]()
-    for (action, kind, scope), count in source.report.counts.items():
+    count_by_kind = Counter[tuple[str, str]]()
+    for (action, counted_kind, scope), count in source.report.counts.items():
         if not scopes or scope in {"", *scopes}:
-            counts[action, kind] += count
-    noted = []
-    for (action, kind), count in sorted(counts.items()):
+            count_by_kind[action, counted_kind] += count
+    noted_counts = []
+    for (action, counted_kind), count in sorted(count_by_kind.items()):
         if count:
-            called = kind
+            kind_name = counted_kind
             if count == 1:
-                called = re.sub("s$|s(?= )", "", kind, count=1)
-            noted.append(f"{count:,} {called}")
-            source.note("export", noted[-1], action)
-    return noted
+                kind_name = re.sub("s$|s(?= )", "", counted_kind, count=1)
+            noted_counts.append(f"{count:,} {kind_name}")
+            source.note("export", noted_counts[-1], action)
+    return noted_counts
 
 
 def _select_scope(parts: Iterable[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:
     """Take the scope of a name: as the file has it, or else as memlab prints it."""
-    given, printed, known = encode_id_part(scope), list[Dataset](), list[str]()
-    for part in parts:
-        known += part.scopes
-        if given in part.scopes:
-            yield part.take([given])
-        elif scope in part.scopes:
-            printed.append(part.take([scope]))
-    if given in known:
+    encoded_scope = encode_id_part(scope)
+    decoded_parts = list[Dataset]()
+    known_scopes = list[str]()
+    for dataset_part in parts:
+        known_scopes += dataset_part.scopes
+        if encoded_scope in dataset_part.scopes:
+            yield dataset_part.take([encoded_scope])
+        elif scope in dataset_part.scopes:
+            decoded_parts.append(dataset_part.take([scope]))
+    if encoded_scope in known_scopes:
         return
-    if not printed:
+    if not decoded_parts:
         raise DataError(
-            f"{path} has no scope {scope!r}; it has {', '.join(known[:20])}: name one of them"
+            f"{path} has no scope {scope!r}; it has {', '.join(known_scopes[:20])}: name one of "
+            "them"
         )
-    yield from printed
+    yield from decoded_parts
 
 
 explain_arguments(globals())

@@ -27,10 +27,10 @@ _ALWAYS_READ = 64 << 20  # bytes that are read however small they were packed
 
 def may_hold_text(name: str, endings: tuple[str, ...] = TEXTS) -> bool:
     """Say whether a file of a folder or an archive may hold a chat, by its name."""
-    for part in PurePosixPath(name).parts:
-        if part == "__MACOSX":
+    for path_part in PurePosixPath(name).parts:
+        if path_part == "__MACOSX":
             return False
-        if part.startswith(".") and part != "..":  # it is hidden
+        if path_part.startswith(".") and path_part != "..":  # it is hidden
             return False
     return name.lower().endswith(endings)
 
@@ -55,24 +55,24 @@ def list_entries(path: Path) -> dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo
                 entries[entry.filename.replace("\\", "/").lstrip("/")] = entry
     except FAULTS as error:
         _fail(path, f"is no whole ZIP archive ({error}); download it again", error)
-    kept = {}
-    unpacked = packed = 0
+    kept_entries = {}
+    unpacked_bytes = packed_bytes = 0
     unreadable = []
     for name, entry in entries.items():
         if may_hold_text(name, TEXTS + UNREAD):
-            kept[name] = archive, entry
+            kept_entries[name] = archive, entry
         if may_hold_text(name):
-            unpacked += entry.file_size
-            packed += entry.compress_size
+            unpacked_bytes += entry.file_size
+            packed_bytes += entry.compress_size
             if entry.flag_bits & 1 or entry.compress_type not in _PACKINGS:
                 unreadable.append(name)
-    if unpacked > _MOST_TEXT or is_zip_bomb(unpacked, packed):
-        what = f"holds {unpacked:,} bytes of text in {packed:,}: no chat does"
-        _fail(path, f"{what}; unpack it, and give the file you mean")
+    if unpacked_bytes > _MOST_TEXT or is_zip_bomb(unpacked_bytes, packed_bytes):
+        fault_text = f"holds {unpacked_bytes:,} bytes of text in {packed_bytes:,}: no chat does"
+        _fail(path, f"{fault_text}; unpack it, and give the file you mean")
     if unreadable:
-        what = f"{unreadable[0]!r} has a password or a packing other than deflate"
-        _fail(path, f"{what}; unpack the archive, and give the folder")
-    return kept
+        fault_text = f"{unreadable[0]!r} has a password or a packing other than deflate"
+        _fail(path, f"{fault_text}; unpack the archive, and give the folder")
+    return kept_entries
 
 
 def _fail(path: Path, message: str, cause: BaseException | None = None) -> NoReturn:

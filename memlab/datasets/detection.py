@@ -66,18 +66,18 @@ def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[
 
     :raises DataError: when there is none.
     """
-    known = []
+    recognised_files = []
     for file in without_sent_files(files):
         if file.size and _recognise(file, [kind], refuse=False):
-            known.append(file)
+            recognised_files.append(file)
         file.forget()
-    if not known:
+    if not recognised_files:
         for file in filter(_has_content, files):
             if _guess(file, [kind]) is not None:
-                known.append(file)
+                recognised_files.append(file)
             file.forget()
-    if known:
-        return known
+    if recognised_files:
+        return recognised_files
     if len(files) != 1:
         source.fail(f"holds no file that looks like {kind}")
     other_format = _first_that_fits(files[0], _asked_before_refusal())
@@ -92,38 +92,38 @@ def without_sent_files(files: list[Source]) -> list[Source]:
     """Leave out the files that people sent in a chat, which may be chats too, unless there
     is nothing else.
     """
-    sent: set[int] = set()
+    sent_ids: set[int] = set()
     for find_sent in dict.fromkeys(formats.describe(format_name).sent for format_name in formats):
         if find_sent is not None:
-            sent.update(map(id, find_sent(files)))
-    kept = [file for file in files if id(file) not in sent]
-    if not kept:
+            sent_ids.update(map(id, find_sent(files)))
+    kept_files = [file for file in files if id(file) not in sent_ids]
+    if not kept_files:
         return files
-    return kept
+    return kept_files
 
 
 def _asked_at(name: str) -> tuple[bool, int]:
     """Give the place of a format in the order: plug-ins first, then by kind."""
-    own = formats[name].__module__.startswith("memlab.")
-    return own, _KINDS.index(formats.describe(name).kind)
+    is_own = formats[name].__module__.startswith("memlab.")
+    return is_own, _KINDS.index(formats.describe(name).kind)
 
 
 def _asked_before_refusal() -> list[str]:
     """List the formats that are asked before a file may be refused: those of plug-ins, and
     exports.
     """
-    last = True, _KINDS.index("export")
-    return [format_name for format_name in list_formats() if _asked_at(format_name) <= last]
+    last_order = True, _KINDS.index("export")
+    return [format_name for format_name in list_formats() if _asked_at(format_name) <= last_order]
 
 
 def _fits(name: str, file: Source) -> bool:
     """Say whether a file is recognised as of a format."""
-    about = formats.describe(name)
-    if about.detect is not None and about.detect(file):
+    format_description = formats.describe(name)
+    if format_description.detect is not None and format_description.detect(file):
         return True
-    if not about.keys:
+    if not format_description.keys:
         return False
-    return not file.first_keys.isdisjoint(about.keys)
+    return not file.first_keys.isdisjoint(format_description.keys)
 
 
 def _first_that_fits(file: Source, names: Iterable[str], *, refuse: bool = True) -> str | None:
@@ -148,8 +148,8 @@ def _has_content(file: Source) -> bool:
 def _guess(file: Source, names: Iterable[str]) -> str | None:
     """Find the first of some formats that a file may be of, where none recognises it."""
     for format_name in names:
-        guess = formats.describe(format_name).guess
-        if guess is not None and guess(file):
+        guess_format = formats.describe(format_name).guess
+        if guess_format is not None and guess_format(file):
             return format_name
     return None
 
@@ -179,7 +179,8 @@ def _refusal(file: Source) -> str | None:
 
 
 def _detect_file(file: Source) -> str:
-    names, asked_first = list_formats(), _asked_before_refusal()
+    format_names = list_formats()
+    asked_first = _asked_before_refusal()
     detected = _first_that_fits(file, asked_first)
     if detected is None:
         reason = _refusal(file)
@@ -187,23 +188,23 @@ def _detect_file(file: Source) -> str:
             file.fail(reason)
         if "memlab" in file.first_keys:
             return "chatlog"
-        detected = _first_that_fits(file, names[len(asked_first) :])
+        detected = _first_that_fits(file, format_names[len(asked_first) :])
         if detected == "chatlog" and (file.columns or file.head.lstrip()[:1] == "["):
             detected = None  # its records are lines of JSON
     if detected is not None:
         return detected
     if file.look_further():
         return _detect_file(file)
-    guessed = _guess(file, names)
+    guessed = _guess(file, format_names)
     if guessed is not None:
         return guessed
-    lack = ""
+    missing_text = ""
     if _lacks_speakers(file):
-        lack = "It holds texts without who says them: give each a role or a sender. "
+        missing_text = "It holds texts without who says them: give each a role or a sender. "
     file.fail(
-        f"is none of the formats {', '.join(names)}: it begins with {file.head[:40]!r} and its "
-        f"first record has the keys {sorted(file.first_keys)[:8]}. {lack}Name it with format=, or "
-        "write it as a chat log (docs/conversations.md)"
+        f"is none of the formats {', '.join(format_names)}: it begins with {file.head[:40]!r} and "
+        f"its first record has the keys {sorted(file.first_keys)[:8]}. {missing_text}Name it with "
+        "format=, or write it as a chat log (docs/conversations.md)"
     )
 
 
@@ -217,11 +218,11 @@ def _lacks_speakers(file: Source) -> bool:
 def _detect_by_names(source: Source) -> str | None:
     """Find the format whose files are called as those of a folder."""
     for format_name in list_formats():
-        about = formats.describe(format_name)
-        if not about.files:
+        format_description = formats.describe(format_name)
+        if not format_description.files:
             continue
-        for file in source.files(*about.files)[:1]:
-            if about.by_name:
+        for file in source.files(*format_description.files)[:1]:
+            if format_description.by_name:
                 return format_name
             with suppress(DataError):
                 if detect(file.path) == format_name:
@@ -245,9 +246,9 @@ class _Findings:
         """Take up a file: as one of an export, else as one that is refused, else as one
         of another format.
         """
-        kind = _recognise(file, exports)
-        if kind is not None:
-            self.exports.setdefault(kind, file.name)
+        export_format = _recognise(file, exports)
+        if export_format is not None:
+            self.exports.setdefault(export_format, file.name)
             return
         reason = _refusal(file)
         if reason is not None:
@@ -270,12 +271,12 @@ def _detect_export(source: Source) -> str:
         for format_name in format_names
         if formats.describe(format_name).kind == "export"
     ]
-    others = [format_name for format_name in format_names if format_name not in exports]
+    other_formats = [format_name for format_name in format_names if format_name not in exports]
     findings = _Findings()
-    step = max(1, len(files) // _PROBED)
-    for file in (*files[:_PROBED], *files[_PROBED::step]):
+    probing_step = max(1, len(files) // _PROBED)
+    for file in (*files[:_PROBED], *files[_PROBED::probing_step]):
         if file.size:
-            findings.add(file, exports, others)
+            findings.add(file, exports, other_formats)
         file.forget()
     exports_found = findings.exports
     if not exports_found:
@@ -313,9 +314,9 @@ def _list_files(found: dict[str, str]) -> str:
 def _fail_without_export(source: Source, files: list[Source], findings: _Findings) -> NoReturn:
     """Say what there is in a folder or an archive without an export, and what to do."""
     if findings.alone:
-        listed = _list_files(findings.alone)
+        file_list = _list_files(findings.alone)
         source.fail(
-            f"holds no export of a tool, but files that are read one by one: {listed}. "
+            f"holds no export of a tool, but files that are read one by one: {file_list}. "
             "Give one of them"
         )
     refusals = findings.refusals.items()
@@ -326,7 +327,7 @@ def _fail_without_export(source: Source, files: list[Source], findings: _Finding
         nature = "a directory, expected a file, an export"
         if not any(source.path.iterdir()):
             source.fail("is a directory, expected a file or the folder of an export; it is empty")
-    listed = "none that may hold text (unpack a ZIP in it)"
+    file_list = "none that may hold text (unpack a ZIP in it)"
     if files:
-        listed = ", ".join(file.name for file in files[:5])
-    source.fail(f"is {nature} of a tool that is known; its first files are {listed}")
+        file_list = ", ".join(file.name for file in files[:5])
+    source.fail(f"is {nature} of a tool that is known; its first files are {file_list}")

@@ -97,8 +97,10 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
     from memlab.files import lock_path
 
     source, target = _find_published(name, directory)
-    part = target.with_name(f"{target.name}.part")
-    hint = f"Or download {source.url} by hand and put it at {target} (SHA-256 {source.sha256})"
+    partial_file = target.with_name(f"{target.name}.part")
+    download_hint = (
+        f"Or download {source.url} by hand and put it at {target} (SHA-256 {source.sha256})"
+    )
     try:
         if target.exists():
             if _file_sha256(target) == source.sha256:
@@ -111,10 +113,11 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
         # Two that add to one part would mix their bytes.
         with lock_path(_lock_place(target), alone=True, wait_for=f"the download of {target}"):
             if not target.exists():
-                _download_checked(source, part, target, hint)
+                _download_checked(source, partial_file, target, download_hint)
     except OSError as error:
         raise DataError(
-            f"cannot write {target} ({error}); what came so far is kept, run it again. {hint}"
+            f"cannot write {target} ({error}); what came so far is kept, run it again. "
+            f"{download_hint}"
         ) from error
     return target
 
@@ -125,15 +128,17 @@ def _lock_place(target: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"memlab-fetch-{name}.lock"
 
 
-def _download_checked(source: Published, part: Path, target: Path, hint: str) -> None:
+def _download_checked(
+    source: Published, partial_file: Path, target: Path, download_hint: str
+) -> None:
     """Download to a part file, which gets its name where its digest is the published one."""
-    _download(source, part, hint)
-    digest = _file_sha256(part)
+    _download(source, partial_file, download_hint)
+    digest = _file_sha256(partial_file)
     if digest != source.sha256:
-        part.unlink()
-        what = f"{source.url} gave a file with SHA-256 {digest}, not the published one"
-        raise DataError(f"{what}; run it again. {hint}")
-    os.replace(part, target)
+        partial_file.unlink()
+        fault_text = f"{source.url} gave a file with SHA-256 {digest}, not the published one"
+        raise DataError(f"{fault_text}; run it again. {download_hint}")
+    os.replace(partial_file, target)
 
 
 def _file_sha256(path: Path) -> str:
@@ -141,7 +146,7 @@ def _file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _download(source: Published, part: Path, hint: str) -> None:
+def _download(source: Published, partial_file: Path, download_hint: str) -> None:
     """Append to a part file what it lacks.
 
     Begin again where the server knows no ranges, or it is too long.
@@ -149,9 +154,9 @@ def _download(source: Published, part: Path, hint: str) -> None:
     import httpx
     from tqdm import tqdm
 
-    begun = part.stat().st_size if part.exists() else 0
+    n_begun = partial_file.stat().st_size if partial_file.exists() else 0
     # Compressed bytes could not be continued at an offset of the plain file.
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={begun}-"} if begun else {})
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={n_begun}-"} if n_begun else {})
     client = httpx.Client(
         follow_redirects=True, timeout=30.0, transport=httpx.HTTPTransport(retries=3)
     )
@@ -160,33 +165,40 @@ def _download(source: Published, part: Path, hint: str) -> None:
             if response.status_code == 416:  # nothing is left to come
                 return
             response.raise_for_status()
-            begun = begun if response.status_code == 206 else 0
-            about = {
+            n_begun = n_begun if response.status_code == 206 else 0
+            bar_options = {
                 "total": source.size,
-                "initial": begun,
+                "initial": n_begun,
                 "unit": "B",
                 "unit_scale": True,
-                "desc": part.stem,
+                "desc": partial_file.stem,
             }
-            with part.open("ab" if begun else "wb") as out, tqdm(**about, disable=None) as bar:
-                for chunk in (
+            with (
+                partial_file.open("ab" if n_begun else "wb") as partial_stream,
+                tqdm(**bar_options, disable=None) as progress_bar,
+            ):
+                for byte_chunk in (
                     response.iter_bytes()
                 ):  # of a size, it would lose the last one when the connection drops
-                    bar.update(out.write(chunk))
+                    progress_bar.update(partial_stream.write(byte_chunk))
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        what = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        kept = f"what came so far is kept in {part}, run it again"
-        raise DataError(f"could not download {source.url} ({what}); {kept}. {hint}") from error
+        error_text = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        kept_text = f"what came so far is kept in {partial_file}, run it again"
+        raise DataError(
+            f"could not download {source.url} ({error_text}); {kept_text}. {download_hint}"
+        ) from error
 
 
 def _find_published(name: str, directory: str | Path) -> tuple[Published, Path]:
     if name not in SOURCES:
-        offered = ", ".join(known for known, source in SOURCES.items() if source.sha256)
+        offered = ", ".join(known_name for known_name, source in SOURCES.items() if source.sha256)
         raise DataError(f"no published data set {name!r}; choose one of {offered}")
     source = SOURCES[name]
     if source.sha256 is None:
-        what = f"{name} is not downloaded by memlab, since its publisher names no checksum"
-        raise DataError(f"{what}: get it from {source.url} and give the path of its folder or file")
+        refusal = f"{name} is not downloaded by memlab, since its publisher names no checksum"
+        raise DataError(
+            f"{refusal}: get it from {source.url} and give the path of its folder or file"
+        )
     return source, Path(directory) / source.url.rpartition("/")[2]
 
 
@@ -205,9 +217,9 @@ def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
         return Path(path)
     if str(path) == SAMPLE:
         return shipped_data(SAMPLE, "sample.jsonl")
-    parts = Path(path).parts
-    if parts[:2] == ("data", SAMPLE) and shipped_data(*parts[1:]).exists():
-        return shipped_data(*parts[1:])
+    path_parts = Path(path).parts
+    if path_parts[:2] == ("data", SAMPLE) and shipped_data(*path_parts[1:]).exists():
+        return shipped_data(*path_parts[1:])
     if str(path) not in SOURCES:
         return Path(path)
     _, target = _find_published(str(path), directory)

@@ -28,7 +28,8 @@ T = TypeVar("T")
 D = TypeVar("D")
 MISSING: Any = object()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST, _LAST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 1, 2, tzinfo=UTC)
+_FIRST = datetime(1, 1, 2, tzinfo=UTC)
+_LAST = datetime(9999, 1, 2, tzinfo=UTC)
 _HIGHEST_GRADE = 2**31 - 1  # that a column of grades and trec_eval can hold
 _UNITS = ((10**18, 0.001), (10**17, 1_000_000), (10**14, 1), (10**11, 1_000))
 """From which count on a number since 1970 is one of nanoseconds, of nothing, of micro-, of
@@ -82,8 +83,9 @@ class Report:
 
     def take_issues(self) -> pl.DataFrame:
         """Give the issues since the last call."""
-        taken, self.issues = frame(Issue, self.issues), []
-        return taken
+        taken_issues = frame(Issue, self.issues)
+        self.issues = []
+        return taken_issues
 
 
 class Record(dict[str, Any]):
@@ -112,13 +114,13 @@ class Record(dict[str, Any]):
 
         :raises BadField: when it is of another kind.
         """
-        value = self.get(name, MISSING)
-        if default is not MISSING and (value is None or value is MISSING):
+        field_value = self.get(name, MISSING)
+        if default is not MISSING and (field_value is None or field_value is MISSING):
             return default
-        place = name
+        field_place = name
         if self.where:
-            place = f"{self.where}.{name}"
-        return kind(value, place)
+            field_place = f"{self.where}.{name}"
+        return kind(field_value, field_place)
 
 
 def describe_value(value: Any) -> str:
@@ -128,10 +130,10 @@ def describe_value(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, (str, datetime)):
-        text = str(value)
-        if len(text) > 60:
-            text = f"{text[:57]}…"
-        return f"{text!r} (a string)"
+        value_text = str(value)
+        if len(value_text) > 60:
+            value_text = f"{value_text[:57]}…"
+        return f"{value_text!r} (a string)"
     if isinstance(value, int) and value.bit_length() >= 400:
         return "huge (a number)"
     if isinstance(value, (int, float)):
@@ -167,36 +169,40 @@ def check_text(value: Any, where: str) -> str:
 
     Text that no Unicode encoding or C string can hold is refused rather than changed.
     """
-    given = _check_type(value, where, str, "a string")
-    if "\x00" in given:
-        raise BadField(where, f"a NUL character at {given.index(chr(0))}", "text without it")
+    checked_text = _check_type(value, where, str, "a string")
+    if "\x00" in checked_text:
+        raise BadField(where, f"a NUL character at {checked_text.index(chr(0))}", "text without it")
     try:
-        given.encode()
+        checked_text.encode()
     except UnicodeEncodeError as error:
-        lone = f"a lone surrogate \\u{ord(given[error.start]):04x} at {error.start}"
-        raise BadField(where, lone, "valid Unicode text (a surrogate pair for an emoji)") from None
-    return given
+        surrogate_text = (
+            f"a lone surrogate \\u{ord(checked_text[error.start]):04x} at {error.start}"
+        )
+        raise BadField(
+            where, surrogate_text, "valid Unicode text (a surrogate pair for an emoji)"
+        ) from None
+    return checked_text
 
 
 def check_name(value: Any, where: str) -> str:
     """Check what names a record: a string that is not blank, or a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    given = check_text(value, where)
-    if not given or given.isspace():
+    checked_text = check_text(value, where)
+    if not checked_text or checked_text.isspace():
         raise BadField(where, describe_value(value), "a name")
-    return given
+    return checked_text
 
 
 def check_names(value: Any, where: str) -> list[str]:
-    listed = enumerate(check_list(value, where))
-    return [check_name(each, f"{where}[{place}]") for place, each in listed]
+    numbered_values = enumerate(check_list(value, where))
+    return [check_name(list_value, f"{where}[{place}]") for place, list_value in numbered_values]
 
 
 def check_grade(value: Any, where: str) -> int:
     """Check a grade of relevance: a whole number, which some files write as 2.0."""
-    whole = _is_number(value, Decimal) and value == value // 1
-    if not whole or abs(value) > _HIGHEST_GRADE:
+    is_whole = _is_number(value, Decimal) and value == value // 1
+    if not is_whole or abs(value) > _HIGHEST_GRADE:
         raise BadField(where, describe_value(value), "a whole number as grade")
     return int(value)
 
@@ -219,8 +225,11 @@ def check_answer(value: Any, where: str) -> str | None:
     these, which is joined.
     """
     if isinstance(value, list):
-        parts = (check_answer(part, f"{where}[{place}]") for place, part in enumerate(value))
-        return "; ".join(filter(None, parts)) or None
+        answer_parts = (
+            check_answer(answer_part, f"{where}[{place}]")
+            for place, answer_part in enumerate(value)
+        )
+        return "; ".join(filter(None, answer_parts)) or None
     if value is None:
         return None
     if _is_number(value):
@@ -270,23 +279,25 @@ def parse_time(value: Any, where: str, order: str | None = None) -> datetime:
         is refused.
     """
     try:
-        given = value
+        time_value = value
         if isinstance(value, dict):
             from memlab.datasets import time_forms
 
-            given = time_forms.unwrap_time(value)
-        if isinstance(given, str):
-            given = _read_time_text(check_text(given, where).strip(), order)
-        elif isinstance(given, Decimal):
-            given = float(given)
-        elif isinstance(given, date) and not isinstance(given, datetime):
-            given = datetime.combine(given, time())
-        if is_serial(given):
-            given = _read_serial(float(given))
-        elif _is_number(given):
-            given = _EPOCH + timedelta(microseconds=round(given * _microseconds(abs(given))))
-        if isinstance(given, datetime) and _is_in_range(given):
-            return given
+            time_value = time_forms.unwrap_time(value)
+        if isinstance(time_value, str):
+            time_value = _read_time_text(check_text(time_value, where).strip(), order)
+        elif isinstance(time_value, Decimal):
+            time_value = float(time_value)
+        elif isinstance(time_value, date) and not isinstance(time_value, datetime):
+            time_value = datetime.combine(time_value, time())
+        if is_serial(time_value):
+            time_value = _read_serial(float(time_value))
+        elif _is_number(time_value):
+            time_value = _EPOCH + timedelta(
+                microseconds=round(time_value * _microseconds(abs(time_value)))
+            )
+        if isinstance(time_value, datetime) and _is_in_range(time_value):
+            return time_value
     except (ValueError, OverflowError):
         pass
     expected = 'an ISO 8601 time such as "2026-03-01T09:00:00+01:00", '
@@ -339,9 +350,9 @@ def is_slashed(value: Any) -> bool:
 
 def _microseconds(count: float) -> float:
     """Give how many microseconds one of a count since 1970 is, by the size of the count."""
-    for least, unit in _UNITS:
-        if count >= least:
-            return unit
+    for least_count, unit_microseconds in _UNITS:
+        if count >= least_count:
+            return unit_microseconds
     return 1_000_000
 
 
@@ -356,10 +367,10 @@ def make_date_parser(*forms: str, example: str) -> Callable[..., datetime]:
     """
 
     def read(value: Any, where: str = "date") -> datetime:
-        written = check_text(value, where).strip()
-        for form in forms:
+        written_date = check_text(value, where).strip()
+        for date_form in forms:
             try:
-                return datetime.strptime(written, form).replace(tzinfo=UTC)
+                return datetime.strptime(written_date, date_form).replace(tzinfo=UTC)
             except ValueError:
                 continue
         raise BadField(where, repr(value), f'a date such as "{example}"')
@@ -383,10 +394,10 @@ def place_in_zone(time: datetime, zone: tzinfo, latest: datetime | None) -> date
     """
     if time.tzinfo is not None:
         return time.astimezone(UTC)
-    first = time.replace(tzinfo=zone, fold=0).astimezone(UTC)
-    again = time.replace(tzinfo=zone, fold=1).astimezone(UTC)
-    if latest is None or first == again:
-        return first
-    if timedelta(minutes=1) < latest - first < 2 * (again - first):
-        return again
-    return first
+    first_moment = time.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    second_moment = time.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    if latest is None or first_moment == second_moment:
+        return first_moment
+    if timedelta(minutes=1) < latest - first_moment < 2 * (second_moment - first_moment):
+        return second_moment
+    return first_moment

@@ -64,29 +64,29 @@ def iterate_values(
     >>> list(iterate_values(io.BytesIO(b'{"name": "Ann", "messages": [1, 2]}'), "messages"))
     [('name', 'Ann'), ('messages', 1), ('messages', 2)]
     """
-    text = _Window(file, repair)
-    around = "object"
-    if not lists and text.peek() == "[":
+    text_window = _Window(file, repair)
+    outer_kind = "object"
+    if not lists and text_window.peek() == "[":
         lists = ("",)
-        around = "list"
-    while text.peek():
-        yield from _walk(text, "", lists)
-        if lists and text.peek():
-            raise text.broken(f"something after the end of the {around}", text.at)
+        outer_kind = "list"
+    while text_window.peek():
+        yield from _walk(text_window, "", lists)
+        if lists and text_window.peek():
+            raise text_window.broken(f"something after the end of the {outer_kind}", text_window.at)
 
 
 def unwrap_records(value: Any) -> list[Any]:
     """Give the records in an object around them, or the value itself."""
     if not isinstance(value, dict):
         return [value]
-    listed = value.get("data", value.get("conversations"))
-    if not isinstance(listed, list) or not listed or not isinstance(listed[0], dict):
+    record_list = value.get("data", value.get("conversations"))
+    if not isinstance(record_list, list) or not record_list or not isinstance(record_list[0], dict):
         return [value]
-    known = {"mapping", "chat_messages"}
+    known_keys = {"mapping", "chat_messages"}
     if len(value) == 1:
-        known.add("messages")
-    if "data" in value or not known.isdisjoint(listed[0]):
-        return listed
+        known_keys.add("messages")
+    if "data" in value or not known_keys.isdisjoint(record_list[0]):
+        return record_list
     return [value]
 
 
@@ -106,12 +106,12 @@ def _decode_bytes(raw: bytes) -> Any:
         return _DECODER.decode(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         place = f"byte {error.start + 1} of the line"
-        found = f"a byte that is not UTF-8 (0x{raw[error.start]:02x}, {place})"
+        fault_text = f"a byte that is not UTF-8 (0x{raw[error.start]:02x}, {place})"
     except json.JSONDecodeError as error:
-        found = f"broken JSON at column {error.colno}: {error.msg}"
+        fault_text = f"broken JSON at column {error.colno}: {error.msg}"
     except (ValueError, RecursionError) as error:
-        found = f"JSON that cannot be read: {_describe_error(error)}"
-    raise BadField("", found, "one whole JSON object on the line, in UTF-8") from None
+        fault_text = f"JSON that cannot be read: {_describe_error(error)}"
+    raise BadField("", fault_text, "one whole JSON object on the line, in UTF-8") from None
 
 
 def _describe_error(error: Exception) -> str:
@@ -130,8 +130,10 @@ class _Window:
         self.file = file
         self.repair = repair
         self.decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self.text, self.at = "", 0
-        self.byte, self.line = file.tell(), 1
+        self.text = ""
+        self.at = 0
+        self.byte = file.tell()
+        self.line = 1
         self.fault = ""
 
     def more(self) -> bool:
@@ -141,26 +143,26 @@ class _Window:
         """
         self.byte += _count_bytes(self.text[: self.at])
         self.line += self.text.count("\n", 0, self.at)
-        chunk = b""
+        byte_chunk = b""
         if not self.fault:
-            chunk = self.file.read(max(_CHUNK, len(self.text) - self.at))
-        new = self.decoder.decode(chunk, final=not chunk)
+            byte_chunk = self.file.read(max(_CHUNK, len(self.text) - self.at))
+        new_text = self.decoder.decode(byte_chunk, final=not byte_chunk)
         try:
-            _count_bytes(new)
+            _count_bytes(new_text)
         except UnicodeEncodeError as error:
-            byte = ord(new[error.start]) - _ESCAPED
-            self.fault = f"a byte that is not UTF-8 (0x{byte:02x})"
-            new = new[: error.start]
-        self.text = self.text[self.at :] + new
+            faulty_byte = ord(new_text[error.start]) - _ESCAPED
+            self.fault = f"a byte that is not UTF-8 (0x{faulty_byte:02x})"
+            new_text = new_text[: error.start]
+        self.text = self.text[self.at :] + new_text
         self.at = 0
-        return bool(chunk)
+        return bool(byte_chunk)
 
     def peek(self) -> str:
         """Give the next character that is no white space; empty at the end."""
         while True:
-            space = _SPACE.match(self.text, self.at)
-            if space is not None:
-                self.at = space.end()
+            space_match = _SPACE.match(self.text, self.at)
+            if space_match is not None:
+                self.at = space_match.end()
             if self.at < len(self.text):
                 return self.text[self.at]
             if not self.more():
@@ -180,12 +182,12 @@ class _Window:
         It stops before each element.
         """
         self.at += 1
-        first = True
+        is_first = True
         while self.peek() != closing:
-            if not first:
+            if not is_first:
                 self.skip(",", "no comma between two values")
                 self.peek()
-            first = False
+            is_first = False
             yield
         self.at += 1
 
@@ -196,16 +198,16 @@ class _Window:
         """
         while True:
             try:
-                value, end = _DECODER.raw_decode(self.text, self.at)
+                value, value_end = _DECODER.raw_decode(self.text, self.at)
             except json.JSONDecodeError as error:
                 self._widen(error)
                 continue
             except (ValueError, RecursionError) as error:
                 raise self.broken(_describe_error(error), self.at) from None
-            size = end - self.at
-            is_whole = isinstance(value, (dict, list, str)) or end < len(self.text) - _TOKEN
+            value_size = value_end - self.at
+            is_whole = isinstance(value, (dict, list, str)) or value_end < len(self.text) - _TOKEN
             if is_whole or not self.more():
-                self.at += size
+                self.at += value_size
                 return value
 
     def _widen(self, error: json.JSONDecodeError) -> None:
@@ -213,18 +215,18 @@ class _Window:
 
         :raises BrokenJson: where neither helps.
         """
-        size = len(self.text)
-        is_cut = error.msg.startswith("Unterminated") or error.pos >= size - _TOKEN
-        if is_cut and size - self.at > LONGEST:
+        n_letters = len(self.text)
+        is_cut = error.msg.startswith("Unterminated") or error.pos >= n_letters - _TOKEN
+        if is_cut and n_letters - self.at > LONGEST:
             raise self.broken(f"a value of more than {LONGEST:,} characters", self.at) from None
         if is_cut and self.more():
             return
         if self._mend(error.pos):
             return
-        place = error.pos
+        fault_place = error.pos
         if is_cut:
-            place = len(self.text)
-        raise self.broken(error.msg, place) from None
+            fault_place = len(self.text)
+        raise self.broken(error.msg, fault_place) from None
 
     def _mend(self, pos: int) -> bool:
         """Repair the text, which is no JSON from a place on; false where that does not help."""
@@ -232,20 +234,20 @@ class _Window:
             return False
         if self.text.find("\n", pos) < 0 and self.more():
             return True  # what is wrong may be cut
-        before = self.text
-        self.text = self.repair(before)
-        self.byte += _count_bytes(before) - _count_bytes(self.text)
-        return self.text != before
+        text_before = self.text
+        self.text = self.repair(text_before)
+        self.byte += _count_bytes(text_before) - _count_bytes(self.text)
+        return self.text != text_before
 
     def broken(self, why: str, pos: int) -> BrokenJson:
-        what = self.fault
-        if not what and pos >= len(self.text):
-            what = "the file ends here"
-        byte = self.byte + _count_bytes(self.text[:pos])
-        line = self.line + self.text.count("\n", 0, pos)
-        found = f"broken JSON at line {line}, byte {byte}: {what or why}"
+        fault_text = self.fault
+        if not fault_text and pos >= len(self.text):
+            fault_text = "the file ends here"
+        byte_number = self.byte + _count_bytes(self.text[:pos])
+        line_number = self.line + self.text.count("\n", 0, pos)
+        broken_text = f"broken JSON at line {line_number}, byte {byte_number}: {fault_text or why}"
         expected = "whole JSON in UTF-8 (was the file written or downloaded whole?)"
-        return BrokenJson(found, expected, self.text[self.at : self.at + _SNIPPET])
+        return BrokenJson(broken_text, expected, self.text[self.at : self.at + _SNIPPET])
 
 
 def _count_bytes(text: str) -> int:
@@ -263,31 +265,31 @@ def _walk(text: _Window, path: str, lists: tuple[str, ...]) -> Iterator[tuple[st
 
     Of a wanted list these are the elements, of an object around one the fields.
     """
-    opening = text.peek()
-    if opening == "[" and path in lists:
+    opening_letter = text.peek()
+    if opening_letter == "[" and path in lists:
         for _ in text.elements("]"):
             yield path, text.value()
-    elif opening == "{" and _leads_to_list(path, lists):
+    elif opening_letter == "{" and _leads_to_list(path, lists):
         for _ in text.elements("}"):
-            key = text.value()
-            colon = ""
-            if isinstance(key, str):
-                colon = ":"
-            text.skip(colon, "no name and colon before a value")
-            inner = key
+            object_key = text.value()
+            expected_colon = ""
+            if isinstance(object_key, str):
+                expected_colon = ":"
+            text.skip(expected_colon, "no name and colon before a value")
+            inner_path = object_key
             if path:
-                inner = f"{path}.{key}"
-            yield from _walk(text, inner, lists)
+                inner_path = f"{path}.{object_key}"
+            yield from _walk(text, inner_path, lists)
     else:
         yield path, text.value()
 
 
 def _leads_to_list(path: str, lists: tuple[str, ...]) -> bool:
     """Say whether a wanted list may stand in the object of a path."""
-    wanted = list(filter(None, lists))
+    list_paths = list(filter(None, lists))
     if not path:
-        return bool(wanted)
-    return any(name.startswith(f"{path}.") for name in wanted)
+        return bool(list_paths)
+    return any(name.startswith(f"{path}.") for name in list_paths)
 
 
 # A string that the excerpt cuts is taken to its end: looked for again from each of its quotes, it
@@ -305,26 +307,28 @@ def key_paths(text: str, *, first: bool = False, depth: int = 3) -> set[str]:
     >>> sorted(key_paths('[{"id": 1, "messages": [{"role": "us'))
     ['id', 'messages', 'messages.role']
     """
-    found, around, key = set[str](), list[str](), ""
+    found_paths = set[str]()
+    outer_keys = list[str]()
+    last_key = ""
     # A list around the records is no level of theirs.
     outermost = int(text.lstrip().startswith("["))
     longest = depth
     if first:
         longest = 1
     for token in _KEYS.finditer(text):
-        written = token[0]
-        if written in "[{":
-            around.append(key)
-            key = ""
-        elif written in "]}":
-            key = ""
-            if around:
-                key = around.pop()
-            if first and len(around) <= outermost:
+        token_text = token[0]
+        if token_text in "[{":
+            outer_keys.append(last_key)
+            last_key = ""
+        elif token_text in "]}":
+            last_key = ""
+            if outer_keys:
+                last_key = outer_keys.pop()
+            if first and len(outer_keys) <= outermost:
                 break
         elif token[1]:
-            key = written[1 : written.rindex('"')]
-            path = list(filter(None, (*around, key)))
-            if len(path) <= longest:
-                found.add(".".join(path))
-    return found
+            last_key = token_text[1 : token_text.rindex('"')]
+            path_keys = list(filter(None, (*outer_keys, last_key)))
+            if len(path_keys) <= longest:
+                found_paths.add(".".join(path_keys))
+    return found_paths

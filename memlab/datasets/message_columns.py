@@ -46,7 +46,8 @@ _LARGEST_INTEGER = 2**53
 """Up to which every whole number is a float."""
 _EPOCH_MICROSECONDS = ((0.0, 1e6), (1e11, 1e3), (1e14, 1.0))
 """From which count on a number since 1970 is one of micro-, of milliseconds, of seconds."""
-_EPOCH, _MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
 _FIRST_USUAL = (datetime(2, 1, 1) - _EPOCH) // _MICROSECOND
 _LAST_USUAL = (datetime(9999, 1, 1) - _EPOCH) // _MICROSECOND
 _DEEPEST = 50
@@ -84,27 +85,29 @@ def tabulate_lines(raw: bytes, known: frozenset[str]) -> MessageTable | None:
     >>> tabulate_lines(b'{"scope": "me", "sender": "Ann"}', known) is None
     True
     """
-    size = _count_objects(raw)
-    if size is None:
+    n_objects = _count_objects(raw)
+    if n_objects is None:
         return None
-    types = _find_types(raw)
-    if types is None:
+    column_types = _find_types(raw)
+    if column_types is None:
         return None
     try:
         if not raw.isascii():
             raw.decode()
-        table = _decode_lines(raw, types)
-        late = set(table.column_names).difference(types).intersection(_TYPES)
-        if late:
+        decoded_table = _decode_lines(raw, column_types)
+        late_columns = set(decoded_table.column_names).difference(column_types).intersection(_TYPES)
+        if late_columns:
             # The decoder guessed the types of columns that the first line has not.
-            types |= dict(zip(late, map(_TYPES.__getitem__, late), strict=True))
-            table = _decode_lines(raw, types)
+            column_types |= dict(
+                zip(late_columns, map(_TYPES.__getitem__, late_columns), strict=True)
+            )
+            decoded_table = _decode_lines(raw, column_types)
     except (UnicodeDecodeError, pa.ArrowException):
         return None
-    if table.num_rows != size:
+    if decoded_table.num_rows != n_objects:
         return None
     may_hold_nul = b"\0" in raw or b"u0000" in raw
-    return _check_table(table, known, may_hold_nul=may_hold_nul)
+    return _check_table(decoded_table, known, may_hold_nul=may_hold_nul)
 
 
 def _count_objects(raw: bytes) -> int | None:
@@ -112,30 +115,32 @@ def _count_objects(raw: bytes) -> int | None:
 
     Together with the number of objects it says that none spans two lines.
     """
-    outer = raw[:1] + raw.rstrip()[-1:]
-    if outer != b"{}":
+    outer_bytes = raw[:1] + raw.rstrip()[-1:]
+    if outer_bytes != b"{}":
         return None
-    codes = np.frombuffer(raw, np.uint8)
-    breaks = np.flatnonzero(codes[:-1] == _LINE_FEED)
-    ends = codes[breaks - 1]
-    ends = np.where(ends == _CARRIAGE_RETURN, codes[breaks - 2], ends)
-    is_other = (ends != _CLOSING) | (codes[breaks + 1] != _OPENING)
+    byte_codes = np.frombuffer(raw, np.uint8)
+    line_breaks = np.flatnonzero(byte_codes[:-1] == _LINE_FEED)
+    line_ends = byte_codes[line_breaks - 1]
+    line_ends = np.where(line_ends == _CARRIAGE_RETURN, byte_codes[line_breaks - 2], line_ends)
+    is_other = (line_ends != _CLOSING) | (byte_codes[line_breaks + 1] != _OPENING)
     if is_other.any():
         return None
-    return len(breaks) + 1
+    return len(line_breaks) + 1
 
 
 def _find_types(raw: bytes) -> dict[str, pa.DataType] | None:
     """Find the types of the columns of the first line; the decoder refuses a line with others."""
     try:
-        first = json.loads(io.BytesIO(raw).readline())
+        first_object = json.loads(io.BytesIO(raw).readline())
     except (ValueError, RecursionError):
         return None
-    types = dict[str, pa.DataType]()
-    for name in _TYPES.keys() & first.keys():
-        other = _OTHER_TYPES.get(name, {})
-        types[name] = other.get(type(first[name]), _TYPES[name])
-    return types
+    column_types = dict[str, pa.DataType]()
+    for column_name in _TYPES.keys() & first_object.keys():
+        other_types = _OTHER_TYPES.get(column_name, {})
+        column_types[column_name] = other_types.get(
+            type(first_object[column_name]), _TYPES[column_name]
+        )
+    return column_types
 
 
 def _decode_lines(raw: bytes, types: dict[str, pa.DataType]) -> pa.Table:
@@ -154,20 +159,20 @@ def tabulate_records(records: list[Any], known: frozenset[str]) -> MessageTable 
 
     :param known: the fields that a message has.
     """
-    forms = set(map(tuple, records))
-    there = set(chain.from_iterable(forms))
-    if not there <= known:
+    key_forms = set(map(tuple, records))
+    all_keys = set(chain.from_iterable(key_forms))
+    if not all_keys <= known:
         return None
-    arrays = {}
+    column_arrays = {}
     try:
-        for name, values in _list_columns(records, forms).items():
+        for name, values in _list_columns(records, key_forms).items():
             column = _make_array(name, values)
             if column is None:
                 return None
-            arrays[name] = column
+            column_arrays[name] = column
     except (pa.ArrowException, UnicodeEncodeError, OverflowError):
         return None
-    return _check_table(pa.table(arrays), known, may_hold_nul=True)
+    return _check_table(pa.table(column_arrays), known, may_hold_nul=True)
 
 
 def _list_columns(records: list[Any], forms: set[tuple[str, ...]]) -> dict[str, Sequence[Any]]:
@@ -175,38 +180,41 @@ def _list_columns(records: list[Any], forms: set[tuple[str, ...]]) -> dict[str, 
 
     :param forms: the keys of each record in their order; of most records they are the same.
     """
-    names = set(chain.from_iterable(forms)).intersection(_TYPES)
+    column_names = set(chain.from_iterable(forms)).intersection(_TYPES)
     if len(forms) > 1:
-        return {name: [record.get(name) for record in records] for name in names}
-    (keys,) = forms
-    columns = dict(zip(keys, zip(*map(dict.values, records), strict=True), strict=True))
-    return {name: columns[name] for name in names}
+        return {
+            column_name: [record.get(column_name) for record in records]
+            for column_name in column_names
+        }
+    (shared_keys,) = forms
+    columns = dict(zip(shared_keys, zip(*map(dict.values, records), strict=True), strict=True))
+    return {column_name: columns[column_name] for column_name in column_names}
 
 
 def _make_array(name: str, values: Sequence[Any]) -> pa.Array | None:
     """Make a column of values of one kind; ``None`` where they are of several."""
-    kinds = set(map(type, values)) - {type(None)}
-    if kinds <= {str}:
+    value_types = set(map(type, values)) - {type(None)}
+    if value_types <= {str}:
         return pa.array(values, pa.string())
     if name == "timestamp":
-        if kinds <= {int, float}:
+        if value_types <= {int, float}:
             return pa.array(values, pa.float64())
-        return _make_time_array(values) if kinds == {datetime} else None
-    if kinds == {int} and name in NAMES:
+        return _make_time_array(values) if value_types == {datetime} else None
+    if value_types == {int} and name in NAMES:
         return pa.array(values, pa.int64())
-    if (name, kinds) == ("quoted", {list}):
-        parts = chain.from_iterable(filter(None, values))
-        if set(map(type, parts)) <= {str}:
+    if (name, value_types) == ("quoted", {list}):
+        quotations = chain.from_iterable(filter(None, values))
+        if set(map(type, quotations)) <= {str}:
             return pa.array(values, pa.list_(pa.string()))
     return None
 
 
 def _make_time_array(values: Sequence[datetime | None]) -> pa.Array | None:
     """Make a column of times that all have a zone, or that all have none; ``None`` for others."""
-    zones = {value.tzinfo for value in values if value is not None}
-    if zones == {None}:
+    time_zones = {value.tzinfo for value in values if value is not None}
+    if time_zones == {None}:
         return pa.array(values, pa.timestamp("us"))
-    return None if None in zones else pa.array(values, _UTC)
+    return None if None in time_zones else pa.array(values, _UTC)
 
 
 def _check_table(
@@ -216,85 +224,91 @@ def _check_table(
 
     :param may_hold_nul: whether a text may hold a NUL character, which is looked for then.
     """
-    names = set(table.column_names)
-    if _NO_MESSAGE & names or not names.issuperset(_NEEDED):
+    column_names = set(table.column_names)
+    if _NO_MESSAGE & column_names or not column_names.issuperset(_NEEDED):
         return None
-    written = pa.nulls(table.num_rows, pa.timestamp("us"))
-    if "timestamp" in names:
-        written = table["timestamp"].combine_chunks()
-    times = _read_times(written)
-    if times is None:
+    written_times = pa.nulls(table.num_rows, pa.timestamp("us"))
+    if "timestamp" in column_names:
+        written_times = table["timestamp"].combine_chunks()
+    parsed_times = _read_times(written_times)
+    if parsed_times is None:
         return None
-    given: Any = pl.from_arrow(table.select(list(_TYPES.keys() & names)))
-    texts = given.select(_list_texts(given))
-    if may_hold_nul and _holds_nul(texts):
+    typed_columns: Any = pl.from_arrow(table.select(list(_TYPES.keys() & column_names)))
+    text_columns = typed_columns.select(_list_texts(typed_columns))
+    if may_hold_nul and _holds_nul(text_columns):
         return None
-    if not _is_plain(texts):
+    if not _is_plain(text_columns):
         return None
-    quoted = _read_quoted(given)
-    if quoted is None:
+    quoted_column = _read_quoted(typed_columns)
+    if quoted_column is None:
         return None
-    others = table.drop_columns(list(_TYPES.keys() & names))
-    if not all(map(_is_plain_json, others.columns)):
+    other_columns = table.drop_columns(list(_TYPES.keys() & column_names))
+    if not all(map(_is_plain_json, other_columns.columns)):
         return None
-    unread: Any = others.drop_columns(list(known.intersection(others.column_names)))
-    if _has_other_names(table, unread):
+    unread_columns: Any = other_columns.drop_columns(
+        list(known.intersection(other_columns.column_names))
+    )
+    if _has_other_names(table, unread_columns):
         return None
     other_keys = {}
-    for name in unread.column_names:
-        count = len(unread[name]) - unread[name].null_count
-        if count:
-            other_keys[name] = count
-    if not any(map(_may_hold_words, unread.columns)):
-        unread = None
-    read = texts.with_columns(quoted, _in_utc(times).alias("timestamp"))
-    return MessageTable(read, _find_zoneless(written, times), unread, other_keys)
+    for column_name in unread_columns.column_names:
+        n_filled = len(unread_columns[column_name]) - unread_columns[column_name].null_count
+        if n_filled:
+            other_keys[column_name] = n_filled
+    if not any(map(_may_hold_words, unread_columns.columns)):
+        unread_columns = None
+    read_columns = text_columns.with_columns(
+        quoted_column, _in_utc(parsed_times).alias("timestamp")
+    )
+    return MessageTable(
+        read_columns, _find_zoneless(written_times, parsed_times), unread_columns, other_keys
+    )
 
 
 def _has_other_names(table: pa.Table, unread: pa.Table) -> bool:
     """Say whether a message may lack a field and have it under another name: then each is looked
     at.
     """
-    names = set(table.column_names)
+    column_names = set(table.column_names)
     for row in unread.slice(0, 1).to_pylist():
-        lacking = dict.fromkeys(row, None)
+        first_values = dict.fromkeys(row, None)
         for name in row:
             column = unread[name].drop_null()
             if len(column):
-                lacking[name] = column[0].as_py()
-        for name, key in find_other_names(lacking).items():
-            if name not in names or table[name].null_count:
+                first_values[name] = column[0].as_py()
+        for name, key in find_other_names(first_values).items():
+            if name not in column_names or table[name].null_count:
                 return bool(key)
     return False
 
 
 def _list_texts(given: pl.DataFrame) -> list[pl.Expr]:
     """Give the columns of texts, null where the messages have none."""
-    texts = []
+    text_expressions = []
     for name in _TEXTS:
         column = pl.col(name) if name in given.columns else pl.lit(None)
-        texts.append(column.cast(pl.String).alias(name))
-    return texts
+        text_expressions.append(column.cast(pl.String).alias(name))
+    return text_expressions
 
 
 def _is_plain(texts: pl.DataFrame) -> bool:
     """Say whether messages have what each needs, names that are not blank, and text that can be
     stored.
     """
-    needed = texts.select("scope", "text", pl.coalesce("sender", "role"))
-    if needed.null_count().sum_horizontal().item():
+    needed_columns = texts.select("scope", "text", pl.coalesce("sender", "role"))
+    if needed_columns.null_count().sum_horizontal().item():
         return False
-    names = texts.select(NAMES)
-    begins_plainly = names.select(pl.all().is_between(*_PLAIN_NAMES).all()).row(0)
+    name_columns = texts.select(NAMES)
+    begins_plainly = name_columns.select(pl.all().is_between(*_PLAIN_NAMES).all()).row(0)
     for name, is_plain in zip(NAMES, begins_plainly, strict=True):
-        if not is_plain and not names[name].str.contains(_NOT_BLANK).all():
+        if not is_plain and not name_columns[name].str.contains(_NOT_BLANK).all():
             return False
     return True
 
 
 def _holds_nul(texts: pl.DataFrame) -> bool:
-    filled = [name for name in _TEXTS if texts[name].null_count() < texts.height]
-    return bool(texts.select(pl.any_horizontal(_has_nul(pl.col(filled)))).item())
+    filled_columns = [name for name in _TEXTS if texts[name].null_count() < texts.height]
+    return bool(texts.select(pl.any_horizontal(_has_nul(pl.col(filled_columns)))).item())
 
 
 def _has_nul(column: pl.Expr) -> pl.Expr:
@@ -306,50 +320,54 @@ def _read_quoted(given: pl.DataFrame) -> pl.Series | None:
     if "quoted" not in given.columns or not given["quoted"].count():
         return pl.Series("quoted", [None], pl.List(pl.String)).new_from_index(0, given.height)
     column = given["quoted"]
-    rows = column.to_frame("quoted")
+    quoted_rows = column.to_frame("quoted")
     if not isinstance(column.dtype, pl.List):
-        rows = rows.select(pl.concat_list("quoted").list.drop_nulls())
-    listed = pl.col("quoted").cast(pl.List(pl.String))
-    filled = rows.select(pl.when(listed.list.len() > 0).then(listed).alias("quoted"))
-    parts = filled.drop_nulls().explode("quoted")
-    text = pl.col("quoted")
-    is_odd = parts.select(text.is_null().any() | _has_nul(text)).item()
-    return None if is_odd else filled["quoted"]
+        quoted_rows = quoted_rows.select(pl.concat_list("quoted").list.drop_nulls())
+    quoted_list = pl.col("quoted").cast(pl.List(pl.String))
+    filled_rows = quoted_rows.select(
+        pl.when(quoted_list.list.len() > 0).then(quoted_list).alias("quoted")
+    )
+    quotations = filled_rows.drop_nulls().explode("quoted")
+    quotation = pl.col("quoted")
+    is_odd = quotations.select(quotation.is_null().any() | _has_nul(quotation)).item()
+    return None if is_odd else filled_rows["quoted"]
 
 
 def _read_times(column: pa.Array) -> pl.Series | None:
     """Read times that are all written in one form, with or without a zone; ``None`` for others."""
     if pa.types.is_floating(column.type):
         return _read_epoch_times(column)
-    for form in (_UTC, pa.timestamp("us")):
+    for time_type in (_UTC, pa.timestamp("us")):
         try:
-            times: Any = pl.from_arrow(pc.cast(column, form))
+            parsed_times: Any = pl.from_arrow(pc.cast(column, time_type))
         except pa.ArrowException:
             continue
-        counts = times.to_physical()
+        microsecond_counts = parsed_times.to_physical()
         # The first and the last days of all are left to the reader of records, which knows its
         # limits.
-        is_usual = counts.is_between(_FIRST_USUAL, _LAST_USUAL).all()
-        return times if is_usual else None
+        is_usual = microsecond_counts.is_between(_FIRST_USUAL, _LAST_USUAL).all()
+        return parsed_times if is_usual else None
     return None
 
 
 def _read_epoch_times(column: pa.Array) -> pl.Series | None:
     """Read counts since 1970; ``None`` where one is too large or negative."""
-    counts: Any = pl.from_arrow(column)
-    if counts.is_between(*SERIALS).any():
+    epoch_counts: Any = pl.from_arrow(column)
+    if epoch_counts.is_between(*SERIALS).any():
         return None
-    unit = pl.lit(None, pl.Float64)
-    for least, microseconds in _EPOCH_MICROSECONDS:
-        unit = pl.when(pl.col("count") >= least).then(microseconds).otherwise(unit)
-    scaled = (pl.col("count") * unit).round(mode="half_to_even")
-    times = counts.to_frame("count").select(scaled).to_series()
-    is_exact = times.is_between(0, _LARGEST_INTEGER, closed="left").all()
-    if times.null_count() > counts.null_count():
+    unit_microseconds = pl.lit(None, pl.Float64)
+    for least_count, microseconds in _EPOCH_MICROSECONDS:
+        unit_microseconds = (
+            pl.when(pl.col("count") >= least_count).then(microseconds).otherwise(unit_microseconds)
+        )
+    scaled_counts = (pl.col("count") * unit_microseconds).round(mode="half_to_even")
+    scaled_times = epoch_counts.to_frame("count").select(scaled_counts).to_series()
+    is_exact = scaled_times.is_between(0, _LARGEST_INTEGER, closed="left").all()
+    if scaled_times.null_count() > epoch_counts.null_count():
         return None
     if not is_exact:
         return None
-    return times.cast(pl.Int64).cast(TIMESTAMP)
+    return scaled_times.cast(pl.Int64).cast(TIMESTAMP)
 
 
 def _in_utc(times: pl.Series) -> pl.Series:
@@ -388,8 +406,8 @@ def _may_hold_words(column: pa.ChunkedArray) -> bool:
     for leaf in _list_leaves(column.combine_chunks()):
         if not pa.types.is_string(leaf.type):
             continue
-        spaces = pc.count_substring_regex(leaf, "[ \n]")
-        if pc.any(pc.greater(spaces, 1)).as_py():
+        space_counts = pc.count_substring_regex(leaf, "[ \n]")
+        if pc.any(pc.greater(space_counts, 1)).as_py():
             return True
     return False
 
@@ -402,8 +420,8 @@ def _list_leaves(values: Any, depth: int = 0) -> Iterator[Any]:
     if depth > _DEEPEST:
         raise RecursionError
     if pa.types.is_struct(values.type):
-        for place in range(values.type.num_fields):
-            yield from _list_leaves(values.field(place), depth + 1)
+        for field_number in range(values.type.num_fields):
+            yield from _list_leaves(values.field(field_number), depth + 1)
     elif pa.types.is_list(values.type):
         yield from _list_leaves(values.flatten(), depth + 1)
     else:

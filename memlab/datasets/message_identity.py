@@ -22,7 +22,8 @@ from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.records import Annotation, Dataset, Question, decode_id_part, encode_id_part
 from memlab.sessions import order_times
 
-_DIGEST, _BEGUN = "~", "@"
+_DIGEST = "~"
+_BEGUN = "@"
 """What the last part of an id begins with where it is a digest, or a session is named by its first
 message.
 """
@@ -33,10 +34,10 @@ _MAY_BE_UNSAFE = r"[\s/%\x00-\x1f\x7f]"
 
 
 def _encode_marked_part(raw: str, mark: str) -> str:
-    part = encode_id_part(raw)
-    if part.startswith(mark):
-        return f"%{ord(mark):02X}{part[1:]}"
-    return part
+    encoded_part = encode_id_part(raw)
+    if encoded_part.startswith(mark):
+        return f"%{ord(mark):02X}{encoded_part[1:]}"
+    return encoded_part
 
 
 class KnownIds:
@@ -47,16 +48,18 @@ class KnownIds:
 
     def __init__(self, numbers: dict[str, dict[str, int]] | None = None) -> None:
         self.numbers = numbers or {}
-        self._tables, self._digests = list[pl.DataFrame](), np.array([], np.uint64)
+        self._tables = list[pl.DataFrame]()
+        self._digests = np.array([], np.uint64)
 
     def note(self, scope: str, name: str, number: int) -> int:
         """Note an id of a record, and give the number of the first record that has it."""
         for table in self._tables:
-            by_scope = table.group_by("scope", maintain_order=True).agg("id", "number")
-            for scoped, names, numbers in by_scope.iter_rows():
-                self.numbers.setdefault(scoped, {}).update(zip(names, numbers, strict=True))
+            rows_by_scope = table.group_by("scope", maintain_order=True).agg("id", "number")
+            for scoped, message_ids, numbers in rows_by_scope.iter_rows():
+                self.numbers.setdefault(scoped, {}).update(zip(message_ids, numbers, strict=True))
         if self._tables:
-            self._tables, self._digests = [], np.array([], np.uint64)
+            self._tables = []
+            self._digests = np.array([], np.uint64)
         return self.numbers.setdefault(scope, {}).setdefault(name, number)
 
     def are_new(self, named: pl.DataFrame) -> bool:
@@ -65,22 +68,22 @@ class KnownIds:
         :param named: ``scope``, ``id`` and ``number``.
         """
         digests = _digest_ids(named)
-        places = self._digests.searchsorted(digests)
-        is_known = np.append(self._digests, np.uint64(0))[places] == digests
+        digest_places = self._digests.searchsorted(digests)
+        is_known = np.append(self._digests, np.uint64(0))[digest_places] == digests
         if is_known.any() or (digests[1:] == digests[:-1]).any():
             return False
         if not self.numbers:
             return True
-        for scope, names in named.group_by("scope").agg("id").iter_rows():
-            if not self.numbers.get(scope, {}).keys().isdisjoint(names):
+        for scope, message_ids in named.group_by("scope").agg("id").iter_rows():
+            if not self.numbers.get(scope, {}).keys().isdisjoint(message_ids):
                 return False
         return True
 
     def add(self, named: pl.DataFrame) -> None:
         """Add ids that are new, as those that :meth:`are_new` was asked about."""
         digests = _digest_ids(named)
-        places = self._digests.searchsorted(digests)
-        self._digests = np.insert(self._digests, places, digests)
+        digest_places = self._digests.searchsorted(digests)
+        self._digests = np.insert(self._digests, digest_places, digests)
         self._tables.append(named)
 
     def take(self, scope: str) -> KnownIds:
@@ -112,10 +115,10 @@ def question_record(scope: str, i: int, text: str, **more: Any) -> Record:
 
 def map_names(names: pl.Series, give: Callable[[str], str]) -> pl.Series:
     """Map a column of names, each distinct one once; null stays null."""
-    given = {name: give(name) for name in names.drop_nulls().unique()}
-    if list(given) == list(given.values()):
+    given_names = {old_name: give(old_name) for old_name in names.drop_nulls().unique()}
+    if list(given_names) == list(given_names.values()):
         return names
-    return names.replace_strict(given, default=None, return_dtype=pl.String)
+    return names.replace_strict(given_names, default=None, return_dtype=pl.String)
 
 
 def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
@@ -127,50 +130,58 @@ def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
     :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``,
         ``speaker`` and ``text``.
     """
-    named = _encode_parts(messages["id"], _DIGEST)
-    own = named.zip_with(named.is_not_null(), _digest_messages(messages))
-    messages = messages.with_columns(turn_id=pl.format("{}/{}", "scope", own.alias("_own")))
+    encoded_ids = _encode_parts(messages["id"], _DIGEST)
+    own_parts = encoded_ids.zip_with(encoded_ids.is_not_null(), _digest_messages(messages))
+    messages = messages.with_columns(turn_id=pl.format("{}/{}", "scope", own_parts.alias("_own")))
     if messages["turn_id"].n_unique() == messages.height:
         return messages
-    kept = pl.col("id").is_null() | pl.struct("scope", "id").is_last_distinct()
-    first = (
+    is_kept = pl.col("id").is_null() | pl.struct("scope", "id").is_last_distinct()
+    first_row = (
         pl.when(pl.col("id").is_null())
         .then("_row")
         .otherwise(pl.col("_row").min().over("scope", "id"))
     )
-    numbered = messages.with_row_index("_row").with_columns(_first=first)
-    messages = numbered.filter(kept).sort("_first").drop("_first", "_row")
-    double = pl.int_range(1, pl.len() + 1).over("turn_id")
-    marked = pl.when(double > 1).then(pl.format("{}-{}", "turn_id", double)).otherwise("turn_id")
-    return messages.with_columns(turn_id=marked)
+    numbered_messages = messages.with_row_index("_row").with_columns(_first=first_row)
+    messages = numbered_messages.filter(is_kept).sort("_first").drop("_first", "_row")
+    copy_number = pl.int_range(1, pl.len() + 1).over("turn_id")
+    marked_id = (
+        pl.when(copy_number > 1)
+        .then(pl.format("{}-{}", "turn_id", copy_number))
+        .otherwise("turn_id")
+    )
+    return messages.with_columns(turn_id=marked_id)
 
 
 def _digest_messages(messages: pl.DataFrame) -> pl.Series:
     """Give the digests of the messages without an id; null for the others."""
-    said = messages.select("id", pl.col("timestamp").cast(pl.Int64), "speaker", "text")
+    identifying_columns = messages.select(
+        "id", pl.col("timestamp").cast(pl.Int64), "speaker", "text"
+    )
     digests: list[str | None] = [None] * messages.height
-    unnamed = said.with_row_index("_row").filter(pl.col("id").is_null()).drop("id")
-    for row, time, speaker, text in unnamed.iter_rows():
-        digest = hashlib.blake2b(f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8)
+    unnamed_messages = (
+        identifying_columns.with_row_index("_row").filter(pl.col("id").is_null()).drop("id")
+    )
+    for row, sent_at, speaker, text in unnamed_messages.iter_rows():
+        digest = hashlib.blake2b(f"{sent_at}\x1f{speaker}\x1f{text}".encode(), digest_size=8)
         digests[row] = _DIGEST + digest.hexdigest()
     return pl.Series(digests, dtype=pl.String)
 
 
 def _encode_parts(names: pl.Series, mark: str) -> pl.Series:
     """Encode names as parts of ids, those that are odd one by one; null stays null."""
-    odd = names.str.contains(_MAY_BE_UNSAFE) | names.str.starts_with(mark)
-    if not odd.any():
+    is_unsafe = names.str.contains(_MAY_BE_UNSAFE) | names.str.starts_with(mark)
+    if not is_unsafe.any():
         return names
-    encoded = map_names(names.filter(odd), partial(_encode_marked_part, mark=mark))
-    return names.scatter(odd.arg_true(), encoded)
+    encoded_names = map_names(names.filter(is_unsafe), partial(_encode_marked_part, mark=mark))
+    return names.scatter(is_unsafe.arg_true(), encoded_names)
 
 
 def _decode_parts(parts: pl.Series) -> pl.Series:
     """Undo :func:`_encode_parts`, of those that are encoded one by one; null stays null."""
-    odd = parts.str.contains("%", literal=True)
-    if not odd.any():
+    is_encoded = parts.str.contains("%", literal=True)
+    if not is_encoded.any():
         return parts
-    return parts.scatter(odd.arg_true(), map_names(parts.filter(odd), decode_id_part))
+    return parts.scatter(is_encoded.arg_true(), map_names(parts.filter(is_encoded), decode_id_part))
 
 
 def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
@@ -179,12 +190,14 @@ def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
     :param placed: ``scope`` (encoded), ``named`` (as the log calls the session, null where it does
         not), ``n`` and ``turn_id``, session by session in order of ``n``.
     """
-    begins = placed["n"] == 1
-    firsts = placed.select("scope", "named", "turn_id").filter(begins)
-    named = _encode_parts(firsts["named"], _BEGUN)
-    begun = _BEGUN + pl.col("turn_id").str.split("/").list.last()
-    ids = firsts.select(session_id=pl.format("{}/{}", "scope", pl.coalesce(named, begun)))
-    return placed.with_columns(ids["session_id"].gather(begins.cum_sum() - 1))
+    begins_session = placed["n"] == 1
+    first_turns = placed.select("scope", "named", "turn_id").filter(begins_session)
+    encoded_names = _encode_parts(first_turns["named"], _BEGUN)
+    name_of_beginning = _BEGUN + pl.col("turn_id").str.split("/").list.last()
+    session_ids = first_turns.select(
+        session_id=pl.format("{}/{}", "scope", pl.coalesce(encoded_names, name_of_beginning))
+    )
+    return placed.with_columns(session_ids["session_id"].gather(begins_session.cum_sum() - 1))
 
 
 def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
@@ -196,14 +209,15 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """
     last_part = pl.col("scope", "session_id", "turn_id").str.split("/").list.last()
     last_parts = stored.select(last_part)
-    session, turn = pl.col("session_id"), pl.col("turn_id")
-    parts = last_parts.select(
+    session = pl.col("session_id")
+    turn = pl.col("turn_id")
+    stored_parts = last_parts.select(
         raw_scope="scope",
         named=pl.when(~session.str.starts_with(_BEGUN)).then(session),
         id=pl.when(~turn.str.starts_with(_DIGEST)).then(turn),
     )
-    old = stored.with_columns(map(_decode_parts, parts))
-    old = old.with_columns(placed=order_times(old, ordered=True))
+    old_turns = stored.with_columns(map(_decode_parts, stored_parts))
+    old_turns = old_turns.with_columns(placed=order_times(old_turns, ordered=True))
     columns = [
         "raw_scope",
         "scope",
@@ -219,8 +233,8 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         "placed",
         "turn_id",
     ]
-    both = pl.concat([old.select(columns), new.select(columns)]).with_row_index("_at")
-    first = both.group_by("turn_id").agg(
+    all_turns = pl.concat([old_turns.select(columns), new.select(columns)]).with_row_index("_at")
+    first_rows = all_turns.group_by("turn_id").agg(
         _first=pl.col("_at").min(),
         _time=pl.col("timestamp").first(),
         _placed=pl.col("placed").first(),
@@ -228,8 +242,8 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     # A message that was there keeps its place unless it has another time.
     same_time = pl.col("timestamp").eq_missing(pl.col("_time"))
     return (
-        both.unique("turn_id", keep="last")
-        .join(first, on="turn_id")
+        all_turns.unique("turn_id", keep="last")
+        .join(first_rows, on="turn_id")
         .sort("_first")
         .with_columns(placed=pl.when(same_time).then("_placed").otherwise("placed"))
         .drop("_at", "_first", "_time", "_placed")
@@ -249,29 +263,33 @@ class TakenQuestionIds:
     """
 
     def __init__(self, there: Dataset | None, seen: dict[str, str], *, as_they_are: bool) -> None:
-        self.same, self.ids = dict[tuple[str, str], str](), set[str]()
-        self.seen, self.as_they_are = seen, as_they_are
+        self.same = dict[tuple[str, str], str]()
+        self.ids = set[str]()
+        self.seen = seen
+        self.as_they_are = as_they_are
         if there is not None:
             self.ids.update(there.questions["query_id"])
-            texts = there.questions.select("scope", "text").iter_rows()
-            self.same.update(zip(texts, there.questions["query_id"], strict=True))
+            scopes_and_texts = there.questions.select("scope", "text").iter_rows()
+            self.same.update(zip(scopes_and_texts, there.questions["query_id"], strict=True))
 
     def named(self, question: Question, i: int, where: str) -> Question:
         """Name a question by its id, as the same question where it is there, else by the next
         number that is free.
         """
-        name = question.query_id
-        if name and not self.as_they_are:
-            name = "/".join(map(_encode_if_any, name.split("/")))
-        if not name:
-            name = self.same.get((question.scope, question.text), "")
-        if not name:
-            name = self._find_free_id(question.scope, i)
-        self.ids.add(name)
-        first = self.seen.setdefault(name, where)
-        if first != where:
-            raise BadField("query_id", f"{name!r} again (first on {first})", "an id of its own")
-        return replace(question, query_id=name)
+        question_id = question.query_id
+        if question_id and not self.as_they_are:
+            question_id = "/".join(map(_encode_if_any, question_id.split("/")))
+        if not question_id:
+            question_id = self.same.get((question.scope, question.text), "")
+        if not question_id:
+            question_id = self._find_free_id(question.scope, i)
+        self.ids.add(question_id)
+        first_place = self.seen.setdefault(question_id, where)
+        if first_place != where:
+            raise BadField(
+                "query_id", f"{question_id!r} again (first on {first_place})", "an id of its own"
+            )
+        return replace(question, query_id=question_id)
 
     def _find_free_id(self, scope: str, i: int) -> str:
         while f"{scope}/q{i}" in self.ids:
@@ -290,49 +308,55 @@ def build_citation_index(
 
     The last win.
     """
-    found = {field: CitationIndex() for field in _CITED}
-    wanted = {field: _list_cited(asked, field) for field in _CITED}
-    if not any(wanted.values()):
-        return found
-    places = placed.with_columns(map_names(placed["session"], encode_id_part).alias("part"))
-    first = places.filter(pl.col("n") == 1)
-    forms = [(places, ("session", "n")), (places, ("part", "n")), (places, ("scope", "part", "n"))]
-    of_turns = [*forms, (whole, ("turn_id",)), (whole, ("id",))]
-    of_sessions = [
-        (whole, ("session_id",)),
-        (first, ("scope", "part")),
-        (first, ("part",)),
-        (first, ("session",)),
+    index_by_field = {field: CitationIndex() for field in _CITED}
+    names_by_field = {field: _list_cited(asked, field) for field in _CITED}
+    if not any(names_by_field.values()):
+        return index_by_field
+    encoded_places = placed.with_columns(map_names(placed["session"], encode_id_part).alias("part"))
+    first_turns = encoded_places.filter(pl.col("n") == 1)
+    turn_forms = [
+        (encoded_places, ("session", "n")),
+        (encoded_places, ("part", "n")),
+        (encoded_places, ("scope", "part", "n")),
     ]
-    looked_up = dict.fromkeys(("evidence", "stale", "distractors"), of_turns)
-    looked_up["evidence_sessions"] = of_sessions
-    now = whole.select("turn_id", "session_id")
-    for field, names in wanted.items():
-        if not names:
+    forms_of_turns = [*turn_forms, (whole, ("turn_id",)), (whole, ("id",))]
+    forms_of_sessions = [
+        (whole, ("session_id",)),
+        (first_turns, ("scope", "part")),
+        (first_turns, ("part",)),
+        (first_turns, ("session",)),
+    ]
+    forms_by_field = dict.fromkeys(("evidence", "stale", "distractors"), forms_of_turns)
+    forms_by_field["evidence_sessions"] = forms_of_sessions
+    current_sessions = whole.select("turn_id", "session_id")
+    for field, cited_names in names_by_field.items():
+        if not cited_names:
             continue
-        for table, form in looked_up[field]:
-            named = table.select("raw_scope", "turn_id", name=pl.concat_str(form, separator="/"))
-            hits = named.filter(pl.col("name").is_in(names))
-            for scope, turn, name, session in hits.join(
-                now, on="turn_id", maintain_order="left"
+        for table, name_columns in forms_by_field[field]:
+            named_turns = table.select(
+                "raw_scope", "turn_id", name=pl.concat_str(name_columns, separator="/")
+            )
+            cited_turns = named_turns.filter(pl.col("name").is_in(cited_names))
+            for scope, turn, name, session in cited_turns.join(
+                current_sessions, on="turn_id", maintain_order="left"
             ).iter_rows():
-                found[field][scope, name] = (turn, session)
-    return found
+                index_by_field[field][scope, name] = (turn, session)
+    return index_by_field
 
 
 def _list_cited(asked: list[Record], field: str) -> set[str]:
     """List what questions cite in a field, but for what names no turn: no frame takes a lone
     surrogate.
     """
-    names = set[str]()
+    cited_names = set[str]()
     for record in asked:
-        cited = record.get(field)
-        if not isinstance(cited, list):
+        cited_values = record.get(field)
+        if not isinstance(cited_values, list):
             continue
-        for value in map(_cited_name, cited):
-            if isinstance(value, (str, int)):
-                names.add(str(value))
-    return set(filter(_is_encodable, names))
+        for cited_value in map(_cited_name, cited_values):
+            if isinstance(cited_value, (str, int)):
+                cited_names.add(str(cited_value))
+    return set(filter(_is_encodable, cited_names))
 
 
 def _is_encodable(name: str) -> bool:
@@ -364,16 +388,18 @@ def read_question(
 
     :param time: when it is asked, in UTC.
     """
-    judged = _resolve_judgements(record, scope, names["evidence"])
-    stale = _resolve_citations(record, "stale", scope, names)
-    sessions = _resolve_citations(record, "evidence_sessions", scope, names)
-    cited = {turn: session for turn, (session, grade) in judged.items() if grade > 0}
-    grades = _list_grades(judged)
+    judged_turns = _resolve_judgements(record, scope, names["evidence"])
+    stale_turns = _resolve_citations(record, "stale", scope, names)
+    cited_sessions = _resolve_citations(record, "evidence_sessions", scope, names)
+    evidence_sessions = {
+        turn: session for turn, (session, grade) in judged_turns.items() if grade > 0
+    }
+    grades_by_turn = _list_grades(judged_turns)
     distractors = _resolve_citations(record, "distractors", scope, names)
-    for field, others in (("stale", stale), ("distractors", distractors)):
-        both = others.keys() & cited.keys()
-        if both:
-            raise BadField(field, describe_value(min(both)), "no turn that is evidence too")
+    for field, other_turns in (("stale", stale_turns), ("distractors", distractors)):
+        shared_turns = other_turns.keys() & evidence_sessions.keys()
+        if shared_turns:
+            raise BadField(field, describe_value(min(shared_turns)), "no turn that is evidence too")
     return Question(
         query_id=_read_question_id(record, scope),
         scope=encode_id_part(scope),
@@ -381,15 +407,15 @@ def read_question(
         answer=record.take("answer", fields.check_answer, None),
         question_type=record.take("type", fields.check_name, "unspecified"),
         timestamp=time,
-        evidence=[*cited],
-        evidence_sessions=[*dict.fromkeys((sessions or cited).values())],
+        evidence=[*evidence_sessions],
+        evidence_sessions=[*dict.fromkeys((cited_sessions or evidence_sessions).values())],
         abstention=record.take("abstention", fields.check_flag, False),
         rubric=record.take("rubric", fields.check_rubric, None),
-        stale=[*stale] or None,
-        judged=[*grades] or None,
-        grades=[*grades.values()] or None,
+        stale=[*stale_turns] or None,
+        judged=[*grades_by_turn] or None,
+        grades=[*grades_by_turn.values()] or None,
         source=record.take("source", fields.check_source, None),
-        reasons=_read_reasons(record, cited),
+        reasons=_read_reasons(record, evidence_sessions),
         distractors=[*distractors] or None,
         checks=record.take("checks", fields.check_json, None),
     )
@@ -399,8 +425,8 @@ def _read_reasons(record: Record, cited: dict[str, str]) -> list[str] | None:
     """Read why each turn of evidence is needed: as many texts as there are turns of evidence."""
     reasons = record.take("reasons", fields.check_rubric, None)
     if reasons and len(reasons) != len(cited):
-        found = f"{len(reasons)} for {len(cited)} messages of evidence"
-        raise BadField("reasons", found, "a text for each message of evidence")
+        count_text = f"{len(reasons)} for {len(cited)} messages of evidence"
+        raise BadField("reasons", count_text, "a text for each message of evidence")
     return reasons or None
 
 
@@ -411,17 +437,19 @@ def _resolve_judgements(
 
     :raises BadField: when a turn is not there, or is graded twice, differently.
     """
-    judged: dict[str, tuple[str, int]] = {}
-    for i, value in enumerate(record.take("evidence", fields.check_list, [])):
-        where = f"evidence[{i}]"
-        name, grade = fields.check_judgement(value, where)
+    judged_turns: dict[str, tuple[str, int]] = {}
+    for item_number, raw_item in enumerate(record.take("evidence", fields.check_list, [])):
+        item_place = f"evidence[{item_number}]"
+        name, grade = fields.check_judgement(raw_item, item_place)
         if (scope, name) not in names:
-            raise BadField(where, describe_value(name), f"{_A_MESSAGE} of scope {scope!r}")
+            raise BadField(item_place, describe_value(name), f"{_A_MESSAGE} of scope {scope!r}")
         turn, session = names[scope, name]
-        _, before = judged.setdefault(turn, (session, grade))
-        if grade != before:
-            raise BadField(where, f"{turn!r} graded {grade} and {before}", "one grade a message")
-    return judged
+        _, known_grade = judged_turns.setdefault(turn, (session, grade))
+        if grade != known_grade:
+            raise BadField(
+                item_place, f"{turn!r} graded {grade} and {known_grade}", "one grade a message"
+            )
+    return judged_turns
 
 
 def _list_grades(judged: dict[str, tuple[str, int]]) -> dict[str, int]:
@@ -429,11 +457,11 @@ def _list_grades(judged: dict[str, tuple[str, int]]) -> dict[str, int]:
 
     None where each is 1, which goes without saying.
     """
-    grades = {turn: grade for turn, (_, grade) in judged.items()}
-    if set(grades.values()) <= {1}:
+    grades_by_turn = {turn: grade for turn, (_, grade) in judged.items()}
+    if set(grades_by_turn.values()) <= {1}:
         return {}
-    relevant = dict.fromkeys(filter(lambda turn: grades[turn] > 0, grades))
-    return {turn: grades[turn] for turn in relevant | grades}
+    relevant_turns = dict.fromkeys(filter(lambda turn: grades_by_turn[turn] > 0, grades_by_turn))
+    return {turn: grades_by_turn[turn] for turn in relevant_turns | grades_by_turn}
 
 
 _A_MESSAGE = "a message id, <session>/<n> or a turn id"
@@ -443,17 +471,21 @@ def _resolve_citations(
     record: Record, field: str, scope: str, names: dict[str, CitationIndex]
 ) -> dict[str, str]:
     """Give the ids of what a question cites, each with its session's."""
-    cited = record.take(field, fields.check_names, [])
-    for i, value in enumerate(cited):
-        if (scope, value) not in names[field]:
-            what = "a session" if field == "evidence_sessions" else _A_MESSAGE
-            raise BadField(f"{field}[{i}]", describe_value(value), f"{what} of scope {scope!r}")
-    return dict(names[field][scope, value] for value in cited)
+    cited_names = record.take(field, fields.check_names, [])
+    for name_number, cited_name in enumerate(cited_names):
+        if (scope, cited_name) not in names[field]:
+            cited_thing = "a session" if field == "evidence_sessions" else _A_MESSAGE
+            raise BadField(
+                f"{field}[{name_number}]",
+                describe_value(cited_name),
+                f"{cited_thing} of scope {scope!r}",
+            )
+    return dict(names[field][scope, cited_name] for cited_name in cited_names)
 
 
 def read_annotation(record: Record, scope: str) -> Annotation:
     session = f"{scope}/{encode_id_part(record['session'])}"
-    about = (
+    annotation_fields = (
         record["annotation_id"],
         scope,
         session,
@@ -461,4 +493,4 @@ def read_annotation(record: Record, scope: str) -> Annotation:
         record["speaker"],
         record["annotation"],
     )
-    return Annotation(*about, record["evidence"])
+    return Annotation(*annotation_fields, record["evidence"])

@@ -33,13 +33,13 @@ def find_other_names(record: dict[str, Any]) -> dict[str, str]:
     >>> find_other_names({"scope": "me", "sender": "Ann", "speaker": "A.", "text": "Hi"})
     {}
     """
-    found = dict[str, str | None]()
+    key_by_name = dict[str, str | None]()
     for name, keys in _OTHERS.items():
         if record.get(name) is None:
-            found[name] = _find_name_key(record, keys)
+            key_by_name[name] = _find_name_key(record, keys)
     if record.get("timestamp") is None:
-        found["timestamp"] = find_time_key(record)
-    return {name: key for name, key in found.items() if key is not None}
+        key_by_name["timestamp"] = find_time_key(record)
+    return {name: key for name, key in key_by_name.items() if key is not None}
 
 
 def with_usual_names(record: Record, keys: dict[str, str]) -> Record:
@@ -47,19 +47,24 @@ def with_usual_names(record: Record, keys: dict[str, str]) -> Record:
 
     :param keys: as :func:`find_other_names` gives them.
     """
-    named = {name: record[key] for name, key in keys.items()}
+    usual_fields = {name: record[key] for name, key in keys.items()}
     if "timestamp" in keys:
-        named["timestamp"] = unwrap_time(named["timestamp"])
-    kept = {key: value for key, value in record.items() if key not in keys.values()}
-    return Record(kept | named, record.where)
+        usual_fields["timestamp"] = unwrap_time(usual_fields["timestamp"])
+    other_fields = {key: value for key, value in record.items() if key not in keys.values()}
+    return Record(other_fields | usual_fields, record.where)
 
 
 def _find_name_key(record: dict[str, Any], keys: tuple[str, ...]) -> str | None:
     """Find the first key that holds a name: a text that is not blank, or a whole number."""
     for key in keys:
-        value = record.get(key)
-        if isinstance(value, str) and value.strip():
-            return key
-        if isinstance(value, int) and not isinstance(value, bool):
+        if _is_name(record.get(key)):
             return key
     return None
+
+
+def _is_name(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, str):
+        return value.strip() != ""
+    return isinstance(value, int)

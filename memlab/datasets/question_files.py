@@ -49,7 +49,7 @@ def question_line(question: Mapping[str, Any]) -> dict[str, Any]:
     >>> list(question_line(row))[:4]
     ['question', 'scope', 'query_id', 'answer']
     """
-    line = {
+    line_fields = {
         "question": question["text"],
         "scope": decode_id_part(question["scope"]),
         "query_id": "/".join(map(decode_id_part, question["query_id"].split("/"))),
@@ -60,16 +60,18 @@ def question_line(question: Mapping[str, Any]) -> dict[str, Any]:
         "evidence_sessions": question["evidence_sessions"],
     }
     if question["timestamp"] is not None:
-        line["timestamp"] = question["timestamp"].isoformat()
+        line_fields["timestamp"] = question["timestamp"].isoformat()
     if question.get("judged"):
-        graded = zip(question["judged"], question["grades"], strict=True)
-        line["evidence"] = [{"id": turn, "grade": grade} for turn, grade in graded]
+        graded_turns = zip(question["judged"], question["grades"], strict=True)
+        line_fields["evidence"] = [{"id": turn, "grade": grade} for turn, grade in graded_turns]
     if question.get("abstention"):
-        line["abstention"] = True
-    line |= {name: question.get(name) for name in _PLAIN}
+        line_fields["abstention"] = True
+    line_fields |= {field_name: question.get(field_name) for field_name in _PLAIN}
     if question.get("checks"):
-        line["checks"] = json.loads(question["checks"])
-    return {name: value for name, value in line.items() if value not in (None, [])}
+        line_fields["checks"] = json.loads(question["checks"])
+    return {
+        field_name: value for field_name, value in line_fields.items() if value not in (None, [])
+    }
 
 
 class ProposalFile:
@@ -101,18 +103,18 @@ class ProposalFile:
         self._lines = content.splitlines(keepends=True)
         self._places = dict[str, int]()
         self._records = dict[str, dict[str, Any]]()
-        for place, line in enumerate(self._lines):
-            record = _read_proposal(line, f"{self.path.name}: line {place + 1}")
+        for line_number, line in enumerate(self._lines):
+            record = _read_proposal(line, f"{self.path.name}: line {line_number + 1}")
             if record is None:
                 continue
             query_id = str(record["query_id"])
             if query_id in self._places:
-                first = self._places[query_id] + 1
+                first_line = self._places[query_id] + 1
                 raise DataError(
-                    f"{self.path.name}: line {place + 1}: query_id: found {query_id!r} again "
-                    f"(first on line {first}); give each proposal an id of its own"
+                    f"{self.path.name}: line {line_number + 1}: query_id: found {query_id!r} again "
+                    f"(first on line {first_line}); give each proposal an id of its own"
                 )
-            self._places[query_id] = place
+            self._places[query_id] = line_number
             self._records[query_id] = record
 
     @property
@@ -153,31 +155,42 @@ class ProposalFile:
         :param evidence: ids of the turns that the answer needs; reasons for other ones are dropped.
         :raises DataError: as :meth:`accept`; for a question without words or without evidence.
         """
-        before = self._find(query_id)
-        given = {"question": question, "answer": answer, "evidence": evidence}
-        new = {name: value for name, value in given.items() if value is not None}
-        if "evidence" in new:
-            new["evidence"] = list(new["evidence"])
-        changes = {name: value for name, value in new.items() if value != before.get(name)}
-        if not str(new.get("question", before["question"])).strip():
+        old_record = self._find(query_id)
+        given_fields = {"question": question, "answer": answer, "evidence": evidence}
+        new_fields = {
+            field_name: value for field_name, value in given_fields.items() if value is not None
+        }
+        if "evidence" in new_fields:
+            new_fields["evidence"] = list(new_fields["evidence"])
+        changed_fields = {
+            field_name: value
+            for field_name, value in new_fields.items()
+            if value != old_record.get(field_name)
+        }
+        if not str(new_fields.get("question", old_record["question"])).strip():
             raise DataError(f"proposal {query_id!r} would have no words; drop it instead")
-        record = before | changes | {"source": ACCEPTED}
-        replaced = set(changes)
-        if "evidence" in changes:
+        record = old_record | changed_fields | {"source": ACCEPTED}
+        replaced_names = set(changed_fields)
+        if "evidence" in changed_fields:
             _check_evidence(query_id, record)
-            replaced |= before.keys() & {*_OF_EVIDENCE}
-            for name in replaced - {"evidence"} & {*_OF_EVIDENCE}:
-                record.pop(name, None)
-        if changes:
-            former = {name: before[name] for name in before if name in replaced}
-            record["checks"] = {"before_mending": former, "checks": before.get("checks")}
+            replaced_names |= old_record.keys() & {*_OF_EVIDENCE}
+            for field_name in replaced_names - {"evidence"} & {*_OF_EVIDENCE}:
+                record.pop(field_name, None)
+        if changed_fields:
+            former_fields = {
+                field_name: old_record[field_name]
+                for field_name in old_record
+                if field_name in replaced_names
+            }
+            record["checks"] = {"before_mending": former_fields, "checks": old_record.get("checks")}
         self._write({query_id: record})
 
     def _find(self, query_id: str) -> dict[str, Any]:
         if query_id not in self._records:
-            known = ", ".join(list(self._records)[:3]) or "none"
+            known_ids = ", ".join(list(self._records)[:3]) or "none"
             raise DataError(
-                f"{self.path.name} has no proposal {query_id!r}; its proposals are called {known}"
+                f"{self.path.name} has no proposal {query_id!r}; its proposals are called "
+                f"{known_ids}"
             )
         return self._records[query_id]
 
@@ -189,15 +202,17 @@ class ProposalFile:
                 f"{self.path.name} was changed after it was read, and nothing was written; it is "
                 "read again by ProposalFile.read(), and by the explorer where it says this"
             )
-        lines = list(self._lines)
+        file_lines = list(self._lines)
         for query_id, record in changed.items():
-            place = self._places[query_id]
-            ending = lines[place][len(lines[place].rstrip(b"\r\n")) :]
-            lines[place] = b""
+            line_number = self._places[query_id]
+            line_ending = file_lines[line_number][len(file_lines[line_number].rstrip(b"\r\n")) :]
+            file_lines[line_number] = b""
             if record is not None:
-                lines[place] = json.dumps(record, ensure_ascii=False).encode() + ending
+                file_lines[line_number] = (
+                    json.dumps(record, ensure_ascii=False).encode() + line_ending
+                )
         with open_atomically(self.path) as stream:
-            stream.write(b"".join(lines))
+            stream.write(b"".join(file_lines))
         self.read()
 
 
@@ -213,12 +228,12 @@ def _read_bytes(path: Path) -> bytes:
 def _read_proposal(line: bytes, where: str) -> dict[str, Any] | None:
     """Read a line that is a proposal; what is wrong with others the reader of chat logs says."""
     try:
-        raw = json.loads(line)
+        raw_proposal = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(raw, dict) or "question" not in raw:
+    if not isinstance(raw_proposal, dict) or "question" not in raw_proposal:
         return None
-    record = Record(raw)
+    record = Record(raw_proposal)
     try:
         if record.take("source", check_source, None) not in (PROPOSED, ACCEPTED):
             return None
@@ -227,7 +242,7 @@ def _read_proposal(line: bytes, where: str) -> dict[str, Any] | None:
         record.take("scope", check_name)
     except BadField as error:
         raise DataError(f"{where}: {error}") from None
-    return raw
+    return raw_proposal
 
 
 def _check_evidence(query_id: str, record: dict[str, Any]) -> None:
@@ -266,24 +281,24 @@ def read_questions(source: Source, data: Dataset) -> Dataset:
     ...     read_questions(Source(path), memlab.sample(scopes=["owen"])).questions["source"][-1]
     'proposed'
     """
-    read = list[Question]()
-    there = dict.fromkeys(data.questions["query_id"], data.name)
-    taken = TakenQuestionIds(data, there, as_they_are=False)
-    cited = _Citations(data)
-    for number, raw in source.stream_json_lines():
-        where = f"line {number}"
-        with source.record(where, raw):
-            record = Record(raw)
+    questions_read = list[Question]()
+    known_ids = dict.fromkeys(data.questions["query_id"], data.name)
+    taken_ids = TakenQuestionIds(data, known_ids, as_they_are=False)
+    citations = _Citations(data)
+    for number, raw_question in source.stream_json_lines():
+        question_place = f"line {number}"
+        with source.record(question_place, raw_question):
+            record = Record(raw_question)
             if "question" not in record:
                 continue
-            scope = cited.find_scope(record.take("scope", check_name))
-            names = cited.of_scope(scope)
-            time = record.take("timestamp", source.parse_time, None)
-            if time is not None:
-                time = place_in_zone(time, source.tz or UTC, None)
-            question = read_question(record, scope, names, time)
-            read.append(taken.named(question, len(read), where))
-    questions = pl.concat([data.questions, frame(Question, read)], how="diagonal")
+            scope = citations.find_scope(record.take("scope", check_name))
+            citation_index = citations.of_scope(scope)
+            asked_at = record.take("timestamp", source.parse_time, None)
+            if asked_at is not None:
+                asked_at = place_in_zone(asked_at, source.tz or UTC, None)
+            question = read_question(record, scope, citation_index, asked_at)
+            questions_read.append(taken_ids.named(question, len(questions_read), question_place))
+    questions = pl.concat([data.questions, frame(Question, questions_read)], how="diagonal")
     issues = pl.concat([data.issues, source.report.take_issues()])
     return replace(data, questions=questions, issues=issues)
 
@@ -309,21 +324,22 @@ class _Citations:
         return self._known[scope]
 
     def _index(self, scope: str) -> dict[str, CitationIndex]:
-        own = self._data.turns.filter(scope=encode_id_part(scope))
-        turns, sessions = CitationIndex(), CitationIndex()
-        for turn, session, n in own.select("turn_id", "session_id", "n").iter_rows():
-            pair = turn, session
-            of_session = _names_of(session)
-            for name in of_session:
-                turns[scope, f"{name}/{n}"] = pair
-                sessions[scope, name] = pair
-            for name in _names_of(turn):
-                turns[scope, name] = pair
-        index = dict.fromkeys(("evidence", "stale", "distractors"), turns)
-        return {**index, "evidence_sessions": sessions}
+        scope_turns = self._data.turns.filter(scope=encode_id_part(scope))
+        turn_index = CitationIndex()
+        session_index = CitationIndex()
+        for turn, session, n in scope_turns.select("turn_id", "session_id", "n").iter_rows():
+            turn_and_session = turn, session
+            session_names = _names_of(session)
+            for cited_name in session_names:
+                turn_index[scope, f"{cited_name}/{n}"] = turn_and_session
+                session_index[scope, cited_name] = turn_and_session
+            for cited_name in _names_of(turn):
+                turn_index[scope, cited_name] = turn_and_session
+        index = dict.fromkeys(("evidence", "stale", "distractors"), turn_index)
+        return {**index, "evidence_sessions": session_index}
 
 
 def _names_of(part: str) -> set[str]:
     """Give the names of a turn or a session: its id, and the last part of it as the log has it."""
-    last = part.rpartition("/")[2]
-    return {part, last, decode_id_part(last)}
+    last_part = part.rpartition("/")[2]
+    return {part, last_part, decode_id_part(last_part)}

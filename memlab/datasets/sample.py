@@ -46,13 +46,15 @@ def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dat
     data = data if scopes is None else data.take([scopes] if isinstance(scopes, str) else scopes)
     if turns is None or not data.scopes:
         return data
-    middle = pl.col("n_turns").cum_sum().over("scope") - pl.col("n_turns") / 2
-    first = pl.int_range(pl.len()).over("scope") == 0
-    sessions = data.sessions.filter((middle <= turns / len(data.scopes)) | first)
-    kept = data.turns.join(sessions, on="session_id", how="semi", maintain_order="left")
-    cited = data.questions.select(
+    middle_turn = pl.col("n_turns").cum_sum().over("scope") - pl.col("n_turns") / 2
+    is_first = pl.int_range(pl.len()).over("scope") == 0
+    sessions = data.sessions.filter((middle_turn <= turns / len(data.scopes)) | is_first)
+    kept_turns = data.turns.join(sessions, on="session_id", how="semi", maintain_order="left")
+    cited_turns = data.questions.select(
         "query_id", turn_id=pl.concat_list("evidence", pl.col("stale").fill_null([]))
     )
-    cut = cited.explode("turn_id").drop_nulls().join(kept, on="turn_id", how="anti")
-    questions = data.questions.join(cut, on="query_id", how="anti", maintain_order="left")
-    return replace(data, turns=kept, sessions=sessions, questions=questions)
+    cut_questions = (
+        cited_turns.explode("turn_id").drop_nulls().join(kept_turns, on="turn_id", how="anti")
+    )
+    questions = data.questions.join(cut_questions, on="query_id", how="anti", maintain_order="left")
+    return replace(data, turns=kept_turns, sessions=sessions, questions=questions)

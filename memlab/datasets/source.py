@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
@@ -40,7 +41,8 @@ from memlab.records import Dataset, Issue
 from memlab.sessions import GAP
 
 QUARANTINE = Path(".memlab") / "quarantine"
-_HEAD, _FURTHER = 1 << 16, 1 << 22
+_HEAD = 1 << 16
+_FURTHER = 1 << 22
 _CHUNK = 1 << 21
 _MOST_BAD = 20_000  # records of a load that are set aside
 _AROUND = ("data.", "conversations.")
@@ -85,8 +87,12 @@ class Source:
     packed: tuple[zipfile.ZipFile, zipfile.ZipInfo] | None = None
 
     def __post_init__(self) -> None:
-        self.name, self.looked = self.name or self.path.name, _HEAD
-        self.stem = PurePosixPath(self.name).with_suffix("").as_posix() if self.name else ""
+        if not self.name:
+            self.name = self.path.name
+        self.looked = _HEAD
+        self.stem = ""
+        if self.name:
+            self.stem = PurePosixPath(self.name).with_suffix("").as_posix()
 
     @cached_property
     def holds_files(self) -> bool:
@@ -94,14 +100,16 @@ class Source:
         if os.path.isdir(self.path):
             return True
         try:
-            with self.path.open("rb") as file:
-                return file.read(4) == b"PK\x03\x04"
+            with self.path.open("rb") as byte_stream:
+                return byte_stream.read(4) == b"PK\x03\x04"
         except (OSError, ValueError):
             return False
 
     @property
     def size(self) -> int:
-        return self.packed[1].file_size if self.packed else self.path.stat().st_size
+        if self.packed:
+            return self.packed[1].file_size
+        return self.path.stat().st_size
 
     def files(self, *patterns: str, unread: bool = False) -> list[Source]:
         """Give the file itself, the files of a folder that match the first pattern that any does,
@@ -113,52 +121,55 @@ class Source:
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than
             packed.
         """
-        alone, found = replace(self, members=[]), dict[str, Any]()
-        if not os.path.isdir(self.path):
-            if patterns or not self.holds_files:
-                return [] if unread else [alone]
-            found = archives.list_entries(self.path)
+        plain_source = replace(self, members=[])
+        if os.path.isdir(self.path):
+            packed_by_name = self._find_names(patterns)
+            if not patterns:
+                packed_by_name = self._open_archives(packed_by_name)
+        elif self.holds_files and not patterns:
+            packed_by_name = archives.list_entries(self.path)
+        elif unread:
+            return []
         else:
-            for pattern in patterns or ("**/*",):
-                paths = self.path.glob(pattern) if not found else ()
-                found |= {
-                    path.relative_to(self.path).as_posix(): None for path in paths if path.is_file()
-                }
-            found = found if patterns else self._open_archives(found)
+            return [plain_source]
         endings = archives.UNREAD if unread else archives.TEXTS
-        names = (name for name in found if patterns or archives.may_hold_text(name, endings))
-        order = sorted(
-            names, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(20), name)
-        )
-        return [
-            replace(alone, path=self.path / name, name=name, packed=found[name]) for name in order
-        ]
+        files = []
+        for name in sorted(packed_by_name, key=_padded_numbers):
+            if patterns or archives.may_hold_text(name, endings):
+                packed = packed_by_name[name]
+                files.append(replace(plain_source, path=self.path / name, name=name, packed=packed))
+        return files
+
+    def _find_names(self, patterns: tuple[str, ...]) -> dict[str, Any]:
+        """Find the files of a folder that match the first pattern that any does."""
+        for pattern in patterns or ("**/*",):
+            paths = filter(Path.is_file, self.path.glob(pattern))
+            names = [path.relative_to(self.path).as_posix() for path in paths]
+            if names:
+                return dict.fromkeys(names)
+        return {}
 
     def _open_archives(self, found: dict[str, Any]) -> dict[str, Any]:
         """Put what is in the ZIPs of a folder in their place, but for those that lie there
         unpacked, or are broken.
         """
-        texts = [(name, self.path / name) for name in found if archives.may_hold_text(name)]
-        zips = [name for name in found if archives.may_hold_text(name, (".zip",))]
-        if not zips:
+        text_paths = [self.path / name for name in found if archives.may_hold_text(name)]
+        zip_names = [name for name in found if archives.may_hold_text(name, (".zip",))]
+        if not zip_names:
             return found
-        unpacked = {(path.name, path.stat().st_size): path for _, path in texts}
-        for name in zips:
+        path_by_size = {(path.name, path.stat().st_size): path for path in text_paths}
+        for name in zip_names:
             try:
-                inside = archives.list_entries(self.path / name)
+                zip_entries = archives.list_entries(self.path / name)
             except DataError:
-                if texts:
+                if text_paths:
                     continue
                 raise
-            there = (
-                (unpacked.get((PurePosixPath(n).name, e.file_size)), e.CRC)
-                for n, (_, e) in inside.items()
-            )
-            if not inside or not all(
-                path and zlib.crc32(path.read_bytes()) == crc for path, crc in there
-            ):
-                del found[name]
-                found |= {f"{name}/{entry}": packed for entry, packed in inside.items()}
+            if zip_entries and _are_all_unpacked(zip_entries, path_by_size):
+                continue
+            del found[name]
+            for entry_name, packed in zip_entries.items():
+                found[f"{name}/{entry_name}"] = packed
         return found
 
     @contextmanager
@@ -173,25 +184,31 @@ class Source:
         if os.path.isdir(self.path):
             self.fail("is a directory, expected a file; name one of the files in it")
         try:
-            file: Any = self.packed[0].open(self.packed[1]) if self.packed else self.path.open("rb")
-            with file:
-                start = file.peek(4)[:4]
-                if start in (b"", codecs.BOM_UTF8):
+            byte_stream: Any
+            if self.packed:
+                archive, entry = self.packed
+                byte_stream = archive.open(entry)
+            else:
+                byte_stream = self.path.open("rb")
+            with byte_stream:
+                first_bytes = byte_stream.peek(4)[:4]
+                if first_bytes in (b"", codecs.BOM_UTF8):
                     self.fail(
                         "is empty, expected conversations; check that it was written or downloaded "
                         "whole"
                     )
-                if start.startswith(codecs.BOM_UTF8):
-                    file.read(len(codecs.BOM_UTF8))
-                if wide := _UTF16.match(start):
-                    encoding = "utf-16-le" if wide[1] else "utf-16-be" if wide[2] else "utf-16"
-                    text = file.read().decode(encoding, "surrogatepass")
-                    file = io.BytesIO(text.encode("utf-8", "surrogatepass"))
-                yield file
+                if first_bytes.startswith(codecs.BOM_UTF8):
+                    byte_stream.read(len(codecs.BOM_UTF8))
+                encoding = _find_wide_encoding(first_bytes)
+                if encoding:
+                    decoded_text = byte_stream.read().decode(encoding, "surrogatepass")
+                    byte_stream = io.BytesIO(decoded_text.encode("utf-8", "surrogatepass"))
+                yield byte_stream
         except archives.FAULTS as error:
-            why = error.strerror if isinstance(error, OSError) and error.strerror else error
+            reason = getattr(error, "strerror", None) or error
             self.fail(
-                f"cannot be read ({why}); check the path, and that it was downloaded whole", error
+                f"cannot be read ({reason}); check the path, and that it was downloaded whole",
+                error,
             )
 
     @cached_property
@@ -199,23 +216,26 @@ class Source:
         """Whether it is the page of an API: an object around a list of records, the newest of which
         may stand first.
         """
-        keys = self.first_keys
-        paged = "data" in keys and bool(keys & {"object", "has_more", "first_id"})
-        return paged and self.head.lstrip()[:1] == "{"
+        first_keys = self.first_keys
+        is_paged = "data" in first_keys and bool(first_keys & {"object", "has_more", "first_id"})
+        return is_paged and self.head.lstrip()[:1] == "{"
 
     @cached_property
     def head(self) -> str:
         """The beginning of the file as text."""
-        with self.open() as file:
-            start = file.read(self.looked)
-        return start.decode("utf-8", "replace")
+        with self.open() as byte_stream:
+            first_bytes = byte_stream.read(self.looked)
+        return first_bytes.decode("utf-8", "replace")
 
     @cached_property
     def keys(self) -> set[str]:
         """Dotted paths of the keys at the beginning of a JSON file, and those of records in an
         object around them; empty for any other."""
-        found = json_values.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
-        return found | {path.partition(".")[2] for path in found if path.startswith(_AROUND)}
+        if self.head.lstrip()[:1] not in ("{", "["):
+            return set()
+        paths = json_values.key_paths(self.head)
+        inner_paths = [path.partition(".")[2] for path in paths if path.startswith(_AROUND)]
+        return paths.union(inner_paths)
 
     @cached_property
     def first_keys(self) -> set[str]:
@@ -239,15 +259,15 @@ class Source:
 
     def split_header(self) -> tuple[str, list[str]]:
         """Give what stands between the cells of a CSV file, and those of its first line."""
-        line = self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
-        separator = max((",", ";", "\t"), key=line.count)
-        return separator, line.split(separator)
+        header_line = self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
+        separator = max((",", ";", "\t"), key=header_line.count)
+        return separator, header_line.split(separator)
 
     def forget(self) -> None:
         """Let go of the beginning: an export may have a hundred thousand files."""
         self.looked = _HEAD
-        for read in ("head", "keys", "first_keys", "columns", "is_api_list"):
-            self.__dict__.pop(read, None)
+        for cached_name in ("head", "keys", "first_keys", "columns", "is_api_list"):
+            self.__dict__.pop(cached_name, None)
 
     def look_further(self) -> bool:
         """Look at more of a JSON file, whose first record may be longer than its beginning.
@@ -268,40 +288,43 @@ class Source:
         given.
         """
         if self.columns:
-            for number, row in enumerate(self.read_table().iter_rows(named=True), 1):
-                if any(cell not in (None, "") for cell in row.values()):
-                    yield (
-                        number,
-                        {
-                            k.strip(): cell
-                            for k, cell in row.items()
-                            if cell not in (None, "") or k == "text"
-                        },
-                    )
-        elif self.name.lower().endswith((".jsonl", ".ndjson")) and not re.match(
-            r"\s*[\[{][ \t\r]*\n", self.head
-        ):
+            yield from self._stream_rows()
+        elif self._holds_json_lines():
             yield from self.stream_json_lines()
         else:
-            values = (
-                each
-                for _, value in self.stream_json()
-                for each in json_values.unwrap_records(value)
-            )
-            yield from enumerate(values, 1)
+            values = (value for _, value in self.stream_json())
+            records = chain.from_iterable(map(json_values.unwrap_records, values))
+            yield from enumerate(records, 1)
+
+    def _stream_rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Stream the rows of a table, without empty cells; an empty text stays one."""
+        for number, row in enumerate(self.read_table().iter_rows(named=True), 1):
+            filled = {column: cell for column, cell in row.items() if cell not in (None, "")}
+            if not filled:
+                continue
+            if "text" in row:
+                filled["text"] = row["text"]
+            in_order = filter(filled.__contains__, row)
+            yield number, {column.strip(): filled[column] for column in in_order}
+
+    def _holds_json_lines(self) -> bool:
+        """Say whether each line is a value, by the name; one that is spread over lines is none."""
+        if not self.name.lower().endswith((".jsonl", ".ndjson")):
+            return False
+        return re.match(r"\s*[\[{][ \t\r]*\n", self.head) is None
 
     def stream_json(
         self, *lists: str, repair: Callable[[str], str] | None = None
     ) -> Iterator[tuple[str, Any]]:
         """Stream the values of a JSON file: :func:`memlab.datasets.json_values.iterate_values`."""
-        n = 0
+        n_values = 0
         with self.open() as file:
             try:
                 for path, value in json_values.iterate_values(file, *lists, repair=repair):
                     yield path, value
-                    n += 1
+                    n_values += 1
             except json_values.BrokenJson as bad:
-                self.reject("the file" if lists else f"record {n}", bad, bad.rest)
+                self.reject("the file" if lists else f"record {n_values}", bad, bad.rest)
 
     def stream_json_lines(self) -> Iterator[tuple[int, Any]]:
         """Stream the objects, or lists, of a JSON-lines file with their line numbers (from 1).
@@ -315,20 +338,22 @@ class Source:
         """Read some megabytes of whole lines at a time, each with the number of its first line
         (from 1).
         """
-        most = json_values.LONGEST
+        longest_line = json_values.LONGEST
         number = 1
-        with self.open() as file:
-            while chunk := file.read(min(_CHUNK, most)):
-                whole = chunk.rfind(b"\n") + 1
-                last = chunk[whole:] + file.readline(most - len(chunk) + whole)
-                if len(last) == most:
-                    yield number, chunk[:whole]
-                    number += chunk.count(b"\n", 0, whole)
-                    what = f"line {number}: has {most:,} bytes and more"
-                    self.fail(f"{what}; expected one record on a line")
-                lines = chunk[:whole] + last
-                yield number, lines
-                number += lines.count(b"\n")
+        with self.open() as byte_stream:
+            while chunk := byte_stream.read(min(_CHUNK, longest_line)):
+                end_of_whole = chunk.rfind(b"\n") + 1
+                last_line = chunk[end_of_whole:] + byte_stream.readline(
+                    longest_line - len(chunk) + end_of_whole
+                )
+                if len(last_line) == longest_line:
+                    yield number, chunk[:end_of_whole]
+                    number += chunk.count(b"\n", 0, end_of_whole)
+                    fault_text = f"line {number}: has {longest_line:,} bytes and more"
+                    self.fail(f"{fault_text}; expected one record on a line")
+                chunk_lines = chunk[:end_of_whole] + last_line
+                yield number, chunk_lines
+                number += chunk_lines.count(b"\n")
 
     def decode_lines(self, lines: bytes, first: int) -> Iterator[tuple[int, Any]]:
         """Decode lines of JSON one by one, with their numbers; those that are none are rejected.
@@ -351,15 +376,17 @@ class Source:
 
         :raises DataError: when it cannot be read.
         """
-        raw: Any = self.path
+        table_bytes: Any = self.path
         if self.packed or not self.is_parquet:
-            with self.open() as file:
-                raw = io.BytesIO(file.read())
+            with self.open() as byte_stream:
+                table_bytes = io.BytesIO(byte_stream.read())
         try:
-            return self._read_parquet(raw, rows) if self.is_parquet else self._read_csv(raw, rows)
+            if self.is_parquet:
+                return self._read_parquet(table_bytes, rows)
+            return self._read_csv(table_bytes, rows)
         except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-            what = f"cannot be read as a table ({str(error)[:200]})"
-            self.fail(f"{what}; was it written whole, in UTF-8?", error)
+            fault_text = f"cannot be read as a table ({str(error)[:200]})"
+            self.fail(f"{fault_text}; was it written whole, in UTF-8?", error)
 
     def _read_csv(self, raw: Any, rows: int | None) -> pl.DataFrame:
         separator, _ = self.split_header()
@@ -372,11 +399,11 @@ class Source:
         return pl.read_csv(raw, **options)
 
     def _read_parquet(self, raw: Any, rows: int | None) -> pl.DataFrame:
-        n = pl.scan_parquet(raw).select(pl.len()).collect().item()
+        n_rows = pl.scan_parquet(raw).select(pl.len()).collect().item()
         # A text takes 16 bytes unpacked, however often it is repeated.
-        if archives.is_zip_bomb(16 * n, self.size):
-            what = f"holds {n:,} rows in {self.size:,} bytes: no chat does"
-            self.fail(f"{what}; see how it was written")
+        if archives.is_zip_bomb(16 * n_rows, self.size):
+            fault_text = f"holds {n_rows:,} rows in {self.size:,} bytes: no chat does"
+            self.fail(f"{fault_text}; see how it was written")
         return pl.read_parquet(raw, n_rows=rows)
 
     def text(self) -> str:
@@ -384,25 +411,28 @@ class Source:
 
         :raises DataError: for another encoding.
         """
-        with self.open() as file:
-            raw = file.read()
+        with self.open() as byte_stream:
+            file_bytes = byte_stream.read()
         try:
-            return str(raw, "utf-8")
+            return str(file_bytes, "utf-8")
         except UnicodeDecodeError as error:
-            byte = f"a byte that is not UTF-8 (0x{raw[error.start]:02x}, byte {error.start + 1})"
-            self.fail(f"found {byte}; save the file as UTF-8", error)
+            byte_text = (
+                f"a byte that is not UTF-8 (0x{file_bytes[error.start]:02x}, byte "
+                f"{error.start + 1})"
+            )
+            self.fail(f"found {byte_text}; save the file as UTF-8", error)
 
     def parse_time(self, value: Any, where: str) -> datetime:
         """Read a time, see :func:`memlab.datasets.fields.parse_time`.
 
         The file says in which order it writes dates.
         """
-        order = self.find_date_order() if is_slashed(value) else None
+        date_order = self.find_date_order() if is_slashed(value) else None
         if not self.report.serials and is_serial(value):
             self.report.serials = True
             action = "read as days since 1900, as spreadsheets count them"
             self.note("timestamp", f"{describe_value(value)} and the like", action)
-        return parse_time(value, where, order)
+        return parse_time(value, where, date_order)
 
     def find_date_order(self) -> str:
         """Say whether the day or the month stands first in dates such as 2/1/2026, decided over all
@@ -421,8 +451,11 @@ class Source:
 
     def note(self, where: str, found: str, action: str) -> None:
         """Record something odd that did not stop the load."""
-        about = escape_surrogates(f"{self.path.name}: {where}"), escape_surrogates(found)
-        self.report.issues.append(Issue(*about, action))
+        place_and_finding = (
+            escape_surrogates(f"{self.path.name}: {where}"),
+            escape_surrogates(found),
+        )
+        self.report.issues.append(Issue(*place_and_finding, action))
 
     def drop(self, kind: str, scope: str = "", n: int = 1) -> tuple[()]:
         """Count what is left out, by kind in the plural, and give nothing, which is what is kept of
@@ -438,8 +471,8 @@ class Source:
     def member_values(self) -> Iterator[tuple[Source, int, Any]]:
         """Stream the values of all members, each with its file and its number there."""
         for file in self.members:
-            for number, raw in file.values():
-                yield file, number, raw
+            for number, raw_value in file.values():
+                yield file, number, raw_value
 
     @contextmanager
     def record(self, label: str, raw: Any) -> Iterator[None]:
@@ -448,18 +481,21 @@ class Source:
         :param label: names it in messages.
         :param raw: the record as it was read, or as much of it as could be.
         """
-        noted = len(self.report.issues)
+        n_noted = len(self.report.issues)
         try:
             yield
         except BadField as bad:
             # What was noted of it goes with it, but not what was set aside.
-            since = self.report.issues[noted:]
-            self.report.issues[noted:] = [issue for issue in since if issue.action == "quarantined"]
+            new_issues = self.report.issues[n_noted:]
+            self.report.issues[n_noted:] = [
+                issue for issue in new_issues if issue.action == "quarantined"
+            ]
             self.reject(label, bad, raw)
 
     def reject(self, record: str, bad: BadField, raw: Any) -> None:
         """Stop at a bad record, or write it to the side file with its reason."""
-        report, target = self.report, self.quarantine_dir / f"{self.path.name}.quarantine.jsonl"
+        report = self.report
+        quarantine_file = self.quarantine_dir / f"{self.path.name}.quarantine.jsonl"
         if self.on_error == "raise":
             self.fail(
                 f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside',
@@ -467,24 +503,58 @@ class Source:
             )
         report.bad += 1
         if report.bad > _MOST_BAD:
-            most = f"{_MOST_BAD:,} records before it are bad too: is this its format (format=)?"
-            self.fail(f"{record}: {bad}; {most}", bad)
-        about = {"source": str(self.path), "record": record, "reason": str(bad)}
+            many_bad_text = (
+                f"{_MOST_BAD:,} records before it are bad too: is this its format (format=)?"
+            )
+            self.fail(f"{record}: {bad}; {many_bad_text}", bad)
+        reject_fields = {"source": str(self.path), "record": record, "reason": str(bad)}
         try:
-            line = json.dumps({**about, "raw": raw}, default=str)
+            reject_line = json.dumps({**reject_fields, "raw": raw}, default=str)
         except (RecursionError, ValueError, TypeError):
-            line = json.dumps({**about, "raw": None})
+            reject_line = json.dumps({**reject_fields, "raw": None})
         try:
-            if target not in report.aside:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                report.aside[target] = (
-                    set(target.read_text("utf-8").splitlines()) if target.exists() else set()
-                )
-            if line not in report.aside[target]:
-                with target.open("a", encoding="utf-8") as side:
-                    side.write(line + "\n")
-                report.aside[target].add(line)
+            if quarantine_file not in report.aside:
+                quarantine_file.parent.mkdir(parents=True, exist_ok=True)
+                known_lines = set[str]()
+                if quarantine_file.exists():
+                    known_lines.update(quarantine_file.read_text("utf-8").splitlines())
+                report.aside[quarantine_file] = known_lines
+            if reject_line not in report.aside[quarantine_file]:
+                with quarantine_file.open("a", encoding="utf-8") as side_stream:
+                    side_stream.write(reject_line + "\n")
+                report.aside[quarantine_file].add(reject_line)
         except OSError as error:
-            why = f"it could not be set aside in {target} ({error}): give quarantine_dir="
-            self.fail(f"{record}: {bad}; and {why}", error)
+            reason = (
+                f"it could not be set aside in {quarantine_file} ({error}): give quarantine_dir="
+            )
+            self.fail(f"{record}: {bad}; and {reason}", error)
         self.note(record, str(bad), "quarantined")
+
+
+def _padded_numbers(name: str) -> str:
+    """Write a name so that 2 stands before 10."""
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(20), name)
+
+
+def _are_all_unpacked(
+    zip_entries: dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]],
+    path_by_size: dict[tuple[str, int], Path],
+) -> bool:
+    """Say whether all files of an archive lie there unpacked, by name, size and checksum."""
+    for entry_name, (_, entry) in zip_entries.items():
+        path = path_by_size.get((PurePosixPath(entry_name).name, entry.file_size))
+        if path is None or zlib.crc32(path.read_bytes()) != entry.CRC:
+            return False
+    return True
+
+
+def _find_wide_encoding(first_bytes: bytes) -> str:
+    """Find the form of UTF-16 of a file; empty for another encoding."""
+    wide_match = _UTF16.match(first_bytes)
+    if wide_match is None:
+        return ""
+    if wide_match[1]:
+        return "utf-16-le"
+    if wide_match[2]:
+        return "utf-16-be"
+    return "utf-16"

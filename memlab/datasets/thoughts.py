@@ -78,46 +78,50 @@ def cut_thoughts(text: str) -> tuple[str, int]:
     """
     if not may_hold_thoughts(text):
         return text, 0
-    found = list(_find_thoughts(text))
-    rest, end = list[str](), 0
-    for start, after in found:
-        rest.append(text[end:start])
-        end = after
-    spoken = "".join([*rest, text[end:]])
-    if found or "<|channel|>" in text:
-        spoken = _FINAL.sub("", spoken)
-    return spoken.strip(), len(found)
+    thought_spans = list(_find_thoughts(text))
+    other_texts = list[str]()
+    thought_end = 0
+    for thought_start, next_end in thought_spans:
+        other_texts.append(text[thought_end:thought_start])
+        thought_end = next_end
+    spoken_text = "".join([*other_texts, text[thought_end:]])
+    if thought_spans or "<|channel|>" in text:
+        spoken_text = _FINAL.sub("", spoken_text)
+    return spoken_text.strip(), len(thought_spans)
 
 
 def _find_thoughts(text: str) -> Iterator[tuple[int, int]]:
     """Give where each thought begins and ends, in their order."""
-    ends = _Ends(text)
+    thought_ends = _Ends(text)
     may_be_unopened = True
-    place = line = 0
+    search_place = line_start = 0
     while True:
-        mark = _MARK.search(text, place)
-        if mark is None:
+        thought_mark = _MARK.search(text, search_place)
+        if thought_mark is None:
             return
-        start, place = mark.span()
-        line = max(line, text.rfind("\n", line, start) + 1)
-        before = text[max(line, start - _NEAR) : start]
-        if mark["code"]:
-            if "```" in mark["code"]:
+        mark_start, search_place = thought_mark.span()
+        line_start = max(line_start, text.rfind("\n", line_start, mark_start) + 1)
+        text_before = text[max(line_start, mark_start - _NEAR) : mark_start]
+        if thought_mark["code"]:
+            if "```" in thought_mark["code"]:
                 may_be_unopened = False
             continue
-        if mark["hollow"]:
-            begin, end = start, place
-        elif mark["unopened"]:
-            begin, end = 0, None
-            if may_be_unopened and (not before.strip() or _SENTENCE_END.search(before)):
-                end = place
+        if thought_mark["hollow"]:
+            thought_begin = mark_start
+            thought_end = search_place
+        elif thought_mark["unopened"]:
+            thought_begin = 0
+            thought_end = None
+            if may_be_unopened and (not text_before.strip() or _SENTENCE_END.search(text_before)):
+                thought_end = search_place
         else:
-            begin, end = start, ends.find_end(mark, before)
+            thought_begin = mark_start
+            thought_end = thought_ends.find_end(thought_mark, text_before)
             may_be_unopened = False
-        if end is not None:
+        if thought_end is not None:
             may_be_unopened = False
-            yield begin, end
-            place = line = end
+            yield thought_begin, thought_end
+            search_place = line_start = thought_end
 
 
 class _Ends:
@@ -149,11 +153,11 @@ class _Ends:
 
     def _find_closing(self, opening: re.Match[str]) -> re.Match[str] | None:
         """Find what closes a thought: a tag of its own name or, without one, of another name."""
-        kind = str(opening.lastgroup)
-        if kind != "tag":
-            return self._find_form(_ENDS[kind], opening.end())
-        own = rf"</{re.escape(opening['tag'].lower())}\s*>"
-        closing = self._find_form(own, opening.end())
+        opening_kind = str(opening.lastgroup)
+        if opening_kind != "tag":
+            return self._find_form(_ENDS[opening_kind], opening.end())
+        own_tag_end = rf"</{re.escape(opening['tag'].lower())}\s*>"
+        closing = self._find_form(own_tag_end, opening.end())
         if closing is None:
             closing = self._find_form(_ANY_TAG_END, opening.end())
         return closing
@@ -165,5 +169,5 @@ class _Ends:
 
     def _is_passed(self, form: str, place: int) -> bool:
         """Say whether the closing mark that was found last stands before a place."""
-        known = self.next[form]
-        return known is not None and known.start() < place
+        known_match = self.next[form]
+        return known_match is not None and known_match.start() < place

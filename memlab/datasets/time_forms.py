@@ -104,12 +104,12 @@ def unwrap_time(value: Any) -> Any:
     """
     if not isinstance(value, dict):
         return value
-    for key in _INSIDE:
-        if value.get(key) is not None:
-            return unwrap_time(value[key])
-    for key in _SECONDS:
-        if isinstance(value.get(key), (int, float, str)):
-            return _add_nanoseconds(value[key], value)
+    for time_key in _INSIDE:
+        if value.get(time_key) is not None:
+            return unwrap_time(value[time_key])
+    for time_key in _SECONDS:
+        if isinstance(value.get(time_key), (int, float, str)):
+            return _add_nanoseconds(value[time_key], value)
     return None
 
 
@@ -118,8 +118,8 @@ def _add_nanoseconds(seconds: Any, about: dict[str, Any]) -> float | None:
         timestamp = float(seconds)
     except ValueError:
         return None
-    for key in _NANOSECONDS:
-        nanoseconds = about.get(key)
+    for nanoseconds_key in _NANOSECONDS:
+        nanoseconds = about.get(nanoseconds_key)
         if isinstance(nanoseconds, int):
             timestamp += nanoseconds / 1e9
     return timestamp
@@ -140,34 +140,36 @@ def read_written_time(text: str, order: str | None = None) -> datetime | None:
     ticks = _DOTNET.fullmatch(text)
     if ticks:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=int(ticks[1]))
-    for read in (_read_iso, _read_named_month, _read_mail, _read_named_zone):
-        found = read(text)
-        if found is not None:
-            return found
-    slashed = SLASHED.fullmatch(text)
-    if slashed is None:
+    for read_form in (_read_iso, _read_named_month, _read_mail, _read_named_zone):
+        parsed_time = read_form(text)
+        if parsed_time is not None:
+            return parsed_time
+    slashed_match = SLASHED.fullmatch(text)
+    if slashed_match is None:
         return None
-    return _read_slashed(slashed, order)
+    return _read_slashed(slashed_match, order)
 
 
 def _pad_clock(clock: re.Match[str]) -> str:
     """Give a time of day with two digits each."""
-    return " " + ":".join(part.zfill(2) for part in clock.groups() if part is not None)
+    return " " + ":".join(
+        clock_part.zfill(2) for clock_part in clock.groups() if clock_part is not None
+    )
 
 
 def _read_named_zone(text: str) -> datetime | None:
     """Read a time with the name of its zone behind it."""
-    named = _NAMED_ZONE.fullmatch(text)
-    if named is None:
+    zone_match = _NAMED_ZONE.fullmatch(text)
+    if zone_match is None:
         return None
-    written, name = named.groups()
-    time = _read_iso(written)
-    if time is None or time.tzinfo is not None:
+    written_time, zone_name = zone_match.groups()
+    plain_time = _read_iso(written_time)
+    if plain_time is None or plain_time.tzinfo is not None:
         return None
-    if name in _ZONES:
-        return time.replace(tzinfo=timezone(timedelta(hours=_ZONES[name])))
+    if zone_name in _ZONES:
+        return plain_time.replace(tzinfo=timezone(timedelta(hours=_ZONES[zone_name])))
     try:
-        return time.replace(tzinfo=ZoneInfo(name))
+        return plain_time.replace(tzinfo=ZoneInfo(zone_name))
     except (KeyError, ValueError, OSError):
         return None
 
@@ -177,18 +179,20 @@ def _read_iso(text: str) -> datetime | None:
     cleaned = _CHINESE_DATE.sub(r"\1-\2-\3 ", cleaned).rstrip()
     year_first = _YEAR_FIRST.match(cleaned)
     if year_first:
-        year, month, day = year_first[1], year_first[2].zfill(2), year_first[3].zfill(2)
-        clock = _SHORT_CLOCK.sub(_pad_clock, cleaned[year_first.end() :], count=1)
-        cleaned = f"{year}-{month}-{day}{clock}"
+        year = year_first[1]
+        month = year_first[2].zfill(2)
+        day = year_first[3].zfill(2)
+        padded_clock = _SHORT_CLOCK.sub(_pad_clock, cleaned[year_first.end() :], count=1)
+        cleaned = f"{year}-{month}-{day}{padded_clock}"
     cleaned = _UTC_NAME.sub("+00:00", _SPACED_OFFSET.sub("", cleaned))
-    ended = _MIDNIGHT.search(cleaned)
-    if ended:
+    is_midnight = _MIDNIGHT.search(cleaned)
+    if is_midnight:
         cleaned = _MIDNIGHT.sub("00", cleaned)
     # Without separators only a day is read as ISO 8601: 1701011221530 would be the year 1701.
     if cleaned.isdecimal() and len(cleaned) != len("20260301"):
         return None
     try:
-        return datetime.fromisoformat(cleaned) + timedelta(days=bool(ended))
+        return datetime.fromisoformat(cleaned) + timedelta(days=bool(is_midnight))
     except (ValueError, OverflowError):
         return None
 
@@ -209,27 +213,30 @@ def _read_named_month(text: str) -> datetime | None:
         return None
     cleaned = _ZONE_NAME.sub("", text).replace(",", " ").replace(" at ", " ")
     cleaned = " ".join(_HALF.sub(_spell_half, cleaned).split())
-    found = _NAMED_MONTH.fullmatch(cleaned)
-    if found is None:
+    month_match = _NAMED_MONTH.fullmatch(cleaned)
+    if month_match is None:
         return None
-    parts = found.groupdict("")
-    if bool(parts["year"]) == bool(parts["last"]):
+    date_parts = month_match.groupdict("")
+    if bool(date_parts["year"]) == bool(date_parts["last"]):
         return None
-    year = int(parts["year"] + parts["last"])  # one of which is there
-    month, day = parts["one"].lower(), parts["two"].lower()
+    year = int(date_parts["year"] + date_parts["last"])  # one of which is there
+    month = date_parts["one"].lower()
+    day = date_parts["two"].lower()
     if month[0].isdecimal():
         month, day = day, month
     month_number = _MONTH_NUMBERS.get(month.rstrip("."))
-    hour = _read_hour(_read_number(parts["hour"]), parts["half"])
+    hour = _read_hour(_read_number(date_parts["hour"]), date_parts["half"])
     if month_number is None or hour is None or not day[0].isdecimal():
         return None
     day_number = int(day.rstrip("stndrh."))
-    minute = _read_number(parts["minute"])
-    second = _read_number(parts["second"])
-    microsecond = int(parts["fraction"].ljust(6, "0"))
-    date = year, month_number, day_number
+    minute = _read_number(date_parts["minute"])
+    second = _read_number(date_parts["second"])
+    microsecond = int(date_parts["fraction"].ljust(6, "0"))
+    year_month_day = year, month_number, day_number
     try:
-        return datetime(*date, hour, minute, second, microsecond, tzinfo=_read_zone(parts))
+        return datetime(
+            *year_month_day, hour, minute, second, microsecond, tzinfo=_read_zone(date_parts)
+        )
     except ValueError:
         return None
 
@@ -261,10 +268,10 @@ def _read_zone(parts: dict[str, str]) -> timezone | None:
     # Of the two forms of a zone one is there.
     hours = _read_number(parts["hours"] + parts["other_hours"])
     minutes = _read_number(parts["minutes"] + parts["other_minutes"])
-    offset = timedelta(hours=hours, minutes=minutes)
+    utc_offset = timedelta(hours=hours, minutes=minutes)
     if "-" in (parts["sign"], parts["other_sign"]):
-        offset = -offset
-    return timezone(offset)
+        utc_offset = -utc_offset
+    return timezone(utc_offset)
 
 
 def _spell_half(half: re.Match[str]) -> str:
@@ -277,25 +284,26 @@ def _read_slashed(slashed: re.Match[str], order: str | None) -> datetime | None:
 
     A date that only one order can read is read so.
     """
-    parts = slashed.groupdict("")
-    day, month = int(parts["first"]), int(parts["second"])
+    date_parts = slashed.groupdict("")
+    day = int(date_parts["first"])
+    month = int(date_parts["second"])
     is_month_first = False
     if max(day, month) > 12:
         is_month_first = month > 12
-    elif parts["between"] == "/":
+    elif date_parts["between"] == "/":
         is_month_first = order == "mdy"
         if order is None and day != month:
             return None
     if is_month_first:
         day, month = month, day
-    hour = _read_number(parts["hour"])
-    if parts["half"]:
+    hour = _read_number(date_parts["hour"])
+    if date_parts["half"]:
         hour = hour % 12
-        if parts["half"].lower().startswith("p"):
+        if date_parts["half"].lower().startswith("p"):
             hour += 12
-    minute = _read_number(parts["minute"])
-    second = _read_number(parts["seconds"])
-    year = int(parts["year"])
+    minute = _read_number(date_parts["minute"])
+    second = _read_number(date_parts["seconds"])
+    year = int(date_parts["year"])
     if year < 100:
         year += 2000
     try:
@@ -316,26 +324,30 @@ def decide_date_order(dates: Iterable[re.Match[str]]) -> tuple[str, str]:
     >>> decide_date_order(SLASHED.finditer("2/1/2026, 10:00:00 AM"))[0]
     'mdy'
     """
-    listed = list(dates)
-    for place, order in (("first", "dmy"), ("second", "mdy")):
-        days = [int(date[place]) for date in listed if int(date[place]) > 12]
-        if days:
-            return order, f"the number {days[0]} can only be a day"
-    back_by_day = _count_steps_back(listed, "dmy")
-    back_by_month = _count_steps_back(listed, "mdy")
+    date_list = list(dates)
+    for group_name, date_order in (("first", "dmy"), ("second", "mdy")):
+        certain_days = [
+            int(date_match[group_name])
+            for date_match in date_list
+            if int(date_match[group_name]) > 12
+        ]
+        if certain_days:
+            return date_order, f"the number {certain_days[0]} can only be a day"
+    back_by_day = _count_steps_back(date_list, "dmy")
+    back_by_month = _count_steps_back(date_list, "mdy")
     if back_by_day < back_by_month:
         return "dmy", "so they stand in order of time"
     if back_by_month < back_by_day:
         return "mdy", "so they stand in order of time"
-    for date in listed:
-        if date["half"] and date["half"].isupper():
+    for date_match in date_list:
+        if date_match["half"] and date_match["half"].isupper():
             return "mdy", "AM and PM are written as in the United States, nothing else says it"
     return "dmy", "nothing says it"
 
 
 def _count_steps_back(dates: list[re.Match[str]], order: str) -> int:
-    times = filter(None, [_read_slashed(date, order) for date in dates])
-    return sum(later < earlier for earlier, later in pairwise(times))
+    read_dates = filter(None, [_read_slashed(date_match, order) for date_match in dates])
+    return sum(later_time < earlier_time for earlier_time, later_time in pairwise(read_dates))
 
 
 def find_written_dates(file: Source) -> list[re.Match[str]]:
@@ -345,13 +357,13 @@ def find_written_dates(file: Source) -> list[re.Match[str]]:
     """
     if file.is_parquet:
         columns = file.read_table().select(pl.col(pl.String))
-        texts = filter(None, chain.from_iterable(columns.iter_rows()))
-        written: Iterable[re.Match[str]] = filter(None, map(SLASHED.fullmatch, texts))
+        cell_texts = filter(None, chain.from_iterable(columns.iter_rows()))
+        written_dates: Iterable[re.Match[str]] = filter(None, map(SLASHED.fullmatch, cell_texts))
     else:
         with file.open() as stream:
-            text = stream.read().decode("utf-8", "replace")
-        written = _WHOLE_VALUE.finditer(text)
-    return [date for date in written if date["between"] == "/"]
+            file_text = stream.read().decode("utf-8", "replace")
+        written_dates = _WHOLE_VALUE.finditer(file_text)
+    return [date_match for date_match in written_dates if date_match["between"] == "/"]
 
 
 def decide_order_of_files(source: Source) -> str:
@@ -360,9 +372,9 @@ def decide_order_of_files(source: Source) -> str:
     An issue says so.
     """
     files = source.members or [source]
-    dates = chain.from_iterable(map(find_written_dates, files))
-    order, reason = decide_date_order(dates)
-    first = {"dmy": "the day", "mdy": "the month"}[order]
-    action = f"read with {first} first; date_order= settles it"
+    written_dates = chain.from_iterable(map(find_written_dates, files))
+    date_order, reason = decide_date_order(written_dates)
+    first_part = {"dmy": "the day", "mdy": "the month"}[date_order]
+    action = f"read with {first_part} first; date_order= settles it"
     source.note("dates such as 2/1/2026", reason, action)
-    return order
+    return date_order

@@ -46,33 +46,33 @@ def find_other_time(raw: dict[str, Any]) -> Any:
     '2026-02-01T10:00:00Z'
     >>> find_other_time({"generation_time": 2.5, "release_date": "2025-01-01"})
     """
-    key = find_time_key(raw)
-    return None if key is None else unwrap_time(raw[key])
+    time_key = find_time_key(raw)
+    return None if time_key is None else unwrap_time(raw[time_key])
 
 
 def find_time_key(raw: dict[str, Any]) -> str | None:
     """Give the key of the time that :func:`find_other_time` gives."""
-    for key in _find_time_keys(tuple(raw)):
-        if _may_be_time(unwrap_time(raw[key])):
-            return key
+    for time_key in _find_time_keys(tuple(raw)):
+        if _may_be_time(unwrap_time(raw[time_key])):
+            return time_key
     return None
 
 
 @lru_cache(1 << 12)
 def _find_time_keys(keys: tuple[str, ...]) -> list[str]:
     """Give the keys of a record that say when it was written, the best first."""
-    ranked = list[tuple[int, str]]()
+    ranked_keys = list[tuple[int, str]]()
     for key in keys:
-        words = {word.lower() for word in _WORD.findall(str(key))}
-        if not words or not words <= _KNOWN or not _names_moment(words):
+        key_words = {word.lower() for word in _WORD.findall(str(key))}
+        if not key_words or not key_words <= _KNOWN or not _names_moment(key_words):
             continue
-        rank = 1
-        if words & _WRITTEN:
-            rank = 0
-        elif words & _STORED:
-            rank = 2
-        ranked.append((rank, key))
-    return [key for _, key in sorted(ranked)]
+        key_rank = 1
+        if key_words & _WRITTEN:
+            key_rank = 0
+        elif key_words & _STORED:
+            key_rank = 2
+        ranked_keys.append((key_rank, key))
+    return [key for _, key in sorted(ranked_keys)]
 
 
 def _names_moment(words: set[str]) -> bool:

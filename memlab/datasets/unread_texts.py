@@ -64,10 +64,10 @@ def list_unread_keys(
     ['aside.note']
     """
     if isinstance(record, dict):
-        unsaid = _ABOUT if around else _NAMES
+        unspoken_keys = _ABOUT if around else _NAMES
         for key, value in record.items():
             dotted_path = f"{path}.{key}" if path else str(key)
-            if dotted_path not in read and key not in unsaid:
+            if dotted_path not in read and key not in unspoken_keys:
                 yield from list_unread_keys(value, read, spoken, dotted_path, around=around)
     elif isinstance(record, list):
         for value in record:
@@ -84,23 +84,24 @@ def holds_words(text: str) -> bool:
     >>> holds_words("call her back"), holds_words("call back"), holds_words("来週電話して")
     (True, False, True)
     """
-    spaces = text.count(" ") + text.count("\n") + text.count("\t")
-    if spaces < 2 and text.isascii():
+    n_spaces = text.count(" ") + text.count("\n") + text.count("\t")
+    if n_spaces < 2 and text.isascii():
         return False  # as most are
-    letters = _UNSPACED.findall(text)
-    spaced = _UNSPACED.sub(" ", text)
-    return len(_WORD.findall(spaced)) + len(letters) // _LETTERS_OF_WORD > 2
+    unspaced_letters = _UNSPACED.findall(text)
+    spaced_text = _UNSPACED.sub(" ", text)
+    return len(_WORD.findall(spaced_text)) + len(unspaced_letters) // _LETTERS_OF_WORD > 2
 
 
 def join_texts(value: Any) -> str:
     """Join all texts in a value, a line each."""
-    texts, waiting = list[str](), [value]
-    while waiting:
-        element = waiting.pop()
+    texts = list[str]()
+    waiting_values = [value]
+    while waiting_values:
+        element = waiting_values.pop()
         if isinstance(element, str):
             texts.append(element)
         elif isinstance(element, dict):
-            waiting += element.values()
+            waiting_values += element.values()
         elif isinstance(element, list):
-            waiting += element
+            waiting_values += element
     return "\n".join(texts)

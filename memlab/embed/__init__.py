@@ -96,58 +96,60 @@ def load(
     >>> encoder.dim, encoder.header
     (128, ('time',))
     """
-    around: dict[str, Any] = {}
+    wrapper_options: dict[str, Any] = {}
     if header is not None:
-        around["header"] = check_header(header)
+        wrapper_options["header"] = check_header(header)
     if engine != "local":
         from memlab.distributed import check_engine
 
-        around["engine"] = check_engine(engine)
+        wrapper_options["engine"] = check_engine(engine)
     if isinstance(spec, WrappedEncoder):
-        wrapped = replace(spec, **around) if around else spec
+        wrapped_encoder = replace(spec, **wrapper_options) if wrapper_options else spec
     else:
         if header is None:
-            around["header"] = settings()[0].header
-        wrapped = _wrap(spec, services, around)
+            wrapper_options["header"] = settings()[0].header
+        wrapped_encoder = _wrap(spec, services, wrapper_options)
         if token_encoder is None:
             token_encoder = token_encoder_name()
     if token_encoder is None:
-        return wrapped
-    return _with_token_encoder(wrapped, token_encoder)
+        return wrapped_encoder
+    return _with_token_encoder(wrapped_encoder, token_encoder)
 
 
 def _wrap(
-    spec: str | Encoder, services: Mapping[str, Service] | None, around: Mapping[str, Any]
+    spec: str | Encoder, services: Mapping[str, Service] | None, wrapper_options: Mapping[str, Any]
 ) -> WrappedEncoder:
     """Wrap the encoder of a name, or one that is there."""
     if isinstance(spec, str):
-        name = encoder_name(spec)
-        model = load_named_model(name, services)
-        return WrappedEncoder(model, spec=name, services=services, **around)
-    missing = [name for name in ("identity", "dim", "encode") if not hasattr(spec, name)]
-    if missing:
+        spec_name = encoder_name(spec)
+        model = load_named_model(spec_name, services)
+        return WrappedEncoder(model, spec=spec_name, services=services, **wrapper_options)
+    missing_names = [
+        spec_name for spec_name in ("identity", "dim", "encode") if not hasattr(spec, spec_name)
+    ]
+    if missing_names:
         raise ModelError(
-            f"a {type(spec).__name__} is no encoder: it has no {', no '.join(missing)}; an encoder "
-            "has identity, dim and encode(texts, kind=, progress=), see memlab.embed.Encoder; or "
-            "name one, such as 'minilm'"
+            f"a {type(spec).__name__} is no encoder: it has no {', no '.join(missing_names)}; an "
+            "encoder has identity, dim and encode(texts, kind=, progress=), see "
+            "memlab.embed.Encoder; or name one, such as 'minilm'"
         )
-    return WrappedEncoder(spec, **around)
+    return WrappedEncoder(spec, **wrapper_options)
 
 
-def _with_token_encoder(wrapped: WrappedEncoder, named: str | Encoder) -> WrappedEncoder:
+def _with_token_encoder(wrapped: WrappedEncoder, token_spec: str | Encoder) -> WrappedEncoder:
     """Give an encoder whose tokens another embeds; none is another than itself."""
-    if named in ("", wrapped.spec):
+    if token_spec in ("", wrapped.spec):
         return replace(wrapped, token_encoder=None)
-    other = load(
-        named, header=(), services=wrapped.services, engine=wrapped.engine, token_encoder=""
+    token_encoder = load(
+        token_spec, header=(), services=wrapped.services, engine=wrapped.engine, token_encoder=""
     )
-    if not isinstance(other, TokenEncoder):
+    if not isinstance(token_encoder, TokenEncoder):
         raise ModelError(
-            f"token_encoder {other.identity.key} gives one vector a text and none of its tokens; "
-            "name one that does, such as 'minilm'"
+            f"token_encoder {token_encoder.identity.key} gives one vector a text and none of its "
+            "tokens; name one that does, such as 'minilm'"
         )
-    is_itself = other.identity == wrapped.identity
-    return replace(wrapped, token_encoder=None if is_itself else other)
+    is_itself = token_encoder.identity == wrapped.identity
+    return replace(wrapped, token_encoder=None if is_itself else token_encoder)
 
 
 explain_arguments(globals())

@@ -27,16 +27,20 @@ class Bert:
         from threadpoolctl import ThreadpoolController
         from tokenizers import Tokenizer
 
-        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-        self.width, self._heads = config["hidden_size"], config["num_attention_heads"]
-        self._layers, self._epsilon = config["num_hidden_layers"], config["layer_norm_eps"]
+        model_config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        self.width, self._heads = model_config["hidden_size"], model_config["num_attention_heads"]
+        self._layers, self._epsilon = (
+            model_config["num_hidden_layers"],
+            model_config["layer_norm_eps"],
+        )
         # Matrices as the products read them: with so few rows, turning them took a third of the
         # time.
         self._weights = {
             name: np.ascontiguousarray(
-                w.T if name.startswith("encoder.") and w.ndim == 2 else w, dtype=np.float32
+                weight.T if name.startswith("encoder.") and weight.ndim == 2 else weight,
+                dtype=np.float32,
             )
-            for name, w in load_file(path / "model.safetensors").items()
+            for name, weight in load_file(path / "model.safetensors").items()
         }
         self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
         self.tokenizer.no_padding()
@@ -49,26 +53,30 @@ class Bert:
 
     def _read(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         """Give the token ids of a text, special ones included, and their hidden states (n, d)."""
-        ids = np.array(self.tokenizer.encode(text).ids, np.int64)
-        words, types, positions = (
+        token_ids = np.array(self.tokenizer.encode(text).ids, np.int64)
+        word_vectors, type_vectors, position_vectors = (
             self._weights[f"embeddings.{name}_embeddings.weight"]
             for name in ("word", "token_type", "position")
         )
-        hidden = self._norm(words[ids] + types[0] + positions[: len(ids)], "embeddings.LayerNorm")
+        hidden_states = self._norm(
+            word_vectors[token_ids] + type_vectors[0] + position_vectors[: len(token_ids)],
+            "embeddings.LayerNorm",
+        )
         with self._threads.limit(limits=1, user_api="blas"):
-            for n in range(self._layers):
-                hidden = self._layer(hidden, f"encoder.layer.{n}")
-        return ids, hidden
+            for layer_number in range(self._layers):
+                hidden_states = self._layer(hidden_states, f"encoder.layer.{layer_number}")
+        return token_ids, hidden_states
 
     def _layer(self, hidden: np.ndarray, name: str) -> np.ndarray:
         from scipy.special import erf, softmax
 
-        parts = [
-            self._linear(hidden, f"{name}.attention.self.{part}")
-            for part in ("query", "key", "value")
+        projections = [
+            self._linear(hidden, f"{name}.attention.self.{projection}")
+            for projection in ("query", "key", "value")
         ]
         query, key, value = (
-            part.reshape(len(hidden), self._heads, -1).swapaxes(0, 1) for part in parts
+            projection.reshape(len(hidden), self._heads, -1).swapaxes(0, 1)
+            for projection in projections
         )
         weights = softmax(
             query @ key.swapaxes(1, 2) / np.float32(np.sqrt(query.shape[-1])), axis=-1
@@ -76,15 +84,18 @@ class Bert:
         context = (weights @ value).swapaxes(0, 1).reshape(len(hidden), -1)
         attended = self._linear(context, f"{name}.attention.output.dense") + hidden
         attended = self._norm(attended, f"{name}.attention.output.LayerNorm")
-        inner = self._linear(attended, f"{name}.intermediate.dense")
-        inner = inner * (0.5 * (1 + erf(inner / np.float32(np.sqrt(2)))))
+        inner_states = self._linear(attended, f"{name}.intermediate.dense")
+        inner_states = inner_states * (0.5 * (1 + erf(inner_states / np.float32(np.sqrt(2)))))
         return self._norm(
-            self._linear(inner, f"{name}.output.dense") + attended, f"{name}.output.LayerNorm"
+            self._linear(inner_states, f"{name}.output.dense") + attended,
+            f"{name}.output.LayerNorm",
         )
 
-    def _linear(self, x: np.ndarray, name: str) -> np.ndarray:
-        return x @ self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+    def _linear(self, hidden: np.ndarray, name: str) -> np.ndarray:
+        return hidden @ self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
 
-    def _norm(self, x: np.ndarray, name: str) -> np.ndarray:
-        normed = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + self._epsilon)
-        return normed * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+    def _norm(self, hidden: np.ndarray, name: str) -> np.ndarray:
+        normalised = (hidden - hidden.mean(-1, keepdims=True)) / np.sqrt(
+            hidden.var(-1, keepdims=True) + self._epsilon
+        )
+        return normalised * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]

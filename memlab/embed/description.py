@@ -21,26 +21,26 @@ def encoder_lines(encoder: Encoder) -> list[str]:
     centring   none
     """
     identity = encoder.identity
-    tokens = "none: one vector for a text"
-    centring = "none"
-    tokens_by = token_encoder_of(encoder)
-    if tokens_by is not None:
-        tokens = "vectors of single tokens, for late"
-        if tokens_by.identity != identity:
-            tokens = f"{tokens}, by {tokens_by.identity.key}"
-        centring = tokens_by.identity.token_mean or "none"
-    dtype = identity.dtype
+    token_text = "none: one vector for a text"
+    centring_text = "none"
+    token_encoder = token_encoder_of(encoder)
+    if token_encoder is not None:
+        token_text = "vectors of single tokens, for late"
+        if token_encoder.identity != identity:
+            token_text = f"{token_text}, by {token_encoder.identity.key}"
+        centring_text = token_encoder.identity.token_mean or "none"
+    number_type = identity.dtype
     if identity.revision.endswith(HALF):
-        dtype = "bfloat16"
-    rows = {
+        number_type = "bfloat16"
+    text_by_name = {
         "pooling": f"{identity.pooling}, {_width(identity)}",
         "prompts": _prompts(identity),
         "length": _length(identity),
-        "dtype": dtype,
-        "tokens": tokens,
-        "centring": centring,
+        "dtype": number_type,
+        "tokens": token_text,
+        "centring": centring_text,
     }
-    return [f"{name:11}{value}" for name, value in rows.items()]
+    return [f"{name:11}{value}" for name, value in text_by_name.items()]
 
 
 def _width(identity: EncoderIdentity) -> str:
@@ -50,14 +50,14 @@ def _width(identity: EncoderIdentity) -> str:
 
 
 def _prompts(identity: EncoderIdentity) -> str:
-    parts = []
+    prompt_texts = []
     if identity.query_prompt:
-        parts.append(f"query {identity.query_prompt!r}")
+        prompt_texts.append(f"query {identity.query_prompt!r}")
     if identity.document_prompt:
-        parts.append(f"document {identity.document_prompt!r}")
-    if not parts:
+        prompt_texts.append(f"document {identity.document_prompt!r}")
+    if not prompt_texts:
         return "none"
-    return ", ".join(parts)
+    return ", ".join(prompt_texts)
 
 
 def _length(identity: EncoderIdentity) -> str:

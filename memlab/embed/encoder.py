@@ -74,34 +74,40 @@ class EncoderIdentity:
         """A short slug, ``[a-z0-9_]+``, that differs whenever any field differs:
         ``minilm_1a2b3c4d``.
         """
-        name = (
+        plain_name = (
             re.sub(r"[^a-z0-9]+", "_", self.model.rsplit("/", 1)[-1].lower())
             .strip("_")[:32]
             .strip("_")
         )
-        stated = asdict(self)
-        for field, usual in _UNSTATED.items():
-            if stated[field] == usual:
-                del stated[field]
-        digest = hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()[:8]
-        return f"{name or self.kind}_{digest}"
+        stated_fields = asdict(self)
+        for field, usual_value in _UNSTATED.items():
+            if stated_fields[field] == usual_value:
+                del stated_fields[field]
+        digest = hashlib.sha256(json.dumps(stated_fields, sort_keys=True).encode()).hexdigest()[:8]
+        return f"{plain_name or self.kind}_{digest}"
 
     def describe(self) -> str:
         """Say in a line what the encoder is."""
         revision = f" ({self.revision})" if self.revision else ""
-        width = f"{self.dim}-d"
+        width_text = f"{self.dim}-d"
         if self.cut_from is not None:
-            width = f"the first {self.dim} of {self.cut_from} dimensions"
-        parts = [f"{self.kind} {self.model}{revision}", width, f"{self.pooling} pooling"]
+            width_text = f"the first {self.dim} of {self.cut_from} dimensions"
+        description_parts = [
+            f"{self.kind} {self.model}{revision}",
+            width_text,
+            f"{self.pooling} pooling",
+        ]
         if self.max_length is not None:
-            unit = "characters" if self.kind == "endpoint" else "tokens"
-            parts.append(f"at most {self.max_length} {unit}")
+            length_unit = "characters" if self.kind == "endpoint" else "tokens"
+            description_parts.append(f"at most {self.max_length} {length_unit}")
         if self.dtype != "float32":
-            parts.append(f"computed in {self.dtype}")
+            description_parts.append(f"computed in {self.dtype}")
         if self.token_mean:
-            parts.append("tokens centred")
+            description_parts.append("tokens centred")
         prompts = (("query", self.query_prompt), ("document", self.document_prompt))
-        return ", ".join(parts + [f"{name} prompt {text!r}" for name, text in prompts if text])
+        return ", ".join(
+            description_parts + [f"{name} prompt {text!r}" for name, text in prompts if text]
+        )
 
 
 @runtime_checkable
@@ -176,14 +182,14 @@ def check_texts(texts: Iterable[str], kind: str) -> list[str]:
         raise DataError(f"kind is {kind!r}; expected one of {', '.join(get_args(Kind))}")
     if isinstance(texts, str | bytes):
         raise DataError(f"texts is one string ({texts[:40]!r}); expected a list: encode([text])")
-    listed = list(texts)
-    for row, text in enumerate(listed):
+    text_list = list(texts)
+    for row, text in enumerate(text_list):
         if not isinstance(text, str):
             raise DataError(
                 f"text {row} is {type(text).__name__}, expected a string; fill or drop missing "
                 "texts first"
             )
-    return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in listed]
+    return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in text_list]
 
 
 def check_nonzero_vectors(vectors: np.ndarray, *, of: str) -> np.ndarray:
@@ -205,17 +211,17 @@ def unit_rows(vectors: np.ndarray, *, of: str) -> np.ndarray:
     :param of: who made them, for the message.
     :raises ModelError: when a row is not finite or is zero.
     """
-    wide = np.asarray(vectors, dtype=np.float64)
-    norms = np.linalg.norm(wide, axis=1, keepdims=True)
-    bad = np.flatnonzero(~np.isfinite(norms[:, 0]) | (norms[:, 0] == 0))
-    if bad.size:
-        fault = "a zero vector" if norms[bad[0], 0] == 0 else "NaN or infinity"
+    exact_vectors = np.asarray(vectors, dtype=np.float64)
+    row_norms = np.linalg.norm(exact_vectors, axis=1, keepdims=True)
+    bad_rows = np.flatnonzero(~np.isfinite(row_norms[:, 0]) | (row_norms[:, 0] == 0))
+    if bad_rows.size:
+        fault = "a zero vector" if row_norms[bad_rows[0], 0] == 0 else "NaN or infinity"
         raise ModelError(
-            f"{of} gave {fault} for text {bad[0]} ({bad.size} of {len(wide)} texts); expected "
-            "finite numbers: "
-            "check that its weights are whole and that it is an embedding model"
+            f"{of} gave {fault} for text {bad_rows[0]} ({bad_rows.size} of {len(exact_vectors)} "
+            "texts); expected finite numbers: check that its weights are whole and that it is an "
+            "embedding model"
         )
-    return np.ascontiguousarray(wide / norms, dtype=np.float32)
+    return np.ascontiguousarray(exact_vectors / row_norms, dtype=np.float32)
 
 
 def for_storing(encoder: Any) -> Any:

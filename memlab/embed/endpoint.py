@@ -28,14 +28,13 @@ class EndpointEncoder(IdentifiedEncoder):
 
     def __init__(self, service: llm.Service) -> None:
         self._service = service
-        probe = llm.embed_texts(service, [EMPTY])
-        width = probe.shape[1]
-        if service.dimensions not in (None, width):
+        probe_vectors = llm.embed_texts(service, [EMPTY])
+        vector_width = probe_vectors.shape[1]
+        if service.dimensions not in (None, vector_width):
             raise ModelError(
-                f"endpoint {service.name!r} gave vectors of {width} numbers, and dimensions of the "
-                "settings "
-                f"is {service.dimensions}: its server or model does not cut them; leave dimensions "
-                "out"
+                f"endpoint {service.name!r} gave vectors of {vector_width} numbers, and dimensions "
+                f"of the settings is {service.dimensions}: its server or model does not cut them; "
+                "leave dimensions out"
             )
         self.identity = EncoderIdentity(
             kind="endpoint",
@@ -44,8 +43,8 @@ class EndpointEncoder(IdentifiedEncoder):
             query_prompt=service.query_prompt,
             document_prompt=service.document_prompt,
             max_length=service.max_input,
-            normalized=bool(abs(np.linalg.norm(probe[0]) - 1) < 1e-3),
-            dim=width,
+            normalized=bool(abs(np.linalg.norm(probe_vectors[0]) - 1) < 1e-3),
+            dim=vector_width,
         )
 
     def encode(
@@ -56,8 +55,8 @@ class EndpointEncoder(IdentifiedEncoder):
         :raises ModelError: when the service fails, or its vectors have another width than at load.
         """
         checked = check_texts(texts, kind)
-        prompt, name = self.prompt(kind), f"endpoint {self._service.name!r}"
-        sent = [
+        prompt, endpoint_name = self.prompt(kind), f"endpoint {self._service.name!r}"
+        sent_texts = [
             (prompt + (text if text.strip() else EMPTY))[: self._service.max_input]
             for text in checked
         ]
@@ -65,11 +64,11 @@ class EndpointEncoder(IdentifiedEncoder):
         def done(vectors: np.ndarray) -> None:
             if vectors.shape[1] != self.dim:
                 raise ModelError(
-                    f"{name} gave vectors of {vectors.shape[1]} numbers, expected {self.dim} as at "
-                    "load"
+                    f"{endpoint_name} gave vectors of {vectors.shape[1]} numbers, expected "
+                    f"{self.dim} as at load"
                 )
-            bar.update(len(vectors))
+            progress_bar.update(len(vectors))
 
-        with self.bar(len(checked), progress=progress) as bar:
-            vectors = llm.embed_texts(self._service, sent, done=done)
-        return unit_rows(vectors.reshape(len(sent), self.dim), of=name)
+        with self.bar(len(checked), progress=progress) as progress_bar:
+            vectors = llm.embed_texts(self._service, sent_texts, done=done)
+        return unit_rows(vectors.reshape(len(sent_texts), self.dim), of=endpoint_name)

@@ -33,8 +33,8 @@ def load_folder(
     loaders = {"dense": _load_dense, "static": _load_static, "multi-vector": _load_multi_vector}
     if own is None:
         own = EmbedSettings(path=str(path))
-    named = EncoderIdentity("", name, revision)
-    encoder = loaders[model_kind(path, name)](path, named, own)
+    named_identity = EncoderIdentity("", name, revision)
+    encoder = loaders[model_kind(path, name)](path, named_identity, own)
     if not encoder.identity.query_prompt + encoder.identity.document_prompt:
         warn_without_prompts(path, name, own)
     return encoder
@@ -92,8 +92,8 @@ def _load_multi_vector(path: Path, named: EncoderIdentity, own: EmbedSettings) -
             f"encoder {named.model} gives a vector for each token, which is not cut: leave "
             "dimensions out"
         )
-    what = "multi-vector encoder"
-    model = model_files.load_model(path, named.model, what=what, dtype=_torch_dtype(own))
+    encoder_kind = "multi-vector encoder"
+    model = model_files.load_model(path, named.model, what=encoder_kind, dtype=_torch_dtype(own))
     transformer = model[0]
     if own.max_length is not None or transformer.document_length is None:
         transformer.document_length = _max_length(model, named.model, own)
@@ -113,15 +113,15 @@ def _pooling(model: Any, path: Path) -> str:
     """Name how the vectors of tokens become one; a model without a pooling gets the mean."""
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    found = [module for module in model if isinstance(module, Pooling)]
-    is_stated = bool(found) and (path / "modules.json").is_file()
-    if not found:
-        found = [Pooling(model[0].get_embedding_dimension())]
-        model.append(found[0])
-    modes = found[0].pooling_mode
-    if not isinstance(modes, str):
-        modes = "+".join(modes)
-    return modes if is_stated else f"{modes} (assumed)"
+    pooling_modules = [module for module in model if isinstance(module, Pooling)]
+    is_stated = bool(pooling_modules) and (path / "modules.json").is_file()
+    if not pooling_modules:
+        pooling_modules = [Pooling(model[0].get_embedding_dimension())]
+        model.append(pooling_modules[0])
+    pooling_modes = pooling_modules[0].pooling_mode
+    if not isinstance(pooling_modes, str):
+        pooling_modes = "+".join(pooling_modes)
+    return pooling_modes if is_stated else f"{pooling_modes} (assumed)"
 
 
 def _is_normalized(model: Any) -> bool:
@@ -147,8 +147,8 @@ def _describe_queries(transformer: Any) -> str:
     """Say how a ColBERT reads queries, which their vectors depend on."""
     expansion = transformer.query_expansion
     if expansion is not None:
-        seen = "seen" if expansion["attend"] else "unseen"
-        return f"no (queries expanded to {expansion['length']} tokens, {seen})"
+        attended_text = "seen" if expansion["attend"] else "unseen"
+        return f"no (queries expanded to {expansion['length']} tokens, {attended_text})"
     if transformer.query_length is not None:
         return f"no (queries of {transformer.query_length} tokens)"
     return "no"
@@ -161,21 +161,23 @@ def _with_width(named: EncoderIdentity, model: Any, own: EmbedSettings) -> Encod
 
     :raises ModelError: when the settings ask for more dimensions than there are.
     """
-    wanted = getattr(model, "truncate_dim", None)
+    wanted_width = getattr(model, "truncate_dim", None)
     model.truncate_dim = None
-    width = model.get_embedding_dimension()
+    model_width = model.get_embedding_dimension()
     if own.dimensions is not None:
-        wanted = own.dimensions
-        if wanted > width:
+        wanted_width = own.dimensions
+        if wanted_width > model_width:
             raise ModelError(
-                f"encoder {named.model} gives {width} dimensions, and dimensions of the settings "
-                f"is {wanted}"
+                f"encoder {named.model} gives {model_width} dimensions, and dimensions of the "
+                f"settings is {wanted_width}"
             )
-    query, document = choose_prompts(model.prompts, model.default_prompt_name, own)
-    prompted = replace(named, query_prompt=query, document_prompt=document, dim=width)
-    if wanted is None or wanted >= width:
+    query_prompt, document_prompt = choose_prompts(model.prompts, model.default_prompt_name, own)
+    prompted = replace(
+        named, query_prompt=query_prompt, document_prompt=document_prompt, dim=model_width
+    )
+    if wanted_width is None or wanted_width >= model_width:
         return prompted
-    return replace(prompted, dim=wanted, cut_from=width)
+    return replace(prompted, dim=wanted_width, cut_from=model_width)
 
 
 def _max_length(model: Any, name: str, own: EmbedSettings) -> int:
@@ -185,10 +187,10 @@ def _max_length(model: Any, name: str, own: EmbedSettings) -> int:
     """
     positions = _positions(model)
     if own.max_length is None:
-        length = int(model.max_seq_length or 512)
+        usual_length = int(model.max_seq_length or 512)
         if positions is not None and _position_table(model) is not None:
-            length = min(length, positions)
-        return length
+            usual_length = min(usual_length, positions)
+        return usual_length
     if positions is not None and own.max_length > positions:
         raise ModelError(
             f"encoder {name} has {positions} positions, and max_length of the settings is "

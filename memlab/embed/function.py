@@ -31,36 +31,43 @@ class FunctionEncoder(IdentifiedEncoder):
 
     def __init__(self, name: str, function: Callable[[list[str]], np.ndarray], source: str) -> None:
         self._name, self._function = f"encoder {name!r}", function
-        dim = self._rows(["memlab"]).shape[1]
-        self.identity = EncoderIdentity("function", name, source, "its own", dim=dim)
+        n_dimensions = self._rows(["memlab"]).shape[1]
+        self.identity = EncoderIdentity("function", name, source, "its own", dim=n_dimensions)
 
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
     ) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""
         checked = check_texts(texts, kind)
-        out = np.empty((len(checked), self.dim), dtype=np.float32)
-        for start in range(0, len(checked), _CALL_BATCH):
-            rows = self._rows(checked[start : start + _CALL_BATCH])
-            if rows.shape[1] != self.dim:
+        unit_vectors = np.empty((len(checked), self.dim), dtype=np.float32)
+        for batch_start in range(0, len(checked), _CALL_BATCH):
+            batch_vectors = self._rows(checked[batch_start : batch_start + _CALL_BATCH])
+            if batch_vectors.shape[1] != self.dim:
                 raise ModelError(
-                    f"{self._name} gave {rows.shape[1]} dimensions, and {self.dim} before"
+                    f"{self._name} gave {batch_vectors.shape[1]} dimensions, and {self.dim} before"
                 )
             if kind == "document":
-                check_nonzero_vectors(rows, of=self._name)
-            rows[~rows.any(axis=1)] = 1.0
-            out[start : start + _CALL_BATCH] = unit_rows(rows, of=self._name)
-        return out
+                check_nonzero_vectors(batch_vectors, of=self._name)
+            batch_vectors[~batch_vectors.any(axis=1)] = 1.0
+            unit_vectors[batch_start : batch_start + _CALL_BATCH] = unit_rows(
+                batch_vectors, of=self._name
+            )
+        return unit_vectors
 
     def _rows(self, texts: list[str]) -> np.ndarray:
         try:
-            rows = np.array(self._function(texts), dtype=np.float64)
+            function_rows = np.array(self._function(texts), dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ModelError(
                 f"{self._name}: {error}; it takes a list of texts and gives (n, d) numbers"
             ) from error
-        if rows.ndim != 2 or len(rows) != len(texts) or not rows.shape[1]:
+        if (
+            function_rows.ndim != 2
+            or len(function_rows) != len(texts)
+            or not function_rows.shape[1]
+        ):
             raise ModelError(
-                f"{self._name} gave {rows.shape} for {len(texts)} texts; expected (n, d) numbers"
+                f"{self._name} gave {function_rows.shape} for {len(texts)} texts; expected (n, d) "
+                "numbers"
             )
-        return rows
+        return function_rows

@@ -61,22 +61,29 @@ class HashingEncoder(IdentifiedEncoder):
         from sklearn.feature_extraction.text import HashingVectorizer
 
         checked = check_texts(texts, kind)
-        families = [
+        weighted_hashers = [
             (weight, HashingVectorizer(n_features=self.dim, norm=None, **options))
             for weight, options in _FAMILIES
         ]
-        out = np.empty((len(checked), self.dim), dtype=np.float32)
-        with self.bar(len(checked), progress=progress, what="hashing", least=50_000) as bar:
-            for start in range(0, len(checked), _BATCH):
-                part = [
-                    unicodedata.normalize("NFKC", text) for text in checked[start : start + _BATCH]
+        unit_vectors = np.empty((len(checked), self.dim), dtype=np.float32)
+        with self.bar(
+            len(checked), progress=progress, what="hashing", least=50_000
+        ) as progress_bar:
+            for batch_start in range(0, len(checked), _BATCH):
+                batch_texts = [
+                    unicodedata.normalize("NFKC", text)
+                    for text in checked[batch_start : batch_start + _BATCH]
                 ]
-                rows = np.zeros((len(part), self.dim))
-                for weight, hashed in families:
-                    counts = hashed.transform(part)
+                summed_counts = np.zeros((len(batch_texts), self.dim))
+                for weight, hasher in weighted_hashers:
+                    counts = hasher.transform(batch_texts)
                     counts.data = weight * np.sign(counts.data) * np.log1p(np.abs(counts.data))
-                    rows += counts.toarray()
-                rows[~rows.any(axis=1)] = 1.0  # a text without words, or whose features cancel out
-                out[start : start + len(part)] = unit_rows(rows, of="hashing")
-                bar.update(len(part))
-        return out
+                    summed_counts += counts.toarray()
+                summed_counts[~summed_counts.any(axis=1)] = (
+                    1.0  # a text without words, or whose features cancel out
+                )
+                unit_vectors[batch_start : batch_start + len(batch_texts)] = unit_rows(
+                    summed_counts, of="hashing"
+                )
+                progress_bar.update(len(batch_texts))
+        return unit_vectors

@@ -27,13 +27,13 @@ def check_header(header: Iterable[str]) -> tuple[str, ...]:
     >>> check_header(["time", "scope"])
     ('time', 'scope')
     """
-    fields = tuple(header)
-    for name in fields:
-        if name not in HEADER_FIELDS:
+    header_fields = tuple(header)
+    for field_name in header_fields:
+        if field_name not in HEADER_FIELDS:
             raise DataError(
-                f"header field {name!r} is not known; choose from {', '.join(HEADER_FIELDS)}"
+                f"header field {field_name!r} is not known; choose from {', '.join(HEADER_FIELDS)}"
             )
-    return fields
+    return header_fields
 
 
 def header_of(encoder: object) -> tuple[str, ...]:
@@ -44,8 +44,8 @@ def header_of(encoder: object) -> tuple[str, ...]:
     >>> header_of(load("hashing:64", header=["time"])), header_of(None)
     (('time',), ())
     """
-    fields: tuple[str, ...] = getattr(encoder, "header", ())
-    return fields
+    header_fields: tuple[str, ...] = getattr(encoder, "header", ())
+    return header_fields
 
 
 def write_headers(
@@ -63,14 +63,14 @@ def write_headers(
     if not check_header(header):
         return pl.Series("header", [""] * rows.height, dtype=pl.String)
     speakers = pl.col("speaker").unique(maintain_order=True).str.join(", ")
-    groups = turns.group_by(by, maintain_order=True).agg(participants=speakers)
-    fields = rows.select({by, "scope"}, time=pl.col("timestamp").dt.strftime(DAY_FORMAT))
-    fields = fields.join(groups, on=by, how="left", maintain_order="left")
-    fields = fields.with_columns(
+    group_speakers = turns.group_by(by, maintain_order=True).agg(participants=speakers)
+    field_rows = rows.select({by, "scope"}, time=pl.col("timestamp").dt.strftime(DAY_FORMAT))
+    field_rows = field_rows.join(group_speakers, on=by, how="left", maintain_order="left")
+    field_rows = field_rows.with_columns(
         pl.col("scope").map_elements(decode_id_part, return_dtype=pl.String)
     )
-    named = [pl.lit(f"{name}: ") + pl.col(name) for name in header]
-    joined = pl.concat_str(named, separator=" | ", ignore_nulls=True)
-    return fields.select(
-        header=pl.when(joined == "").then(pl.lit("")).otherwise("[" + joined + "] ")
+    named_fields = [pl.lit(f"{field_name}: ") + pl.col(field_name) for field_name in header]
+    joined_fields = pl.concat_str(named_fields, separator=" | ", ignore_nulls=True)
+    return field_rows.select(
+        header=pl.when(joined_fields == "").then(pl.lit("")).otherwise("[" + joined_fields + "] ")
     )["header"]

@@ -48,9 +48,11 @@ def minilm_path() -> Path | None:
 
     The package itself, which loads more than its files, stays out.
     """
-    found = importlib.util.find_spec(MINILM_PACKAGE)
-    path = Path(found.origin).parent / "model" if found and found.origin else None
-    return path if path and (path / "model.safetensors").is_file() else None
+    package_spec = importlib.util.find_spec(MINILM_PACKAGE)
+    model_folder = (
+        Path(package_spec.origin).parent / "model" if package_spec and package_spec.origin else None
+    )
+    return model_folder if model_folder and (model_folder / "model.safetensors").is_file() else None
 
 
 def weights_digest(path: Path) -> str:
@@ -58,18 +60,20 @@ def weights_digest(path: Path) -> str:
 
     :raises ModelError: when the directory holds no weights, or others than memlab reads.
     """
-    files = _weights_files(path)
-    if not files:
+    weight_files = _weights_files(path)
+    if not weight_files:
         expected = " or ".join(_WEIGHTS)
         raise ModelError(f"{path} holds no weights{_name_other_weights(path)}; expected {expected}")
-    for file in files:
-        with file.open("rb") as opened:
-            if opened.read(len(_LFS_POINTER)) == _LFS_POINTER:
-                raise ModelError(f"{file} is a pointer of Git LFS: run git lfs pull beside it")
-    digests = [sha256(file) for file in files]
-    if len(digests) == 1:
-        return digests[0]
-    return hashlib.sha256("".join(digests).encode()).hexdigest()
+    for weight_file in weight_files:
+        with weight_file.open("rb") as byte_stream:
+            if byte_stream.read(len(_LFS_POINTER)) == _LFS_POINTER:
+                raise ModelError(
+                    f"{weight_file} is a pointer of Git LFS: run git lfs pull beside it"
+                )
+    file_digests = [sha256(weight_file) for weight_file in weight_files]
+    if len(file_digests) == 1:
+        return file_digests[0]
+    return hashlib.sha256("".join(file_digests).encode()).hexdigest()
 
 
 def _weights_files(path: Path) -> list[Path]:
@@ -79,12 +83,14 @@ def _weights_files(path: Path) -> list[Path]:
     Of a folder that holds them in several formats, the first of :data:`_WEIGHTS` is taken. A module
     may have another than the transformer.
     """
-    inner = [folder for name in _MODULES for folder in sorted(path.glob(name)) if folder.is_dir()]
-    found: list[Path] = []
-    for folder in (path, *inner):
-        formats = [sorted(folder.glob(pattern)) for pattern in _WEIGHTS]
-        found += next(filter(None, formats), [])
-    return found
+    module_folders = [
+        folder for name in _MODULES for folder in sorted(path.glob(name)) if folder.is_dir()
+    ]
+    weight_files: list[Path] = []
+    for folder in (path, *module_folders):
+        files_by_format = [sorted(folder.glob(pattern)) for pattern in _WEIGHTS]
+        weight_files += next(filter(None, files_by_format), [])
+    return weight_files
 
 
 def _name_other_weights(path: Path) -> str:
@@ -92,9 +98,9 @@ def _name_other_weights(path: Path) -> str:
 
     Nothing where there is nothing known.
     """
-    for pattern, what in _OTHER_WEIGHTS.items():
+    for pattern, weights_text in _OTHER_WEIGHTS.items():
         if next(path.glob(pattern), None):
-            return f", but {what}"
+            return f", but {weights_text}"
     return ""
 
 
@@ -129,26 +135,26 @@ def _fetch_hub_model(spec: str, what: str) -> Path:
     from huggingface_hub import snapshot_download
 
     repo, _, revision = spec.partition("@")
-    ignored = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot"]
+    ignored_patterns = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot"]
     options: dict[str, Any] = {
         "repo_id": repo,
         "revision": revision or None,
-        "ignore_patterns": ignored,
+        "ignore_patterns": ignored_patterns,
     }
-    for local in (True, False):
+    for is_local in (True, False):
         try:
-            path = Path(snapshot_download(**options, local_files_only=local))
-            if not local or _weights_files(path):
+            path = Path(snapshot_download(**options, local_files_only=is_local))
+            if not is_local or _weights_files(path):
                 return path
         except Exception as error:  # whatever the library raises
-            failed = error
-    reason = (str(failed).splitlines() or ["no message"])[0]
+            failure = error
+    reason = (str(failure).splitlines() or ["no message"])[0]
     raise ModelError(
         f"no {what} {spec!r}: there is no such directory, and the hub did not give it "
-        f"({type(failed).__name__}: "
+        f"({type(failure).__name__}: "
         f"{reason}); check the name and the network, or download the model elsewhere and give its "
         "directory"
-    ) from failed
+    ) from failure
 
 
 def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) -> Any:
@@ -169,16 +175,16 @@ def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) 
     function = foreign_function(path)
     if function:
         raise ModelError(_describe_own_code(what, name, function))
-    kind = getattr(sentence_transformers, CLASSES[what])
-    local = {"local_files_only": True, "trust_remote_code": False}
+    model_class = getattr(sentence_transformers, CLASSES[what])
+    local_options = {"local_files_only": True, "trust_remote_code": False}
     try:
         with _without_bars():
-            model = kind(str(path), model_kwargs=options, **local)
-            missing = _missing_weights(model, path)
+            model = model_class(str(path), model_kwargs=options, **local_options)
+            missing_keys = _missing_weights(model, path)
     except Exception as error:
-        code = own_code(path)
-        if code:
-            raise ModelError(_describe_own_code(what, name, code)) from error
+        code_name = own_code(path)
+        if code_name:
+            raise ModelError(_describe_own_code(what, name, code_name)) from error
         raise ModelError(
             f"{what} {name}: sentence-transformers cannot load it ({type(error).__name__}: "
             f"{error}); its files are "
@@ -187,12 +193,12 @@ def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) 
     _check_vocabulary(model, what, name)
     if what != "cross-encoder":
         # The pooler on top of BERT belongs to its training task: encoders are saved without it.
-        missing = [key for key in missing if ".pooler." not in f".{key}"]
-    if missing:
+        missing_keys = [key for key in missing_keys if ".pooler." not in f".{key}"]
+    if missing_keys:
         raise ModelError(
-            f"{what} {name}: its weights lack {missing[0]!r} ({len(missing)} in all); the file is "
-            "damaged or belongs "
-            f"to another config.json, or the model is no {what}: fetch it again or choose another"
+            f"{what} {name}: its weights lack {missing_keys[0]!r} ({len(missing_keys)} in all); "
+            f"the file is damaged or belongs to another config.json, or the model is no {what}: "
+            "fetch it again or choose another"
         )
     return model.eval()
 
@@ -204,8 +210,8 @@ def _check_vocabulary(model: Any, what: str, name: str) -> None:
     :raises ModelError: saying which files.
     """
     tokenizer: Any = getattr(model, "tokenizer", None)
-    special = getattr(tokenizer, "all_special_ids", None)
-    if special is not None and len(tokenizer.get_vocab()) <= len(special):
+    special_ids = getattr(tokenizer, "all_special_ids", None)
+    if special_ids is not None and len(tokenizer.get_vocab()) <= len(special_ids):
         raise ModelError(
             f"{what} {name}: its tokenizer knows no word, since its folder holds no vocabulary; "
             "expected tokenizer.json, or the files that its tokenizer reads (vocab.txt, "
@@ -215,16 +221,16 @@ def _check_vocabulary(model: Any, what: str, name: str) -> None:
 
 def _missing_weights(model: Any, path: Path) -> list[str]:
     """List what no file holds, as transformers maps names: it reads the weights once more."""
-    inner = getattr(model[0], "model", None)
-    if inner is None:
+    inner_model = getattr(model[0], "model", None)
+    if inner_model is None:
         return []  # a table of vectors, which is read whole or not at all
-    found = type(inner).from_pretrained(
+    model_and_info = type(inner_model).from_pretrained(
         str(module_folder(path)),
         local_files_only=True,
         trust_remote_code=False,
         output_loading_info=True,
     )
-    return sorted(found[1]["missing_keys"])
+    return sorted(model_and_info[1]["missing_keys"])
 
 
 def _describe_own_code(what: str, name: str, code: str) -> str:
@@ -240,10 +246,10 @@ def _without_bars() -> Iterator[None]:
     """Hide the progress bars of weights, which fill notebooks."""
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    were_shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if were_shown:
             logging.enable_progress_bar()

@@ -23,9 +23,9 @@ _ROUTERS = (".Router", ".Asym")
 
 def read_table(path: Path) -> dict[str, Any]:
     """Read a JSON file that holds a table; an empty one where there is none."""
-    found = _read_json(path)
-    if isinstance(found, dict):
-        return found
+    json_value = _read_json(path)
+    if isinstance(json_value, dict):
+        return json_value
     return {}
 
 
@@ -40,12 +40,12 @@ def read_modules(path: Path) -> list[tuple[str, str]]:
     """Give folder and class of the modules of sentence-transformers, in their order:
     ``modules.json``.
     """
-    listed = _read_json(path / "modules.json")
+    module_list = _read_json(path / "modules.json")
     modules = []
-    if isinstance(listed, list):
-        for row in listed:
+    if isinstance(module_list, list):
+        for module_row in module_list:
             with suppress(TypeError, KeyError):
-                modules.append((str(row["path"]), str(row["type"])))
+                modules.append((str(module_row["path"]), str(module_row["type"])))
     return modules
 
 
@@ -65,17 +65,17 @@ def model_kind(path: Path, name: str) -> ModelKind:
     :raises ModelError: for a model that gives no vectors of the kind that is compared here.
     """
     config = read_table(path / "config.json")
-    stated = str(read_table(path / "config_sentence_transformers.json").get("model_type", ""))
+    stated_kind = str(read_table(path / "config_sentence_transformers.json").get("model_type", ""))
     architecture = _architecture(config)
-    if stated in _MULTI_VECTOR or architecture == "HF_ColBERT":
+    if stated_kind in _MULTI_VECTOR or architecture == "HF_ColBERT":
         return "multi-vector"
-    if stated == "CrossEncoder" or _is_classifier(path, architecture):
+    if stated_kind == "CrossEncoder" or _is_classifier(path, architecture):
         raise ModelError(
             f"encoder {name} is a cross-encoder or a classifier: it scores pairs of texts and "
             "gives no vectors; "
             f"use it as a reranker: cross_encoder(model='{name}')"
         )
-    if stated == "SparseEncoder" or _has_sparse_modules(path) or _is_old_splade(path, name):
+    if stated_kind == "SparseEncoder" or _has_sparse_modules(path) or _is_old_splade(path, name):
         raise ModelError(
             f"encoder {name} is a sparse encoder (SPLADE): it weighs the words of a vocabulary and "
             "gives no dense vectors, and memlab has no index for its weights; choose a dense "
@@ -98,9 +98,9 @@ def model_kind(path: Path, name: str) -> ModelKind:
 
 def _architecture(config: Mapping[str, Any]) -> str:
     """Give the class of transformers that a model was saved from."""
-    listed = config.get("architectures")
-    if isinstance(listed, list) and listed:
-        return str(listed[0])
+    architectures = config.get("architectures")
+    if isinstance(architectures, list) and architectures:
+        return str(architectures[0])
     return ""
 
 
@@ -112,8 +112,8 @@ def _is_classifier(path: Path, architecture: str) -> bool:
 
 
 def _has_sparse_modules(path: Path) -> bool:
-    sparse = f"{_LIBRARY}sparse_encoder."
-    return any(module.startswith(sparse) for _, module in read_modules(path))
+    sparse_prefix = f"{_LIBRARY}sparse_encoder."
+    return any(module.startswith(sparse_prefix) for _, module in read_modules(path))
 
 
 def _is_old_splade(path: Path, name: str) -> bool:
@@ -138,10 +138,10 @@ def own_code(path: Path) -> str:
     function = foreign_function(path)
     if function:
         return function
-    mapped = read_table(path / "config.json").get("auto_map")
-    if not isinstance(mapped, dict):
+    auto_map = read_table(path / "config.json").get("auto_map")
+    if not isinstance(auto_map, dict):
         return ""
-    return str(next(iter(mapped.values()), ""))
+    return str(next(iter(auto_map.values()), ""))
 
 
 def foreign_function(path: Path) -> str:

@@ -37,13 +37,15 @@ class MultiVectorEncoder(TransformerEncoder):
         The model was not trained for that: ``late`` ranks better.
         """
         checked = check_texts(texts, kind)
-        means = [np.zeros((0, self.dim))]
-        with self.bar(len(checked), progress=progress) as bar:
-            for start in range(0, len(checked), _TOGETHER):
-                part = checked[start : start + _TOGETHER]
-                means.append(_mean_tokens(self.encode_tokens(part, kind=kind, progress=False)))
-                bar.update(len(part))
-        return unit_rows(np.concatenate(means), of=f"encoder {self.identity.model}")
+        token_means = [np.zeros((0, self.dim))]
+        with self.bar(len(checked), progress=progress) as progress_bar:
+            for batch_start in range(0, len(checked), _TOGETHER):
+                batch_texts = checked[batch_start : batch_start + _TOGETHER]
+                token_means.append(
+                    _mean_tokens(self.encode_tokens(batch_texts, kind=kind, progress=False))
+                )
+                progress_bar.update(len(batch_texts))
+        return unit_rows(np.concatenate(token_means), of=f"encoder {self.identity.model}")
 
     def encode_tokens(
         self,
@@ -64,27 +66,27 @@ class MultiVectorEncoder(TransformerEncoder):
         context = [""] * len(checked)
         if kind == "document":
             context = check_texts(before or context, kind)
-        found: dict[int, TokenVectors] = {}
+        tokens_by_place: dict[int, TokenVectors] = {}
         has_lead = np.array([bool(lead) for lead in context], bool)
-        alone = np.flatnonzero(~has_lead).tolist()
-        behind = np.flatnonzero(has_lead).tolist()
-        with self.bar(len(checked), progress=progress) as bar:
-            for start in range(0, len(alone), _TOGETHER):
-                places = alone[start : start + _TOGETHER]
-                read = self._read_alone(_take(checked, places), kind)
-                found.update(zip(places, read, strict=True))
-                bar.update(len(places))
-            for start in range(0, len(behind), _TOGETHER):
-                places = behind[start : start + _TOGETHER]
-                leads = _take(context, places)
-                read = self._read_behind(_take(checked, places), leads)
-                found.update(zip(places, read, strict=True))
-                bar.update(len(places))
-        return concat_tokens(_in_order(found), self.dim)
+        alone_places = np.flatnonzero(~has_lead).tolist()
+        behind_places = np.flatnonzero(has_lead).tolist()
+        with self.bar(len(checked), progress=progress) as progress_bar:
+            for batch_start in range(0, len(alone_places), _TOGETHER):
+                batch_places = alone_places[batch_start : batch_start + _TOGETHER]
+                read_tokens = self._read_alone(_take(checked, batch_places), kind)
+                tokens_by_place.update(zip(batch_places, read_tokens, strict=True))
+                progress_bar.update(len(batch_places))
+            for batch_start in range(0, len(behind_places), _TOGETHER):
+                batch_places = behind_places[batch_start : batch_start + _TOGETHER]
+                lead_texts = _take(context, batch_places)
+                read_tokens = self._read_behind(_take(checked, batch_places), lead_texts)
+                tokens_by_place.update(zip(batch_places, read_tokens, strict=True))
+                progress_bar.update(len(batch_places))
+        return concat_tokens(_in_order(tokens_by_place), self.dim)
 
     def _read_alone(self, texts: list[str], kind: Kind) -> list[TokenVectors]:
         """Read texts as sentence-transformers does."""
-        rows = self._model.encode(
+        model_rows = self._model.encode(
             texts,
             prompt=self.prompt(kind),
             task=kind,
@@ -92,35 +94,38 @@ class MultiVectorEncoder(TransformerEncoder):
             output_value=None,
             show_progress_bar=False,
         )
-        read = []
-        for row in rows:
-            counted = row["attention_mask"]
-            read.append(_counted(row["input_ids"], row["token_embeddings"], counted))
-        return read
+        read_tokens = []
+        for row in model_rows:
+            attention_mask = row["attention_mask"]
+            read_tokens.append(_counted(row["input_ids"], row["token_embeddings"], attention_mask))
+        return read_tokens
 
     def _read_behind(self, texts: list[str], before: list[str]) -> list[TokenVectors]:
         """Read documents behind others, whose tokens count for nothing."""
         prompt = self.prompt("document")
-        head = len(self._frame[0]) + len(self._plain([prompt])[0])
-        of = self._in_context(texts, before, prompt)
+        head_length = len(self._frame[0]) + len(self._plain([prompt])[0])
+        tokens_in_context = self._in_context(texts, before, prompt)
 
         def sequences(window: slice) -> list[list[int]]:
-            return [ids for ids, _, _ in of[window]]
+            return [ids for ids, _, _ in tokens_in_context[window]]
 
-        found: dict[int, TokenVectors] = {}
+        tokens_by_place: dict[int, TokenVectors] = {}
         for rows, features in self._read(sequences, len(texts), dict, progress=False):
             for row, place in enumerate(rows.tolist()):
-                counted = features["attention_mask"][row].bool().clone()
-                counted[head : of[place][1]] = False
-                ids, hidden = features["input_ids"][row], features["token_embeddings"][row]
-                found[place] = _counted(ids, hidden, counted)
-        return _in_order(found)
+                is_counted = features["attention_mask"][row].bool().clone()
+                is_counted[head_length : tokens_in_context[place][1]] = False
+                token_ids, hidden_states = (
+                    features["input_ids"][row],
+                    features["token_embeddings"][row],
+                )
+                tokens_by_place[place] = _counted(token_ids, hidden_states, is_counted)
+        return _in_order(tokens_by_place)
 
     def _forward(self, features: dict[str, Any]) -> dict[str, Any]:
         """Run the model on documents."""
         del features["prompt_length"]
-        out: dict[str, Any] = self._model(features, task="document")
-        return out
+        model_output: dict[str, Any] = self._model(features, task="document")
+        return model_output
 
 
 def _mean_tokens(tokens: TokenVectors) -> np.ndarray:
@@ -128,21 +133,21 @@ def _mean_tokens(tokens: TokenVectors) -> np.ndarray:
 
     Of a text without tokens one without direction.
     """
-    sums = np.ones((len(tokens), tokens.vectors.shape[1]))
+    token_sums = np.ones((len(tokens), tokens.vectors.shape[1]))
     filled = np.flatnonzero(np.diff(tokens.start))
     if len(filled):
-        rows = tokens.vectors.astype(np.float64)
-        sums[filled] = np.add.reduceat(rows, tokens.start[filled], axis=0)
-    return sums
+        exact_vectors = tokens.vectors.astype(np.float64)
+        token_sums[filled] = np.add.reduceat(exact_vectors, tokens.start[filled], axis=0)
+    return token_sums
 
 
 def _take(texts: list[str], places: list[int]) -> list[str]:
     return [texts[place] for place in places]
 
 
-def _in_order(found: dict[int, TokenVectors]) -> list[TokenVectors]:
+def _in_order(tokens_by_place: dict[int, TokenVectors]) -> list[TokenVectors]:
     """Give what was found for each text, by the places of the texts."""
-    return [found[place] for place in range(len(found))]
+    return [tokens_by_place[place] for place in range(len(tokens_by_place))]
 
 
 def _counted(ids: Any, hidden: Any, counted: Any) -> TokenVectors:
@@ -151,5 +156,5 @@ def _counted(ids: Any, hidden: Any, counted: Any) -> TokenVectors:
     :param ids: (t,) numbers of the tokens, the padding included, with vectors (t, d).
     :param counted: (t,) which of them count.
     """
-    keep = counted.bool()
-    return unit_tokens(ids[keep].cpu().numpy(), hidden[keep].float().cpu().numpy())
+    is_kept = counted.bool()
+    return unit_tokens(ids[is_kept].cpu().numpy(), hidden[is_kept].float().cpu().numpy())

@@ -51,17 +51,18 @@ def own_settings(spec: str) -> EmbedSettings | None:
                 f"encoder {spec!r} is known already: give the table [embed.{spec}] another name"
             )
         return tables[spec]
-    named = []
+    matching_names = []
     for name, table in tables.items():
         if _place(table.path) == _place(spec):
-            named.append(name)
-    if len(named) > 1:
+            matching_names.append(name)
+    if len(matching_names) > 1:
         raise ModelError(
-            f"several tables of [embed] have the path {spec!r}: name one of {', '.join(named)}"
+            f"several tables of [embed] have the path {spec!r}: name one of "
+            f"{', '.join(matching_names)}"
         )
-    if not named:
+    if not matching_names:
         return None
-    return tables[named[0]]
+    return tables[matching_names[0]]
 
 
 def _place(path: str) -> Path:
@@ -80,7 +81,7 @@ def load_named_model(
     if own is None:
         own = own_settings(spec)
     argument: str | None
-    name, colon, argument = spec.partition(":")
+    name, separator, argument = spec.partition(":")
     function = encoders.get(name)
     if function is None:
         return _load_found_model(spec, own)
@@ -92,7 +93,7 @@ def load_named_model(
     options = {}
     if "services" in parameters:
         options["services"] = services
-    if not colon:
+    if not separator:
         argument = None
     encoder: Encoder = function(argument, **options)
     return encoder
@@ -108,8 +109,8 @@ def _load_found_model(spec: str, own: EmbedSettings | None) -> Encoder:
     try:
         path, model, revision = model_files.find_model(spec)
     except ModelError as error:
-        known = [*encoders, "hashing:DIM", "endpoint:NAME", *settings()[0].embed]
-        raise ModelError(f"{error}, or one of {', '.join(known)}") from None
+        known_names = [*encoders, "hashing:DIM", "endpoint:NAME", *settings()[0].embed]
+        raise ModelError(f"{error}, or one of {', '.join(known_names)}") from None
     return load_folder(path, name=model, revision=revision, own=own)
 
 
@@ -160,8 +161,8 @@ def endpoint(argument: str | None, *, services: Mapping[str, Service] | None = N
 
     if services is None:
         services = {}
-        for name, each in settings()[0].llm.services.items():
-            services[name] = Service(name, **each.model_dump())
+        for name, service_settings in settings()[0].llm.services.items():
+            services[name] = Service(name, **service_settings.model_dump())
     if not argument or argument not in services:
         raise ModelError(
             f"encoder 'endpoint:{argument or ''}': no service {argument or ''!r} is known (known: "

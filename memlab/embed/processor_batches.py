@@ -61,31 +61,31 @@ def _in_order(
         with torch.inference_mode():  # is one of each thread
             return function(batch)
 
-    waiting: deque[Future[Result]] = deque()
+    waiting_results: deque[Future[Result]] = deque()
     try:
         for batch in batches:
-            waiting.append(pool.submit(call, batch))
-            if len(waiting) == most:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+            waiting_results.append(pool.submit(call, batch))
+            if len(waiting_results) == most:
+                yield waiting_results.popleft().result()
+        while waiting_results:
+            yield waiting_results.popleft().result()
     finally:
-        for left in waiting:
-            left.cancel()
+        for waiting_result in waiting_results:
+            waiting_result.cancel()
 
 
 @contextmanager
 def _one_thread_a_product() -> Iterator[int]:
     """Let each product of torch have one thread; give how many it had."""
     with _threads:
-        before = torch.get_num_threads()
-        if before > 1:
+        n_threads = torch.get_num_threads()
+        if n_threads > 1:
             torch.set_num_threads(1)
         try:
-            yield before
+            yield n_threads
         finally:
-            if before > 1:
-                torch.set_num_threads(before)
+            if n_threads > 1:
+                torch.set_num_threads(n_threads)
 
 
 def pack_weights(model: torch.nn.Module) -> None:
@@ -121,12 +121,12 @@ def _pack_layer(layer: torch.nn.Linear) -> None:
     """Pack the weight of a layer, of which the shape stays behind alone."""
     weight = layer.weight.detach()
     with torch.inference_mode():
-        packed = torch.ops.mkldnn._reorder_linear_weight(weight)
+        packed_weight = torch.ops.mkldnn._reorder_linear_weight(weight)
     bias = layer.bias
     multiply = torch.ops.mkldnn._linear_pointwise
 
     def forward(rows: Any) -> Any:
-        return multiply(rows, packed, bias, "none", [], "")
+        return multiply(rows, packed_weight, bias, "none", [], "")
 
     layer.forward = forward
     layer.weight = torch.nn.Parameter(weight.to("meta"), requires_grad=False)

@@ -66,25 +66,25 @@ def choose_prompts(
     >>> choose_prompts(files, None, EmbedSettings(path="e5"))
     ('query: ', 'passage: ')
     """
-    chosen = []
-    for given, names in (
+    chosen_prompts = []
+    for given_prompt, names in (
         (own.query_prompt, ("query", default)),
         (own.document_prompt, ("document", "passage", "corpus", default)),
     ):
-        found = [prompts[name] for name in names if name and prompts.get(name)]
-        if given is not None:
-            found = [given]
-        chosen.append(found[0] if found else "")
-    query, document = chosen
+        known_prompts = [prompts[name] for name in names if name and prompts.get(name)]
+        if given_prompt is not None:
+            known_prompts = [given_prompt]
+        chosen_prompts.append(known_prompts[0] if known_prompts else "")
+    query, document = chosen_prompts
     return query or "", document or ""
 
 
 def find_family(path: Path, name: str) -> Family | None:
     """Find the family of a model that needs prompts, by its name and those in its configuration."""
-    for known in original_names(path, name):
-        written = known.lower().replace("_", "-")
+    for known_name in original_names(path, name):
+        plain_name = known_name.lower().replace("_", "-")
         for family in FAMILIES:
-            if re.search(family.pattern, written):
+            if re.search(family.pattern, plain_name):
                 return family
     return None
 
@@ -100,16 +100,15 @@ def warn_without_prompts(path: Path, name: str, own: EmbedSettings) -> None:
     if family is None or name in _warned:
         return
     _warned.add(name)
-    lines = [f"query_prompt = {_toml(family.query)}"]
+    setting_lines = [f"query_prompt = {_toml(family.query)}"]
     if family.document:
-        lines.append(f"document_prompt = {_toml(family.document)}")
-    table = re.sub(r"[^\w-]+", "-", name.rpartition("/")[2])
+        setting_lines.append(f"document_prompt = {_toml(family.document)}")
+    table_name = re.sub(r"[^\w-]+", "-", name.rpartition("/")[2])
     warn_user(
         f"encoder {name} has no prompts in its files, and models of its family were trained with "
-        "them; "
-        f"write in {FILE}: [embed.{table}] with path, {' and '.join(lines)}, and name it as "
-        "encoder "
-        f'{table!r}; query_prompt = "" says that none is meant'
+        f"them; write in {FILE}: [embed.{table_name}] with path, {' and '.join(setting_lines)}, "
+        "and name it as encoder "
+        f'{table_name!r}; query_prompt = "" says that none is meant'
     )
 
 

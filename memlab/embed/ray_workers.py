@@ -50,17 +50,20 @@ def encode_on_workers(
     :param method: ``encode``, or ``encode_tokens``.
     :param columns: n texts; for tokens a second list of n, which the model reads before them.
     """
-    starts = range(0, len(columns[0]), TEXTS)
-    parts = ([column[start : start + TEXTS] for column in columns] for start in starts)
-    return distributed.parallel_map(_encode_part, parts, encoder, method, kind, engine="ray")
+    part_starts = range(0, len(columns[0]), TEXTS)
+    text_parts = (
+        [column[part_start : part_start + TEXTS] for column in columns]
+        for part_start in part_starts
+    )
+    return distributed.parallel_map(_encode_part, text_parts, encoder, method, kind, engine="ray")
 
 
 def _encode_part(part: list[list[str]], encoder: NamedEncoder, method: str, kind: Kind) -> Any:
-    texts, *rest = part
-    before = {"before": rest[0]} if rest else {}
+    texts, *other_columns = part
+    context_option = {"before": other_columns[0]} if other_columns else {}
     # As one machine reads all parts, the last of which may be a few texts.
     encode = getattr(for_storing(load_worker_model(encoder)), method)
-    return encode(texts, kind=kind, progress=False, **before)
+    return encode(texts, kind=kind, progress=False, **context_option)
 
 
 _worker_models: dict[EncoderIdentity, Encoder] = {}  # of a worker: the last

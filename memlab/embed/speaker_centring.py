@@ -42,8 +42,8 @@ class SpeakerSums:
         The mean of all turns, pulled to zero as if κ = :data:`SHRINKAGE` further turns said
         nothing: a scope of a single turn is centred hardly at all.
         """
-        mean: np.ndarray = self.vectors.sum(axis=0) / (self.turns.sum() + SHRINKAGE)
-        return mean
+        shrunk_mean: np.ndarray = self.vectors.sum(axis=0) / (self.turns.sum() + SHRINKAGE)
+        return shrunk_mean
 
     @property
     def speaker_means(self) -> dict[str, np.ndarray]:
@@ -53,9 +53,13 @@ class SpeakerSums:
         further turns were as the scope is: (n · mean + κ · scope) / (n + κ). A speaker of one
         turn is thus centred nearly on it, and of a few turns none is set against the others.
         """
-        rows = zip(self.speakers, self.turns, self.vectors, strict=True)
-        pull = SHRINKAGE * self.scope_mean
-        return {name: (total + pull) / (n + SHRINKAGE) for name, n, total in rows if name}
+        speaker_rows = zip(self.speakers, self.turns, self.vectors, strict=True)
+        scope_pull = SHRINKAGE * self.scope_mean
+        return {
+            name: (vector_sum + scope_pull) / (n_turns + SHRINKAGE)
+            for name, n_turns, vector_sum in speaker_rows
+            if name
+        }
 
 
 def add_by_speaker(vectors: np.ndarray, speakers: Sequence[str] | pl.Series) -> SpeakerSums:
@@ -65,11 +69,13 @@ def add_by_speaker(vectors: np.ndarray, speakers: Sequence[str] | pl.Series) -> 
     :param speakers: (n,) who says each; "" or null where nobody is named.
     :raises DataError: when the lengths differ.
     """
-    names, row = _number_speakers(vectors, speakers)
-    sums = np.zeros((len(names), vectors.shape[1]))
-    for number in range(len(names)):
-        sums[number] = vectors[row == number].sum(axis=0, dtype=np.float64)
-    return SpeakerSums(names, np.bincount(row, minlength=len(names)), sums)
+    speaker_names, speaker_of_row = _number_speakers(vectors, speakers)
+    speaker_sums = np.zeros((len(speaker_names), vectors.shape[1]))
+    for number in range(len(speaker_names)):
+        speaker_sums[number] = vectors[speaker_of_row == number].sum(axis=0, dtype=np.float64)
+    return SpeakerSums(
+        speaker_names, np.bincount(speaker_of_row, minlength=len(speaker_names)), speaker_sums
+    )
 
 
 def centre_by_speaker(
@@ -98,16 +104,20 @@ def centre_by_speaker(
     >>> float((said[0] @ said[1]).round(2)), float((centred[0] @ centred[1]).round(2))
     (0.9, -1.0)
     """
-    names, row = _number_speakers(vectors, speakers)
+    speaker_names, speaker_of_row = _number_speakers(vectors, speakers)
     if sums is None:
         sums = add_by_speaker(vectors, speakers)
-    means, nobody = sums.speaker_means, sums.scope_mean
-    of_speaker = np.array([means.get(name, nobody) for name in names])
-    centred = vectors - of_speaker.reshape(len(names), vectors.shape[1])[row]
+    mean_by_speaker, usual_mean = sums.speaker_means, sums.scope_mean
+    means_by_number = np.array([mean_by_speaker.get(name, usual_mean) for name in speaker_names])
+    centred = (
+        vectors - means_by_number.reshape(len(speaker_names), vectors.shape[1])[speaker_of_row]
+    )
     centred[~vectors.any(axis=1)] = 0.0
-    length = np.linalg.norm(centred, axis=1, keepdims=True)
-    unit = np.divide(centred, length, out=np.zeros_like(centred), where=length > 0)
-    return unit.astype(np.float32)
+    row_lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    unit_vectors = np.divide(
+        centred, row_lengths, out=np.zeros_like(centred), where=row_lengths > 0
+    )
+    return unit_vectors.astype(np.float32)
 
 
 def _number_speakers(
@@ -118,7 +128,9 @@ def _number_speakers(
         raise DataError(
             f"{len(vectors)} vectors but {len(speakers)} speakers; give one for each vector"
         )
-    named = pl.Series("speaker", speakers, dtype=pl.String).fill_null("").to_frame()
-    names = named.unique(maintain_order=True).with_row_index("number")
-    row = named.join(names, on="speaker", how="left", maintain_order="left")["number"]
-    return names["speaker"].to_list(), row.to_numpy().astype(np.int64)
+    speaker_column = pl.Series("speaker", speakers, dtype=pl.String).fill_null("").to_frame()
+    distinct_speakers = speaker_column.unique(maintain_order=True).with_row_index("number")
+    speaker_numbers = speaker_column.join(
+        distinct_speakers, on="speaker", how="left", maintain_order="left"
+    )["number"]
+    return distinct_speakers["speaker"].to_list(), speaker_numbers.to_numpy().astype(np.int64)

@@ -44,18 +44,20 @@ class StaticEncoder(IdentifiedEncoder):
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""
         checked = check_texts(texts, kind)
         prompt = self.prompt(kind)
-        out = np.empty((len(checked), self.dim), np.float32)
-        with self.bar(len(checked), progress=progress, least=50_000) as bar:
-            for start in range(0, len(checked), self._batch):
-                part = checked[start : start + self._batch]
-                rows = self._model.encode(part, prompt=prompt, show_progress_bar=False)
-                kept = np.array(rows[:, : self.dim], np.float32)
-                kept[~kept.any(axis=1)] = 1.0
-                out[start : start + len(part)] = unit_rows(
-                    kept, of=f"encoder {self.identity.model}"
+        unit_vectors = np.empty((len(checked), self.dim), np.float32)
+        with self.bar(len(checked), progress=progress, least=50_000) as progress_bar:
+            for batch_start in range(0, len(checked), self._batch):
+                batch_texts = checked[batch_start : batch_start + self._batch]
+                model_vectors = self._model.encode(
+                    batch_texts, prompt=prompt, show_progress_bar=False
                 )
-                bar.update(len(part))
-        return out
+                cut_vectors = np.array(model_vectors[:, : self.dim], np.float32)
+                cut_vectors[~cut_vectors.any(axis=1)] = 1.0
+                unit_vectors[batch_start : batch_start + len(batch_texts)] = unit_rows(
+                    cut_vectors, of=f"encoder {self.identity.model}"
+                )
+                progress_bar.update(len(batch_texts))
+        return unit_vectors
 
 
 def load_static_model(path: Path, name: str) -> Any:
@@ -77,8 +79,8 @@ def _load_model2vec(path: Path, name: str) -> Any:
         modules: list[Any] = [StaticEmbedding.load(str(path), local_files_only=True)]
     except Exception as error:
         raise ModelError(
-            f"encoder {name}: its table of vectors cannot be read ({type(error).__name__}: {error}); "
-            "expected model.safetensors and tokenizer.json as model2vec saves them"
+            f"encoder {name}: its table of vectors cannot be read ({type(error).__name__}: "
+            f"{error}); expected model.safetensors and tokenizer.json as model2vec saves them"
         ) from error
     if read_table(path / "config.json").get("normalize"):
         modules.append(Normalize())

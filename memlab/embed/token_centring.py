@@ -47,10 +47,10 @@ def choose_probes(words: np.ndarray) -> np.ndarray:
     >>> choose_probes(np.array([False, True, True, False, True])).tolist()
     [1, 2, 4]
     """
-    ids = np.flatnonzero(words)
-    count = min(PROBES, len(ids))
-    places = np.linspace(0, len(ids) - 1, count)
-    return ids[places.astype(np.int64)]
+    word_ids = np.flatnonzero(words)
+    count = min(PROBES, len(word_ids))
+    places = np.linspace(0, len(word_ids) - 1, count)
+    return word_ids[places.astype(np.int64)]
 
 
 def has_common_direction(mean: np.ndarray) -> bool:
@@ -91,6 +91,6 @@ def centre_tokens(tokens: TokenVectors, mean: np.ndarray) -> TokenVectors:
 
 def _unit(rows: np.ndarray) -> np.ndarray:
     """Scale rows to length 1; one of zeros stays."""
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: np.ndarray = rows / np.maximum(length, 1e-12)
-    return unit
+    row_lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit_vectors: np.ndarray = rows / np.maximum(row_lengths, 1e-12)
+    return unit_vectors

@@ -49,10 +49,12 @@ class TokenVectors:
         >>> two.take(np.array([1, 0, 1])).ids.tolist()
         [8, 9, 7, 8, 9]
         """
-        counts = np.diff(self.start)[rows]
-        start = np.r_[0, np.cumsum(counts)]
-        places = np.arange(start[-1]) + np.repeat(self.start[:-1][rows] - start[:-1], counts)
-        return TokenVectors(self.ids[places], self.vectors[places], start)
+        token_counts = np.diff(self.start)[rows]
+        new_starts = np.r_[0, np.cumsum(token_counts)]
+        token_places = np.arange(new_starts[-1]) + np.repeat(
+            self.start[:-1][rows] - new_starts[:-1], token_counts
+        )
+        return TokenVectors(self.ids[token_places], self.vectors[token_places], new_starts)
 
 
 @runtime_checkable
@@ -83,10 +85,14 @@ def concat_tokens(parts: Sequence[TokenVectors], dim: int) -> TokenVectors:
 
     :param dim: of the vectors, where there is none.
     """
-    counts = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.start) for part in parts)])
-    ids = np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)])
-    vectors = [part.vectors for part in parts if len(part.ids)] or [np.zeros((0, dim), np.float16)]
-    return TokenVectors(ids, np.concatenate(vectors), np.r_[0, np.cumsum(counts)])
+    token_counts = np.concatenate(
+        [np.zeros(0, np.int64), *(np.diff(token_part.start) for token_part in parts)]
+    )
+    token_ids = np.concatenate([np.zeros(0, np.int32), *(token_part.ids for token_part in parts)])
+    vectors = [token_part.vectors for token_part in parts if len(token_part.ids)] or [
+        np.zeros((0, dim), np.float16)
+    ]
+    return TokenVectors(token_ids, np.concatenate(vectors), np.r_[0, np.cumsum(token_counts)])
 
 
 def compress_tokens(tokens: TokenVectors) -> TokenVectors:
@@ -109,12 +115,17 @@ def compress_tokens(tokens: TokenVectors) -> TokenVectors:
     """
     if tokens.vectors.dtype == np.uint8:
         return tokens
-    n, dim = tokens.vectors.shape
-    codes, step = np.empty((n, -(-dim // 8)), np.uint8), 16 * _TOGETHER
-    for start in range(0, n, step):  # in parts, since wide copies of a whole memory take gigabytes
-        turned = tokens.vectors[start : start + step].astype(np.float32) @ _rotation(dim).T
-        codes[start : start + step] = np.packbits(turned >= 0, axis=1)
-    return TokenVectors(tokens.ids, codes, tokens.start)
+    n_tokens, dim = tokens.vectors.shape
+    sign_codes, part_size = np.empty((n_tokens, -(-dim // 8)), np.uint8), 16 * _TOGETHER
+    for part_start in range(
+        0, n_tokens, part_size
+    ):  # in parts, since wide copies of a whole memory take gigabytes
+        rotated_vectors = (
+            tokens.vectors[part_start : part_start + part_size].astype(np.float32)
+            @ _rotation(dim).T
+        )
+        sign_codes[part_start : part_start + part_size] = np.packbits(rotated_vectors >= 0, axis=1)
+    return TokenVectors(tokens.ids, sign_codes, tokens.start)
 
 
 def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -142,41 +153,51 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
     >>> best_token_cosines(rows[1:2], codes, np.array([0, 1, 1, 3])).round().tolist()
     [[0.0, 0.0, 1.0]]
     """
-    dim, width = asked.shape[1], 8 * codes.shape[1]
+    dim, code_width = asked.shape[1], 8 * codes.shape[1]
     # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of
     # a cosine of 1.
     scale = np.float32(np.sqrt(np.pi / 2 / dim))
     with _thread_controller().limit(limits=1, user_api="blas"):
-        turned = asked.astype(np.float32) @ _rotation(dim).T * scale
-    weights = np.pad(2 * turned, ((0, 0), (0, width - dim))).T
-    filled = np.flatnonzero(np.diff(start))
-    begin, end = start[filled], start[filled + 1]
-    best = np.zeros((len(start) - 1, len(asked)), np.float32)
-    blocks = list(pairwise(_block_edges(begin, end)))
+        rotated_questions = asked.astype(np.float32) @ _rotation(dim).T * scale
+    weights = np.pad(2 * rotated_questions, ((0, 0), (0, code_width - dim))).T
+    filled_texts = np.flatnonzero(np.diff(start))
+    begins_of_filled, ends_of_filled = start[filled_texts], start[filled_texts + 1]
+    best_cosines = np.zeros((len(start) - 1, len(asked)), np.float32)
+    blocks = list(pairwise(_block_edges(begins_of_filled, ends_of_filled)))
 
     def compare_blocks(blocks: Sequence[tuple[int, int]]) -> None:
-        longest = max((int(end[last - 1] - begin[first]) for first, last in blocks), default=0)
-        signs = np.empty((longest, codes.shape[1], 8), np.float32)
-        for first, last in blocks:
-            part = codes[begin[first] : end[last - 1]]
-            read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip")
+        longest_block = max(
+            (
+                int(ends_of_filled[last_text - 1] - begins_of_filled[first_text])
+                for first_text, last_text in blocks
+            ),
+            default=0,
+        )
+        sign_values = np.empty((longest_block, codes.shape[1], 8), np.float32)
+        for first_text, last_text in blocks:
+            block_codes = codes[begins_of_filled[first_text] : ends_of_filled[last_text - 1]]
+            block_signs = np.take(
+                _BITS, block_codes, axis=0, out=sign_values[: len(block_codes)], mode="clip"
+            )
             # Of each token at once, since the best is chosen while they are in the cache.
-            cosines = read.reshape(len(part), width) @ weights
-            within = begin[first:last] - begin[first]
-            best[filled[first:last]] = np.maximum.reduceat(cosines, within, axis=0)
+            cosines = block_signs.reshape(len(block_codes), code_width) @ weights
+            block_begins = begins_of_filled[first_text:last_text] - begins_of_filled[first_text]
+            best_cosines[filled_texts[first_text:last_text]] = np.maximum.reduceat(
+                cosines, block_begins, axis=0
+            )
 
     # The products of a question are small, and their threads wait for each other where another
     # process multiplies too: two threads take every other block instead.
-    few = len(asked) <= _FEW
-    with _thread_controller().limit(limits=1 if few else None, user_api="blas"):
-        if few and len(blocks) > _SHARED:
-            with ThreadPoolExecutor(2) as beside:
-                list(beside.map(compare_blocks, (blocks[::2], blocks[1::2])))
+    are_few = len(asked) <= _FEW
+    with _thread_controller().limit(limits=1 if are_few else None, user_api="blas"):
+        if are_few and len(blocks) > _SHARED:
+            with ThreadPoolExecutor(2) as thread_pool:
+                list(thread_pool.map(compare_blocks, (blocks[::2], blocks[1::2])))
         else:
             compare_blocks(blocks)
     # From the best alone: what is the same for all tokens does not change which is the best.
-    best[filled] -= turned.sum(axis=1)
-    return np.ascontiguousarray(best.T)
+    best_cosines[filled_texts] -= rotated_questions.sum(axis=1)
+    return np.ascontiguousarray(best_cosines.T)
 
 
 def _block_edges(begin: np.ndarray, end: np.ndarray) -> list[int]:
@@ -187,8 +208,8 @@ def _block_edges(begin: np.ndarray, end: np.ndarray) -> list[int]:
     """
     if not len(begin):
         return []
-    wanted = np.arange(begin[0], end[-1], _TOGETHER)
-    return [*np.unique(np.searchsorted(begin, wanted)).tolist(), len(begin)]
+    wanted_edges = np.arange(begin[0], end[-1], _TOGETHER)
+    return [*np.unique(np.searchsorted(begin, wanted_edges)).tolist(), len(begin)]
 
 
 @cache
@@ -201,10 +222,10 @@ def _thread_controller() -> Any:
 @cache
 def _rotation(dim: int) -> np.ndarray:
     """Give a random rotation, the same in every process: (dim, dim) float32."""
-    drawn = np.random.default_rng(0).standard_normal((dim, dim))
+    random_matrix = np.random.default_rng(0).standard_normal((dim, dim))
     # Of one thread: two give the same numbers, and take ten times as long where they have to wait
     # for each other.
     with _thread_controller().limit(limits=1, user_api="blas"):
-        basis, upper = np.linalg.qr(drawn)
+        basis, upper = np.linalg.qr(random_matrix)
     rotation: np.ndarray = (basis * np.sign(np.diag(upper))).astype(np.float32)
     return rotation

@@ -91,10 +91,10 @@ class TransformerEncoder(IdentifiedEncoder):
 
         from memlab.embed.processor_batches import pack_weights
 
-        dtype = torch.float32
+        number_type = torch.float32
         if self.identity.revision.endswith(HALF):
-            dtype = torch.bfloat16
-        model = model_files.load_model(self.path, self.identity.model, dtype=dtype)
+            number_type = torch.bfloat16
+        model = model_files.load_model(self.path, self.identity.model, dtype=number_type)
         pack_weights(model)
         return model
 
@@ -110,26 +110,26 @@ class TransformerEncoder(IdentifiedEncoder):
         True
         """
         checked = check_texts(texts, kind)
-        few = self._few(checked)
-        if few is None:
+        light_model = self._few(checked)
+        if light_model is None:
             return self.encode_by_torch(checked, kind=kind, progress=progress)
-        out = np.empty((len(checked), self.dim), np.float32)
+        token_means = np.empty((len(checked), self.dim), np.float32)
         for row, text in enumerate(checked):
-            out[row] = few.read(text)[1].mean(axis=0)
-        return unit_rows(out, of=f"encoder {self.identity.model}")
+            token_means[row] = light_model.read(text)[1].mean(axis=0)
+        return unit_rows(token_means, of=f"encoder {self.identity.model}")
 
     def encode_by_torch(self, texts: list[str], *, kind: Kind, progress: bool) -> np.ndarray:
         """Encode texts that were checked, however few they are, by torch."""
-        out = np.empty((len(texts), self.dim), np.float32)
+        model_vectors = np.empty((len(texts), self.dim), np.float32)
         if texts:
-            self._encode_into(out, texts, self.prompt(kind), progress)
-        return unit_rows(out, of=f"encoder {self.identity.model}")
+            self._encode_into(model_vectors, texts, self.prompt(kind), progress)
+        return unit_rows(model_vectors, of=f"encoder {self.identity.model}")
 
     def _encode_into(self, out: np.ndarray, texts: list[str], prompt: str, progress: bool) -> None:
         """Fill the rows of ``out`` with the vectors of texts behind a prompt."""
-        opening = 0
+        opening_length = 0
         if prompt:
-            opening = len(self._frame[0]) + len(self._plain([prompt])[0])
+            opening_length = len(self._frame[0]) + len(self._plain([prompt])[0])
 
         def ids(window: slice) -> list[list[int]]:
             prompted = texts[window]
@@ -140,12 +140,14 @@ class TransformerEncoder(IdentifiedEncoder):
         def keep(features: dict[str, Any]) -> Any:
             return features["sentence_embedding"][:, : self.dim].float()
 
-        kept: list[tuple[np.ndarray, Any]] = []
-        for rows, vectors in self._read(ids, len(texts), keep, prompt=opening, progress=progress):
-            kept.append((rows, vectors))
-            if len(kept) == _COPIED_TOGETHER:
-                _copy_vectors(kept, out)
-        _copy_vectors(kept, out)
+        kept_batches: list[tuple[np.ndarray, Any]] = []
+        for batch_rows, vectors in self._read(
+            ids, len(texts), keep, prompt=opening_length, progress=progress
+        ):
+            kept_batches.append((batch_rows, vectors))
+            if len(kept_batches) == _COPIED_TOGETHER:
+                _copy_vectors(kept_batches, out)
+        _copy_vectors(kept_batches, out)
 
     def encode_tokens(
         self,
@@ -170,15 +172,15 @@ class TransformerEncoder(IdentifiedEncoder):
         context = [""] * len(checked)
         if before is not None:
             context = check_texts(before, kind)
-        few = None
+        light_model = None
         if not any(context):
-            few = self._few(checked)
-        if few is not None:
-            alone = []
+            light_model = self._few(checked)
+        if light_model is not None:
+            text_tokens = []
             for text in checked:
-                token_ids, hidden = few.read(text)
-                alone.append(self._worded(token_ids[1:-1], hidden[1:-1]))
-            return concat_tokens(alone, few.width)
+                token_ids, hidden = light_model.read(text)
+                text_tokens.append(self._worded(token_ids[1:-1], hidden[1:-1]))
+            return concat_tokens(text_tokens, light_model.width)
         return self.encode_tokens_by_torch(checked, context, kind=kind, progress=progress)
 
     def encode_tokens_by_torch(
@@ -190,19 +192,21 @@ class TransformerEncoder(IdentifiedEncoder):
         sequences: dict[int, tuple[list[int], int, int]] = {}
 
         def ids(window: slice) -> list[list[int]]:
-            of = self._in_context(texts[window], before[window], self.prompt(kind))
-            sequences.update(enumerate(of, window.start))
-            return [sequence for sequence, _, _ in of]
+            tokens_in_context = self._in_context(texts[window], before[window], self.prompt(kind))
+            sequences.update(enumerate(tokens_in_context, window.start))
+            return [sequence for sequence, _, _ in tokens_in_context]
 
-        found: dict[int, TokenVectors] = {}
-        for rows, hidden in self._read(ids, len(texts), _token_rows, progress=progress):
-            for row, i in enumerate(rows.tolist()):
-                sequence, start, end = sequences.pop(i)
-                found[i] = self._worded(
-                    np.array(sequence[start:end], np.int64), hidden[row, start:end]
+        tokens_by_text: dict[int, TokenVectors] = {}
+        for batch_rows, batch_states in self._read(ids, len(texts), _token_rows, progress=progress):
+            for row, text_number in enumerate(batch_rows.tolist()):
+                sequence, first_token, end_token = sequences.pop(text_number)
+                tokens_by_text[text_number] = self._worded(
+                    np.array(sequence[first_token:end_token], np.int64),
+                    batch_states[row, first_token:end_token],
                 )
         tokens = concat_tokens(
-            [found[i] for i in range(len(texts))], self._model[0].get_embedding_dimension()
+            [tokens_by_text[text_number] for text_number in range(len(texts))],
+            self._model[0].get_embedding_dimension(),
         )
         if not self.identity.token_mean:
             return tokens
@@ -226,27 +230,29 @@ class TransformerEncoder(IdentifiedEncoder):
         """
         tokenizer = self._model.tokenizer
         # Nothing is read as one token, so that every text has a vector.
-        nothing = [tokenizer.eos_token_id or tokenizer.pad_token_id or 0]
+        empty_text = [tokenizer.eos_token_id or tokenizer.pad_token_id or 0]
         budget = _DEVICE_BUDGETS.get(self._model.device.type, TOKEN_BUDGET)
         # Other devices need large batches, and round by them in any case.
         by_length = self._model.device.type == "cpu"
-        with self.bar(n, progress=progress) as bar:
-            for start in range(0, n, _WINDOW):
-                window = sequences(slice(start, min(start + _WINDOW, n)))
-                window = [ids or nothing for ids in window]
-                lengths = [len(ids) for ids in window]
+        with self.bar(n, progress=progress) as progress_bar:
+            for window_start in range(0, n, _WINDOW):
+                window_ids = sequences(slice(window_start, min(window_start + _WINDOW, n)))
+                window_ids = [token_ids or empty_text for token_ids in window_ids]
+                lengths = [len(token_ids) for token_ids in window_ids]
                 batches = list(
                     token_batches(lengths, budget=budget, batch=self._batch, by_length=by_length)
                 )
 
-                def read(rows: np.ndarray, window: list[list[int]] = window) -> Kept:
+                def read(rows: np.ndarray, window: list[list[int]] = window_ids) -> Kept:
                     features = self._padded([window[row] for row in rows])
                     features["prompt_length"] = prompt
                     return keep(self._forward(features))
 
-                for rows, kept in zip(batches, self._map_batches(read, batches), strict=True):
-                    yield start + rows, kept
-                    bar.update(len(rows))
+                for batch_rows, kept_output in zip(
+                    batches, self._map_batches(read, batches), strict=True
+                ):
+                    yield window_start + batch_rows, kept_output
+                    progress_bar.update(len(batch_rows))
 
     def _map_batches(
         self, read: Callable[[np.ndarray], Kept], batches: list[np.ndarray]
@@ -268,17 +274,17 @@ class TransformerEncoder(IdentifiedEncoder):
         """
         import torch
 
-        fill = self._model.tokenizer.pad_token_id or 0
-        parts = [torch.tensor(ids) for ids in sequences]
-        ones = [torch.ones_like(part) for part in parts]
-        pad = torch.nn.utils.rnn.pad_sequence
-        ids = pad(parts, batch_first=True, padding_value=fill)
-        mask = pad(ones, batch_first=True)
-        missing = self._padded_length(ids.shape[1]) - ids.shape[1]
-        ids = torch.nn.functional.pad(ids, (0, missing), value=fill)
-        mask = torch.nn.functional.pad(mask, (0, missing))
+        padding_id = self._model.tokenizer.pad_token_id or 0
+        id_tensors = [torch.tensor(padded_ids) for padded_ids in sequences]
+        one_tensors = [torch.ones_like(id_tensor) for id_tensor in id_tensors]
+        pad_sequences = torch.nn.utils.rnn.pad_sequence
+        padded_ids = pad_sequences(id_tensors, batch_first=True, padding_value=padding_id)
+        padded_mask = pad_sequences(one_tensors, batch_first=True)
+        n_missing = self._padded_length(padded_ids.shape[1]) - padded_ids.shape[1]
+        padded_ids = torch.nn.functional.pad(padded_ids, (0, n_missing), value=padding_id)
+        padded_mask = torch.nn.functional.pad(padded_mask, (0, n_missing))
         device = self._model.device
-        return {"input_ids": ids.to(device), "attention_mask": mask.to(device)}
+        return {"input_ids": padded_ids.to(device), "attention_mask": padded_mask.to(device)}
 
     def _padded_length(self, length: int) -> int:
         """Give what the longest text of a batch is padded to, which is no more than the model
@@ -305,24 +311,26 @@ class TransformerEncoder(IdentifiedEncoder):
         text itself are.
         """
         longest = self.identity.max_length or 0
-        half = longest // 2
-        ends = [text[-half * _CHARS_PER_TOKEN :] for text in before]
-        contexts = [ids[-half:] for ids in self._plain(ends)]
+        half_length = longest // 2
+        context_ends = [text[-half_length * _CHARS_PER_TOKEN :] for text in before]
+        contexts = [token_ids[-half_length:] for token_ids in self._plain(context_ends)]
         opening, closing = self._frame
         opening = opening + self._plain([prompt])[0]
-        out = []
+        framed_texts = []
         for body, context in zip(self._plain(texts), contexts, strict=True):
-            lead = opening + context
-            own = body[: max(0, longest - len(lead) - len(closing))]
-            out.append((lead + own + closing, len(lead), len(lead) + len(own)))
-        return out
+            lead_ids = opening + context
+            kept_ids = body[: max(0, longest - len(lead_ids) - len(closing))]
+            framed_texts.append(
+                (lead_ids + kept_ids + closing, len(lead_ids), len(lead_ids) + len(kept_ids))
+            )
+        return framed_texts
 
     def _tokenized(self, texts: list[str], **options: Any) -> list[list[int]]:
-        found = self._model.tokenizer(
+        tokenizer_output = self._model.tokenizer(
             texts, return_attention_mask=False, return_token_type_ids=False, **options
         )
-        ids: list[list[int]] = found["input_ids"]
-        return ids
+        token_ids: list[list[int]] = tokenizer_output["input_ids"]
+        return token_ids
 
     def _plain(self, texts: list[str]) -> list[list[int]]:
         """Give the token ids of texts without the special ones."""
@@ -331,9 +339,9 @@ class TransformerEncoder(IdentifiedEncoder):
     @cached_property
     def _frame(self) -> tuple[list[int], list[int]]:
         """The special tokens that the model puts before and behind a text."""
-        word, framed = self._plain(["a"])[0], self._tokenized(["a"])[0]
-        at = framed.index(word[0])
-        return framed[:at], framed[at + len(word) :]
+        word_ids, framed_ids = self._plain(["a"])[0], self._tokenized(["a"])[0]
+        word_place = framed_ids.index(word_ids[0])
+        return framed_ids[:word_place], framed_ids[word_place + len(word_ids) :]
 
     @cached_property
     def _words(self) -> np.ndarray:
@@ -344,8 +352,8 @@ class TransformerEncoder(IdentifiedEncoder):
 
     def _worded(self, ids: np.ndarray, hidden: np.ndarray) -> TokenVectors:
         """Keep the tokens of one text that hold a letter or a digit, at length 1."""
-        keep = self._words[ids]
-        return unit_tokens(ids[keep], hidden[keep])
+        holds_word = self._words[ids]
+        return unit_tokens(ids[holds_word], hidden[holds_word])
 
     @cached_property
     def token_mean(self) -> np.ndarray:
@@ -353,13 +361,15 @@ class TransformerEncoder(IdentifiedEncoder):
         float32.
         """
         opening, closing = self._frame
-        lead = opening + self._plain([self.prompt("document")])[0]
-        probes = choose_probes(self._words).tolist()
-        alone = [[*lead, token, *closing] for token in probes]
-        found = [np.zeros((0, self._model[0].get_embedding_dimension()), np.float32)]
-        for _, hidden in self._read(alone.__getitem__, len(alone), _token_rows, progress=False):
-            found.append(hidden[:, len(lead)])
-        return mean_direction(np.concatenate(found))
+        lead_ids = opening + self._plain([self.prompt("document")])[0]
+        probe_tokens = choose_probes(self._words).tolist()
+        probe_texts = [[*lead_ids, token, *closing] for token in probe_tokens]
+        probe_states = [np.zeros((0, self._model[0].get_embedding_dimension()), np.float32)]
+        for _, hidden in self._read(
+            probe_texts.__getitem__, len(probe_texts), _token_rows, progress=False
+        ):
+            probe_states.append(hidden[:, len(lead_ids)])
+        return mean_direction(np.concatenate(probe_states))
 
     def for_storing(self) -> Encoder:
         """Give the encoder as what is stored is made by: torch reads all texts, however few there
@@ -373,9 +383,9 @@ class TransformerEncoder(IdentifiedEncoder):
 
     def forget_texts(self) -> None:
         """Forget the last texts read, so that reading one of them takes its time again."""
-        light: bert.Bert | None = vars(self).get("_light")
-        if light is not None:
-            light.read.cache_clear()
+        light_model: bert.Bert | None = vars(self).get("_light")
+        if light_model is not None:
+            light_model.read.cache_clear()
 
     def _few(self, texts: Sequence[str]) -> bert.Bert | None:
         """Give what reads the first few texts of a process without torch, and a single one whenever
@@ -384,10 +394,10 @@ class TransformerEncoder(IdentifiedEncoder):
         self._read_light += len(texts)
         if not self._has_light or not texts:
             return None
-        few = 1
+        most_texts = 1
         if self._read_light <= _FEW and "_model" not in vars(self):
-            few = _FEW
-        if len(texts) > few or sum(map(len, texts)) > _FEW_CHARS:
+            most_texts = _FEW
+        if len(texts) > most_texts or sum(map(len, texts)) > _FEW_CHARS:
             return None
         return self._light
 
@@ -429,24 +439,24 @@ def unit_tokens(ids: np.ndarray, hidden: np.ndarray) -> TokenVectors:
     :param ids: (t,) numbers of the tokens.
     :param hidden: (t, d) float32 vectors.
     """
-    length = np.maximum(np.linalg.norm(hidden, axis=1, keepdims=True), 1e-12)
-    unit = (hidden / length).astype(np.float16)
-    return TokenVectors(ids.astype(np.int32), unit, np.array([0, len(ids)]))
+    state_lengths = np.maximum(np.linalg.norm(hidden, axis=1, keepdims=True), 1e-12)
+    unit_states = (hidden / state_lengths).astype(np.float16)
+    return TokenVectors(ids.astype(np.int32), unit_states, np.array([0, len(ids)]))
 
 
 def _hold_letters(vocabulary: dict[str, int]) -> np.ndarray:
     """Say which numbers of a vocabulary are of tokens that hold a letter or a digit: (v,) bool."""
-    words = np.zeros(1 + max(vocabulary.values()), bool)
+    holds_word = np.zeros(1 + max(vocabulary.values()), bool)
     for name, number in vocabulary.items():
         if _LETTER_OR_DIGIT.search(name.lstrip(_SPACES)):
-            words[number] = True
-    return words
+            holds_word[number] = True
+    return holds_word
 
 
 def _token_rows(features: dict[str, Any]) -> np.ndarray:
     """Give the vectors of the tokens of a batch: (texts, tokens, d) float32."""
-    rows: np.ndarray = features["token_embeddings"].cpu().numpy()
-    return rows
+    token_states: np.ndarray = features["token_embeddings"].cpu().numpy()
+    return token_states
 
 
 def _copy_vectors(kept: list[tuple[np.ndarray, Any]], out: np.ndarray) -> None:
@@ -454,8 +464,8 @@ def _copy_vectors(kept: list[tuple[np.ndarray, Any]], out: np.ndarray) -> None:
     import torch
 
     if kept:
-        rows = np.concatenate([rows for rows, _ in kept])
-        out[rows] = torch.cat([vectors for _, vectors in kept]).cpu().numpy()
+        copied_rows = np.concatenate([copied_rows for copied_rows, _ in kept])
+        out[copied_rows] = torch.cat([vectors for _, vectors in kept]).cpu().numpy()
         kept.clear()
 
 
@@ -479,18 +489,20 @@ def token_batches(
     >>> [rows.tolist() for rows in token_batches([3, 8, 1, 7, 6], budget=16)]
     [[1, 3], [4], [0, 2]]
     """
-    steps = -(-np.asarray(lengths, dtype=np.int64) // LENGTH_STEP)
-    order = np.argsort(-steps, kind="stable")
-    groups = [order]
+    length_steps = -(-np.asarray(lengths, dtype=np.int64) // LENGTH_STEP)
+    longest_first = np.argsort(-length_steps, kind="stable")
+    length_groups = [longest_first]
     if by_length:
-        groups = np.split(order, np.flatnonzero(np.diff(steps[order])) + 1)
-    for group in groups:
-        start = 0
-        while start < len(group):
-            longest = LENGTH_STEP * max(1, int(steps[group[start]]))
-            size = batch or max(1, budget // longest)
-            yield group[start : start + size]
-            start += size
+        length_groups = np.split(
+            longest_first, np.flatnonzero(np.diff(length_steps[longest_first])) + 1
+        )
+    for length_group in length_groups:
+        batch_start = 0
+        while batch_start < len(length_group):
+            longest_text = LENGTH_STEP * max(1, int(length_steps[length_group[batch_start]]))
+            batch_size = batch or max(1, budget // longest_text)
+            yield length_group[batch_start : batch_start + batch_size]
+            batch_start += batch_size
 
 
 def load_minilm(*, half: bool = False) -> TransformerEncoder:

@@ -35,8 +35,8 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     >>> memlab.embed.turn_texts.turn_texts(turns, header=("scope", "participants"))
     ['[scope: u | participants: Mel] Mel: Look! Mel shared a dog.']
     """
-    heads = write_headers(turns, header, turns, by="session_id")
-    return (heads + turns.select(text=turn_text_expr())["text"]).to_list()
+    text_headers = write_headers(turns, header, turns, by="session_id")
+    return (text_headers + turns.select(text=turn_text_expr())["text"]).to_list()
 
 
 def turn_text_expr() -> pl.Expr:
@@ -54,13 +54,15 @@ def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame) -> list[str]:
     :param sessions: rows of :class:`memlab.records.Session`; a session without turns gives its date
         alone.
     """
-    joined = turns.select("session_id", body=_body_expr(" " + pl.col("caption")))
-    joined = joined.group_by("session_id", maintain_order=True).agg(pl.col("body").str.join("\n"))
-    placed = sessions.select("session_id", "start").join(
-        joined, on="session_id", how="left", maintain_order="left"
+    session_bodies = turns.select("session_id", body=_body_expr(" " + pl.col("caption")))
+    session_bodies = session_bodies.group_by("session_id", maintain_order=True).agg(
+        pl.col("body").str.join("\n")
     )
-    day = pl.col("start").dt.strftime(DAY_FORMAT + ", %A\n").fill_null("")
-    return placed.select(day + pl.col("body").fill_null("")).to_series().to_list()
+    ordered_sessions = sessions.select("session_id", "start").join(
+        session_bodies, on="session_id", how="left", maintain_order="left"
+    )
+    day_text = pl.col("start").dt.strftime(DAY_FORMAT + ", %A\n").fill_null("")
+    return ordered_sessions.select(day_text + pl.col("body").fill_null("")).to_series().to_list()
 
 
 def query_texts(
@@ -72,8 +74,8 @@ def query_texts(
 
     :param questions: ``scope``, ``text`` and ``timestamp`` are read, never the evidence.
     """
-    heads = write_headers(questions, header, turns, by="scope")
-    return (heads + questions["text"]).to_list()
+    text_headers = write_headers(questions, header, turns, by="scope")
+    return (text_headers + questions["text"]).to_list()
 
 
 def _speaker_expr(form: str) -> pl.Expr:

@@ -107,10 +107,10 @@ class WrappedEncoder(IdentifiedEncoder):
         checked = check_texts(texts, kind)
         if self.cache is not None and not self._reads_sooner(checked, kind):
             return self.cache.encode(self, checked, kind=kind, progress=progress)
-        number = _number_distinct(checked)
-        if len(number) < len(checked):
-            vectors = self.encode(number, kind=kind, progress=progress)
-            return vectors[[number[text] for text in checked]]
+        number_by_text = _number_distinct(checked)
+        if len(number_by_text) < len(checked):
+            vectors = self.encode(number_by_text, kind=kind, progress=progress)
+            return vectors[[number_by_text[text] for text in checked]]
         if self._is_spread(checked):
             return np.concatenate(list(self._spread("encode", [checked], kind, progress)))
         return self.model.encode(checked, kind=kind, progress=progress)
@@ -125,8 +125,8 @@ class WrappedEncoder(IdentifiedEncoder):
     ) -> TokenVectors:
         """Embed tokens; see :meth:`memlab.embed.token_vectors.TokenEncoder.encode_tokens`."""
         if self.token_encoder is not None:
-            other = replace(self.token_encoder, cache=self.cache)
-            return other._encode_tokens(texts, before=before, kind=kind, progress=progress)
+            token_encoder = replace(self.token_encoder, cache=self.cache)
+            return token_encoder._encode_tokens(texts, before=before, kind=kind, progress=progress)
         checked = check_texts(texts, kind)
         context = [""] * len(checked) if before is None else list(before)
         if self.cache is not None and (any(context) or not self._reads_sooner(checked, kind)):
@@ -135,14 +135,18 @@ class WrappedEncoder(IdentifiedEncoder):
             )
             return tokens
         pairs = list(zip(checked, context, strict=True))
-        number = _number_distinct(pairs)
-        if len(number) < len(pairs):
-            different, leads = zip(*number, strict=True)
-            once = self._encode_tokens(different, before=leads, kind=kind, progress=progress)
-            return once.take(np.array([number[pair] for pair in pairs]))
+        number_by_pair = _number_distinct(pairs)
+        if len(number_by_pair) < len(pairs):
+            distinct_texts, distinct_contexts = zip(*number_by_pair, strict=True)
+            distinct_tokens = self._encode_tokens(
+                distinct_texts, before=distinct_contexts, kind=kind, progress=progress
+            )
+            return distinct_tokens.take(
+                np.array([number_by_pair[text_and_context] for text_and_context in pairs])
+            )
         if self._is_spread(checked):
-            parts = self._spread("encode_tokens", [checked, context], kind, progress)
-            return concat_tokens(list(parts), self.dim)
+            spread_tokens = self._spread("encode_tokens", [checked, context], kind, progress)
+            return concat_tokens(list(spread_tokens), self.dim)
         model = cast(TokenEncoder, self.model)
         return model.encode_tokens(checked, before=before, kind=kind, progress=progress)
 
@@ -164,17 +168,17 @@ class WrappedEncoder(IdentifiedEncoder):
     ) -> Iterator[Any]:
         from memlab.embed.ray_workers import encode_on_workers
 
-        with self.bar(len(columns[0]), progress=progress) as bar:
-            for part in encode_on_workers(self.by_name(), method, columns, kind):
-                bar.update(len(part))
-                yield part
+        with self.bar(len(columns[0]), progress=progress) as progress_bar:
+            for encoded_part in encode_on_workers(self.by_name(), method, columns, kind):
+                progress_bar.update(len(encoded_part))
+                yield encoded_part
 
     def for_storing(self) -> WrappedEncoder:
         """Give one without a cache whose models read one text as they read many."""
-        tokens = None
+        token_encoder = None
         if self.token_encoder is not None:
-            tokens = for_storing(self.token_encoder)
-        return replace(self, model=for_storing(self.model), token_encoder=tokens, cache=None)
+            token_encoder = for_storing(self.token_encoder)
+        return replace(self, model=for_storing(self.model), token_encoder=token_encoder, cache=None)
 
     def by_name(self) -> NamedEncoder:
         """Give what :func:`memlab.embed.ray_workers.load_worker_model` loads this encoder by.
@@ -186,25 +190,25 @@ class WrappedEncoder(IdentifiedEncoder):
 
         if self.spec is None:
             raise ModelError(f"encoder {self.identity.key} was given as an object; load it by name")
-        tokens = None
+        named_token_encoder = None
         if self.token_encoder is not None:
-            tokens = self.token_encoder.by_name()
+            named_token_encoder = self.token_encoder.by_name()
         return NamedEncoder(
             self.spec,
             self.header,
             self.identity,
             self.services,
             own=own_settings(self.spec),
-            tokens=tokens,
+            tokens=named_token_encoder,
         )
 
     def __repr__(self) -> str:
-        parts = [f"{self.identity.key}: {self.identity.describe()}"]
+        description_parts = [f"{self.identity.key}: {self.identity.describe()}"]
         if self.header:
-            parts.append(f"header {' + '.join(self.header)}")
+            description_parts.append(f"header {' + '.join(self.header)}")
         if self.token_encoder is not None:
-            parts.append(f"tokens by {self.token_encoder}")
-        return f"<Encoder {', '.join(parts)}>"
+            description_parts.append(f"tokens by {self.token_encoder}")
+        return f"<Encoder {', '.join(description_parts)}>"
 
 
 def _number_distinct(items: Sequence[T]) -> dict[T, int]:
@@ -245,8 +249,8 @@ def token_encoder_of(encoder: Encoder | None) -> TokenEncoder | None:
     >>> token_encoder_of(embed.load("hashing:64", token_encoder="minilm")).identity.model
     'minilm'
     """
-    other = getattr(encoder, "token_encoder", None) or encoder
-    return other if isinstance(other, TokenEncoder) else None
+    token_encoder = getattr(encoder, "token_encoder", None) or encoder
+    return token_encoder if isinstance(token_encoder, TokenEncoder) else None
 
 
 def forget_texts(encoder: Any) -> None:
@@ -271,8 +275,8 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     >>> embed.describe_encoder(embed.load("hashing:64", header=["time"]))["header"]
     ['time']
     """
-    about = {"encoder": encoder.identity.describe(), "header": list(header_of(encoder))}
-    other = getattr(encoder, "token_encoder", None)
-    if other is not None:
-        about["token_encoder"] = other.identity.describe()
-    return about
+    description = {"encoder": encoder.identity.describe(), "header": list(header_of(encoder))}
+    token_encoder = getattr(encoder, "token_encoder", None)
+    if token_encoder is not None:
+        description["token_encoder"] = token_encoder.identity.describe()
+    return description

@@ -39,11 +39,11 @@ def resolved_facts(
     :param now: when it is asked, by which plans are due; ``None``: when something was said last.
     """
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
-    pairs = map_undos_to_current_facts(store, dataset, facts).values()
-    cached = None
+    undone_pairs = map_undos_to_current_facts(store, dataset, facts).values()
+    cached_encoder = None
     if encoder is not None:
-        cached = cache_encoder(store, encoder)
-    return resolve(facts, encoder=cached, as_of=as_of, now=now, undone=pairs)
+        cached_encoder = cache_encoder(store, encoder)
+    return resolve(facts, encoder=cached_encoder, as_of=as_of, now=now, undone=undone_pairs)
 
 
 def map_undos_to_current_facts(
@@ -53,17 +53,20 @@ def map_undos_to_current_facts(
 
     :returns: noted pair → current pair; an id is empty where no fact states it any more.
     """
-    rows = facts.select("scope", "fact_id").rows()
-    by_content = {(scope, _FACT_DIGEST.sub(r"\1", fact)): fact for scope, fact in rows}
-    there = frozenset(rows)
+    fact_keys = facts.select("scope", "fact_id").rows()
+    by_content = {(scope, _FACT_DIGEST.sub(r"\1", fact)): fact for scope, fact in fact_keys}
+    known_facts = frozenset(fact_keys)
 
     def current(scope: str, fact: str) -> str:
-        if (scope, fact) in there:
+        if (scope, fact) in known_facts:
             return fact
         return by_content.get((scope, _FACT_DIGEST.sub(r"\1", fact)), "")
 
-    noted = store.knowledge.undone(dataset).select("scope", "old", "new").iter_rows()
-    return {(old, new): (current(scope, old), current(scope, new)) for scope, old, new in noted}
+    noted_undos = store.knowledge.undone(dataset).select("scope", "old", "new").iter_rows()
+    return {
+        (old_fact, new_fact): (current(scope, old_fact), current(scope, new_fact))
+        for scope, old_fact, new_fact in noted_undos
+    }
 
 
 def cache_vectors(
@@ -83,62 +86,66 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
 
     :param events: what :func:`memlab.indexing.index` gave.
     """
-    counted = ", ".join(f"{n:,} {kind}" for kind, n in Counter(events["kind"]).items())
+    counted_kinds = ", ".join(f"{n:,} {kind}" for kind, n in Counter(events["kind"]).items())
     if events.is_empty():
-        counted = f"nothing was due{_open_note(store, dataset)}"
+        counted_kinds = f"nothing was due{_open_note(store, dataset)}"
     knowledge = store.knowledge
-    made = ("summaries", "entities")
-    holds = [count_noun(knowledge.rows(kind, dataset).height, kind) for kind in made]
-    known = resolved_facts(store, dataset).facts
-    facts = known.filter(pl.col("status") != "repeat")
-    n_held = facts.filter(pl.col("status").is_in(HELD)).height
-    holds.append(f"{count_noun(facts.height, 'facts')}, of which {n_held:,} hold")
-    lines = [f"{dataset}: {counted}; the index holds {', '.join(holds)}"]
-    failed = events.filter(kind="failed").select("session_id", "reason")
-    for session, reason in failed.head(_MAX_LISTED).iter_rows():
+    counted_tables = ("summaries", "entities")
+    held_counts = [
+        count_noun(knowledge.rows(kind, dataset).height, kind) for kind in counted_tables
+    ]
+    known_facts = resolved_facts(store, dataset).facts
+    distinct_facts = known_facts.filter(pl.col("status") != "repeat")
+    n_held = distinct_facts.filter(pl.col("status").is_in(HELD)).height
+    held_counts.append(f"{count_noun(distinct_facts.height, 'facts')}, of which {n_held:,} hold")
+    lines = [f"{dataset}: {counted_kinds}; the index holds {', '.join(held_counts)}"]
+    failed_events = events.filter(kind="failed").select("session_id", "reason")
+    for session, reason in failed_events.head(_MAX_LISTED).iter_rows():
         lines.append(f"  {session}: failed: {shorten_line(reason or '')}")
-    n_more = failed.height - _MAX_LISTED
+    n_more = failed_events.height - _MAX_LISTED
     if n_more > 0:
         lines.append(f"  … and {n_more:,} more; all of them: store.knowledge.events")
     lines += _unanswered_lines(events)
     awaiting = earlier_facts_note(store, dataset)
     if awaiting:
         lines.append(f"  {awaiting}")
-    for (old, new), pair in map_undos_to_current_facts(store, dataset, known).items():
-        if "" in pair:
+    for (old, new), current_pair in map_undos_to_current_facts(store, dataset, known_facts).items():
+        if "" in current_pair:
             lines.append(f"  undone: {new} ends {old}: what it names is no longer said")
     return lines
 
 
 def _unanswered_lines(events: pl.DataFrame) -> list[str]:
     """Say in a line each how many sessions a model did not read, read in part, or read earlier."""
-    alone, kind = pl.col("service") == "extractive", pl.col("kind")
-    in_part = ~alone & (kind == "fallback")
+    is_without_model, event_kind = pl.col("service") == "extractive", pl.col("kind")
+    is_in_part = ~is_without_model & (event_kind == "fallback")
     no_facts = pl.col("reason").str.starts_with(NO_FACTS).fill_null(False)
-    again = "the next memlab index asks again"
-    made = "no facts, summaries of their own sentences; --service NAME asks a model"
-    lines = []
-    for chosen, words in (
-        (alone, f"came from no model{{}}: {made}"),
-        (in_part & no_facts, f"have a summary of a model, and no facts{{}}; {again}"),
-        (in_part & ~no_facts, f"came in part from no model{{}}; {again}"),
-        (kind == "kept", "stay as a model made them{}"),
+    again_text = "the next memlab index asks again"
+    extractive_text = "no facts, summaries of their own sentences; --service NAME asks a model"
+    note_lines = []
+    for is_chosen, line_form in (
+        (is_without_model, f"came from no model{{}}: {extractive_text}"),
+        (is_in_part & no_facts, f"have a summary of a model, and no facts{{}}; {again_text}"),
+        (is_in_part & ~no_facts, f"came in part from no model{{}}; {again_text}"),
+        (event_kind == "kept", "stay as a model made them{}"),
     ):
-        part = events.filter(chosen)
-        if part.height:
-            counted = f"{part.height:,} of {events.height:,} sessions"
-            lines.append(f"  {counted} {words.format(_first_reason(part['reason']))}")
-    return lines
+        chosen_events = events.filter(is_chosen)
+        if chosen_events.height:
+            counted_text = f"{chosen_events.height:,} of {events.height:,} sessions"
+            note_lines.append(
+                f"  {counted_text} {line_form.format(_first_reason(chosen_events['reason']))}"
+            )
+    return note_lines
 
 
 def _first_reason(reasons: pl.Series) -> str:
     """Give the first reason in brackets; that a session was too short for a summary is none."""
-    errors = reasons.drop_nulls().str.strip_prefix(NO_FACTS)
-    errors = errors.str.replace(r"(; )?no summary: .*$", "")
-    errors = errors.filter(errors != "")
-    if errors.is_empty():
+    error_texts = reasons.drop_nulls().str.strip_prefix(NO_FACTS)
+    error_texts = error_texts.str.replace(r"(; )?no summary: .*$", "")
+    error_texts = error_texts.filter(error_texts != "")
+    if error_texts.is_empty():
         return ""
-    return f" ({shorten_line(errors[0])})"
+    return f" ({shorten_line(error_texts[0])})"
 
 
 def earlier_facts_note(
@@ -148,46 +155,46 @@ def earlier_facts_note(
     n_earlier = store.knowledge.count_earlier_facts(dataset, scopes=scopes)
     if not n_earlier:
         return ""
-    verb = "awaits" if n_earlier == 1 else "await"
-    return f"{count_noun(n_earlier, 'facts')} of an earlier layout {verb} memlab index"
+    plural_verb = "awaits" if n_earlier == 1 else "await"
+    return f"{count_noun(n_earlier, 'facts')} of an earlier layout {plural_verb} memlab index"
 
 
 def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
     """Say why a scope has nothing to list: it is not indexed, or nothing was found in it."""
-    states = store.knowledge.states(dataset).filter(scope=scope)
-    if states.is_empty():
+    session_states = store.knowledge.states(dataset).filter(scope=scope)
+    if session_states.is_empty():
         return f"is not indexed{_open_note(store, dataset, scope) or '; memlab index does that'}"
-    why = _reasons_in_brackets(states["reason"])
-    if (states["status"] == "failed").all():
-        return f"has no session that was indexed{why}"
+    reasons_text = _reasons_in_brackets(session_states["reason"])
+    if (session_states["status"] == "failed").all():
+        return f"has no session that was indexed{reasons_text}"
     awaiting = earlier_facts_note(store, dataset, scopes=[scope])
     if awaiting:
-        why += f"; {awaiting}"
-    n_unread = states.filter(service="extractive").height
-    if n_unread == states.height:
+        reasons_text += f"; {awaiting}"
+    n_unread = session_states.filter(service="extractive").height
+    if n_unread == session_states.height:
         return (
-            f"is indexed without a model{why}, and only a model finds facts, entities and "
+            f"is indexed without a model{reasons_text}, and only a model finds facts, entities and "
             "decisions; memlab index --service NAME asks one"
         )
-    unread = ""
+    unread_text = ""
     if n_unread:
-        unread = f"; no model read {n_unread:,} of its {states.height:,} sessions"
-    return f"is indexed, and nothing was found{why}{unread}"
+        unread_text = f"; no model read {n_unread:,} of its {session_states.height:,} sessions"
+    return f"is indexed, and nothing was found{reasons_text}{unread_text}"
 
 
 def _reasons_in_brackets(reasons: pl.Series) -> str:
     """Give the first reasons, each once; empty where there is none."""
-    named = reasons.drop_nulls().str.strip_prefix(NO_FACTS).unique(maintain_order=True)
-    if named.is_empty():
+    distinct_reasons = reasons.drop_nulls().str.strip_prefix(NO_FACTS).unique(maintain_order=True)
+    if distinct_reasons.is_empty():
         return ""
-    return f" ({'; '.join(map(shorten_line, named.head(3)))})"
+    return f" ({'; '.join(map(shorten_line, distinct_reasons.head(3)))})"
 
 
 def _open_note(store: MemoryStore, dataset: str, *scopes: str) -> str:
     """Say how many sessions are still open, so that they are not indexed."""
     minutes = settings()[0].gap_minutes
-    ends = store.sessions(dataset, scopes=scopes or None, columns=["end"])["end"]
-    n_open = (ends + timedelta(minutes=minutes) >= datetime.now(UTC)).sum()
+    session_ends = store.sessions(dataset, scopes=scopes or None, columns=["end"])["end"]
+    n_open = (session_ends + timedelta(minutes=minutes) >= datetime.now(UTC)).sum()
     if not n_open:
         return ""
     return f"; still open, until {minutes:g} minutes of silence: {n_open:,} of its sessions"

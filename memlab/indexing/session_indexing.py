@@ -117,36 +117,45 @@ def index(
     """
     from tqdm import tqdm
 
-    chosen = settings or IndexSettings()
+    index_settings = settings or IndexSettings()
     if isinstance(service, str) and service != RECORDED:
         service = configured_service(service)
     if not is_estimating():
         store.knowledge.sweep(dataset)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
-    present = in_utc(now or datetime.now(UTC))
-    job = IndexJob(dataset, language, chosen, service, _recipe_version(chosen, service), present)
-    due = _due_sessions(store, job, gap)
+    indexed_at = in_utc(now or datetime.now(UTC))
+    job = IndexJob(
+        dataset,
+        language,
+        index_settings,
+        service,
+        _recipe_version(index_settings, service),
+        indexed_at,
+    )
+    due_sessions = _due_sessions(store, job, gap)
     events = [frame(IndexEvent)]
     left_alone = ""
     # Workers that read at the same time know nothing of what the others find.
-    asks_for_facts = chosen.facts and service is not None
+    asks_for_facts = index_settings.facts and service is not None
     whole_scopes = asks_for_facts and engine != "local"
-    read_ahead, batches = tee(_batches(due, chosen.batch, whole_scopes=whole_scopes))
-    inputs = (
+    read_ahead, batches = tee(
+        _batches(due_sessions, index_settings.batch, whole_scopes=whole_scopes)
+    )
+    batch_inputs = (
         _read_batch(store, job, batch)._replace(left_alone=left_alone) for batch in read_ahead
     )
-    results = parallel_map(_index_batch, inputs, job, engine=engine)
-    shown: dict[str, Any] = {"disable": not progress, "delay": 2, "unit": " sessions"}
-    with tqdm(total=due.height, desc="index", **shown) as bar:
-        for batch, rows in zip(batches, results, strict=True):
+    results = parallel_map(_index_batch, batch_inputs, job, engine=engine)
+    bar_options: dict[str, Any] = {"disable": not progress, "delay": 2, "unit": " sessions"}
+    with tqdm(total=due_sessions.height, desc="index", **bar_options) as progress_bar:
+        for batch, batch_rows in zip(batches, results, strict=True):
             if is_estimating():
                 continue
-            events.append(_commit_batch(store, job, batch, rows))
+            events.append(_commit_batch(store, job, batch, batch_rows))
             in_vain = events[-1].filter(pl.col("reason").str.contains("not asked after"))
             if in_vain.height and not left_alone:
                 left_alone = in_vain["reason"][0]
-            bar.update(batch.height)
-    if encoder is not None and due.height and not is_estimating():
+            progress_bar.update(batch.height)
+    if encoder is not None and due_sessions.height and not is_estimating():
         cache_vectors(store, dataset, encoder, progress=progress)
     return pl.concat(events)
 
@@ -161,8 +170,8 @@ def _batches(due: pl.DataFrame, size: int, *, whole_scopes: bool) -> Iterator[pl
         yield from due.iter_slices(size)
         return
     batch = due.clear()
-    for of_scope in due.partition_by("scope", maintain_order=True):
-        batch = pl.concat([batch, of_scope])
+    for scope_sessions in due.partition_by("scope", maintain_order=True):
+        batch = pl.concat([batch, scope_sessions])
         if batch.height >= size:
             yield batch
             batch = due.clear()
@@ -172,12 +181,16 @@ def _batches(due: pl.DataFrame, size: int, *, whole_scopes: bool) -> Iterator[pl
 
 def _recipe_version(settings: IndexSettings, service: str | Service | None) -> str:
     """Give the version of the recipe: a digest of all but the turns that the rows depend on."""
-    parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
+    recipe_parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
     model = service.model if isinstance(service, Service) else None
-    parts |= {"code": CODE_VERSION, "model": model, "asked": [extraction.VERSION, SESSION.version]}
+    recipe_parts |= {
+        "code": CODE_VERSION,
+        "model": model,
+        "asked": [extraction.VERSION, SESSION.version],
+    }
     if service == RECORDED:
-        parts["recordings"] = recording.recordings_digest()
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
+        recipe_parts["recordings"] = recording.recordings_digest()
+    digest = hashlib.sha256(json.dumps(recipe_parts, sort_keys=True).encode()).hexdigest()[:8]
     return f"{settings.version}-{extraction.service_name(service) or EXTRACTIVE}-{digest}"
 
 
@@ -189,21 +202,21 @@ def _due_sessions(store: MemoryStore, job: IndexJob, gap: timedelta) -> pl.DataF
         ``same`` (of these turns).
     """
     sessions = store.sessions(job.dataset, columns=["session_id", "scope", "end", "n_turns"])
-    closed = sessions.filter((pl.col("end") + gap < job.now).fill_null(True))
-    states = store.knowledge.states(job.dataset).drop("scope", "reason", "at", "turns")
-    due = closed.join(
+    closed_sessions = sessions.filter((pl.col("end") + gap < job.now).fill_null(True))
+    session_states = store.knowledge.states(job.dataset).drop("scope", "reason", "at", "turns")
+    due_sessions = closed_sessions.join(
         store.knowledge.digests(job.dataset), on="session_id", maintain_order="left"
-    ).join(states, on="session_id", how="left", suffix="_seen", maintain_order="left")
-    same = (pl.col("digest") == pl.col("digest_seen")).fill_null(False)
-    tried = same & (pl.col("version") == job.version)
-    final = ["indexed"]
+    ).join(session_states, on="session_id", how="left", suffix="_seen", maintain_order="left")
+    is_same = (pl.col("digest") == pl.col("digest_seen")).fill_null(False)
+    was_tried = is_same & (pl.col("version") == job.version)
+    final_states = ["indexed"]
     if job.service == RECORDED:
-        final.append("fallback")
-    is_done = tried & pl.col("status").is_in(final)
-    attempts = pl.when(tried).then("attempts").otherwise(0)
+        final_states.append("fallback")
+    is_done = was_tried & pl.col("status").is_in(final_states)
+    attempts = pl.when(was_tried).then("attempts").otherwise(0)
     return (
-        due.filter(~is_done)
-        .with_columns(attempts=attempts, same=same)
+        due_sessions.filter(~is_done)
+        .with_columns(attempts=attempts, same=is_same)
         .drop("status", "version", "digest_seen")
     )
 
@@ -212,115 +225,143 @@ def _read_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame) -> Batch:
     """Read the turns of a batch of sessions, and for a model the earlier facts and turns."""
     scopes = due["scope"].unique(maintain_order=True).to_list()
     turns = store.turns(job.dataset, scopes=scopes)
-    before: dict[str, Any] = {}
+    earlier_knowledge: dict[str, Any] = {}
     if job.service and job.settings.facts:
         sessions = store.sessions(job.dataset, scopes=scopes, columns=["session_id"])
-        before = {
+        earlier_knowledge = {
             "known": store.knowledge.rows("facts", job.dataset, scopes=scopes),
             "earlier": _earlier_turns(turns, due["session_id"].to_list()),
             "order": sessions["session_id"].to_list(),
         }
-    return Batch(due, turns.join(due, on="session_id", how="semi", maintain_order="left"), before)
+    return Batch(
+        due, turns.join(due, on="session_id", how="semi", maintain_order="left"), earlier_knowledge
+    )
 
 
 def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
     """Give for each session the last turns of its scope before it, each cut short."""
     columns = ["scope", "session_id", "turn_id", "speaker", "text", "timestamp"]
     columns += ["forwarded_from", "quoted"]
-    short = (
+    short_turns = (
         turns.select(*columns)
         .with_columns(pl.col("text").str.slice(0, EARLIER_CHARS))
         .with_row_index("at")
     )
-    begins = short.with_columns(begin=pl.col("at").first().over("scope")).unique(
+    session_begins = short_turns.with_columns(begin=pl.col("at").first().over("scope")).unique(
         "session_id", keep="first"
     )
-    begins = begins.filter(pl.col("session_id").is_in(sessions), pl.col("at") > pl.col("begin"))
+    session_begins = session_begins.filter(
+        pl.col("session_id").is_in(sessions), pl.col("at") > pl.col("begin")
+    )
     return {
-        session: short.slice(start := max(begin, at - EARLIER_TURNS), at - start)
+        session: short_turns.slice(
+            first_row := max(scope_begin, turn_row - EARLIER_TURNS), turn_row - first_row
+        )
         .drop("at")
         .to_dicts()
-        for session, at, begin in begins.select("session_id", "at", "begin").iter_rows()
+        for session, turn_row, scope_begin in session_begins.select(
+            "session_id", "at", "begin"
+        ).iter_rows()
     }
 
 
 def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
     """Index a batch of sessions without a store; where that fails, each session alone."""
-    begun, due = time.perf_counter(), batch.due
+    begun_at, due_sessions = time.perf_counter(), batch.due
     try:
-        rows = _index_sessions(batch, job)
+        index_rows = _index_sessions(batch, job)
     except ModelError:
         raise  # the service cannot be asked at all
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
-        if due.height > 1:
+        if due_sessions.height > 1:
             return _index_one_by_one(batch, job)
         # Not the text of the error's cause, which may hold the conversation.
         reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
-        failed = due.select(
+        failed_outcomes = due_sessions.select(
             "session_id", status=pl.lit("failed"), reason=reason, alone=pl.lit(False)
         )
-        rows = _NO_ROWS | {"outcomes": failed}
-    seconds = (time.perf_counter() - begun) / due.height
-    return rows | {"outcomes": rows["outcomes"].with_columns(seconds=pl.lit(seconds))}
+        index_rows = _NO_ROWS | {"outcomes": failed_outcomes}
+    seconds = (time.perf_counter() - begun_at) / due_sessions.height
+    return index_rows | {"outcomes": index_rows["outcomes"].with_columns(seconds=pl.lit(seconds))}
 
 
 def _index_one_by_one(batch: Batch, job: IndexJob) -> IndexRows:
     """Index each session of a batch alone; each knows the facts of those before it."""
-    each: list[IndexRows] = []
-    before = batch.before
-    for due in batch.due.iter_slices(1):
-        turns = batch.turns.join(due, on="session_id", how="semi", maintain_order="left")
-        made = _index_batch(batch._replace(due=due, turns=turns, before=before), job)
-        each.append(made)
-        if "known" in before:
-            others = before["known"].join(due, on="session_id", how="anti", maintain_order="left")
-            before = before | {"known": pl.concat([others, made["facts"]])}
-    return {name: pl.concat(rows[name] for rows in each) for name in each[0]}
+    session_rows: list[IndexRows] = []
+    known_before = batch.before
+    for due_session in batch.due.iter_slices(1):
+        turns = batch.turns.join(due_session, on="session_id", how="semi", maintain_order="left")
+        made_rows = _index_batch(
+            batch._replace(due=due_session, turns=turns, before=known_before), job
+        )
+        session_rows.append(made_rows)
+        if "known" in known_before:
+            other_facts = known_before["known"].join(
+                due_session, on="session_id", how="anti", maintain_order="left"
+            )
+            known_before = known_before | {"known": pl.concat([other_facts, made_rows["facts"]])}
+    return {
+        name: pl.concat(one_session[name] for one_session in session_rows)
+        for name in session_rows[0]
+    }
 
 
 def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
     """Make summaries, facts and entities of some sessions, as the settings ask for."""
-    chosen, due, turns, service = (
+    index_settings, due_sessions, batch_turns, service = (
         job.settings,
         batch.due,
         batch.turns,
         None if batch.left_alone else job.service,
     )
-    rows = dict(_NO_ROWS)
-    outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))]
-    without_facts = due.clear()
-    if chosen.facts and service is not None:
-        extracted = extraction.extract(turns, service=service, **batch.before)
+    index_rows = dict(_NO_ROWS)
+    outcomes = [
+        due_sessions.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))
+    ]
+    without_facts = due_sessions.clear()
+    if index_settings.facts and service is not None:
+        extracted = extraction.extract(batch_turns, service=service, **batch.before)
         without_facts = extracted.outcomes.filter(pl.col("service").is_null())
         status = pl.col("status").replace("unanswered", "fallback")
         outcomes.append(extracted.outcomes.with_columns(status))
         # A message without a time counts as heard now.
-        heard = pl.when(pl.col("asserted_at").is_null()).then(pl.lit(job.now)).cast(TIMESTAMP)
-        rows |= {
-            "facts": extracted.facts.with_columns(recorded_at=heard),
+        heard_at = pl.when(pl.col("asserted_at").is_null()).then(pl.lit(job.now)).cast(TIMESTAMP)
+        index_rows |= {
+            "facts": extracted.facts.with_columns(recorded_at=heard_at),
             "entities": extracted.entities,
         }
-    if chosen.summaries:
-        few = pl.col("n_turns") < chosen.min_turns
-        why = pl.format(
-            "no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(chosen.min_turns)
+    if index_settings.summaries:
+        is_short = pl.col("n_turns") < index_settings.min_turns
+        short_reason = pl.format(
+            "no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(index_settings.min_turns)
         )
-        outcomes.append(due.filter(few).select("session_id", reason=why))
-        long = turns.join(due.filter(~few), on="session_id", how="semi", maintain_order="left")
-        written = summarize_sessions(long, service=service, language=job.language)
-        unanswered = (
+        outcomes.append(due_sessions.filter(is_short).select("session_id", reason=short_reason))
+        long_turns = batch_turns.join(
+            due_sessions.filter(~is_short), on="session_id", how="semi", maintain_order="left"
+        )
+        written_summaries = summarize_sessions(long_turns, service=service, language=job.language)
+        summary_status = (
             pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
         )
-        outcomes.append(written.select("session_id", "reason", "service", status=unanswered))
-        stamp = {"version": pl.lit(job.version), "created_at": pl.lit(job.now).cast(TIMESTAMP)}
-        rows["summaries"] = written.with_columns(**stamp).select(*schema(Summary))
+        outcomes.append(
+            written_summaries.select("session_id", "reason", "service", status=summary_status)
+        )
+        version_stamp = {
+            "version": pl.lit(job.version),
+            "created_at": pl.lit(job.now).cast(TIMESTAMP),
+        }
+        index_rows["summaries"] = written_summaries.with_columns(**version_stamp).select(
+            *schema(Summary)
+        )
     if batch.left_alone:
         outcomes.append(
-            due.select("session_id", status=pl.lit("fallback"), reason=pl.lit(batch.left_alone))
+            due_sessions.select(
+                "session_id", status=pl.lit("fallback"), reason=pl.lit(batch.left_alone)
+            )
         )
-    rows["outcomes"] = _join_outcomes(outcomes, without_facts["session_id"])
-    return rows
+    index_rows["outcomes"] = _join_outcomes(outcomes, without_facts["session_id"])
+    return index_rows
 
 
 def _join_outcomes(outcomes: list[pl.DataFrame], without_facts: pl.Series) -> pl.DataFrame:
@@ -332,19 +373,21 @@ def _join_outcomes(outcomes: list[pl.DataFrame], without_facts: pl.Series) -> pl
     """
     reasons = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True)
     by_model = pl.col("service").drop_nulls() != EXTRACTIVE
-    joined = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True)
-    table = joined.agg(
+    session_outcomes = pl.concat(outcomes, how="diagonal").group_by(
+        "session_id", maintain_order=True
+    )
+    outcome_table = session_outcomes.agg(
         # Of "fallback" and "ok" the first in the alphabet.
         pl.col("status").min(),
         reason=pl.when(reasons.len() > 0).then(reasons.str.join("; ")),
         has_model=by_model.any(),
     )
-    without = pl.col("session_id").is_in(without_facts.to_list())
-    named = pl.concat_str(pl.lit(NO_FACTS), "reason")
-    return table.select(
+    is_without_facts = pl.col("session_id").is_in(without_facts.to_list())
+    named_reasons = pl.concat_str(pl.lit(NO_FACTS), "reason")
+    return outcome_table.select(
         "session_id",
         "status",
-        reason=pl.when(without).then(named).otherwise("reason"),
+        reason=pl.when(is_without_facts).then(named_reasons).otherwise("reason"),
         alone=(pl.col("status") == "fallback") & ~pl.col("has_model"),
     )
 
@@ -359,44 +402,51 @@ def _commit_batch(
 
     :raises StoreError: when the store cannot be written.
     """
-    asked = extraction.service_name(job.service) or EXTRACTIVE
-    better = (
+    service_asked = extraction.service_name(job.service) or EXTRACTIVE
+    is_better_before = (
         (pl.col("status") == "fallback")
         & pl.col("same")
         & (pl.col("service") != EXTRACTIVE).fill_null(False)
     )
-    vain = pl.col("alone") & pl.lit(job.service != RECORDED)
+    is_in_vain = pl.col("alone") & pl.lit(job.service != RECORDED)
     # Named by what was there before: an attempt that was cut off and is made again is one event.
-    before = pl.concat_str(
+    attempt_name = pl.concat_str(
         "version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@"
     )
-    status = pl.when(better & vain).then(pl.lit("failed")).when(better).then(pl.lit("kept"))
-    rows = due.join(results["outcomes"], on="session_id", maintain_order="left")
-    rows = rows.with_columns(
+    status = (
+        pl.when(is_better_before & is_in_vain)
+        .then(pl.lit("failed"))
+        .when(is_better_before)
+        .then(pl.lit("kept"))
+    )
+    outcome_rows = due.join(results["outcomes"], on="session_id", maintain_order="left")
+    outcome_rows = outcome_rows.with_columns(
         at=pl.lit(job.now).cast(TIMESTAMP),
         version=pl.lit(job.version),
         status=status.otherwise("status"),
-        made_by=pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked)),
+        made_by=pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(service_asked)),
         attempts=(pl.col("attempts") + 1).cast(pl.Int32),
-        better=better,
+        better=is_better_before,
     )
-    failed = pl.col("status") == "failed"
+    has_failed = pl.col("status") == "failed"
     is_new = pl.col("generation").is_null()
-    change = pl.when(is_new).then(pl.lit("created")).otherwise(pl.lit("updated"))
-    named = pl.Series(text_hashes(rows.select(before).to_series()))
-    service = pl.when(failed).then(pl.lit(asked)).when("better").then("service")
-    events = rows.with_columns(
-        event_id=pl.format("{}@{}", "session_id", named),
-        kind=pl.when(pl.col("status") == "ok").then(change).otherwise("status"),
+    change_kind = pl.when(is_new).then(pl.lit("created")).otherwise(pl.lit("updated"))
+    event_names = pl.Series(text_hashes(outcome_rows.select(attempt_name).to_series()))
+    service = pl.when(has_failed).then(pl.lit(service_asked)).when("better").then("service")
+    events = outcome_rows.with_columns(
+        event_id=pl.format("{}@{}", "session_id", event_names),
+        kind=pl.when(pl.col("status") == "ok").then(change_kind).otherwise("status"),
         service=service.otherwise("made_by"),
     ).select(*schema(IndexEvent))
-    rows = rows.filter(~pl.col("better"))
-    states = rows.with_columns(
+    outcome_rows = outcome_rows.filter(~pl.col("better"))
+    new_states = outcome_rows.with_columns(
         status=pl.col("status").replace("ok", "indexed"),
-        generation=pl.when(failed).then("generation").otherwise(pl.lit(uuid4().hex)),
-        service=pl.when(failed).then("service").otherwise("made_by"),
+        generation=pl.when(has_failed).then("generation").otherwise(pl.lit(uuid4().hex)),
+        service=pl.when(has_failed).then("service").otherwise("made_by"),
     ).select(*schema(IndexState))
-    good = rows.filter(~failed)
-    parts = {table: results[table].join(good, on="session_id", how="semi") for table in _NO_ROWS}
-    store.knowledge.commit(job.dataset, parts=parts, states=states, events=events)
+    indexed_rows = outcome_rows.filter(~has_failed)
+    rows_by_table = {
+        table: results[table].join(indexed_rows, on="session_id", how="semi") for table in _NO_ROWS
+    }
+    store.knowledge.commit(job.dataset, parts=rows_by_table, states=new_states, events=events)
     return events

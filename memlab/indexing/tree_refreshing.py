@@ -33,7 +33,7 @@ def refresh_trees(
     :returns: what was done, in lines.
     :raises ModelError: when the service cannot be asked at all.
     """
-    n_written, lines = 0, list[str]()
+    n_written, report_lines = 0, list[str]()
     for scope, designs in _whole_trees(store, dataset, service).group_by(
         "scope", maintain_order=True
     ):
@@ -48,10 +48,10 @@ def refresh_trees(
             n_written += 1
             note = fallback_note(nodes, "summaries")
             if service is not None and note:
-                lines.append(f"  {scope[0]}: {row['over']}: {note}")
+                report_lines.append(f"  {scope[0]}: {row['over']}: {note}")
     if n_written:
-        lines.insert(0, f"{dataset}: {count_noun(n_written, 'rollups')} brought up to date")
-    return lines
+        report_lines.insert(0, f"{dataset}: {count_noun(n_written, 'rollups')} brought up to date")
+    return report_lines
 
 
 def _whole_trees(store: MemoryStore, dataset: str, service: str | Service | None) -> pl.DataFrame:
@@ -60,10 +60,10 @@ def _whole_trees(store: MemoryStore, dataset: str, service: str | Service | None
     """
     rows = store.nodes.rows(dataset, emptied=True)
     # Names of the clusters of a map stand in the same table, and are written by the map.
-    own = rows.filter(
+    own_nodes = rows.filter(
         pl.col("asked") == (writer_name(service) or EXTRACTIVE), pl.col("over") != "map"
     )
-    whole = own.group_by("scope", *_DESIGN, maintain_order=True).agg(
+    whole_trees = own_nodes.group_by("scope", *_DESIGN, maintain_order=True).agg(
         whole=(pl.col("digest") != "").any()
     )
-    return whole.filter("whole").drop("whole")
+    return whole_trees.filter("whole").drop("whole")

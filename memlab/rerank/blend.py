@@ -31,11 +31,17 @@ def blend_by_position(run: Run, reranked: Run, bench: Bench) -> Run:
         raise DataError(
             f"the run ranks {run.level}s and the reranked one {reranked.level}s; blend at one level"
         )
-    second = reranked.frame.select("query_id", "doc_id", reranker=min_max_scale("score"))
-    w = pl.when(pl.col("rank") <= 3).then(0.75).when(pl.col("rank") <= 10).then(0.6).otherwise(0.4)
-    blended = w * min_max_scale("score") + (1 - w) * pl.col("reranker").fill_null(0.0)
-    rows = run.frame.join(second, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    return ranking.rerank_by_scores(run, bench, rows.with_columns(score=blended))
+    reranked_rows = reranked.frame.select("query_id", "doc_id", reranker=min_max_scale("score"))
+    first_weight = (
+        pl.when(pl.col("rank") <= 3).then(0.75).when(pl.col("rank") <= 10).then(0.6).otherwise(0.4)
+    )
+    blended_score = first_weight * min_max_scale("score") + (1 - first_weight) * pl.col(
+        "reranker"
+    ).fill_null(0.0)
+    blended_rows = run.frame.join(
+        reranked_rows, on=["query_id", "doc_id"], how="left", maintain_order="left"
+    )
+    return ranking.rerank_by_scores(run, bench, blended_rows.with_columns(score=blended_score))
 
 
 @stage

@@ -47,32 +47,42 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     ...
     """
     check_at_least(1, candidates=candidates)
-    path, name, _ = model_files.find_model(model, what="cross-encoder")
-    reader = _load_model(path.resolve(), name, model_files.weights_digest(path))
-    documents, rows = bench.documents(run.level), bench.asked(run.frame, "text")
+    path, model_name, _ = model_files.find_model(model, what="cross-encoder")
+    reader = _load_model(path.resolve(), model_name, model_files.weights_digest(path))
+    documents, asked_rows = bench.documents(run.level), bench.asked(run.frame, "text")
     # What is not scored is worth as much as the least of the scored, and a tie leaves it behind
     # them.
-    scores = np.full(rows.height, np.nan)
-    first = rows.with_row_index("at").filter(pl.col("rank") <= candidates)
-    for (question, _), part in first.group_by("text", "query_id", maintain_order=True):
-        texts = check_texts([documents.texts[i] for i in documents.at(part["doc_id"])], "document")
-        distinct = list(dict.fromkeys(texts))  # equal texts score equal
-        found = dict(
-            zip(distinct, _score_pairs(reader, str(question), distinct, name), strict=True)
+    scores = np.full(asked_rows.height, np.nan)
+    first_rows = asked_rows.with_row_index("at").filter(pl.col("rank") <= candidates)
+    for (question, _), question_rows in first_rows.group_by(
+        "text", "query_id", maintain_order=True
+    ):
+        question_texts = check_texts(
+            [documents.texts[place] for place in documents.at(question_rows["doc_id"])], "document"
         )
-        scores[part["at"].to_numpy()] = [found[text] for text in texts]
-    least = pl.col("score").min().over("query_id")
-    scored = rows.with_columns(score=pl.Series(scores).fill_nan(None))
-    return rerank_by_scores(run, bench, scored.with_columns(pl.col("score").fill_null(least)))
+        distinct_texts = list(dict.fromkeys(question_texts))  # equal texts score equal
+        score_by_text = dict(
+            zip(
+                distinct_texts,
+                _score_pairs(reader, str(question), distinct_texts, model_name),
+                strict=True,
+            )
+        )
+        scores[question_rows["at"].to_numpy()] = [score_by_text[text] for text in question_texts]
+    least_score = pl.col("score").min().over("query_id")
+    scored_rows = asked_rows.with_columns(score=pl.Series(scores).fill_nan(None))
+    return rerank_by_scores(
+        run, bench, scored_rows.with_columns(pl.col("score").fill_null(least_score))
+    )
 
 
 def _score_pairs(reader: Any, question: str, texts: list[str], name: str) -> np.ndarray:
     import torch
 
-    pairs = [(question, text) for text in texts]
+    text_pairs = [(question, text) for text in texts]
     identity = torch.nn.Identity()
     logits = reader.predict(
-        pairs, activation_fn=identity, show_progress_bar=False, convert_to_tensor=True
+        text_pairs, activation_fn=identity, show_progress_bar=False, convert_to_tensor=True
     ).double()
     scores: np.ndarray = (
         (logits[:, -1] - logits[:, :-1].logsumexp(1) if logits.ndim == 2 else logits).cpu().numpy()

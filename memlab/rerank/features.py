@@ -117,47 +117,56 @@ def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> It
     token_benches: tuple[Bench, ...] = ()
     if isinstance(bench.encoder, TokenEncoder):
         token_benches = (bench, rewritten)
-    asked_tokens = [query_tokens(each) for each in token_benches]
-    scored = zip(
+    asked_tokens = [query_tokens(token_bench) for token_bench in token_benches]
+    scope_scores = zip(
         dense_scores(bench, level="turn"),
         dense_scores(rewritten, level="turn"),
         bm25_scores(bench, level="turn"),
         bm25_scores(bench, level="session"),
         strict=True,
     )
-    for (rows, turns, dense), (_, _, own_dense), (_, _, bm25), (_, sessions, of_sessions) in scored:
+    for (rows, turns, dense), (_, _, rewritten_dense), (_, _, bm25), (
+        _,
+        sessions,
+        session_bm25,
+    ) in scope_scores:
         n_passages = turns.stop - turns.start
-        texts = None
+        token_passages = None
         if asked_tokens:
-            texts = scope_tokens(bench, turns)
-            n_passages = len(texts.inverse)
-        size = max(1, BLOCK_CELLS // max(1, n_passages))
-        for start in range(0, len(rows), size):
-            part = slice(start, start + size)
-            asked = rows[part]
-            scope = _ScopeFeatures(bench, asked, turns, sessions)
-            late = None
-            if texts is None:
-                scope.without_tokens()
+            token_passages = scope_tokens(bench, turns)
+            n_passages = len(token_passages.inverse)
+        block_size = max(1, BLOCK_CELLS // max(1, n_passages))
+        for block_start in range(0, len(rows), block_size):
+            block_rows = slice(block_start, block_start + block_size)
+            block_queries = rows[block_rows]
+            scope_features = _ScopeFeatures(bench, block_queries, turns, sessions)
+            late_scores = None
+            if token_passages is None:
+                scope_features.without_tokens()
             else:
-                late = scope.late(texts, *(tokens.take(asked) for tokens in asked_tokens))
-            scope.own("dense", own_dense[part])
-            scorers = {"dense": dense[part], "bm25": bm25[part], "late": late}
-            scope.scores(scorers, of_sessions[part])
-            scope.summaries_words_and_shapes(summaries)
-            at = np.where(mask[asked], places[asked] - turns.start, 0)
-            values = np.stack(
-                [np.take_along_axis(column, at, axis=1) for column in scope.columns.values()],
+                late_scores = scope_features.late(
+                    token_passages, *(tokens.take(block_queries) for tokens in asked_tokens)
+                )
+            scope_features.own("dense", rewritten_dense[block_rows])
+            scorers = {"dense": dense[block_rows], "bm25": bm25[block_rows], "late": late_scores}
+            scope_features.scores(scorers, session_bm25[block_rows])
+            scope_features.summaries_words_and_shapes(summaries)
+            candidate_rows = np.where(mask[block_queries], places[block_queries] - turns.start, 0)
+            feature_values = np.stack(
+                [
+                    np.take_along_axis(column, candidate_rows, axis=1)
+                    for column in scope_features.columns.values()
+                ],
                 axis=-1,
             )
             yield Candidates(
-                asked,
-                at + turns.start,
-                mask[asked],
-                scope.session[at],
-                scope.n_sessions,
-                values,
-                tuple(scope.columns),
+                block_queries,
+                candidate_rows + turns.start,
+                mask[block_queries],
+                scope_features.session[candidate_rows],
+                scope_features.n_sessions,
+                feature_values,
+                tuple(scope_features.columns),
             )
 
 
@@ -175,14 +184,14 @@ def ranking_to_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np
 
     :raises DataError: for a question that the bench does not hold.
     """
-    row = bench.asked(frame.select("query_id"), "row")["row"]
-    width = int(frame["rank"].to_numpy().max(initial=1))
+    query_row = bench.asked(frame.select("query_id"), "row")["row"]
+    n_ranks = int(frame["rank"].to_numpy().max(initial=1))
     places, mask = (
-        np.zeros((len(bench.queries), width), np.int64),
-        np.zeros((len(bench.queries), width), bool),
+        np.zeros((len(bench.queries), n_ranks), np.int64),
+        np.zeros((len(bench.queries), n_ranks), bool),
     )
-    cell = row.to_numpy(), frame["rank"].to_numpy() - 1
-    places[cell], mask[cell] = bench.documents("turn").at(frame["doc_id"]), True
+    row_and_rank = query_row.to_numpy(), frame["rank"].to_numpy() - 1
+    places[row_and_rank], mask[row_and_rank] = bench.documents("turn").at(frame["doc_id"]), True
     return places, mask
 
 
@@ -227,13 +236,13 @@ class _ScopeFeatures:
 
         Gives late interaction's score.
         """
-        columns = token_match_features(tokens, asked, self.session)
-        for name, scores in columns.items():
-            if name != "late":
-                self.add(f"{name}_z", self.z(scores))
+        match_scores = token_match_features(tokens, asked, self.session)
+        for match_name, scores in match_scores.items():
+            if match_name != "late":
+                self.add(f"{match_name}_z", self.z(scores))
         weights = tokens.weights(rewritten)
         self.own("late", sum_per_question(tokens.best(rewritten), weights, rewritten))
-        return columns["late"]
+        return match_scores["late"]
 
     def without_tokens(self) -> None:
         """Leave out what token vectors would say of the words of the question."""
@@ -244,9 +253,9 @@ class _ScopeFeatures:
 
     def own(self, name: str, scores: np.ndarray) -> None:
         """How well the turn matches the question as its speaker would put it."""
-        of_turn = self.z(scores)
-        of_session = self.z_of_session(self.best(of_turn))
-        for feature, values in zip(OWN_FEATURES, (of_turn, of_session), strict=True):
+        turn_z = self.z(scores)
+        session_z = self.z_of_session(self.best(turn_z))
+        for feature, values in zip(OWN_FEATURES, (turn_z, session_z), strict=True):
             self.add(f"{name}_{feature}", values)
 
     def scores(self, scorers: dict[str, np.ndarray | None], of_sessions: np.ndarray) -> None:
@@ -254,19 +263,19 @@ class _ScopeFeatures:
 
         :param scorers: (q, n) scores by name; ``None`` for one that the encoder cannot give.
         """
-        total = np.zeros(self.shape)
-        less = assistant_penalty(self.bench, self.rows, self.turns)
-        for name, scores in scorers.items():
+        score_sum = np.zeros(self.shape)
+        penalty = assistant_penalty(self.bench, self.rows, self.turns)
+        for scorer_name, scores in scorers.items():
             if scores is None:
                 for feature in SCORER_FEATURES:
-                    self.add(f"{name}_{feature}", NOT_KNOWN)
+                    self.add(f"{scorer_name}_{feature}", NOT_KNOWN)
             else:
-                total += self.of_scorer(name, scores, less)
-        others = absent_bm25_scores(self.bench, self.rows, self.of_sessions, level="session")
-        session = self.z_of_session(of_sessions, others)
-        total += session
-        self.add("bm25_of_session", session)
-        self.add("sum", total)
+                score_sum += self.of_scorer(scorer_name, scores, penalty)
+        absent_scores = absent_bm25_scores(self.bench, self.rows, self.of_sessions, level="session")
+        session_z = self.z_of_session(of_sessions, absent_scores)
+        score_sum += session_z
+        self.add("bm25_of_session", session_z)
+        self.add("sum", score_sum)
 
     def of_scorer(self, name: str, scores: np.ndarray, less: np.ndarray | None) -> np.ndarray:
         """How well turn, neighbours and session match by one scorer.
@@ -276,58 +285,62 @@ class _ScopeFeatures:
         :param less: how much lower assistants' turns rank in the sum, see
             :func:`memlab.retrieve.fusion.assistant_penalty`.
         """
-        others = of_others = None
+        absent_scores = no_absent = None
         if name == "bm25":
-            others = absent_bm25_scores(self.bench, self.rows, self.turns, level="turn")
-            of_others = NO_SCORES
-        of_turn = self.z(scores, others)
-        of_best = self.z_of_session(self.best(scores), of_others)
+            absent_scores = absent_bm25_scores(self.bench, self.rows, self.turns, level="turn")
+            no_absent = NO_SCORES
+        turn_z = self.z(scores, absent_scores)
+        best_z = self.z_of_session(self.best(scores), no_absent)
         features = (
-            of_turn,
-            of_best,
-            self.z_of_session(self.three_best(scores), of_others),
-            of_turn - self.best(of_turn)[:, self.session],
+            turn_z,
+            best_z,
+            self.z_of_session(self.three_best(scores), no_absent),
+            turn_z - self.best(turn_z)[:, self.session],
             *(
-                neighbour_values(of_turn, self.session, step, absent=ABSENT)
+                neighbour_values(turn_z, self.session, step, absent=ABSENT)
                 for step in NEIGHBOUR_STEPS
             ),
         )
         for feature, values in zip(SCORER_FEATURES, features, strict=True):
             self.add(f"{name}_{feature}", values)
         if less is None:
-            return of_turn + of_best
-        spread = estimate_spread(scores, self.bench.documents("turn").absent, others)
-        down = lower_scores(scores, less, spread)
-        return self.z(down, others) + self.z_of_session(self.best(down), of_others)
+            return turn_z + best_z
+        score_spread = estimate_spread(scores, self.bench.documents("turn").absent, absent_scores)
+        lowered_scores = lower_scores(scores, less, score_spread)
+        return self.z(lowered_scores, absent_scores) + self.z_of_session(
+            self.best(lowered_scores), no_absent
+        )
 
     def three_best(self, scores: np.ndarray) -> np.ndarray:
         """Average the three best turns of each session: (q, n_sessions)."""
-        order = np.lexsort((-scores, np.broadcast_to(self.session, self.shape)), axis=1)
-        best = np.where(self.place < 3, np.take_along_axis(scores, order, axis=1), 0.0)
-        lowest = scores.min(axis=1, keepdims=True, initial=0.0)  # of a session without turns
-        means = np.repeat(lowest.astype(np.float64), self.n_sessions, axis=1)
-        means[:, self.session[self.first]] = np.add.reduceat(best, self.first, axis=1) / np.minimum(
-            self.count, 3
+        best_first = np.lexsort((-scores, np.broadcast_to(self.session, self.shape)), axis=1)
+        three_highest = np.where(
+            self.place < 3, np.take_along_axis(scores, best_first, axis=1), 0.0
         )
-        return means
+        lowest_score = scores.min(axis=1, keepdims=True, initial=0.0)  # of a session without turns
+        session_means = np.repeat(lowest_score.astype(np.float64), self.n_sessions, axis=1)
+        session_means[:, self.session[self.first]] = np.add.reduceat(
+            three_highest, self.first, axis=1
+        ) / np.minimum(self.count, 3)
+        return session_means
 
     def summaries_words_and_shapes(self, summaries: np.ndarray | None) -> None:
         """The session's summary, shared words, what kind of turn and question it is, who speaks,
         dates that fit.
         """
-        summary, of_session = np.zeros(1), np.repeat(self.count, self.count)
+        summary_z, session_lengths = np.zeros(1), np.repeat(self.count, self.count)
         if summaries is not None:
-            summary = self.z_of_session(
+            summary_z = self.z_of_session(
                 cosines(self.bench.query_vectors[self.rows], summaries[self.of_sessions])
             )
         columns = {
-            "summary": summary,
+            "summary": summary_z,
             **word_overlaps(self.bench, self.rows, self.turns, self.session),
             **turn_features(self.bench, self.turns.start, self.turns.stop),
             **question_features(self.bench, self.rows, self.turns, self.session),
             "place_in_session": np.log1p(self.place),
-            "share_of_session": self.place / of_session,
-            "turns_of_session": np.log1p(of_session),
+            "share_of_session": self.place / session_lengths,
+            "turns_of_session": np.log1p(session_lengths),
             "age": self.session / max(1, self.n_sessions - 1),
         }
         for name, values in columns.items():

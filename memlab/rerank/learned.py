@@ -64,29 +64,35 @@ def learned(
     require_turn_run(run, "learned")
     check_at_least(1, candidates=candidates)
     encoder = bench.embedder()
-    path = BUNDLED_MODEL
+    model_path = BUNDLED_MODEL
     if model:
-        path = Path(model)
-    trained = _load_model(path)
+        model_path = Path(model)
+    trained_model = _load_model(model_path)
     places, mask = ranking_to_places(run.top(candidates).frame, bench)
-    found = []
-    for part in features.candidate_features(bench, places, mask):
-        scope = bench.queries["scope"][int(part.rows[0])]
-        if list(part.names) != list(trained.about["features"]):
+    scored_pairs = []
+    for query_candidates in features.candidate_features(bench, places, mask):
+        scope = bench.queries["scope"][int(query_candidates.rows[0])]
+        if list(query_candidates.names) != list(trained_model.about["features"]):
             raise ModelError(
-                f"model {str(path)!r} was trained with other features, by another memlab; train it "
-                "again"
+                f"model {str(model_path)!r} was trained with other features, by another memlab; "
+                "train it again"
             )
-        values = score_candidates(trained, part, level=level)
-        row, column = np.nonzero(np.isfinite(values))
-        at = (
-            part.at[row, column]
+        candidate_scores = score_candidates(trained_model, query_candidates, level=level)
+        query_rows, document_columns = np.nonzero(np.isfinite(candidate_scores))
+        document_places = (
+            query_candidates.at[query_rows, document_columns]
             if level == "turn"
-            else bench.documents("session").spans[scope][0] + column
+            else bench.documents("session").spans[scope][0] + document_columns
         )
-        order = np.lexsort((bench.documents(level).lot[at], row))
-        found.append((part.rows[row[order]], at[order], values[row, column][order]))
-    ranked = rank_scored_pairs(bench, found, level=level, k=max(candidates, 200))
+        ranking_order = np.lexsort((bench.documents(level).lot[document_places], query_rows))
+        scored_pairs.append(
+            (
+                query_candidates.rows[query_rows[ranking_order]],
+                document_places[ranking_order],
+                candidate_scores[query_rows, document_columns][ranking_order],
+            )
+        )
+    ranked = rank_scored_pairs(bench, scored_pairs, level=level, k=max(candidates, 200))
     if isinstance(encoder, TokenEncoder):
         return ranked
     return leave_out(ranked, "learned", ("late",), no_tokens_reason(encoder))
@@ -101,51 +107,57 @@ def score_candidates(model: Model, part: Candidates, *, level: Level = "turn") -
 
     :returns: (q, c) scores of turns or (q, s) of sessions, float64; −inf where there is none.
     """
-    network, weight = (
+    network, sum_weight = (
         model.turns if level == "turn" else model.sessions,
         model.about.get("sum", {}).get(level, 0.0),
     )
     scores = np.where(part.mask, predict(network, part.values), -np.inf).astype(np.float64)
     untrained = np.where(part.mask, part.value("sum"), -np.inf)
     if level == "session":
-        row, best = (
+        row_numbers, session_best = (
             np.arange(len(scores))[:, None],
             np.full((len(scores), part.n_sessions), -np.inf),
         )
-        np.maximum.at(best, (row, part.session), untrained)
-        untrained = best
-        first = np.maximum(
+        np.maximum.at(session_best, (row_numbers, part.session), untrained)
+        untrained = session_best
+        highest_score = np.maximum(
             scores.max(axis=1, keepdims=True), -1e9
         )  # a question may have no candidate
-        cell, n = part.session + row * part.n_sessions, best.size
-        shares = np.bincount(cell.ravel(), np.exp(scores - first).ravel(), minlength=n).reshape(
-            best.shape
+        session_cells, n_cells = part.session + row_numbers * part.n_sessions, session_best.size
+        score_shares = np.bincount(
+            session_cells.ravel(), np.exp(scores - highest_score).ravel(), minlength=n_cells
+        ).reshape(session_best.shape)
+        has_candidate = (
+            np.bincount(session_cells[part.mask], minlength=n_cells).reshape(session_best.shape) > 0
         )
-        there = np.bincount(cell[part.mask], minlength=n).reshape(best.shape) > 0
-        scores = np.where(there, np.log(np.maximum(shares, 1e-300)), -np.inf)
+        scores = np.where(has_candidate, np.log(np.maximum(score_shares, 1e-300)), -np.inf)
     return (
-        _standardise_scores(scores) + weight * _standardise_scores(untrained) if weight else scores
+        _standardise_scores(scores) + sum_weight * _standardise_scores(untrained)
+        if sum_weight
+        else scores
     )
 
 
 def _standardise_scores(scores: np.ndarray) -> np.ndarray:
     """Put the finite scores of each row in standard deviations from their mean: (q, n)."""
-    there = np.isfinite(scores)
-    n = np.maximum(there.sum(axis=1, keepdims=True), 1)
-    mean = np.where(there, scores, 0.0).sum(axis=1, keepdims=True) / n
-    apart = np.where(there, scores - mean, 0.0)
+    is_scored = np.isfinite(scores)
+    n_scored = np.maximum(is_scored.sum(axis=1, keepdims=True), 1)
+    mean_score = np.where(is_scored, scores, 0.0).sum(axis=1, keepdims=True) / n_scored
+    deviation = np.where(is_scored, scores - mean_score, 0.0)
     return np.where(
-        there, apart / (np.sqrt((apart**2).sum(axis=1, keepdims=True) / n) + 1e-6), -np.inf
+        is_scored,
+        deviation / (np.sqrt((deviation**2).sum(axis=1, keepdims=True) / n_scored) + 1e-6),
+        -np.inf,
     )
 
 
 def _load_model(path: Path) -> Model:
     """Load a model; one that was loaded before is read again where its file has changed."""
-    changed, size = 0, 0
+    changed_at, file_size = 0, 0
     if path.is_file():
-        state = path.stat()
-        changed, size = state.st_mtime_ns, state.st_size
-    return _load_cached_model(str(path), changed, size)
+        file_state = path.stat()
+        changed_at, file_size = file_state.st_mtime_ns, file_state.st_size
+    return _load_cached_model(str(path), changed_at, file_size)
 
 
 @lru_cache(maxsize=32)

@@ -48,56 +48,65 @@ def light(
     check_between(0, 1e9, covered=covered)
     check_at_least(0, window=window)
     documents = bench.documents(run.level)
-    at = documents.at(run.frame["doc_id"])
-    session = bench.documents("session").ids[documents.session[at]]
-    rows = run.frame.with_columns(
-        at=pl.Series(at, dtype=pl.Int64), session_id=pl.Series(session, dtype=pl.String)
+    document_places = documents.at(run.frame["doc_id"])
+    session_ids = bench.documents("session").ids[documents.session[document_places]]
+    scored_rows = run.frame.with_columns(
+        at=pl.Series(document_places, dtype=pl.Int64),
+        session_id=pl.Series(session_ids, dtype=pl.String),
     )
-    rows = _add_recency(
-        bench.asked(rows, "row", "scope", "timestamp"), bench, run.level, half_life_hours
+    scored_rows = _add_recency(
+        bench.asked(scored_rows, "row", "scope", "timestamp"), bench, run.level, half_life_hours
     )
-    wanted = [frozenset(words) for words in bench.query_words]
-    held = {d: frozenset(documents.words[d]) for d in np.unique(at).tolist()}
-    pairs = rows.select("row", "at").iter_rows()
-    shares = [len(wanted[q] & held[d]) / max(1, len(wanted[q])) for q, d in pairs]
-    total = (
+    question_words = [frozenset(words) for words in bench.query_words]
+    words_by_place = {
+        place: frozenset(documents.words[place]) for place in np.unique(document_places).tolist()
+    }
+    question_and_place = scored_rows.select("row", "at").iter_rows()
+    shared_words = [
+        len(question_words[question_row] & words_by_place[place])
+        / max(1, len(question_words[question_row]))
+        for question_row, place in question_and_place
+    ]
+    weighted_sum = (
         min_max_scale("score") * RELEVANCE
         + pl.col("recency") * RECENCY
-        + pl.Series(shares, dtype=pl.Float64) * SHARED
+        + pl.Series(shared_words, dtype=pl.Float64) * SHARED
     )
-    rows = rows.join(
+    scored_rows = scored_rows.join(
         _find_fitting_sessions(bench),
         on=["query_id", "session_id"],
         how="left",
         maintain_order="left",
     )
-    rows = rows.with_columns(score=total * pl.when("fits").then(LIFT).otherwise(1.0))
+    scored_rows = scored_rows.with_columns(
+        score=weighted_sum * pl.when("fits").then(LIFT).otherwise(1.0)
+    )
     if run.level == "turn":
-        rows = rows.with_columns(
+        scored_rows = scored_rows.with_columns(
             score=pl.col("score")
-            * pl.when(_has_better_neighbour(rows, window)).then(covered).otherwise(1.0)
+            * pl.when(_has_better_neighbour(scored_rows, window)).then(covered).otherwise(1.0)
         )
-    return rerank_by_scores(run, bench, rows)
+    return rerank_by_scores(run, bench, scored_rows)
 
 
 def _add_recency(
     rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float
 ) -> pl.DataFrame:
     """Add 2 to the power of −age / half-life; what comes after the question has age 0."""
-    starts = bench.sessions.select("session_id", "start", "end")
+    session_times = bench.sessions.select("session_id", "start", "end")
     turns = bench.turns.join(
-        starts, on="session_id", how="left", maintain_order="left"
+        session_times, on="session_id", how="left", maintain_order="left"
     ).with_columns(time=pl.coalesce("timestamp", "start"))
-    sessions = starts.select(time=pl.coalesce("end", "start"), doc_id="session_id")
+    sessions = session_times.select(time=pl.coalesce("end", "start"), doc_id="session_id")
     # A turn and a session may have one id: a chat log names both by what stands in it.
-    times = turns.select("time", doc_id="turn_id") if level == "turn" else sessions
-    last = turns.group_by("scope").agg(last=pl.col("time").max())
-    age = (pl.coalesce("timestamp", "last") - pl.col("time")).dt.total_seconds().clip(
+    document_times = turns.select("time", doc_id="turn_id") if level == "turn" else sessions
+    last_times = turns.group_by("scope").agg(last=pl.col("time").max())
+    age_hours = (pl.coalesce("timestamp", "last") - pl.col("time")).dt.total_seconds().clip(
         lower_bound=0
     ) / 3600
-    recency = (-np.log(2) * age / half_life_hours).exp()
-    rows = rows.join(times, on="doc_id", how="left", maintain_order="left")
-    rows = rows.join(last, on="scope", how="left", maintain_order="left").with_columns(
+    recency = (-np.log(2) * age_hours / half_life_hours).exp()
+    rows = rows.join(document_times, on="doc_id", how="left", maintain_order="left")
+    rows = rows.join(last_times, on="scope", how="left", maintain_order="left").with_columns(
         recency=recency
     )
     return rows.with_columns(
@@ -109,34 +118,40 @@ def _find_fitting_sessions(bench: Bench) -> pl.DataFrame:
     """Find the sessions whose summaries share most with each question: ``query_id``,
     ``session_id``, ``fits``.
     """
-    summarised = bench.sessions.filter(pl.col("summary").str.strip_chars() != "")
-    role = pl.lit("other")
-    turns = summarised.select(
+    summarised_sessions = bench.sessions.filter(pl.col("summary").str.strip_chars() != "")
+    other_role = pl.lit("other")
+    summary_turns = summarised_sessions.select(
         "scope",
         "session_id",
         turn_id="session_id",
         n=pl.lit(1),
-        speaker=role,
-        role=role,
+        speaker=other_role,
+        role=other_role,
         text="summary",
     )
-    summaries = bench.but(
-        turns=pl.concat([frame(Turn), turns], how="diagonal_relaxed"),
-        sessions=summarised,
-        queries=bench.queries.filter(pl.col("scope").is_in(summarised["scope"].unique().implode())),
+    summary_bench = bench.but(
+        turns=pl.concat([frame(Turn), summary_turns], how="diagonal_relaxed"),
+        sessions=summarised_sessions,
+        queries=bench.queries.filter(
+            pl.col("scope").is_in(summarised_sessions["scope"].unique().implode())
+        ),
     )
-    best = bm25(summaries, k=LIFTED).frame.filter(pl.col("score") > 0)
-    return best.select("query_id", session_id="doc_id", fits=True)
+    best_sessions = bm25(summary_bench, k=LIFTED).frame.filter(pl.col("score") > 0)
+    return best_sessions.select("query_id", session_id="doc_id", fits=True)
 
 
 def _has_better_neighbour(rows: pl.DataFrame, window: int) -> pl.Series:
     """Find the turns that have a better one of their session within ``window`` turns."""
-    ranked = (
+    ranked_rows = (
         rows.with_row_index("i").sort("query_id", -pl.col("score"), "rank").with_row_index("place")
     )
-    found = pl.repeat(False, rows.height, dtype=pl.Boolean, eager=True)
-    for step in (step for step in range(-window, window + 1) if step):
-        beside = ranked.select("query_id", "session_id", pl.col("at") + step, beside="place")
-        pairs = ranked.join(beside, on=["query_id", "session_id", "at"], how="left").sort("i")
-        found |= (pairs["beside"] < pairs["place"]).fill_null(False)
-    return found
+    has_better = pl.repeat(False, rows.height, dtype=pl.Boolean, eager=True)
+    for turn_step in (turn_step for turn_step in range(-window, window + 1) if turn_step):
+        neighbour_places = ranked_rows.select(
+            "query_id", "session_id", pl.col("at") + turn_step, beside="place"
+        )
+        neighbour_pairs = ranked_rows.join(
+            neighbour_places, on=["query_id", "session_id", "at"], how="left"
+        ).sort("i")
+        has_better |= (neighbour_pairs["beside"] < neighbour_pairs["place"]).fill_null(False)
+    return has_better

@@ -89,33 +89,37 @@ def rerank_llm(
     check_between(0, 3, least=least)
     first_turns = run.frame.filter(pl.col("rank") <= candidates)
     grades = grade_turns(first_turns, bench, service, window, seed)
-    graded = run.frame.join(grades, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    graded_rows = run.frame.join(
+        grades, on=["query_id", "doc_id"], how="left", maintain_order="left"
+    )
     is_enough = (pl.col("grade") >= least).fill_null(least == 0)
     is_only_turn = (pl.col("rank") == 1) & ~is_enough.any().over("query_id")
-    kept = graded.filter(is_enough | is_only_turn)
+    kept_rows = graded_rows.filter(is_enough | is_only_turn)
     if blend:
-        scored = kept.with_columns(score=pl.col("grade").fill_null(0))
-        return blend_by_position(run, rerank_by_scores(run, bench, scored), bench)
+        scored_rows = kept_rows.with_columns(score=pl.col("grade").fill_null(0))
+        return blend_by_position(run, rerank_by_scores(run, bench, scored_rows), bench)
     # The places of the graded turns are dealt out again among them; one without a grade keeps its
     # own.
-    kept = kept.with_columns(question=pl.col("query_id").rle_id())
-    judged = kept.filter(pl.col("grade").is_not_null())
-    without_grade = kept.filter(pl.col("grade").is_null())
-    best_first = judged.sort("question", "grade", descending=[False, True], maintain_order=True)
-    placed = pl.concat([best_first.with_columns(judged["rank"]), without_grade])
-    scored = placed.sort("question", "rank").with_columns(score=1 / pl.col("rank"))
-    return rerank_by_scores(run, bench, scored)
+    kept_rows = kept_rows.with_columns(question=pl.col("query_id").rle_id())
+    judged_rows = kept_rows.filter(pl.col("grade").is_not_null())
+    without_grade = kept_rows.filter(pl.col("grade").is_null())
+    best_first = judged_rows.sort(
+        "question", "grade", descending=[False, True], maintain_order=True
+    )
+    placed_rows = pl.concat([best_first.with_columns(judged_rows["rank"]), without_grade])
+    scored_rows = placed_rows.sort("question", "rank").with_columns(score=1 / pl.col("rank"))
+    return rerank_by_scores(run, bench, scored_rows)
 
 
 def grade_turns(
     first: pl.DataFrame, bench: Bench, service: str, window: int, seed: int
 ) -> pl.DataFrame:
     """Grade turns, with a warning that counts those without a grade; see :func:`ask_grades`."""
-    grades, error = ask_grades(first, bench, service, window=window, seed=seed)
+    grades, error_text = ask_grades(first, bench, service, window=window, seed=seed)
     n_missing = grades["grade"].null_count()
     if n_missing:
         warn_user(
-            f"{n_missing:,} of {grades.height:,} turns have no grade ({error}) and keep their "
+            f"{n_missing:,} of {grades.height:,} turns have no grade ({error_text}) and keep their "
             "places"
         )
     return grades
@@ -131,9 +135,9 @@ def ask_grades(
         the first of those has none.
     """
     documents = bench.documents("turn")
-    pairs = bench.asked(first.select("query_id", "doc_id"), "text", "timestamp")
-    places = documents.at(pairs["doc_id"])
-    pairs = pairs.with_row_index("row").select(
+    question_pairs = bench.asked(first.select("query_id", "doc_id"), "text", "timestamp")
+    places = documents.at(question_pairs["doc_id"])
+    question_pairs = question_pairs.with_row_index("row").select(
         "row",
         "query_id",
         "doc_id",
@@ -141,26 +145,28 @@ def ask_grades(
         on=pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null(""),
         text=pl.Series([documents.texts[place] for place in places], dtype=pl.String),
     )
-    keys = pairs.select("question", "on", "doc_id", "text").rows()
-    items = [("grade", 1, key) for key in keys]
+    grade_keys = question_pairs.select("question", "on", "doc_id", "text").rows()
+    grade_items = [("grade", 1, key) for key in grade_keys]
 
     def lists(missing: list[int]) -> Iterator[tuple[list[int], llm.Request]]:
-        shown = format_passages(pairs[missing], bench)
-        for (query_id,), of_question in shown.group_by("query_id", maintain_order=True):
-            rows = of_question.rows(named=True)
-            random.Random(f"{seed}:{query_id}").shuffle(rows)
-            for start in range(0, len(rows), window):
-                part = rows[start : start + window]
-                yield [row["row"] for row in part], _grade_request(part)
+        shown_pairs = format_passages(question_pairs[missing], bench)
+        for (query_id,), of_question in shown_pairs.group_by("query_id", maintain_order=True):
+            question_rows = of_question.rows(named=True)
+            random.Random(f"{seed}:{query_id}").shuffle(question_rows)
+            for start in range(0, len(question_rows), window):
+                window_rows = question_rows[start : start + window]
+                yield [row["row"] for row in window_rows], _grade_request(window_rows)
 
     def read(answer: Grades, n_messages: int) -> list[int]:
         # The first grade of a message counts; one that is left out has grade 0.
-        grades = {each.id: each.grade for each in reversed(answer.grades)}
+        grades = {stated_grade.id: stated_grade.grade for stated_grade in reversed(answer.grades)}
         return [grades.get(number, 0) for number in range(1, n_messages + 1)]
 
-    found, error = collect_judgements(items, lists, read, service)
-    grades = [_valid_grade(grade) for grade in found]
-    return pairs.select("query_id", "doc_id", grade=pl.Series(grades, dtype=pl.Int8)), error
+    found_grades, error_text = collect_judgements(grade_items, lists, read, service)
+    grades = [_valid_grade(grade) for grade in found_grades]
+    return question_pairs.select(
+        "query_id", "doc_id", grade=pl.Series(grades, dtype=pl.Int8)
+    ), error_text
 
 
 def _grade_request(rows: Sequence[Mapping[str, Any]]) -> llm.Request:
@@ -169,8 +175,8 @@ def _grade_request(rows: Sequence[Mapping[str, Any]]) -> llm.Request:
     messages = {str(number): row["shown"] for number, row in enumerate(rows, 1)}
     prompt = json.dumps({**question, "messages": messages}, ensure_ascii=False)
     turn_ids = [row["doc_id"] for row in rows]
-    key = (*question.values(), *turn_ids, *messages.values())
-    return llm.Request("grades", 1, key, prompt, Grades, SYSTEM)
+    request_key = (*question.values(), *turn_ids, *messages.values())
+    return llm.Request("grades", 1, request_key, prompt, Grades, SYSTEM)
 
 
 def _valid_grade(grade: Any) -> int | None:

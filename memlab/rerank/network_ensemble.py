@@ -65,38 +65,40 @@ def fit(
 
     mean, spread = _mean_and_spread(values[mask])
     items = torch.from_numpy(_scale_features(values, mean, spread))
-    wanted = _target_distribution(positive & mask)
+    wanted_shares = _target_distribution(positive & mask)
     group_of_item = None
     wanted_groups = None
     if group is not None:
-        row, column = np.nonzero(positive & mask)
+        positive_rows, positive_columns = np.nonzero(positive & mask)
         is_wanted = np.zeros((len(group), int(group.max(initial=0)) + 1), bool)
-        is_wanted[row, group[row, column]] = True
+        is_wanted[positive_rows, group[positive_rows, positive_columns]] = True
         group_of_item = torch.from_numpy(group.astype(np.int64))
         wanted_groups = _target_distribution(is_wanted)
     # Where there is no item, its share is 0.
-    empty = torch.from_numpy(np.where(mask, 0.0, -1e4).astype(np.float32))
+    empty_penalty = torch.from_numpy(np.where(mask, 0.0, -1e4).astype(np.float32))
     generator = torch.Generator().manual_seed(seed)
     weights = {}
     for name, (shape, n_inputs) in _layer_shapes(values.shape[2]).items():
         uniform = torch.rand(shape, generator=generator) * 2 - 1
         weights[name] = (uniform / n_inputs**0.5).requires_grad_()
     optimiser = torch.optim.AdamW(weights.values(), lr=RATE, weight_decay=DECAY)
-    steps = EPOCHS * math.ceil(len(items) / BATCH)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps + 1)
+    steps_of_training = EPOCHS * math.ceil(len(items) / BATCH)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, RATE, total_steps=steps_of_training + 1
+    )
     with _use_one_thread():
-        for rows in _batches(len(items), generator):
-            scores = _forward(weights, items[rows], generator) + empty[rows]
+        for batch_rows in _batches(len(items), generator):
+            scores = _forward(weights, items[batch_rows], generator) + empty_penalty[batch_rows]
             log_shares = torch.log_softmax(scores, dim=-1)
-            loss = -(log_shares * wanted[rows]).sum(-1).mean(1).sum()
+            item_loss = -(log_shares * wanted_shares[batch_rows]).sum(-1).mean(1).sum()
             if group_of_item is not None and wanted_groups is not None:
-                sums = torch.zeros((*log_shares.shape[:2], wanted_groups.shape[1]))
-                groups = group_of_item[rows].expand_as(log_shares)
-                sums = sums.scatter_add(2, groups, log_shares.exp())
-                group_loss = (torch.log(sums + 1e-9) * wanted_groups[rows]).sum(-1)
-                loss = loss - group_loss.mean(1).sum()
+                group_sums = torch.zeros((*log_shares.shape[:2], wanted_groups.shape[1]))
+                item_groups = group_of_item[batch_rows].expand_as(log_shares)
+                group_sums = group_sums.scatter_add(2, item_groups, log_shares.exp())
+                group_loss = (torch.log(group_sums + 1e-9) * wanted_groups[batch_rows]).sum(-1)
+                item_loss = item_loss - group_loss.mean(1).sum()
             optimiser.zero_grad()
-            loss.backward()
+            item_loss.backward()
             optimiser.step()
             schedule.step()
     network = {"mean": mean, "spread": spread}
@@ -126,7 +128,7 @@ def predict(network: Network, values: np.ndarray) -> np.ndarray:
             weights[name] = torch.from_numpy(np.array(array))
     items = torch.from_numpy(_scale_features(values, network["mean"], network["spread"]))
     with torch.inference_mode():
-        scores = [_forward(weights, part, None).mean(0) for part in items.split(BATCH)]
+        scores = [_forward(weights, item_batch, None).mean(0) for item_batch in items.split(BATCH)]
         if not scores:
             return np.zeros(values.shape[:2], np.float32)
         return torch.cat(scores).numpy()
@@ -134,8 +136,8 @@ def predict(network: Network, values: np.ndarray) -> np.ndarray:
 
 def array_shapes(n_features: int) -> dict[str, tuple[int, ...]]:
     """List the shapes of all arrays of a network."""
-    of_weights = {name: shape for name, (shape, _) in _layer_shapes(n_features).items()}
-    return {"mean": (n_features,), "spread": (n_features,), **of_weights}
+    weight_shapes = {name: shape for name, (shape, _) in _layer_shapes(n_features).items()}
+    return {"mean": (n_features,), "spread": (n_features,), **weight_shapes}
 
 
 def _layer_shapes(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
@@ -143,20 +145,20 @@ def _layer_shapes(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
 
     (members, in, out) and (members, 1, out).
     """
-    shapes: dict[str, tuple[tuple[int, ...], int]] = {}
-    sizes = (n_features, HIDDEN, HIDDEN // 2, 1)
-    for layer, (n_inputs, n_outputs) in enumerate(itertools.pairwise(sizes)):
-        shapes[f"weight_{layer}"] = ((ENSEMBLE, n_inputs, n_outputs), n_inputs)
-        shapes[f"bias_{layer}"] = ((ENSEMBLE, 1, n_outputs), n_inputs)
-    return shapes
+    weight_shapes: dict[str, tuple[tuple[int, ...], int]] = {}
+    layer_sizes = (n_features, HIDDEN, HIDDEN // 2, 1)
+    for layer, (n_inputs, n_outputs) in enumerate(itertools.pairwise(layer_sizes)):
+        weight_shapes[f"weight_{layer}"] = ((ENSEMBLE, n_inputs, n_outputs), n_inputs)
+        weight_shapes[f"bias_{layer}"] = ((ENSEMBLE, 1, n_outputs), n_inputs)
+    return weight_shapes
 
 
 def _target_distribution(wanted: np.ndarray) -> Any:
     """Give what is wanted of each list equal shares: (q, n) float32."""
     import torch
 
-    shares = torch.from_numpy(wanted.astype(np.float32))
-    return shares / shares.sum(1, keepdim=True)
+    target_shares = torch.from_numpy(wanted.astype(np.float32))
+    return target_shares / target_shares.sum(1, keepdim=True)
 
 
 def _mean_and_spread(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -164,18 +166,18 @@ def _mean_and_spread(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     (n, f) → (f,) each.
     """
-    known = ~np.isnan(rows)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, rows, 0.0).sum(axis=0) / count
-    apart = np.where(known, rows - mean, 0.0)
-    spread = np.sqrt((apart**2).sum(axis=0) / count) + 1e-6
-    return mean.astype(np.float32), spread.astype(np.float32)
+    is_known = ~np.isnan(rows)
+    known_counts = np.maximum(is_known.sum(axis=0), 1)
+    column_means = np.where(is_known, rows, 0.0).sum(axis=0) / known_counts
+    deviation = np.where(is_known, rows - column_means, 0.0)
+    column_spreads = np.sqrt((deviation**2).sum(axis=0) / known_counts) + 1e-6
+    return column_means.astype(np.float32), column_spreads.astype(np.float32)
 
 
 def _scale_features(values: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """Put features in standard deviations from their means; an unknown one is at its mean."""
-    scaled = np.clip((values - mean) / spread, -CLIP, CLIP)
-    return np.nan_to_num(scaled, nan=0.0).astype(np.float32)
+    scaled_values = np.clip((values - mean) / spread, -CLIP, CLIP)
+    return np.nan_to_num(scaled_values, nan=0.0).astype(np.float32)
 
 
 @contextmanager
@@ -186,12 +188,12 @@ def _use_one_thread() -> Iterator[None]:
     """
     import torch
 
-    before = torch.get_num_threads()
+    n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(n_threads)
 
 
 def _forward(weights: Mapping[str, Any], items: Any, generator: Any) -> Any:
@@ -241,12 +243,12 @@ class Model:
         from safetensors.numpy import save
 
         tensors = {}
-        for part in NETWORKS:
-            for name, array in getattr(self, part).items():
-                tensors[f"{part}.{name}"] = np.ascontiguousarray(array)
-        about = json.dumps({"format": FORMAT, **self.about}, ensure_ascii=False)
-        with open_atomically(Path(path)) as file:
-            file.write(save(tensors, metadata={"memlab": about}))
+        for network_name in NETWORKS:
+            for name, array in getattr(self, network_name).items():
+                tensors[f"{network_name}.{name}"] = np.ascontiguousarray(array)
+        description = json.dumps({"format": FORMAT, **self.about}, ensure_ascii=False)
+        with open_atomically(Path(path)) as byte_stream:
+            byte_stream.write(save(tensors, metadata={"memlab": description}))
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
@@ -259,34 +261,35 @@ class Model:
         if not os.path.isfile(path):
             raise ModelError(f"no model {str(path)!r}; make one: memlab train DATASET --out {path}")
         try:
-            with safe_open(str(path), framework="numpy") as file:
-                about = json.loads((file.metadata() or {})["memlab"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            version = about.pop("format", None)
-            parts: dict[str, Any] = {part: {} for part in NETWORKS}
+            with safe_open(str(path), framework="numpy") as tensor_file:
+                description = json.loads((tensor_file.metadata() or {})["memlab"])
+                names = tensor_file.keys()
+                tensors = {name: tensor_file.get_tensor(name) for name in names}
+            version = description.pop("format", None)
+            networks: dict[str, Any] = {network_name: {} for network_name in NETWORKS}
             for name, array in tensors.items():
-                part, _, own_name = name.partition(".")
-                if part in parts:
-                    parts[part][own_name] = array
-            is_whole = _is_valid_description(about)
-            is_whole &= all(map(_is_valid_network, parts.values()))
+                network_name, _, own_name = name.partition(".")
+                if network_name in networks:
+                    networks[network_name][own_name] = array
+            is_whole = _is_valid_description(description)
+            is_whole &= all(map(_is_valid_network, networks.values()))
         except Exception as error:
-            what = (
+            fault_text = (
                 f"cannot be read ({type(error).__name__}: {error}); "
                 "expected what memlab train writes"
             )
-            raise ModelError(f"model {str(path)!r} {what}") from error
+            raise ModelError(f"model {str(path)!r} {fault_text}") from error
         if version != FORMAT:
             raise ModelError(f"model {str(path)!r} is of another version of memlab; train it again")
         if not is_whole:
             raise ModelError(f"model {str(path)!r} lacks a part; train it again")
-        return cls(**parts, about=about)
+        return cls(**networks, about=description)
 
 
 def _is_valid_description(about: Mapping[str, Any]) -> bool:
     """Say whether all that a model has to tell of itself is there, and its sums are numbers."""
-    added = about.get("sum", dict.fromkeys(LEVELS, 0.0))
-    are_finite = all(math.isfinite(added[level]) for level in LEVELS)
+    sum_weights = about.get("sum", dict.fromkeys(LEVELS, 0.0))
+    are_finite = all(math.isfinite(sum_weights[level]) for level in LEVELS)
     return are_finite and set(about) >= {"features", "encoder", "header", "scopes"}
 
 
@@ -307,9 +310,11 @@ def scope_fingerprints(turns: pl.DataFrame, scopes: Sequence[str]) -> dict[str, 
     >>> len(scope_fingerprints(data.turns, data.scopes)[data.scopes[0]])
     16
     """
-    of_scopes = turns.filter(pl.col("scope").is_in(list(scopes)))
+    scope_turns = turns.filter(pl.col("scope").is_in(list(scopes)))
     fingerprints = {}
-    for scope, *said in of_scopes.group_by("scope").agg("speaker", "text").iter_rows():
-        digest = hashlib.blake2b(json.dumps(said).encode(), digest_size=8)
+    for scope, *speakers_and_texts in (
+        scope_turns.group_by("scope").agg("speaker", "text").iter_rows()
+    ):
+        digest = hashlib.blake2b(json.dumps(speakers_and_texts).encode(), digest_size=8)
         fingerprints[scope] = digest.hexdigest()
     return fingerprints

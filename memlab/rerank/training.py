@@ -53,39 +53,56 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
     :raises DataError: when no question has evidence in a turn.
     """
     documents = bench.documents("turn")
-    pairs = qrels(dataset.questions, "turn").frame.select("query_id", "doc_id")
-    asked = bench.queries.select("query_id").with_row_index("row")
+    evidence_pairs = qrels(dataset.questions, "turn").frame.select("query_id", "doc_id")
+    query_rows = bench.queries.select("query_id").with_row_index("row")
     # In one order wherever it runs, since lists are drawn from with a seed.
-    pairs = pairs.join(asked, on="query_id", maintain_order="left")
-    pairs = pairs.join(documents.place, on="doc_id", maintain_order="left")
-    pairs = pairs.select(pl.col("row").cast(pl.Int64), "at").unique(maintain_order=True)
-    if pairs.is_empty():
+    evidence_pairs = evidence_pairs.join(query_rows, on="query_id", maintain_order="left")
+    evidence_pairs = evidence_pairs.join(documents.place, on="doc_id", maintain_order="left")
+    evidence_pairs = evidence_pairs.select(pl.col("row").cast(pl.Int64), "at").unique(
+        maintain_order=True
+    )
+    if evidence_pairs.is_empty():
         raise DataError(
             f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn "
             "from"
         )
-    n, (row, at) = len(documents.ids), pairs.to_numpy().T
-    counts, prints = (
-        np.bincount(row, minlength=len(bench.queries)),
+    n_documents, (evidence_rows, evidence_places) = len(documents.ids), evidence_pairs.to_numpy().T
+    evidence_counts, fingerprints = (
+        np.bincount(evidence_rows, minlength=len(bench.queries)),
         scope_fingerprints(bench.turns, dataset.scopes),
     )
-    lists = []
-    for part in candidate_features(bench, *best_candidate_places(bench, CANDIDATES)):
-        keep = counts[part.rows] > 0
-        if keep.any():
+    scope_lists = []
+    for scope_candidates in candidate_features(bench, *best_candidate_places(bench, CANDIDATES)):
+        has_evidence = evidence_counts[scope_candidates.rows] > 0
+        if has_evidence.any():
             of_queries = ("rows", "at", "mask", "session", "values")
-            part = replace(part, **{name: getattr(part, name)[keep] for name in of_queries})
+            scope_candidates = replace(
+                scope_candidates,
+                **{name: getattr(scope_candidates, name)[has_evidence] for name in of_queries},
+            )
             scope, encoder = (
-                bench.queries["scope"][int(part.rows[0])],
+                bench.queries["scope"][int(scope_candidates.rows[0])],
                 str(bench.provenance.get("encoder")),
             )
-            turns = np.isin(part.rows[:, None] * n + part.at, row * n + at) & part.mask
-            lists.append(
+            is_evidence = (
+                np.isin(
+                    scope_candidates.rows[:, None] * n_documents + scope_candidates.at,
+                    evidence_rows * n_documents + evidence_places,
+                )
+                & scope_candidates.mask
+            )
+            scope_lists.append(
                 TrainingLists(
-                    part, prints[scope], scope, encoder, bench.header, turns, counts[part.rows]
+                    scope_candidates,
+                    fingerprints[scope],
+                    scope,
+                    encoder,
+                    bench.header,
+                    is_evidence,
+                    evidence_counts[scope_candidates.rows],
                 )
             )
-    return lists
+    return scope_lists
 
 
 def train(lists: Sequence[TrainingLists], *, seed: int = 0) -> Model:
@@ -94,19 +111,19 @@ def train(lists: Sequence[TrainingLists], *, seed: int = 0) -> Model:
     :raises DataError: when there are no lists, or no question has its evidence among its
         candidates.
     """
-    values, wanted, mask, session = _sample_examples(lists, seed)
-    about = {
+    example_values, is_positive, example_mask, example_sessions = _sample_examples(lists, seed)
+    description = {
         "features": list(lists[0].candidates.names),
         "encoder": lists[0].encoder,
         "header": list(lists[0].header),
-        "scopes": sorted({part.scope for part in lists}),
-        "questions": sum(len(part.turns) for part in lists),
+        "scopes": sorted({scope_list.scope for scope_list in lists}),
+        "questions": sum(len(scope_list.turns) for scope_list in lists),
         "seed": seed,
     }
     return Model(
-        fit(values, wanted, mask, seed=seed),
-        fit(values, wanted, mask, group=session, seed=seed),
-        about,
+        fit(example_values, is_positive, example_mask, seed=seed),
+        fit(example_values, is_positive, example_mask, group=example_sessions, seed=seed),
+        description,
     )
 
 
@@ -120,33 +137,48 @@ def _sample_examples(lists: Sequence[TrainingLists], seed: int) -> list[np.ndarr
             "there are no questions to learn from; give conversations whose questions name "
             "evidence turns"
         )
-    rng = np.random.default_rng(seed)
-    parts = []
-    for part in lists:
-        c = part.candidates.mask.shape[1]
-        hard = (np.arange(c) < HARD) | (rng.random((len(part.turns), c)) < SOME) | part.turns
-        seen = hard & part.candidates.mask
-        order = np.argsort(~seen, axis=1, kind="stable")[:, : int(seen.sum(axis=1).max(initial=1))]
-        values = np.take_along_axis(part.candidates.values, order[..., None], axis=1)
-        others = (
-            np.take_along_axis(x, order, axis=1)
-            for x in (part.turns, seen, part.candidates.session)
+    generator = np.random.default_rng(seed)
+    example_parts = []
+    for scope_list in lists:
+        n_candidates = scope_list.candidates.mask.shape[1]
+        is_chosen = (
+            (np.arange(n_candidates) < HARD)
+            | (generator.random((len(scope_list.turns), n_candidates)) < SOME)
+            | scope_list.turns
         )
-        parts.append((values, *others))
-    width = max(values.shape[1] for values, *_ in parts)
+        is_seen = is_chosen & scope_list.candidates.mask
+        seen_first = np.argsort(~is_seen, axis=1, kind="stable")[
+            :, : int(is_seen.sum(axis=1).max(initial=1))
+        ]
+        seen_values = np.take_along_axis(
+            scope_list.candidates.values, seen_first[..., None], axis=1
+        )
+        other_arrays = (
+            np.take_along_axis(example_array, seen_first, axis=1)
+            for example_array in (scope_list.turns, is_seen, scope_list.candidates.session)
+        )
+        example_parts.append((seen_values, *other_arrays))
+    widest_list = max(seen_values.shape[1] for seen_values, *_ in example_parts)
 
-    def wider(x: np.ndarray) -> np.ndarray:
-        return np.pad(x, [(0, 0), (0, width - x.shape[1])] + [(0, 0)] * (x.ndim - 2))
+    def wider(example_array: np.ndarray) -> np.ndarray:
+        return np.pad(
+            example_array,
+            [(0, 0), (0, widest_list - example_array.shape[1])]
+            + [(0, 0)] * (example_array.ndim - 2),
+        )
 
-    values, wanted, mask, session = (
-        np.concatenate([wider(part[i]) for part in parts]) for i in range(4)
+    seen_values, is_positive, mask, session = (
+        np.concatenate([wider(scope_list[array_number]) for scope_list in example_parts])
+        for array_number in range(4)
     )
-    learnable = (wanted & mask).any(axis=1)
-    if not learnable.any():
+    is_learnable = (is_positive & mask).any(axis=1)
+    if not is_learnable.any():
         raise DataError(
             "no question has its evidence among its candidates; there is nothing to learn from"
         )
-    return [x[learnable] for x in (values, wanted, mask, session)]
+    return [
+        example_array[is_learnable] for example_array in (seen_values, is_positive, mask, session)
+    ]
 
 
 def hold_out_scopes(
@@ -165,15 +197,15 @@ def hold_out_scopes(
     >>> [sorted(part.scope for part in side) for side in hold_out_scopes(lists)]
     [['ann', 'bo'], ['cyd', 'cyd']]
     """
-    scopes = sorted({part.scope for part in lists})
+    scopes = sorted({scope_list.scope for scope_list in lists})
     if len(scopes) < 2:
         return list(lists), []
-    shuffled = np.random.default_rng(seed).permutation(len(scopes))
+    shuffled_places = np.random.default_rng(seed).permutation(len(scopes))
     n_held_out = max(1, round(HELD_OUT_SHARE * len(scopes)))
-    chosen = {scopes[place] for place in shuffled[:n_held_out]}
-    rest = [part for part in lists if part.scope not in chosen]
-    held_out = [part for part in lists if part.scope in chosen]
-    return rest, held_out
+    chosen_scopes = {scopes[place] for place in shuffled_places[:n_held_out]}
+    other_lists = [scope_list for scope_list in lists if scope_list.scope not in chosen_scopes]
+    held_out = [scope_list for scope_list in lists if scope_list.scope in chosen_scopes]
+    return other_lists, held_out
 
 
 def held_out_recall(
@@ -193,17 +225,17 @@ def held_out_recall(
     >>> sorted(reached)
     ['best', 'learned', 'n']
     """
-    before: list[np.ndarray] = []
-    after: list[np.ndarray] = []
-    for part in lists:
-        scores = score_candidates(model, part.candidates)
-        order = np.argsort(-scores, axis=1, kind="stable")
-        reranked = np.take_along_axis(part.turns, order, axis=1)
-        before.append(part.turns[:, :k].sum(axis=1) == part.n_evidence)
-        after.append(reranked[:, :k].sum(axis=1) == part.n_evidence)
-    complete = np.concatenate(before)
+    complete_before: list[np.ndarray] = []
+    complete_after: list[np.ndarray] = []
+    for scope_list in lists:
+        scores = score_candidates(model, scope_list.candidates)
+        best_first = np.argsort(-scores, axis=1, kind="stable")
+        reranked = np.take_along_axis(scope_list.turns, best_first, axis=1)
+        complete_before.append(scope_list.turns[:, :k].sum(axis=1) == scope_list.n_evidence)
+        complete_after.append(reranked[:, :k].sum(axis=1) == scope_list.n_evidence)
+    is_complete = np.concatenate(complete_before)
     return {
-        "n": len(complete),
-        "best": float(complete.mean()),
-        "learned": float(np.concatenate(after).mean()),
+        "n": len(is_complete),
+        "best": float(is_complete.mean()),
+        "learned": float(np.concatenate(complete_after).mean()),
     }

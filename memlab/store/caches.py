@@ -68,39 +68,51 @@ class Cache:
         """
         from tqdm.auto import tqdm
 
-        asked = pl.DataFrame({"key": keys}, schema={"key": pl.String})
-        unique = asked.with_row_index("place").unique("key", keep="first", maintain_order=True)
-        parts = self._read(unique["key"])
-        missing = unique
-        for part in parts:
-            missing = missing.join(part, on="key", how="anti", maintain_order="left")
+        asked_keys = pl.DataFrame({"key": keys}, schema={"key": pl.String})
+        distinct_keys = asked_keys.with_row_index("place").unique(
+            "key", keep="first", maintain_order=True
+        )
+        known_parts = self._read(distinct_keys["key"])
+        missing = distinct_keys
+        for known_rows in known_parts:
+            missing = missing.join(known_rows, on="key", how="anti", maintain_order="left")
         if missing.is_empty():
             elsewhere = None
         if elsewhere is not None:
-            parts.append(elsewhere(missing))
-            missing = missing.join(parts[-1], on="key", how="anti", maintain_order="left")
-        new, began = list[pl.DataFrame](), time.monotonic()
-        shown = self.name.replace("_", " of ", 1)
+            known_parts.append(elsewhere(missing))
+            missing = missing.join(known_parts[-1], on="key", how="anti", maintain_order="left")
+        new_rows, began_at = list[pl.DataFrame](), time.monotonic()
+        shown_name = self.name.replace("_", " of ", 1)
         is_short = missing.height < _SHOWN_FROM
         disable = is_short or not progress
-        with tqdm(total=missing.height, desc=shown, unit=" texts", disable=disable) as bar:
+        with tqdm(
+            total=missing.height, desc=shown_name, unit=" texts", disable=disable
+        ) as progress_bar:
             try:
-                for chunk in _measured_slices(missing, step, shown, is_measured=not disable):
-                    if chunk.height:
-                        new.append(chunk.select("key").hstack(make(chunk["place"].to_list())))
-                        parts.append(new[-1])
-                    bar.update(chunk.height)
-                    if remember and _is_due(new, began):
-                        self._remember(new)
-                        new, began = [], time.monotonic()
+                for missing_chunk in _measured_slices(
+                    missing, step, shown_name, is_measured=not disable
+                ):
+                    if missing_chunk.height:
+                        new_rows.append(
+                            missing_chunk.select("key").hstack(
+                                make(missing_chunk["place"].to_list())
+                            )
+                        )
+                        known_parts.append(new_rows[-1])
+                    progress_bar.update(missing_chunk.height)
+                    if remember and _is_due(new_rows, began_at):
+                        self._remember(new_rows)
+                        new_rows, began_at = [], time.monotonic()
             finally:
                 if remember:
-                    self._remember(new)
-        rows = asked
-        if parts:
+                    self._remember(new_rows)
+        known_vectors = asked_keys
+        if known_parts:
             # Two writers may have written the same key.
-            rows = pl.concat(parts).unique("key", keep="any")
-        return asked.join(rows, on="key", how="left", maintain_order="left"), missing.height
+            known_vectors = pl.concat(known_parts).unique("key", keep="any")
+        return asked_keys.join(
+            known_vectors, on="key", how="left", maintain_order="left"
+        ), missing.height
 
     def _read(self, keys: pl.Series) -> list[pl.DataFrame]:
         if self.table is None or keys.is_empty():
@@ -110,8 +122,8 @@ class Cache:
             query = self.table.search()
             if len(keys) <= LOOKUP:
                 query = query.where(build_row_filter(key=keys))
-            wanted = pl.col("key").is_in(keys.implode())
-            return [pl.DataFrame(batch).filter(wanted) for batch in query.to_batches()]
+            is_wanted = pl.col("key").is_in(keys.implode())
+            return [pl.DataFrame(batch).filter(is_wanted) for batch in query.to_batches()]
 
         with self.database.guarded(f"reading the cache {self.name}"):
             # Again where another process removed the files that were being read.
@@ -122,14 +134,15 @@ class Cache:
             return
         if parts:
             with self.database.remembering(self.name):
-                rows = split_arrow_table(pl.concat(parts).to_arrow().cast(self.table.schema))
-                self.database.retried(partial(self.table.add, rows))
+                arrow_rows = split_arrow_table(pl.concat(parts).to_arrow().cast(self.table.schema))
+                self.database.retried(partial(self.table.add, arrow_rows))
 
 
 def _measured_slices(
     missing: pl.DataFrame, step: int, what: str, *, is_measured: bool
 ) -> Iterator[pl.DataFrame]:
-    """Give some rows at a time; after the first few, say how long the others take where that is long.
+    """Give some rows at a time; after the first few, say how long the others take where that is
+    long.
 
     :param what: is made of them, for who waits.
     :param is_measured: whether somebody waits.
@@ -139,13 +152,13 @@ def _measured_slices(
         return
     # The first ones also wait for the model to be loaded.
     yield missing.head(_WARMING)
-    began = time.monotonic()
+    began_at = time.monotonic()
     yield missing.slice(_WARMING, _MEASURED)
-    seconds = time.monotonic() - began
-    left = missing.slice(_WARMING + _MEASURED)
-    doing = f"{what}: encoding {left.height:,} texts, once for this store,"
-    announce_step(doing, seconds / _MEASURED * left.height)
-    yield from left.iter_slices(step)
+    seconds = time.monotonic() - began_at
+    other_rows = missing.slice(_WARMING + _MEASURED)
+    step_text = f"{what}: encoding {other_rows.height:,} texts, once for this store,"
+    announce_step(step_text, seconds / _MEASURED * other_rows.height)
+    yield from other_rows.iter_slices(step)
 
 
 def _is_due(new: Sequence[pl.DataFrame], began: float) -> bool:
@@ -187,31 +200,38 @@ class Tokens(TableGroup):
         context = [""] * len(texts)
         if before is not None:
             context = check_texts(before, kind)
-        pairs = zip(context, texts, strict=True)
-        keys = text_hashes(f"{_VERSION}:{kind}:{lead}\x1e{text}" for lead, text in pairs)
+        contexts_and_texts = zip(context, texts, strict=True)
+        keys = text_hashes(
+            f"{_VERSION}:{kind}:{context_text}\x1e{text}"
+            for context_text, text in contexts_and_texts
+        )
         is_document = kind == "document"
 
         def make(places: list[int]) -> pl.DataFrame:
-            asked = list(map(texts.__getitem__, places))
-            leads = list(map(context.__getitem__, places))
-            made = model.encode_tokens(asked, before=leads, kind=kind, progress=False)
+            chunk_texts = list(map(texts.__getitem__, places))
+            chunk_contexts = list(map(context.__getitem__, places))
+            token_vectors = model.encode_tokens(
+                chunk_texts, before=chunk_contexts, kind=kind, progress=False
+            )
             if is_document:
-                made = compress_tokens(made)
-            return _token_rows(made)
+                token_vectors = compress_tokens(token_vectors)
+            return _token_rows(token_vectors)
 
         cache = Cache(self.database, "tokens", encoder.identity.key)
-        step = getattr(encoder, "together", None) or CHUNK
-        rows, _ = cache.fill(keys, make, step=step, progress=progress)
+        chunk_size = getattr(encoder, "together", None) or CHUNK
+        rows, _ = cache.fill(keys, make, step=chunk_size, progress=progress)
         if rows.is_empty():
             return concat_tokens([], encoder.dim)
-        ids = np.frombuffer(b"".join(rows["ids"]), np.int32)
-        number: Any = np.float16
+        token_ids = np.frombuffer(b"".join(rows["ids"]), np.int32)
+        number_type: Any = np.float16
         if is_document:
-            number = np.uint8
-        values = np.frombuffer(b"".join(rows["vectors"]), number)
-        width = len(values) // max(len(ids), 1)
-        counts = rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize
-        return TokenVectors(ids, values.reshape(len(ids), width), np.r_[0, np.cumsum(counts)])
+            number_type = np.uint8
+        values = np.frombuffer(b"".join(rows["vectors"]), number_type)
+        width = len(values) // max(len(token_ids), 1)
+        token_counts = rows["ids"].bin.size().to_numpy().astype(np.int64) // token_ids.itemsize
+        return TokenVectors(
+            token_ids, values.reshape(len(token_ids), width), np.r_[0, np.cumsum(token_counts)]
+        )
 
     def arrange(self, encoder: Encoder) -> None:
         """Join the small files of an encoder's caches and index their keys, so that a lookup opens
@@ -220,12 +240,17 @@ class Tokens(TableGroup):
         from lancedb.index import BTree
 
         families = {"embeddings": encoder, "tokens": token_encoder_of(encoder)}
-        for family, of in families.items():
-            if of is None or f"{family}_{of.identity.key}" not in self.database.names():
+        for family, family_encoder in families.items():
+            if (
+                family_encoder is None
+                or f"{family}_{family_encoder.identity.key}" not in self.database.names()
+            ):
                 continue
-            doing = f"arranging the cache of {family}"
-            with self.database.guarded(doing, writes="arranging a cache"):
-                table = Cache(self.database, family, of.identity.key, width=of.dim).table
+            step_text = f"arranging the cache of {family}"
+            with self.database.guarded(step_text, writes="arranging a cache"):
+                table = Cache(
+                    self.database, family, family_encoder.identity.key, width=family_encoder.dim
+                ).table
                 if table is None or not table.count_rows():
                     continue
                 is_new = not table.list_indices()
@@ -242,8 +267,8 @@ def _count_files(table: Any) -> int:
 
 def _token_rows(made: TokenVectors) -> pl.DataFrame:
     """Give a row for each text: ``ids`` and ``vectors`` of its tokens, as bytes."""
-    ids, vectors = list[bytes](), list[bytes]()
-    for first, end in pairwise(made.start.tolist()):
-        ids.append(made.ids[first:end].tobytes())
-        vectors.append(made.vectors[first:end].tobytes())
-    return pl.DataFrame({"ids": ids, "vectors": vectors})
+    id_bytes, vector_bytes = list[bytes](), list[bytes]()
+    for first_token, end_token in pairwise(made.start.tolist()):
+        id_bytes.append(made.ids[first_token:end_token].tobytes())
+        vector_bytes.append(made.vectors[first_token:end_token].tobytes())
+    return pl.DataFrame({"ids": id_bytes, "vectors": vector_bytes})

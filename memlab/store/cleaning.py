@@ -41,7 +41,10 @@ _ATTEMPTS = 3
 
 def version_times(table: Any) -> dict[int, datetime]:
     """Give the versions of a table that are there, and when each was written."""
-    return {int(v["version"]): v["timestamp"] for v in table.list_versions()}
+    return {
+        int(version_entry["version"]): version_entry["timestamp"]
+        for version_entry in table.list_versions()
+    }
 
 
 def interrupted_states(database: Database) -> list[Mapping[str, int]]:
@@ -51,23 +54,23 @@ def interrupted_states(database: Database) -> list[Mapping[str, int]]:
     Also of those that were at a state of the listing that a run needs: it was made during an
     ingest.
     """
-    tagged = _tagged_versions(database.table("datasets")).values()
-    kept = kept_versions(database.connection, "datasets")
+    tagged_versions = _tagged_versions(database.table("datasets")).values()
+    kept_apart = kept_versions(database.connection, "datasets")
     states = _unfinished_states(database)
-    for at in sorted({*kept, *tagged}):
-        states += _unfinished_states(database, at)
+    for version in sorted({*kept_apart, *tagged_versions}):
+        states += _unfinished_states(database, version)
     return states
 
 
 def _tagged_versions(table: Any) -> dict[str, int]:
     """Give the versions of a table that have tags, by tag."""
-    return {tag: int(about["version"]) for tag, about in table.tags.list().items()}
+    return {tag: int(tag_entry["version"]) for tag, tag_entry in table.tags.list().items()}
 
 
 def _unfinished_states(database: Database, at: int | None = None) -> list[Mapping[str, int]]:
     """Give the last finished states of datasets that are not whole, by a version of the list."""
-    listed = database.read("datasets", ["complete", "finished"], at=at)
-    unfinished = listed.filter(~pl.col("complete"))["finished"].drop_nulls()
+    dataset_entries = database.read("datasets", ["complete", "finished"], at=at)
+    unfinished = dataset_entries.filter(~pl.col("complete"))["finished"].drop_nulls()
     return [json.loads(state) for state in unfinished.unique()]
 
 
@@ -81,15 +84,19 @@ def clean_table(
     a version with any other tag stays, and all that came after it.
     """
     table = database.connection.open_table(name)
-    needed = {at[name] for at in interrupted if name in at}
+    needed_versions = {
+        table_versions[name] for table_versions in interrupted if name in table_versions
+    }
     for attempt in range(1, _ATTEMPTS + 1):
-        _keep_apart(database, name, table, needed)
-        tagged = {*_tagged_versions(table).values()}
-        times = version_times(table)
-        kept = [times[version] for version in tagged.intersection(times)]
+        _keep_apart(database, name, table, needed_versions)
+        tagged_versions = {*_tagged_versions(table).values()}
+        times_by_version = version_times(table)
+        kept_times = [
+            times_by_version[version] for version in tagged_versions.intersection(times_by_version)
+        ]
         try:
-            if kept:
-                _prune_before(name, table, min(kept))
+            if kept_times:
+                _prune_before(name, table, min(kept_times))
             else:
                 prune(table)
             return
@@ -98,18 +105,18 @@ def clean_table(
                 raise
 
 
-def _prune_before(name: str, table: Any, kept: datetime) -> None:
+def _prune_before(name: str, table: Any, kept_since: datetime) -> None:
     """Join the small files of a table and remove the versions before one that stays."""
     table.optimize(cleanup_older_than=_NOTHING)
-    age = datetime.now(kept.tzinfo) - kept + _MARGIN
-    if age < _MARGIN:
+    kept_age = datetime.now(kept_since.tzinfo) - kept_since + _MARGIN
+    if kept_age < _MARGIN:
         _log.warning(
             "the clock is behind version %s of table %s: earlier versions stay until it is set",
-            kept.isoformat(sep=" ", timespec="seconds"),
+            kept_since.isoformat(sep=" ", timespec="seconds"),
             name,
         )
         return
-    table.optimize(cleanup_older_than=age)
+    table.optimize(cleanup_older_than=kept_age)
 
 
 def _is_tagged(error: RuntimeError) -> bool:
@@ -119,30 +126,30 @@ def _is_tagged(error: RuntimeError) -> bool:
 
 def _keep_apart(database: Database, name: str, table: Any, needed: Collection[int]) -> None:
     """Keep the states that are needed, and take the tags of runs from them."""
-    there = version_times(table)
-    tagged = _tagged_versions(table)
-    by_run = {tag: tagged[tag] for tag in tagged if tag.startswith(RUN_TAG)}
-    for version in sorted({*by_run.values(), *needed}.intersection(there)):
+    known_versions = version_times(table)
+    version_by_tag = _tagged_versions(table)
+    version_by_run = {tag: version_by_tag[tag] for tag in version_by_tag if tag.startswith(RUN_TAG)}
+    for version in sorted({*version_by_run.values(), *needed}.intersection(known_versions)):
         keep_state(database.connection, name, version)
-    for tag in by_run:
+    for tag in version_by_run:
         table.tags.delete(tag)
 
 
 def drop_unneeded_states(database: Database, interrupted: Iterable[Mapping[str, int]] = ()) -> None:
     """Remove the kept states that no saved run and no interrupted ingest names."""
-    wanted = list(interrupted)
+    wanted_states = list(interrupted)
     for provenance in database.read("runs", ["provenance"])["provenance"]:
         versions = json.loads(provenance).get("versions")
         if isinstance(versions, Mapping):
-            wanted.append(versions)
-    there = database.names()
+            wanted_states.append(versions)
+    table_names = database.names()
     for name in VERSIONED:
-        if KEPT + name in there:
-            needed = set()
-            for at in wanted:
-                if name in at:
-                    needed.add(at[name])
-            drop_states(database.connection, name, needed=needed)
+        if KEPT + name in table_names:
+            needed_versions = set()
+            for wanted_state in wanted_states:
+                if name in wanted_state:
+                    needed_versions.add(wanted_state[name])
+            drop_states(database.connection, name, needed=needed_versions)
 
 
 def clean_when_due(database: Database, names: Iterable[str]) -> None:
@@ -156,9 +163,9 @@ def clean_when_due(database: Database, names: Iterable[str]) -> None:
         return
     try:
         with database.guarded("cleaning tables"):
-            due = set(filter(partial(_is_due, database), names))
-            _clean_unless_overtaken(database, sorted(due.difference(VERSIONED)))
-            _clean_unless_read(database, sorted(due.intersection(VERSIONED)))
+            due_tables = set(filter(partial(_is_due, database), names))
+            _clean_unless_overtaken(database, sorted(due_tables.difference(VERSIONED)))
+            _clean_unless_read(database, sorted(due_tables.intersection(VERSIONED)))
     except StoreError as error:
         # What was asked for is done.
         _log.warning("%s; the tables are whole, and are cleaned the next time", error)
@@ -197,11 +204,11 @@ def _is_due(database: Database, name: str) -> bool:
     table = database.open_if_made(name)
     if table is None or table.version <= MOST_VERSIONS:
         return False  # to list versions takes longer than to read the number of the last
-    versions = len(table.list_versions())
-    if versions <= MOST_VERSIONS:
+    n_versions = len(table.list_versions())
+    if n_versions <= MOST_VERSIONS:
         return False
     for tag in table.tags.list():
         if not tag.startswith(RUN_TAG):
             # Of somebody else: what came later would stay, and be joined again and again.
             return False
-    return versions > int(table.stats()["total_bytes"]) // VERSION_BYTES
+    return n_versions > int(table.stats()["total_bytes"]) // VERSION_BYTES

@@ -56,37 +56,39 @@ class Conversations(TableGroup):
         """
         from tqdm import tqdm
 
-        database, writings = self.database, dict[str, DatasetWriter]()
+        database, writers_by_name = self.database, dict[str, DatasetWriter]()
         parts = [parts] if isinstance(parts, Dataset) else parts
         with (
-            ExitStack() as held,
-            tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar,
+            ExitStack() as held_locks,
+            tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as progress_bar,
         ):
             # Several datasets in one order, so that no two ingests wait for each other.
             if isinstance(parts, Sequence):
-                for name in sorted({part.name for part in parts}):
-                    held.enter_context(database.alone(name))
+                for name in sorted({dataset_part.name for dataset_part in parts}):
+                    held_locks.enter_context(database.alone(name))
             for batch in join_small_parts(parts):
-                writing = writings.setdefault(batch.name, DatasetWriter(database, batch))
+                writer = writers_by_name.setdefault(batch.name, DatasetWriter(database, batch))
                 with database.guarded(f"ingesting {batch.name!r}", writes="ingest"):
-                    writing.add(batch, held.enter_context(database.alone(batch.name)))
-                bar.update(batch.turns.height)
-            for name, writing in writings.items():
+                    writer.add(batch, held_locks.enter_context(database.alone(batch.name)))
+                progress_bar.update(batch.turns.height)
+            for name, writer in writers_by_name.items():
                 with database.guarded(f"ingesting {name!r}"):
-                    writing.finish(now or datetime.now(UTC))
-                _, updated, _, removed = writing.counts["turns"]
-                if updated or removed:
+                    writer.finish(now or datetime.now(UTC))
+                _, n_updated, _, n_removed = writer.counts["turns"]
+                if n_updated or n_removed:
                     TreeNodes(database).clear_deleted(name)
-            if writings:
+            if writers_by_name:
                 clean_when_due(database, (*DATASET_TABLES, "datasets", "nodes"))
-        report = [
-            (name, table, *n.tolist())
-            for name, w in writings.items()
-            for table, n in w.counts.items()
+        report_rows = [
+            (name, table, *row_counts.tolist())
+            for name, writer_of_name in writers_by_name.items()
+            for table, row_counts in writer_of_name.counts.items()
         ]
-        numbers = dict.fromkeys(("inserted", "updated", "unchanged", "removed"), pl.Int64())
+        count_columns = dict.fromkeys(("inserted", "updated", "unchanged", "removed"), pl.Int64())
         return pl.DataFrame(
-            report, schema={"dataset": pl.String(), "table": pl.String(), **numbers}, orient="row"
+            report_rows,
+            schema={"dataset": pl.String(), "table": pl.String(), **count_columns},
+            orient="row",
         )
 
     def alone(self, dataset: str) -> AbstractContextManager[Any]:
@@ -115,9 +117,9 @@ class Conversations(TableGroup):
         """
         read_dataset_entry(self.database, name)
         if not self.whole(name):
-            where = f"{name!r} into store {self.database.uri}"
+            place_text = f"{name!r} into store {self.database.uri}"
             raise StoreError(
-                f"the first ingest of {where} is under way, or was interrupted; run it again"
+                f"the first ingest of {place_text} is under way, or was interrupted; run it again"
             )
         if scopes is not None:
             scopes = list(scopes)
@@ -135,23 +137,26 @@ class Conversations(TableGroup):
 
         A table whose newest state was removed would else pass as an earlier one.
         """
-        about = read_dataset_entry(self.database, data.name)
-        if not about["complete"]:
+        dataset_entry = read_dataset_entry(self.database, data.name)
+        if not dataset_entry["complete"]:
             return
         for table in ("turns", "sessions", "questions"):
-            noted, there = about[table], getattr(data, table).height
-            if there != noted:
+            n_noted, n_there = dataset_entry[table], getattr(data, table).height
+            if n_there != n_noted:
                 raise StoreError(
-                    f"dataset {data.name!r} of store {self.database.uri} has {there:,} {table}, "
-                    f"and {noted:,} were ingested: where nobody is writing to it, a file of the "
+                    f"dataset {data.name!r} of store {self.database.uri} has {n_there:,} {table}, "
+                    f"and {n_noted:,} were ingested: where nobody is writing to it, a file of the "
                     "store is missing or damaged: restore a copy, or remove the store and ingest "
                     "again"
                 )
 
     def whole(self, name: str) -> bool:
         """Say whether a dataset was ever ingested whole, so that :meth:`dataset` gives it."""
-        listed = self.database.datasets().filter(name=name).rows(named=True)
-        return any(about["complete"] or finished_versions(about) for about in listed)
+        dataset_entries = self.database.datasets().filter(name=name).rows(named=True)
+        return any(
+            dataset_entry["complete"] or finished_versions(dataset_entry)
+            for dataset_entry in dataset_entries
+        )
 
     def scopes(self, dataset: str) -> list[str]:
         """Give the scopes of a dataset, in its order."""

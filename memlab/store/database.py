@@ -149,20 +149,20 @@ def _advice(message: str) -> str:
     >>> _advice("Panicked: called unwrap on: Too many open files (os error 24)").partition(":")[0]
     'no file can be opened beyond those that are open'
     """
-    said = message.lower()
-    for words, advice in _ADVICE:
-        if any(word in said for word in words):
+    lower_message = message.lower()
+    for known_words, advice in _ADVICE:
+        if any(known_word in lower_message for known_word in known_words):
             return advice
     return "run it again"
 
 
 def _explain_failure(doing: str, group: Any, error: BaseException) -> StoreError | None:
     """Give the error of a method of a :class:`TableGroup` in which the database failed."""
-    trace, modules = error.__traceback__, set[str]()
-    while trace is not None:
-        modules.add(str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0])
-        trace = trace.tb_next
-    if not is_panic(error) and not modules.intersection(("lancedb", "lance")):
+    traceback, module_names = error.__traceback__, set[str]()
+    while traceback is not None:
+        module_names.add(str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0])
+        traceback = traceback.tb_next
+    if not is_panic(error) and not module_names.intersection(("lancedb", "lance")):
         return None
     database: Database | None = getattr(group, "database", None)
     if database is None:
@@ -185,15 +185,21 @@ def _find_repeats(name: str, columns: Sequence[str]) -> dict[str, str]:
     """Give those of some columns of a table that may repeat another, each with that."""
     if name not in TABLES:
         return {}
-    return {own: other for own, other in TABLES[name].repeats.items() if own in columns}
+    return {
+        own_column: other_column
+        for own_column, other_column in TABLES[name].repeats.items()
+        if own_column in columns
+    }
 
 
 def _leave_out_repeats(name: str, rows: pl.DataFrame) -> pl.DataFrame:
     """Give rows as they are stored: null where a column says what another says."""
-    stored = []
-    for own, other in _find_repeats(name, rows.columns).items():
-        stored.append(pl.when(pl.col(own) != pl.col(other)).then(own).alias(own))
-    return rows.with_columns(stored)
+    stored_columns = []
+    for own_column, other_column in _find_repeats(name, rows.columns).items():
+        stored_columns.append(
+            pl.when(pl.col(own_column) != pl.col(other_column)).then(own_column).alias(own_column)
+        )
+    return rows.with_columns(stored_columns)
 
 
 def _empty_frame(name: str, columns: Sequence[str]) -> pl.DataFrame:
@@ -201,14 +207,18 @@ def _empty_frame(name: str, columns: Sequence[str]) -> pl.DataFrame:
     family = name
     if name not in TABLES:
         family = name.partition("_")[0]
-    types = TABLES[family].columns
-    return pl.DataFrame(schema={column: types.get(column, pl.String()) for column in columns})
+    column_types = TABLES[family].columns
+    return pl.DataFrame(
+        schema={column: column_types.get(column, pl.String()) for column in columns}
+    )
 
 
 def _times_in_utc(values: Mapping[str, Any]) -> dict[str, Any]:
     """Give values with their times in UTC."""
-    times = {name: in_utc(at) for name, at in values.items() if isinstance(at, datetime)}
-    return {**values, **times}
+    utc_times = {
+        name: in_utc(moment) for name, moment in values.items() if isinstance(moment, datetime)
+    }
+    return {**values, **utc_times}
 
 
 def _holding() -> dict[tuple[int, str, str], Mapping[str, int] | None]:
@@ -222,7 +232,7 @@ def _let_go(key: tuple[int, str, str]) -> None:
 
 def is_overtaken(error: Exception) -> bool:
     """Say whether an error comes from what another process wrote at the same time."""
-    return any(word in str(error).lower() for word in _OVERTAKEN)
+    return any(known_word in str(error).lower() for known_word in _OVERTAKEN)
 
 
 def _stream_arrow_batches(
@@ -232,9 +242,9 @@ def _stream_arrow_batches(
     import pyarrow as pa
 
     def make() -> Iterator[Any]:
-        for part in rows.iter_slices(_STREAMED):
-            whole = complete(part).select(schema.names)
-            yield from whole.to_arrow().cast(schema).to_batches()
+        for rows_part in rows.iter_slices(_STREAMED):
+            complete_rows = complete(rows_part).select(schema.names)
+            yield from complete_rows.to_arrow().cast(schema).to_batches()
 
     return pa.RecordBatchReader.from_batches(schema, make())
 
@@ -299,8 +309,8 @@ class Database:
         except MemlabError:
             raise
         except BaseException as error:
-            kinds = (OSError, RuntimeError, ValueError, MemoryError)
-            if not (isinstance(error, kinds) or is_panic(error)):
+            failure_types = (OSError, RuntimeError, ValueError, MemoryError)
+            if not (isinstance(error, failure_types) or is_panic(error)):
                 raise
             raise self.failure(doing, error) from error
 
@@ -311,11 +321,11 @@ class Database:
         if self.is_local or self._is_waiting:
             yield
             return
-        self._is_waiting, begun, ended = True, time.monotonic(), threading.Event()
+        self._is_waiting, begun_at, has_ended = True, time.monotonic(), threading.Event()
 
         def state() -> None:
-            while not ended.wait(max(0.0, self._state_at - self._waited_since(begun))):
-                seconds = round(self._waited_since(begun))
+            while not has_ended.wait(max(0.0, self._state_at - self._waited_since(begun_at))):
+                seconds = round(self._waited_since(begun_at))
                 _log.warning(
                     "store %s: reading and writing took %s s so far; Ctrl-C ends it",
                     self.uri,
@@ -328,8 +338,8 @@ class Database:
         try:
             yield
         finally:
-            ended.set()
-            self._waited, self._is_waiting = self._waited_since(begun), False
+            has_ended.set()
+            self._waited, self._is_waiting = self._waited_since(begun_at), False
 
     def _waited_since(self, begun: float) -> float:
         return self._waited + time.monotonic() - begun
@@ -340,10 +350,10 @@ class Database:
             self._require_place()
         except StoreError as gone:
             return gone
-        kind, message = type(error).__name__, " ".join(str(error).split())
-        advice = _advice(f"{kind}: {message}")
+        error_type, message = type(error).__name__, " ".join(str(error).split())
+        advice = _advice(f"{error_type}: {message}")
         return StoreError(
-            f"{doing} failed in store {self.uri}: {message[:400] or kind}; no table is left "
+            f"{doing} failed in store {self.uri}: {message[:400] or error_type}; no table is left "
             f"half-written: {advice}"
         )
 
@@ -384,20 +394,20 @@ class Database:
             meanwhile.
         :raises StoreError: when the store is gone, or its lock cannot be opened.
         """
-        held, key = _holding(), self._hold_key(dataset)
-        if key in held:
-            yield held[key]
+        held_keys, hold_key = _holding(), self._hold_key(dataset)
+        if hold_key in held_keys:
+            yield held_keys[hold_key]
             return
         with ExitStack() as stack:
             with self.guarded(f"holding dataset {dataset!r}"):
-                what = f"dataset {dataset!r} of {self.uri}"
-                is_locked = stack.enter_context(self._lock(dataset, wait_for=what))
-            since = None
+                dataset_text = f"dataset {dataset!r} of {self.uri}"
+                is_locked = stack.enter_context(self._lock(dataset, wait_for=dataset_text))
+            versions_before = None
             if not is_locked:
-                since = {name: int(self.table(name).version) for name in DATASET_TABLES}
-            held[key] = since
-            stack.callback(_let_go, key)
-            yield since
+                versions_before = {name: int(self.table(name).version) for name in DATASET_TABLES}
+            held_keys[hold_key] = versions_before
+            stack.callback(_let_go, hold_key)
+            yield versions_before
 
     def hold_all_free(self, stack: ExitStack) -> bool:
         """Hold every dataset that is listed, without waiting; whether all of them are held.
@@ -405,20 +415,20 @@ class Database:
         :param stack: lets go of them.
         """
         for dataset in self.datasets()["name"].sort():
-            key = self._hold_key(dataset)
-            if key in _holding():
+            hold_key = self._hold_key(dataset)
+            if hold_key in _holding():
                 continue
             if not stack.enter_context(self._lock(dataset)):
                 return False
-            _holding()[key] = None
-            stack.callback(_let_go, key)
+            _holding()[hold_key] = None
+            stack.callback(_let_go, hold_key)
         return True
 
     def _hold_key(self, dataset: str) -> tuple[int, str, str]:
-        place = self.uri
+        store_place = self.uri
         if self.is_local:
-            place = os.path.realpath(place)
-        return os.getpid(), place, dataset
+            store_place = os.path.realpath(store_place)
+        return os.getpid(), store_place, dataset
 
     @contextmanager
     def _lock(self, dataset: str, *, wait_for: str = "") -> Iterator[bool]:
@@ -426,21 +436,21 @@ class Database:
         if not self.is_local:
             yield False
             return
-        place = Path(self.uri)
+        store_path = Path(self.uri)
         self._require_place()
-        path = place / f".memlab.{text_hashes([dataset])[0][:16]}.lock"
-        if not path.exists() and not os.access(place, os.W_OK):
+        lock_file = store_path / f".memlab.{text_hashes([dataset])[0][:16]}.lock"
+        if not lock_file.exists() and not os.access(store_path, os.W_OK):
             yield False  # Nothing can be written there, so nothing can be lost.
             return
-        with lock_path(path, alone=True, wait_for=wait_for) as locked:
-            if wait_for and not locked and not self._is_lockless:
+        with lock_path(lock_file, alone=True, wait_for=wait_for) as is_locked:
+            if wait_for and not is_locked and not self._is_lockless:
                 self._is_lockless = True
                 _log.warning(
                     "the file system of store %s has no locks: of two processes that write to one "
                     "scope within the same moment, one can lose turns",
                     self.uri,
                 )
-            yield locked
+            yield is_locked
 
     def hold_versions(self) -> None:
         """Keep the versions that are there now from being cleaned by those who write, while this
@@ -480,20 +490,20 @@ class Database:
 
         def opened() -> Any:
             if self._is_there(name):
-                there = self.open_if_made(name)
-                if there is not None:
-                    return there
+                opened_table = self.open_if_made(name)
+                if opened_table is not None:
+                    return opened_table
             if schema is not None:
                 return self.connection.create_table(name, schema=schema, exist_ok=True)
             columns = TABLES[name].arrow()
-            made = self.connection.create_table(name, schema=columns, exist_ok=True)
+            made_table = self.connection.create_table(name, schema=columns, exist_ok=True)
             self._note_made(name)
-            return made
+            return made_table
 
         if name not in self._tables:
-            pinned = self.pinned or {}
-            if name in pinned:
-                self._tables[name] = open_state(self.connection, name, pinned[name])
+            pinned_versions = self.pinned or {}
+            if name in pinned_versions:
+                self._tables[name] = open_state(self.connection, name, pinned_versions[name])
             else:
                 self._tables[name] = self.retried(opened)
         return self._tables[name]
@@ -535,8 +545,10 @@ class Database:
 
     def search_state(self) -> list[tuple[str, int]]:
         """Give the versions of the tables that search reads: what was read holds for these."""
-        opened = sorted(name for name in self._tables if name.startswith(("words_", "statistics")))
-        names = ["turns", "datasets", *opened]
+        search_tables = sorted(
+            name for name in self._tables if name.startswith(("words_", "statistics"))
+        )
+        names = ["turns", "datasets", *search_tables]
         return [(name, int(self.table(name).version)) for name in names]
 
     def read(
@@ -566,30 +578,35 @@ class Database:
             if [] in where.values() or not self.holds(name):
                 return _empty_frame(name, columns)
             table = self._at(name, at)
-            absent = self._absent_columns(name, columns, table.schema.names)
-            stored = [column for column in columns if column not in absent]
-            repeats = _find_repeats(name, stored)
-            wanted = build_row_filter(**where)
+            absent_columns = self._absent_columns(name, columns, table.schema.names)
+            stored_columns = [column for column in columns if column not in absent_columns]
+            repeated_columns = _find_repeats(name, stored_columns)
+            row_filter = build_row_filter(**where)
 
             def scan() -> pl.DataFrame:
-                read = list(dict.fromkeys((*stored, *repeats.values())))
-                query = table.search().select(read)
-                if wanted is not None:
-                    query = query.where(wanted)
-                rows: pl.DataFrame = query.to_polars()
-                return rows
+                read_columns = list(dict.fromkeys((*stored_columns, *repeated_columns.values())))
+                query = table.search().select(read_columns)
+                if row_filter is not None:
+                    query = query.where(row_filter)
+                scanned_rows: pl.DataFrame = query.to_polars()
+                return scanned_rows
 
             # Again where the files that were being read were cleaned away.
             is_present = at is None and not self.read_only
-            rows = self.retried(scan) if is_present else scan()
-        if repeats:
-            restored = [pl.coalesce(column, own).alias(column) for column, own in repeats.items()]
-            rows = rows.with_columns(restored).select(stored)
-        if not absent:
-            return rows
-        types = TABLES[name].columns
-        nulls = [pl.lit(None, types[column]).alias(column) for column in absent]
-        return rows.with_columns(nulls).select(columns)
+            frame_read = self.retried(scan) if is_present else scan()
+        if repeated_columns:
+            restored_columns = [
+                pl.coalesce(column, own_column).alias(column)
+                for column, own_column in repeated_columns.items()
+            ]
+            frame_read = frame_read.with_columns(restored_columns).select(stored_columns)
+        if not absent_columns:
+            return frame_read
+        column_types = TABLES[name].columns
+        null_columns = [
+            pl.lit(None, column_types[column]).alias(column) for column in absent_columns
+        ]
+        return frame_read.with_columns(null_columns).select(columns)
 
     def _at(self, name: str, version: int | None) -> Any:
         """Give a table at a version; by default at that of this view."""
@@ -602,20 +619,20 @@ class Database:
 
         :raises StoreError: for a column that it never had.
         """
-        later: Sequence[str] = ()
+        later_columns: Sequence[str] = ()
         if name in TABLES:
-            later = TABLES[name].later
-        absent = []
+            later_columns = TABLES[name].later
+        absent_columns = []
         for column in columns:
             if column in there:
                 continue
-            if column not in later:
+            if column not in later_columns:
                 raise StoreError(
                     f"table {name} of store {self.uri} has no column {column!r}; it has "
                     f"{', '.join(there)}"
                 )
-            absent.append(column)
-        return absent
+            absent_columns.append(column)
+        return absent_columns
 
     def holds(self, name: str) -> bool:
         """Say whether there is a table of a name; in a view, whether there was one of data."""
@@ -647,9 +664,9 @@ class Database:
         updated.
         """
         row = {**dict.fromkeys(TABLES[table].columns), "key": key, **_times_in_utc(values)}
-        opened, where = self.table(table), build_row_filter(key=key).to_sql()
-        updated = self.retried(partial(opened.update, where=where, values=row))
-        if not updated.rows_updated:
+        opened_table, key_filter = self.table(table), build_row_filter(key=key).to_sql()
+        update_result = self.retried(partial(opened_table.update, where=key_filter, values=row))
+        if not update_result.rows_updated:
             self.write_row(table, key, **values)
 
     def add_row(self, table: str, key: str, /, **values: Any) -> None:
@@ -723,10 +740,12 @@ class Database:
         table, schema = self.table(name), TABLES[name].arrow()
 
         def add() -> None:
-            there = table.schema.names
-            absent = [column for column in TABLES[name].later if column not in there]
-            if absent:
-                table.add_columns([schema.field(column) for column in absent])
+            known_columns = table.schema.names
+            absent_columns = [
+                column for column in TABLES[name].later if column not in known_columns
+            ]
+            if absent_columns:
+                table.add_columns([schema.field(column) for column in absent_columns])
 
         if TABLES[name].later:
             self.retried(add)

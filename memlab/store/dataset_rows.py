@@ -26,14 +26,14 @@ def read_dataset_entry(database: Database, name: str) -> dict[str, Any]:
 
     :raises StoreError: when there is no such dataset.
     """
-    listed = database.datasets()
-    rows = listed.filter(name=name).rows(named=True)
-    if not rows:
-        names = ", ".join(listed["name"].sort()) or "none"
+    dataset_entries = database.datasets()
+    matching_entries = dataset_entries.filter(name=name).rows(named=True)
+    if not matching_entries:
+        known_names = ", ".join(dataset_entries["name"].sort()) or "none"
         raise StoreError(
-            f"store {database.uri} has no dataset {name!r}; it has: {names}. Ingest it first"
+            f"store {database.uri} has no dataset {name!r}; it has: {known_names}. Ingest it first"
         )
-    return rows[0]
+    return matching_entries[0]
 
 
 def finished_versions(about: Mapping[str, Any]) -> Mapping[str, int]:
@@ -54,21 +54,21 @@ def read_finished_state(database: Database, name: str, read: Callable[[Mapping[s
 
     :param read: takes the versions of the tables; those that it has not are read as they are.
     """
-    after = read_dataset_entry(database, name)
+    entry_after = read_dataset_entry(database, name)
     for _ in range(_ATTEMPTS):
-        before = after
+        entry_before = entry_after
         try:
-            made = read(finished_versions(before))
+            read_state = read(finished_versions(entry_before))
         except StoreError:
             # What was read may have been cleaned away once the ingest had ended.
-            after = read_dataset_entry(database, name)
-            if after == before:
+            entry_after = read_dataset_entry(database, name)
+            if entry_after == entry_before:
                 raise
             continue
-        after = read_dataset_entry(database, name)
-        if after == before:
-            return made
-    return read(finished_versions(after))
+        entry_after = read_dataset_entry(database, name)
+        if entry_after == entry_before:
+            return read_state
+    return read(finished_versions(entry_after))
 
 
 def read_dataset(
@@ -79,15 +79,15 @@ def read_dataset(
     :param at: versions of tables, as :func:`read_finished_state` gives them, or
         :data:`CURRENT_VERSIONS`.
     """
-    about, tables = read_dataset_entry(database, name), dict[str, Any]()
+    dataset_entry, tables = read_dataset_entry(database, name), dict[str, Any]()
     if scopes is not None:
         scopes = list(scopes)
     for table in DATASET_TABLES:
-        only = scopes
+        table_scopes = scopes
         if "scope" not in TABLES[table].columns:
-            only = None
-        tables[table] = read_rows(database, table, name, scopes=only, at=at)
-    return Dataset(name, about["format"], **tables, language=about["language"])
+            table_scopes = None
+        tables[table] = read_rows(database, table, name, scopes=table_scopes, at=at)
+    return Dataset(name, dataset_entry["format"], **tables, language=dataset_entry["language"])
 
 
 def read_rows(
@@ -107,16 +107,18 @@ def read_rows(
     """
     if columns is None:
         columns = row_columns(table)
-    wanted, only = list(columns), scopes
-    if only is not None:
-        only = list(only)
-    ordered = list(dict.fromkeys([*wanted, "position", "key"]))
+    wanted_columns, wanted_scopes = list(columns), scopes
+    if wanted_scopes is not None:
+        wanted_scopes = list(wanted_scopes)
+    ordered_columns = list(dict.fromkeys([*wanted_columns, "position", "key"]))
 
     def read(at: Mapping[str, int]) -> pl.DataFrame:
-        return database.read(table, ordered, at=at.get(table), dataset=dataset, scope=only)
+        return database.read(
+            table, ordered_columns, at=at.get(table), dataset=dataset, scope=wanted_scopes
+        )
 
-    rows = read_finished_state(database, dataset, read) if at is None else read(at)
+    read_frame = read_finished_state(database, dataset, read) if at is None else read(at)
     # Most were written in order: to see that takes a part of the time of sorting.
-    if not (rows["position"].diff() > 0).all():
-        rows = rows.sort("position", "key")
-    return rows.select(wanted)
+    if not (read_frame["position"].diff() > 0).all():
+        read_frame = read_frame.sort("position", "key")
+    return read_frame.select(wanted_columns)

@@ -51,30 +51,37 @@ def _refuse_uneven_lists(summaries: pl.DataFrame) -> None:
     """
     for texts, evidence in _EVIDENCE_OF.items():
         n_texts, n_lists = (pl.col(name).list.len().fill_null(0) for name in (texts, evidence))
-        uneven = summaries.filter(n_texts != n_lists)
-        if uneven.height:
-            row = uneven.row(0, named=True)
-            counted = f"{len(row[texts] or ())} {texts} and {len(row[evidence] or ())} {evidence}"
+        uneven_rows = summaries.filter(n_texts != n_lists)
+        if uneven_rows.height:
+            uneven_row = uneven_rows.row(0, named=True)
+            count_text = (
+                f"{len(uneven_row[texts] or ())} {texts} and {len(uneven_row[evidence] or ())} "
+                f"{evidence}"
+            )
             raise StoreError(
-                f"the summary of session {row['session_id']!r} has {counted}; each text has the "
-                "list of its turns beside it"
+                f"the summary of session {uneven_row['session_id']!r} has {count_text}; each text "
+                "has the list of its turns beside it"
             )
 
 
 def _order_undated_facts(facts: pl.DataFrame) -> pl.DataFrame:
     """Let what has no time be heard in the order of the sessions, also where one was read again."""
-    undated = pl.col("asserted_at").is_null()
-    heard = pl.col("recorded_at").cum_min(reverse=True).over("scope", undated)
-    return facts.with_columns(recorded_at=pl.when(undated).then(heard).otherwise("recorded_at"))
+    is_undated = pl.col("asserted_at").is_null()
+    heard_at = pl.col("recorded_at").cum_min(reverse=True).over("scope", is_undated)
+    return facts.with_columns(
+        recorded_at=pl.when(is_undated).then(heard_at).otherwise("recorded_at")
+    )
 
 
 def _cited_turns(rows: pl.DataFrame, id_: str) -> pl.DataFrame:
     """Give each row's id with each turn that it stands on: the column ``id_``, and ``turn_id``."""
-    columns = [name for name in rows.columns if name.endswith("evidence")]
-    cited = pl.concat(rows.select(id_, turn_id=name).explode("turn_id") for name in columns)
+    evidence_columns = [name for name in rows.columns if name.endswith("evidence")]
+    cited_turns = pl.concat(
+        rows.select(id_, turn_id=name).explode("turn_id") for name in evidence_columns
+    )
     if rows.schema["evidence"] == pl.List(pl.List(pl.String)):
-        cited = cited.explode("turn_id")
-    return cited
+        cited_turns = cited_turns.explode("turn_id")
+    return cited_turns
 
 
 class Knowledge(TableGroup):
@@ -89,40 +96,44 @@ class Knowledge(TableGroup):
         :param kind: one of :data:`memlab.store.schemas.INDEX_TABLES`.
         """
         table = INDEX_TABLES[kind]
-        states = self._read("index_states", dataset, scopes)
-        rows = self._read(table, dataset, scopes)
-        rows = rows.join(states.select("session_id", "generation"), on=["session_id", "generation"])
-        rows = rows.join(self._sessions(dataset).with_row_index("_session"), on="session_id")
-        rows = rows.sort("_session", "position").select(*row_columns(table))
+        session_states = self._read("index_states", dataset, scopes)
+        kind_rows = self._read(table, dataset, scopes)
+        kind_rows = kind_rows.join(
+            session_states.select("session_id", "generation"), on=["session_id", "generation"]
+        )
+        kind_rows = kind_rows.join(
+            self._sessions(dataset).with_row_index("_session"), on="session_id"
+        )
+        kind_rows = kind_rows.sort("_session", "position").select(*row_columns(table))
         # A table of an earlier store lacks these lists.
-        later = [pl.col(name).fill_null([]) for name in TABLES[table].later]
-        rows = rows.with_columns(later)
+        later_columns = [pl.col(name).fill_null([]) for name in TABLES[table].later]
+        kind_rows = kind_rows.with_columns(later_columns)
         if kind == "facts":
-            rows = _order_undated_facts(rows)
-        gone = self._gone_turns(dataset, scopes, states)
-        id_ = TABLES[table].id
-        stale = _cited_turns(rows, id_).join(gone, on="turn_id")
-        return rows.join(stale, on=id_, how="anti", maintain_order="left")
+            kind_rows = _order_undated_facts(kind_rows)
+        gone_turns = self._gone_turns(dataset, scopes, session_states)
+        id_column = TABLES[table].id
+        stale_rows = _cited_turns(kind_rows, id_column).join(gone_turns, on="turn_id")
+        return kind_rows.join(stale_rows, on=id_column, how="anti", maintain_order="left")
 
     def _gone_turns(
         self, dataset: str, scopes: Sequence[str] | None, states: pl.DataFrame
     ) -> pl.DataFrame:
         """Give the ids of the turns that states name and that are gone or changed: ``turn_id``."""
         columns = ["turn_id", "content_hash"]
-        there = read_rows(self.database, "turns", dataset, columns=columns, scopes=scopes)
-        seen = states.select(turn="turns").explode("turn").drop_nulls()
-        gone = seen.join(there.select(turn=_TURN), on="turn", how="anti")
+        known_turns = read_rows(self.database, "turns", dataset, columns=columns, scopes=scopes)
+        seen_turns = states.select(turn="turns").explode("turn").drop_nulls()
+        missing_turns = seen_turns.join(known_turns.select(turn=_TURN), on="turn", how="anti")
         # Without the last word of a line, a hash, it is the id.
-        return gone.select(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
+        return missing_turns.select(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
 
     def count_earlier_facts(self, dataset: str, *, scopes: Sequence[str] | None = None) -> int:
         """Count the facts of an earlier layout, which nothing reads: their sessions are due."""
         columns = ["session_id", "generation"]
-        rows = self.database.read(EARLIER_FACTS, columns, dataset=dataset, scope=scopes)
-        if rows.is_empty():
+        fact_rows = self.database.read(EARLIER_FACTS, columns, dataset=dataset, scope=scopes)
+        if fact_rows.is_empty():
             return 0
-        states = self._read("index_states", dataset, scopes)
-        return rows.join(states, on=["session_id", "generation"], how="semi").height
+        session_states = self._read("index_states", dataset, scopes)
+        return fact_rows.join(session_states, on=["session_id", "generation"], how="semi").height
 
     def states(self, dataset: str) -> pl.DataFrame:
         """Give where each session stands that the index has seen.
@@ -151,19 +162,23 @@ class Knowledge(TableGroup):
 
         :returns: ``session_id``, ``digest`` and ``turns`` (ids with hashes).
         """
-        wanted = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
-        others = [*TABLES["turns"].later]
-        turns = read_rows(self.database, "turns", dataset, columns=[*wanted, *others])
-        line = pl.concat_str(pl.col(wanted[1:]).cast(pl.String).fill_null("-"), separator=" ")
-        # Whose words they are counts where it is said, so that older digests stay.
-        passed_on = (pl.lit(" ") + pl.struct(others).struct.json_encode()).alias("passed_on")
-        is_own = pl.all_horizontal(pl.col(others).is_null())
-        line += pl.when(is_own).then(pl.lit("")).otherwise(passed_on)
-        joined = turns.group_by("session_id", maintain_order=True).agg(
-            text=line.str.join("\n"), turns=_TURN
+        digest_columns = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
+        later_columns = [*TABLES["turns"].later]
+        turns = read_rows(
+            self.database, "turns", dataset, columns=[*digest_columns, *later_columns]
         )
-        digests = pl.Series(text_hashes(joined["text"]), dtype=pl.String)
-        return joined.select("session_id", digest=digests, turns="turns")
+        turn_line = pl.concat_str(
+            pl.col(digest_columns[1:]).cast(pl.String).fill_null("-"), separator=" "
+        )
+        # Whose words they are counts where it is said, so that older digests stay.
+        passed_on = (pl.lit(" ") + pl.struct(later_columns).struct.json_encode()).alias("passed_on")
+        is_own = pl.all_horizontal(pl.col(later_columns).is_null())
+        turn_line += pl.when(is_own).then(pl.lit("")).otherwise(passed_on)
+        session_lines = turns.group_by("session_id", maintain_order=True).agg(
+            text=turn_line.str.join("\n"), turns=_TURN
+        )
+        digests = pl.Series(text_hashes(session_lines["text"]), dtype=pl.String)
+        return session_lines.select("session_id", digest=digests, turns="turns")
 
     def commit(
         self,
@@ -187,40 +202,53 @@ class Knowledge(TableGroup):
             self.database.guarded(f"indexing {dataset!r}", writes="index"),
         ):
             # Of a session that failed counts what counts now, whoever wrote it.
-            kept = ["generation", "service", "turns"]
-            before = self._read("index_states", dataset).join(states, on="session_id", how="semi")
-            fails = (pl.col("status") == "failed") & pl.col("generation_now").is_not_null()
+            kept_columns = ["generation", "service", "turns"]
+            states_before = self._read("index_states", dataset).join(
+                states, on="session_id", how="semi"
+            )
+            keeps_earlier = (pl.col("status") == "failed") & pl.col("generation_now").is_not_null()
             states = states.join(
-                before.select("session_id", *kept),
+                states_before.select("session_id", *kept_columns),
                 on="session_id",
                 how="left",
                 suffix="_now",
                 maintain_order="left",
-            ).with_columns(pl.when(fails).then(f"{c}_now").otherwise(c).alias(c) for c in kept)
-            mine = states.select("session_id", "generation")
-            for kind, rows in parts.items():
+            ).with_columns(
+                pl.when(keeps_earlier)
+                .then(f"{column_name}_now")
+                .otherwise(column_name)
+                .alias(column_name)
+                for column_name in kept_columns
+            )
+            new_generations = states.select("session_id", "generation")
+            for kind, kind_rows in parts.items():
                 table = INDEX_TABLES[kind]
-                placed = rows.join(mine, on="session_id", maintain_order="left")
-                place = pl.int_range(pl.len(), dtype=pl.Int64).over("session_id")
-                placed = placed.with_columns(
-                    position=place, written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP)
+                placed_rows = kind_rows.join(
+                    new_generations, on="session_id", maintain_order="left"
+                )
+                row_place = pl.int_range(pl.len(), dtype=pl.Int64).over("session_id")
+                placed_rows = placed_rows.with_columns(
+                    position=row_place, written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP)
                 )
                 self._write(
                     table,
                     dataset,
-                    placed,
+                    placed_rows,
                     pl.concat_str(TABLES[table].id, pl.lit("@"), "generation"),
                 )
             # Before the states: what is cut off here is made again, under the same names of events.
             self._write("index_events", dataset, events, pl.col("event_id"))
             self._write("index_states", dataset, states, pl.col("session_id"))
             # What another process wrote meanwhile has another generation, and stays.
-            old = before.join(mine, on="session_id").filter(
+            old_generations = states_before.join(new_generations, on="session_id").filter(
                 pl.col("generation").ne_missing(pl.col("generation_right"))
             )
-            doomed = {column: old[column].drop_nulls() for column in ("generation", "session_id")}
+            doomed_ids = {
+                column: old_generations[column].drop_nulls()
+                for column in ("generation", "session_id")
+            }
             for table in _FILLED:
-                self.database.delete(table, dataset=dataset, **doomed)
+                self.database.delete(table, dataset=dataset, **doomed_ids)
         clean_when_due(self.database, (*_FILLED, "index_events", "index_states"))
 
     def sweep(self, dataset: str, *, now: datetime | None = None) -> int:
@@ -230,24 +258,28 @@ class Knowledge(TableGroup):
 
         :param now: by the clock, as the times of writing are.
         """
-        removed, now = 0, in_utc(now or datetime.now(UTC))
+        n_removed, now = 0, in_utc(now or datetime.now(UTC))
         # Held, since rows that are being committed belong to no state yet.
         with (
             self.database.alone(dataset),
             self.database.guarded(f"sweeping {dataset!r}", writes="sweep"),
         ):
-            states = self._read("index_states", dataset)
-            gone = states.join(self._sessions(dataset), on="session_id", how="anti")
+            session_states = self._read("index_states", dataset)
+            gone_sessions = session_states.join(
+                self._sessions(dataset), on="session_id", how="anti"
+            )
             for table in (*_FILLED, "index_states"):
-                self.database.delete(table, dataset=dataset, session_id=gone["session_id"])
+                self.database.delete(table, dataset=dataset, session_id=gone_sessions["session_id"])
             for table in _FILLED:
                 columns = ["key", "session_id", "generation", "written_at"]
-                written = self.database.read(table, columns, dataset=dataset)
-                orphans = written.join(states, on=["session_id", "generation"], how="anti")
-                orphans = orphans.filter(pl.col("written_at") < now - ORPHANS_AFTER)
-                self.database.delete(table, dataset=dataset, key=orphans["key"])
-                removed += orphans.height
-        return removed
+                written_rows = self.database.read(table, columns, dataset=dataset)
+                orphan_rows = written_rows.join(
+                    session_states, on=["session_id", "generation"], how="anti"
+                )
+                orphan_rows = orphan_rows.filter(pl.col("written_at") < now - ORPHANS_AFTER)
+                self.database.delete(table, dataset=dataset, key=orphan_rows["key"])
+                n_removed += orphan_rows.height
+        return n_removed
 
     def undone(self, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         """Give what was undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
@@ -261,18 +293,18 @@ class Knowledge(TableGroup):
         self, dataset: str, scope: str, old: str, new: str, *, at: datetime, why: str = ""
     ) -> None:
         """Note that a supersession is undone; what other processes note beside it stays."""
-        row = pl.DataFrame(
+        undone_row = pl.DataFrame(
             {"scope": [scope], "old": [old], "new": [new], "undone_at": [at], "why": [why]}
         )
         with self.database.guarded(f"writing undone of {dataset!r}", writes="undo"):
-            self._write("undone", dataset, row, pl.concat_str("old", pl.lit(" "), "new"))
+            self._write("undone", dataset, undone_row, pl.concat_str("old", pl.lit(" "), "new"))
 
     def redo(self, dataset: str, scope: str, old: str, new: str) -> bool:
         """Let an undone supersession count again; whether there was one."""
         with self.database.guarded(f"writing undone of {dataset!r}", writes="undo"):
-            there = self._read("undone", dataset, [scope]).filter(old=old, new=new)
-            self.database.delete("undone", dataset=dataset, scope=scope, key=there["key"])
-        return there.height > 0
+            undone_rows = self._read("undone", dataset, [scope]).filter(old=old, new=new)
+            self.database.delete("undone", dataset=dataset, scope=scope, key=undone_rows["key"])
+        return undone_rows.height > 0
 
     def _sessions(self, dataset: str) -> pl.DataFrame:
         return read_rows(self.database, "sessions", dataset, columns=["session_id"])
@@ -283,14 +315,15 @@ class Knowledge(TableGroup):
 
     def _write(self, table: str, dataset: str, rows: pl.DataFrame, key: pl.Expr) -> None:
         if rows.height:
-            keyed = rows.with_columns(key=primary_keys(dataset, key), dataset=pl.lit(dataset))
-            keyed = keyed.select(
+            keyed_rows = rows.with_columns(key=primary_keys(dataset, key), dataset=pl.lit(dataset))
+            keyed_rows = keyed_rows.select(
                 pl.col(column).cast(dtype) for column, dtype in TABLES[table].columns.items()
             )
-            for twice, n in (
-                keyed["key"].value_counts(sort=True).filter(pl.col("count") > 1).iter_rows()
+            for repeated_key, n_copies in (
+                keyed_rows["key"].value_counts(sort=True).filter(pl.col("count") > 1).iter_rows()
             ):
                 raise StoreError(
-                    f"table {table}: {twice!r} stands for {n} rows; give each its own id"
+                    f"table {table}: {repeated_key!r} stands for {n_copies} rows; give each its "
+                    "own id"
                 )
-            self.database.write(table, keyed)
+            self.database.write(table, keyed_rows)

@@ -43,18 +43,22 @@ def join_small_parts(parts: Iterable[Dataset]) -> Iterator[Dataset]:
     """Join the small parts of a stream, so that each batch is one version of a table and still fits
     in memory.
     """
-    batch: list[Dataset] = []
-    turns = size = 0
-    for part in parts:
-        full = turns + part.turns.height > BATCH_TURNS or size > BATCH_BYTES
-        if batch and (full or (batch[0].name, batch[0].format) != (part.name, part.format)):
-            yield concat(batch)
-            batch, turns, size = [], 0, 0
-        batch.append(part)
-        turns += part.turns.height
-        size += int(part.turns.estimated_size())
-    if batch:
-        yield concat(batch)
+    batch_parts: list[Dataset] = []
+    n_turns = n_bytes = 0
+    for dataset_part in parts:
+        is_full = n_turns + dataset_part.turns.height > BATCH_TURNS or n_bytes > BATCH_BYTES
+        if batch_parts and (
+            is_full
+            or (batch_parts[0].name, batch_parts[0].format)
+            != (dataset_part.name, dataset_part.format)
+        ):
+            yield concat(batch_parts)
+            batch_parts, n_turns, n_bytes = [], 0, 0
+        batch_parts.append(dataset_part)
+        n_turns += dataset_part.turns.height
+        n_bytes += int(dataset_part.turns.estimated_size())
+    if batch_parts:
+        yield concat(batch_parts)
 
 
 class DatasetWriter:
@@ -94,17 +98,17 @@ class DatasetWriter:
             self._refuse_merged_with_older(batch)
         self.brought.update(batch.scopes)
         moved_questions = self._moved_questions(batch)
-        written = {table: _add_keys(batch, table) for table in DATASET_TABLES}
-        for table, rows in written.items():
+        rows_by_table = {table: _add_keys(batch, table) for table in DATASET_TABLES}
+        for table, rows in rows_by_table.items():
             self._write_changes(table, rows, batch.scopes)
         self.counts["questions"][1] += moved_questions.height
         self._change("questions", moved_questions.clear(), moved_questions)
         if self.is_new:
             # Rows that stand twice in the batch are stored once.
-            tables: dict[str, Any] = {}
-            for table, rows in written.items():
-                tables[table] = rows.select(list(row_columns(table)))
-            self.whole = replace(batch, **tables)
+            stored_tables: dict[str, Any] = {}
+            for table, rows in rows_by_table.items():
+                stored_tables[table] = rows.select(list(row_columns(table)))
+            self.whole = replace(batch, **stored_tables)
         self.is_new = False
 
     def _stores_nothing(self) -> bool:
@@ -115,66 +119,72 @@ class DatasetWriter:
 
     def _write_changes(self, table: str, rows: pl.DataFrame, scopes: list[str]) -> None:
         """Write the rows of some scopes to one table, and count them."""
-        columns, scoped = list(TABLES[table].columns), "scope" in rows.columns
-        places = self._read(table, ["key", "position"])
-        rows = rows.with_columns(position=_assign_places(rows, places, after=self.last[table]))
+        columns, is_scoped = list(TABLES[table].columns), "scope" in rows.columns
+        stored_places = self._read(table, ["key", "position"])
+        rows = rows.with_columns(
+            position=_assign_places(rows, stored_places, after=self.last[table])
+        )
         if rows.height:
             self.last[table] = rows["position"][-1]
-        if places.is_empty():
+        if stored_places.is_empty():
             self.counts[table][0] += rows.height
             if rows.height:
                 self._begin()
                 complete = partial(_add_hashes, table)
                 self.database.write(table, rows, are_new=self.is_new, complete=complete)
             return
-        wanted = None
-        if scoped:
-            wanted = [*scopes, *rows["scope"].unique()]
-        there = self._read(table, columns, wanted)
-        rows = _add_hashes(table, rows, there).select(columns)
+        wanted_scopes = None
+        if is_scoped:
+            wanted_scopes = [*scopes, *rows["scope"].unique()]
+        stored_rows = self._read(table, columns, wanted_scopes)
+        rows = _add_hashes(table, rows, stored_rows).select(columns)
         # Questions stay: they may come from another file.
-        gone = there.clear()
-        if scoped and table != "questions":
-            gone = there.join(rows, on="key", how="anti")
+        gone_rows = stored_rows.clear()
+        if is_scoped and table != "questions":
+            gone_rows = stored_rows.join(rows, on="key", how="anti")
         # What has another place alone, since something stands before it, is not counted as another
         # row.
-        content = [column for column in columns if column not in ("position", "n")]
-        like = rows.join(there, on=content, how="semi", nulls_equal=True).height
-        new = rows.join(places, on="key", how="anti", maintain_order="left")
-        updated = rows.height - new.height - like
-        if new.height and self.held:
+        content_columns = [column for column in columns if column not in ("position", "n")]
+        n_unchanged = rows.join(
+            stored_rows, on=content_columns, how="semi", nulls_equal=True
+        ).height
+        new_rows = rows.join(stored_places, on="key", how="anti", maintain_order="left")
+        n_updated = rows.height - new_rows.height - n_unchanged
+        if new_rows.height and self.held:
             # Nobody else writes these keys, so that they need not be looked up.
             self._begin()
-            self.database.write(table, new, are_new=True)
-            rows = rows.join(new, on="key", how="anti", maintain_order="left")
-        self._change(table, there, rows, gone["key"], clear_vectors=updated > 0)
-        self.counts[table] += np.array([new.height, updated, like, gone.height])
+            self.database.write(table, new_rows, are_new=True)
+            rows = rows.join(new_rows, on="key", how="anti", maintain_order="left")
+        self._change(table, stored_rows, rows, gone_rows["key"], clear_vectors=n_updated > 0)
+        self.counts[table] += np.array([new_rows.height, n_updated, n_unchanged, gone_rows.height])
 
     def _change(
         self,
         table: str,
-        there: pl.DataFrame,
+        stored_rows: pl.DataFrame,
         rows: pl.DataFrame,
-        gone: Sequence[str] | pl.Series = (),
+        gone_keys: Sequence[str] | pl.Series = (),
         *,
         clear_vectors: bool = False,
     ) -> None:
         """Write the rows that are not there as they are, and delete those whose keys are gone."""
-        written = rows
-        if there.height:
-            written = rows.join(
-                there, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left"
+        changed_rows = rows
+        if stored_rows.height:
+            changed_rows = rows.join(
+                stored_rows, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left"
             )
-        if written.height or len(gone):
+        if changed_rows.height or len(gone_keys):
             self._begin()
             if clear_vectors and table == "turns":
                 # What has another place alone keeps its vectors.
-                says_same = written.join(there, on=["key", "content_hash"], how="semi")
-                changed = written.join(says_same, on="key", how="anti", maintain_order="left")
-                self.database.write(table, changed, clear_vectors=True)
-                written = says_same
-            self.database.write(table, written)
-            self.database.delete(table, dataset=self.name, key=gone)
+                moved_rows = changed_rows.join(stored_rows, on=["key", "content_hash"], how="semi")
+                rewritten_rows = changed_rows.join(
+                    moved_rows, on="key", how="anti", maintain_order="left"
+                )
+                self.database.write(table, rewritten_rows, clear_vectors=True)
+                changed_rows = moved_rows
+            self.database.write(table, changed_rows)
+            self.database.delete(table, dataset=self.name, key=gone_keys)
 
     def finish(self, now: datetime) -> None:
         """Note that the dataset is whole, and what it came to."""
@@ -183,19 +193,25 @@ class DatasetWriter:
             # Where nothing is held, another ingest may be under way.
             if self.interrupted is not None and self.held:
                 self._restore(self.interrupted)
-            stored = self.whole
-            if stored is None:
+            stored_dataset = self.whole
+            if stored_dataset is None:
                 # The fingerprint is that of what was stored, not of what was meant to be.
-                stored = read_dataset(self.database, self.name, at=CURRENT_VERSIONS)
-            sizes = {
-                table: getattr(stored, table).height for table in ("turns", "sessions", "questions")
+                stored_dataset = read_dataset(self.database, self.name, at=CURRENT_VERSIONS)
+            table_sizes = {
+                table: getattr(stored_dataset, table).height
+                for table in ("turns", "sessions", "questions")
             }
-            self._note(complete=True, ingested_at=now, fingerprint=stored.fingerprint(), **sizes)
+            self._note(
+                complete=True,
+                ingested_at=now,
+                fingerprint=stored_dataset.fingerprint(),
+                **table_sizes,
+            )
 
     def _is_whole(self) -> bool:
         """Say whether the dataset is listed as whole, and as it comes."""
-        about = self._read_listing("complete", "format", "language")
-        return about.rows() == [(True, self.kind, self.language)]
+        dataset_entry = self._read_listing("complete", "format", "language")
+        return dataset_entry.rows() == [(True, self.kind, self.language)]
 
     def _begin(self) -> None:
         """Note the dataset before the first row is written, so that an interrupted ingest is
@@ -207,13 +223,15 @@ class DatasetWriter:
         if self.wrote:
             return
         self.wrote = True
-        state: Mapping[str, int] = CURRENT_VERSIONS
-        for about in self._read_listing("complete", "finished").rows(named=True):
-            if about["complete"]:
-                state = {table: int(self.database.table(table).version) for table in DATASET_TABLES}
+        finished_state: Mapping[str, int] = CURRENT_VERSIONS
+        for dataset_entry in self._read_listing("complete", "finished").rows(named=True):
+            if dataset_entry["complete"]:
+                finished_state = {
+                    table: int(self.database.table(table).version) for table in DATASET_TABLES
+                }
             else:
-                state = self.interrupted = finished_versions(about)
-        self._note(complete=False, finished=json.dumps(state) if state else None)
+                finished_state = self.interrupted = finished_versions(dataset_entry)
+        self._note(complete=False, finished=json.dumps(finished_state) if finished_state else None)
 
     def _restore(self, at: Mapping[str, int]) -> None:
         """Bring the scopes that this ingest does not bring to the last finished state: an
@@ -224,35 +242,41 @@ class DatasetWriter:
         for table in DATASET_TABLES:
             columns = list(TABLES[table].columns)
             if "scope" in columns:
-                others = ~pl.col("scope").is_in(list(self.brought))
-                now = self._read(table, columns).filter(others)
-                was = now.clear()
+                is_other_scope = ~pl.col("scope").is_in(list(self.brought))
+                current_rows = self._read(table, columns).filter(is_other_scope)
+                finished_rows = current_rows.clear()
                 if table in at:
-                    was = self.database.read(table, columns, at=at[table], dataset=self.name)
-                was = was.filter(others)
+                    finished_rows = self.database.read(
+                        table, columns, at=at[table], dataset=self.name
+                    )
+                finished_rows = finished_rows.filter(is_other_scope)
                 self._change(
-                    table, now, was, now.join(was, on="key", how="anti")["key"], clear_vectors=True
+                    table,
+                    current_rows,
+                    finished_rows,
+                    current_rows.join(finished_rows, on="key", how="anti")["key"],
+                    clear_vectors=True,
                 )
 
     def _note(self, **columns: object) -> None:
-        about = {"name": self.name, "format": self.kind, "language": self.language}
-        write = self.database.write_row
+        entry_columns = {"name": self.name, "format": self.kind, "language": self.language}
+        write_entry = self.database.write_row
         if self.is_new:
-            write = self.database.add_row
+            write_entry = self.database.add_row
         elif self.held:
-            write = self.database.update_row
-        write("datasets", self.name, **about, **columns)
+            write_entry = self.database.update_row
+        write_entry("datasets", self.name, **entry_columns, **columns)
 
     def _refuse_changed(self, scopes: list[str], since: Mapping[str, int]) -> None:
         """Refuse scopes whose turns are others than when they were read."""
         columns = ["turn_id", "content_hash"]
-        now, then = (
+        current_turns, turns_before = (
             self.database.read("turns", columns, at=at, dataset=self.name, scope=scopes).sort(
                 columns
             )
             for at in (None, since["turns"])
         )
-        if scopes and not now.equals(then):
+        if scopes and not current_turns.equals(turns_before):
             raise StoreError(
                 f"another process wrote to the same scopes of {self.name!r} meanwhile: run it again"
             )
@@ -265,13 +289,17 @@ class DatasetWriter:
         merged_onto = batch.merged_onto
         if self._read_listing("name").is_empty():
             return
-        stored = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
-        now = digest_turns(stored, merged_onto)
-        changed = [scope for scope, read in merged_onto.items() if now[scope] != read]
+        stored_turns = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
+        current_digests = digest_turns(stored_turns, merged_onto)
+        changed_scopes = [
+            scope
+            for scope, read_digest in merged_onto.items()
+            if current_digests[scope] != read_digest
+        ]
         # To write down all messages of a long memory once more takes long, and is seldom needed.
-        then = digest_turns(batch.turns, changed)
-        for scope in changed:
-            if now[scope] != then[scope]:
+        written_digests = digest_turns(batch.turns, changed_scopes)
+        for scope in changed_scopes:
+            if current_digests[scope] != written_digests[scope]:
                 raise StoreError(
                     f"another process wrote to scope {scope!r} of {self.name!r} after it was read: "
                     f"run it again, or read and write within `with store.alone({self.name!r})`"
@@ -281,21 +309,29 @@ class DatasetWriter:
         """Give the stored questions that the batch does not bring and whose evidence lies in other
         sessions now.
         """
-        stay = self._read("questions", list(TABLES["questions"].columns), batch.scopes)
-        stay = stay.join(batch.questions, on="query_id", how="anti")
-        if stay.is_empty():
-            return stay
-        was = self._read("turns", ["turn_id", "session_id"], batch.scopes)
-        turns = was.join(batch.turns.select("turn_id", now="session_id"), on="turn_id")
-        evidence = stay.select("key", turn_id="evidence").explode("turn_id")
-        lies = evidence.join(turns, on="turn_id", maintain_order="left").group_by(
-            "key", maintain_order=True
+        other_questions = self._read("questions", list(TABLES["questions"].columns), batch.scopes)
+        other_questions = other_questions.join(batch.questions, on="query_id", how="anti")
+        if other_questions.is_empty():
+            return other_questions
+        stored_sessions = self._read("turns", ["turn_id", "session_id"], batch.scopes)
+        moved_turns = stored_sessions.join(
+            batch.turns.select("turn_id", now="session_id"), on="turn_id"
         )
-        placed = stay.join(lies.agg("now", was="session_id"), on="key", maintain_order="left")
-        others = pl.col("evidence_sessions").list.set_difference("was")
-        now = pl.concat_list("now", others).list.unique(maintain_order=True)
-        moved = now.list.sort() != pl.col("evidence_sessions").list.sort()
-        return placed.filter(moved).with_columns(evidence_sessions=now).select(stay.columns)
+        evidence_turns = other_questions.select("key", turn_id="evidence").explode("turn_id")
+        sessions_by_question = evidence_turns.join(
+            moved_turns, on="turn_id", maintain_order="left"
+        ).group_by("key", maintain_order=True)
+        placed_questions = other_questions.join(
+            sessions_by_question.agg("now", was="session_id"), on="key", maintain_order="left"
+        )
+        other_sessions = pl.col("evidence_sessions").list.set_difference("was")
+        current_sessions = pl.concat_list("now", other_sessions).list.unique(maintain_order=True)
+        is_moved = current_sessions.list.sort() != pl.col("evidence_sessions").list.sort()
+        return (
+            placed_questions.filter(is_moved)
+            .with_columns(evidence_sessions=current_sessions)
+            .select(other_questions.columns)
+        )
 
     def _read(
         self, table: str, columns: list[str], scopes: list[str] | None = None
@@ -322,20 +358,22 @@ def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> p
     """
     numbers = np.full(rows.height, -1, np.int64)
     if stored.height:
-        known = rows.select("key").join(stored, on="key", how="left", maintain_order="left")
-        numbers = known["position"].fill_null(-1).to_numpy().astype(np.int64)
-    scope = rows["scope"] if "scope" in rows.columns else pl.repeat("", rows.height, eager=True)
-    free = int(max(stored["position"].to_numpy().max(initial=-1), after)) // _ROOM + 1
-    begins = np.flatnonzero((scope != scope.shift())[1:].to_numpy()) + 1
-    edges = sorted({0, *begins.tolist(), rows.height})
-    for start, end in itertools.pairwise(edges):
-        own = numbers[start:end]
-        if not (own > after).all() or (np.diff(own) <= 0).any():
-            first = own[own >= 0].min(initial=np.iinfo(np.int64).max)
-            if not after < first < np.iinfo(np.int64).max:
-                first, free = free * _ROOM, free + 1
-            own[:] = first + np.arange(len(own))
-        after = int(own[-1])
+        known_places = rows.select("key").join(stored, on="key", how="left", maintain_order="left")
+        numbers = known_places["position"].fill_null(-1).to_numpy().astype(np.int64)
+    row_scopes = (
+        rows["scope"] if "scope" in rows.columns else pl.repeat("", rows.height, eager=True)
+    )
+    free_block = int(max(stored["position"].to_numpy().max(initial=-1), after)) // _ROOM + 1
+    scope_starts = np.flatnonzero((row_scopes != row_scopes.shift())[1:].to_numpy()) + 1
+    scope_edges = sorted({0, *scope_starts.tolist(), rows.height})
+    for scope_start, scope_end in itertools.pairwise(scope_edges):
+        scope_numbers = numbers[scope_start:scope_end]
+        if not (scope_numbers > after).all() or (np.diff(scope_numbers) <= 0).any():
+            first_number = scope_numbers[scope_numbers >= 0].min(initial=np.iinfo(np.int64).max)
+            if not after < first_number < np.iinfo(np.int64).max:
+                first_number, free_block = free_block * _ROOM, free_block + 1
+            scope_numbers[:] = first_number + np.arange(len(scope_numbers))
+        after = int(scope_numbers[-1])
     return pl.Series("position", numbers, pl.Int64)
 
 
@@ -346,23 +384,23 @@ def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
     """
     rows: pl.DataFrame = getattr(batch, table)
     if table == "issues":
-        joined = rows.select(
+        joined_cells = rows.select(
             pl.concat_str(pl.all(), separator="\x1f", ignore_nulls=True)
         ).to_series()
-        rows = rows.with_columns(hash_column(joined).alias("_id"))
+        rows = rows.with_columns(hash_column(joined_cells).alias("_id"))
     rows = rows.with_columns(
         key=primary_keys(batch.name, pl.col(TABLES[table].id)), dataset=pl.lit(batch.name)
     )
     if rows["key"].n_unique() == rows.height:
         return rows
-    single = rows.unique(maintain_order=True)
-    twice = single.filter(pl.col("key").is_duplicated())[TABLES[table].id]
-    if twice.len():
+    distinct_rows = rows.unique(maintain_order=True)
+    repeated_ids = distinct_rows.filter(pl.col("key").is_duplicated())[TABLES[table].id]
+    if repeated_ids.len():
         raise StoreError(
-            f"dataset {batch.name!r}, table {table}: id {twice[0]!r} stands for "
-            f"{(twice == twice[0]).sum()} different rows; give each its own id"
+            f"dataset {batch.name!r}, table {table}: id {repeated_ids[0]!r} stands for "
+            f"{(repeated_ids == repeated_ids[0]).sum()} different rows; give each its own id"
         )
-    return single
+    return distinct_rows
 
 
 def _add_hashes(table: str, rows: pl.DataFrame, there: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -372,11 +410,17 @@ def _add_hashes(table: str, rows: pl.DataFrame, there: pl.DataFrame | None = Non
     """
     if table != "turns":
         return rows
-    read = rows.with_columns(content=turn_text_expr())
+    turns_with_content = rows.with_columns(content=turn_text_expr())
     if there is None:
-        return read.with_columns(hash_column(read["content"]).alias("content_hash"))
-    stored = there.select("key", "content", "content_hash").unique(["key", "content"])
-    known = read.join(stored, on=["key", "content"], how="left", maintain_order="left")
-    unknown = known["content_hash"].is_null()
-    hashes = hash_column(known["content"].filter(unknown))
-    return known.with_columns(known["content_hash"].scatter(unknown.arg_true(), hashes))
+        return turns_with_content.with_columns(
+            hash_column(turns_with_content["content"]).alias("content_hash")
+        )
+    stored_hashes = there.select("key", "content", "content_hash").unique(["key", "content"])
+    known_hashes = turns_with_content.join(
+        stored_hashes, on=["key", "content"], how="left", maintain_order="left"
+    )
+    is_unknown = known_hashes["content_hash"].is_null()
+    new_hashes = hash_column(known_hashes["content"].filter(is_unknown))
+    return known_hashes.with_columns(
+        known_hashes["content_hash"].scatter(is_unknown.arg_true(), new_hashes)
+    )

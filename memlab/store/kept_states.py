@@ -31,7 +31,10 @@ def kept_versions(connection: Any, name: str) -> dict[int, int]:
     if KEPT + name not in connection.list_tables(limit=10_000).tables:
         return {}
     branches = connection.open_table(KEPT + name).branches.list()
-    return {int(branch[1:]): int(about["parent_version"]) for branch, about in branches.items()}
+    return {
+        int(branch[1:]): int(branch_entry["parent_version"])
+        for branch, branch_entry in branches.items()
+    }
 
 
 def keep_state(connection: Any, name: str, version: int) -> None:
@@ -44,29 +47,31 @@ def keep_state(connection: Any, name: str, version: int) -> None:
         return
     table.checkout(version)
     schema = TABLES[name].arrow()
-    there = set(table.schema.names)
-    rows = _read_all(table, list(filter(there.__contains__, schema.names)))
-    for column, kind in TABLES[name].columns.items():
-        if column not in there:
-            rows = rows.with_columns(pl.lit(None, kind).alias(column))
-    rows = rows.select(schema.names)
-    kept = connection.create_table(KEPT + name, schema=schema, exist_ok=True)
-    before = _read_all(kept, schema.names)
-    gone = before.join(rows, on=rows.columns, how="anti", nulls_equal=True)
-    new = rows.join(before, on=rows.columns, how="anti", nulls_equal=True)
-    if gone.height:
-        kept.delete(build_row_filter(key=gone["key"]))
-    if new.height:
-        kept.add(make_arrow_table(new, schema))
-    kept.branches.create(f"v{version}", from_version=kept.version)
+    known_columns = set(table.schema.names)
+    version_rows = _read_all(table, list(filter(known_columns.__contains__, schema.names)))
+    for column, column_type in TABLES[name].columns.items():
+        if column not in known_columns:
+            version_rows = version_rows.with_columns(pl.lit(None, column_type).alias(column))
+    version_rows = version_rows.select(schema.names)
+    kept_table = connection.create_table(KEPT + name, schema=schema, exist_ok=True)
+    rows_before = _read_all(kept_table, schema.names)
+    gone_rows = rows_before.join(
+        version_rows, on=version_rows.columns, how="anti", nulls_equal=True
+    )
+    new_rows = version_rows.join(rows_before, on=version_rows.columns, how="anti", nulls_equal=True)
+    if gone_rows.height:
+        kept_table.delete(build_row_filter(key=gone_rows["key"]))
+    if new_rows.height:
+        kept_table.add(make_arrow_table(new_rows, schema))
+    kept_table.branches.create(f"v{version}", from_version=kept_table.version)
 
 
 def open_state(connection: Any, name: str, version: int) -> Any:
     """Give the LanceDB table of a version of a table, read-only, wherever its rows are."""
-    kept = kept_versions(connection, name)
-    if version in kept:
+    kept_by_version = kept_versions(connection, name)
+    if version in kept_by_version:
         table = connection.open_table(KEPT + name)
-        table.checkout(kept[version])
+        table.checkout(kept_by_version[version])
         return table
     table = connection.open_table(name)
     table.checkout(version)
@@ -75,36 +80,36 @@ def open_state(connection: Any, name: str, version: int) -> Any:
 
 def drop_states(connection: Any, name: str, *, needed: Collection[int]) -> None:
     """Remove the kept states of a table that nothing needs, and the files that they alone had."""
-    dropped = kept_versions(connection, name).keys() - set(needed)
-    if not dropped:
+    dropped_versions = kept_versions(connection, name).keys() - set(needed)
+    if not dropped_versions:
         return
-    kept = connection.open_table(KEPT + name)
-    for branch in kept.branches.list():
-        if int(branch[1:]) in dropped:
-            kept.branches.delete(branch)
-    if kept.branches.list():
-        _renew_branches(kept)
-        prune(kept)
+    kept_table = connection.open_table(KEPT + name)
+    for branch in kept_table.branches.list():
+        if int(branch[1:]) in dropped_versions:
+            kept_table.branches.delete(branch)
+    if kept_table.branches.list():
+        _renew_branches(kept_table)
+        prune(kept_table)
     else:
         connection.drop_table(KEPT + name)
 
 
-def _renew_branches(kept: Any) -> None:
+def _renew_branches(kept_table: Any) -> None:
     """Write the branches of a table anew, so that a cleaning sees what they hold.
 
     A branch names the place of its table, and in a store that was copied or moved it holds nothing:
     a cleaning there would remove every kept state. A state that was interrupted between the two
     steps has both branches, which name one version.
     """
-    branches = kept.branches.list()
-    there = set(branches)
-    for branch, about in branches.items():
-        renewed = _LETTERS[branch[0]] + branch[1:]
-        if renewed not in there:
-            kept.branches.create(renewed, from_version=about["parent_version"])
-            there.add(renewed)
-        kept.branches.delete(branch)
-        there.remove(branch)
+    branches = kept_table.branches.list()
+    known_branches = set(branches)
+    for branch, branch_entry in branches.items():
+        renewed_name = _LETTERS[branch[0]] + branch[1:]
+        if renewed_name not in known_branches:
+            kept_table.branches.create(renewed_name, from_version=branch_entry["parent_version"])
+            known_branches.add(renewed_name)
+        kept_table.branches.delete(branch)
+        known_branches.remove(branch)
 
 
 def prune(table: Any) -> None:

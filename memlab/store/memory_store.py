@@ -70,8 +70,8 @@ class MemoryStore(Conversations, Versions):
         return cls(open_database(uri, create=create))
 
     def __repr__(self) -> str:
-        view = f", pinned={self.database.pinned}" if self.read_only else ""
-        return f"MemoryStore({self.uri!r}{view})"
+        pinned_text = f", pinned={self.database.pinned}" if self.read_only else ""
+        return f"MemoryStore({self.uri!r}{pinned_text})"
 
     def table(self, name: str) -> Any:
         """Give the LanceDB table of a name, at the version of this view; for what the methods here
@@ -83,10 +83,10 @@ class MemoryStore(Conversations, Versions):
         """Give the bytes of the files of the store; ``None`` in an object store."""
         if not self.database.is_local:
             return None
-        sizes = [file.stat().st_size for file in Path(self.uri).rglob("*") if file.is_file()]
-        if not sizes:
+        file_sizes = [file.stat().st_size for file in Path(self.uri).rglob("*") if file.is_file()]
+        if not file_sizes:
             return None
-        return sum(sizes)
+        return sum(file_sizes)
 
     def choose(self, name: str) -> None:
         """Set the default dataset, which commands use where none is named."""
@@ -97,11 +97,11 @@ class MemoryStore(Conversations, Versions):
         """Give the default dataset, or else the one that was written last; ``None`` in an empty
         store.
         """
-        named = read_store_note(self.database, "dataset")
-        written = self.datasets().sort("ingested_at")["name"].to_list()
-        if named in written:
-            return named
-        return written[-1] if written else None
+        noted_name = read_store_note(self.database, "dataset")
+        written_names = self.datasets().sort("ingested_at")["name"].to_list()
+        if noted_name in written_names:
+            return noted_name
+        return written_names[-1] if written_names else None
 
     def encode(
         self,

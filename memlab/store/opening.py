@@ -32,33 +32,36 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
     :raises StoreError: for a place that holds no store and may not become one, or a store that this
         memlab cannot read.
     """
-    written = os.fspath(uri)
-    if not written.strip() or "\0" in written:
-        raise StoreError(f"store {written!r} names no place; expected a directory or a URI")
-    place = absolute_place(uri)
-    _refuse_place(place, create=create)
-    database = Database(None, place)
+    given_place = os.fspath(uri)
+    if not given_place.strip() or "\0" in given_place:
+        raise StoreError(f"store {given_place!r} names no place; expected a directory or a URI")
+    store_place = absolute_place(uri)
+    _refuse_place(store_place, create=create)
+    database = Database(None, store_place)
     with database.guarded("opening"):
-        database.connection = _connect(place) if database.is_local else _connect_remote(place)
-        names = set(database.names())
-        if not create and not names.intersection(("store", "datasets")):
+        database.connection = (
+            _connect(store_place) if database.is_local else _connect_remote(store_place)
+        )
+        table_names = set(database.names())
+        if not create and not table_names.intersection(("store", "datasets")):
             raise StoreError(
-                f"{place} holds no memlab store; make it with `memlab ingest`, or correct the path"
+                f"{store_place} holds no memlab store; make it with `memlab ingest`, or correct "
+                "the path"
             )
-        noted = read_store_note(database, "schema")
-        _refuse_schema(database, noted, names)
-        if noted is not None:
+        noted_schema = read_store_note(database, "schema")
+        _refuse_schema(database, noted_schema, table_names)
+        if noted_schema is not None:
             database.made = _read_made_tables(database)
             for name in sorted(database.made):
                 database.holds(name)
-        if not names or "://" in place or os.access(place, os.W_OK):
+        if not table_names or "://" in store_place or os.access(store_place, os.W_OK):
             for name in ("store", *VERSIONED):
-                if name not in names:
+                if name not in table_names:
                     database.table(name)
-            if noted is None:  # last, so that what was interrupted is done again
-                made = {f"{MADE}{name}": "" for name in VERSIONED}
-                about = {"memlab": __version__, "schema": str(SCHEMA_VERSION)}
-                write_store_note(database, **made, **about)
+            if noted_schema is None:  # last, so that what was interrupted is done again
+                made_tables = {f"{MADE}{name}": "" for name in VERSIONED}
+                version_notes = {"memlab": __version__, "schema": str(SCHEMA_VERSION)}
+                write_store_note(database, **made_tables, **version_notes)
                 database.made = set(VERSIONED)
     return database
 
@@ -92,16 +95,16 @@ def _refuse_schema(database: Database, noted: str | None, names: set[str]) -> No
     :param names: of its tables.
     :raises StoreError: with both numbers.
     """
-    number = noted or str(SCHEMA_VERSION)
+    schema_number = noted or str(SCHEMA_VERSION)
     if noted is None and names and "store" not in names:
-        number = "0"  # The first memlabs had no table of notes.
-    if number == str(SCHEMA_VERSION):
+        schema_number = "0"  # The first memlabs had no table of notes.
+    if schema_number == str(SCHEMA_VERSION):
         return
     written_by = read_store_note(database, "memlab")
     raise StoreError(
-        f"store {database.uri} has schema version {number}, written by memlab {written_by}; this "
-        f"is memlab {__version__}, which reads version {SCHEMA_VERSION}: ingest the files again "
-        "into another store, or install the memlab that wrote it with pip"
+        f"store {database.uri} has schema version {schema_number}, written by memlab {written_by}; "
+        f"this is memlab {__version__}, which reads version {SCHEMA_VERSION}: ingest the files "
+        "again into another store, or install the memlab that wrote it with pip"
     )
 
 
@@ -116,24 +119,24 @@ def absolute_place(uri: str | os.PathLike[str]) -> str:
     ('/data/store', 's3://bucket/store')
     """
     place = os.fspath(uri)
-    local = _FILE_URI.fullmatch(place)
-    if local is None and "://" in place:
+    local_match = _FILE_URI.fullmatch(place)
+    if local_match is None and "://" in place:
         return place
-    path = place
-    if local is not None:
-        path = local["path"]
-    if not path:
-        return path
-    return str(fix_place(path))
+    local_path = place
+    if local_match is not None:
+        local_path = local_match["path"]
+    if not local_path:
+        return local_path
+    return str(fix_place(local_path))
 
 
 def _read_made_tables(database: Database) -> set[str]:
     """Read which tables were made; stores of earlier memlabs do not say so of those that came
     later.
     """
-    keys = database.read("store", ["key"])["key"]
-    noted = {*keys.filter(keys.str.starts_with(MADE)).str.strip_prefix(MADE)}
-    return {*noted, *VERSIONED}.difference(set(LATER_TABLES) - noted)
+    note_keys = database.read("store", ["key"])["key"]
+    noted_tables = {*note_keys.filter(note_keys.str.starts_with(MADE)).str.strip_prefix(MADE)}
+    return {*noted_tables, *VERSIONED}.difference(set(LATER_TABLES) - noted_tables)
 
 
 def write_store_note(database: Database, **values: str) -> None:
@@ -180,12 +183,12 @@ def _defer_package_init(package: str) -> None:
 
     That of LanceDB's client of a service takes more than half the time of importing LanceDB.
     """
-    spec = None
+    module_spec = None
     if package not in sys.modules:
-        spec = find_spec(package)
-    if spec is None or spec.loader is None:
+        module_spec = find_spec(package)
+    if module_spec is None or module_spec.loader is None:
         return
-    module, loader = module_from_spec(spec), spec.loader
+    module, loader = module_from_spec(module_spec), module_spec.loader
 
     def asked(name: str) -> Any:
         if name.startswith("__"):

@@ -66,32 +66,46 @@ class Runs(TableGroup):
 
         :returns: the id of the run, made from its content.
         """
-        database, id_, provenance = self.database, _run_id(run), _dump_json(run.provenance)
-        measured = _dump_json(measures or {})
+        database, run_id, provenance = self.database, _run_id(run), _dump_json(run.provenance)
+        measures_text = _dump_json(measures or {})
         with database.guarded("saving a run", writes="save a run"):
-            there = database.read("runs", ["measures", "saved_at"], run_id=id_)
-            before = next(there.iter_rows(named=True), None)
-            if before is not None and (measures is None or before["measures"] == measured):
-                return id_
-            grouped = run.frame.group_by("query_id", maintain_order=True)
-            queries = grouped.agg("doc_id", "rank", "score")
-            if before is None:
+            saved_runs = database.read("runs", ["measures", "saved_at"], run_id=run_id)
+            saved_before = next(saved_runs.iter_rows(named=True), None)
+            if saved_before is not None and (
+                measures is None or saved_before["measures"] == measures_text
+            ):
+                return run_id
+            ranking_groups = run.frame.group_by("query_id", maintain_order=True)
+            query_rows = ranking_groups.agg("doc_id", "rank", "score")
+            if saved_before is None:
                 saved_at = now or datetime.now(UTC)
-                ranked = queries.with_columns(
+                ranking_rows = query_rows.with_columns(
                     position=pl.int_range(pl.len(), dtype=pl.Int64),
-                    run_id=pl.lit(id_),
-                    key=pl.lit(f"{id_}/") + pl.col("query_id"),
+                    run_id=pl.lit(run_id),
+                    key=pl.lit(f"{run_id}/") + pl.col("query_id"),
                 )
-                database.write("rankings", ranked)
-                pin_run(database, id_, json.loads(provenance))
+                database.write("rankings", ranking_rows)
+                pin_run(database, run_id, json.loads(provenance))
             else:
-                saved_at = before["saved_at"]
-            about = {"run_id": id_, "name": run.name, "level": run.level, "provenance": provenance}
-            sizes = {"queries": queries.height, "rows": run.frame.height}
+                saved_at = saved_before["saved_at"]
+            run_columns = {
+                "run_id": run_id,
+                "name": run.name,
+                "level": run.level,
+                "provenance": provenance,
+            }
+            size_columns = {"queries": query_rows.height, "rows": run.frame.height}
             # Last: a run that is listed is whole.
-            database.write_row("runs", id_, **about, **sizes, measures=measured, saved_at=saved_at)
+            database.write_row(
+                "runs",
+                run_id,
+                **run_columns,
+                **size_columns,
+                measures=measures_text,
+                saved_at=saved_at,
+            )
         clean_when_due(database, ["rankings", "runs"])
-        return id_
+        return run_id
 
     def listing(self) -> pl.DataFrame:
         """Give the saved runs, newest first; provenance and measures as JSON."""
@@ -106,25 +120,31 @@ class Runs(TableGroup):
             ``bytes`` of their rows, which other runs may hold too, and ``own_bytes`` of those that
             no other run names: about what :meth:`remove` frees.
         """
-        database, listed = self.database, self.listing()
+        database, run_rows = self.database, self.listing()
         with database.guarded("listing what runs hold"):
-            earlier = {name: self._earlier_states(name) for name in VERSIONED}
-        rows = []
-        for number, provenance in enumerate(listed["provenance"]):
+            sizes_by_table = {name: self._earlier_states(name) for name in VERSIONED}
+        state_rows = []
+        for number, provenance in enumerate(run_rows["provenance"]):
             for name, version in _named_versions(provenance):
-                size = earlier.get(name, {}).get(version)
-                if size is not None:
-                    rows.append((number, f"{name} {version}", size))
-        states = pl.DataFrame(rows, _HELD_STATE, orient="row")
+                state_size = sizes_by_table.get(name, {}).get(version)
+                if state_size is not None:
+                    state_rows.append((number, f"{name} {version}", state_size))
+        held_states = pl.DataFrame(state_rows, _HELD_STATE, orient="row")
         is_own = pl.len().over("states") == 1
-        own = pl.when(is_own).then("bytes").otherwise(0)
-        by_run = states.with_columns(own_bytes=own).group_by("number", maintain_order=True)
-        held = by_run.agg("states", pl.col("bytes", "own_bytes").sum())
-        runs = listed.select("run_id", "name", "level", "saved_at").with_row_index("number")
-        joined = runs.join(held, on="number", how="left", maintain_order="left").drop("number")
-        nothing = pl.lit([], _TEXTS)
-        return joined.with_columns(
-            pl.col("states").fill_null(nothing), pl.col("bytes", "own_bytes").fill_null(0)
+        own_bytes = pl.when(is_own).then("bytes").otherwise(0)
+        states_by_run = held_states.with_columns(own_bytes=own_bytes).group_by(
+            "number", maintain_order=True
+        )
+        held_by_run = states_by_run.agg("states", pl.col("bytes", "own_bytes").sum())
+        numbered_runs = run_rows.select("run_id", "name", "level", "saved_at").with_row_index(
+            "number"
+        )
+        runs_with_states = numbered_runs.join(
+            held_by_run, on="number", how="left", maintain_order="left"
+        ).drop("number")
+        empty_list = pl.lit([], _TEXTS)
+        return runs_with_states.with_columns(
+            pl.col("states").fill_null(empty_list), pl.col("bytes", "own_bytes").fill_null(0)
         )
 
     def _earlier_states(self, name: str) -> dict[int, int]:
@@ -134,12 +154,14 @@ class Runs(TableGroup):
         if not self.database.holds(name):
             return {}
         connection, table = self.database.connection, self.database.table(name)
-        there = {*version_times(table), *kept_versions(connection, name)} - {table.version}
-        sizes = {}
-        for version in there:
-            stats = open_state(connection, name, version).stats()
-            sizes[version] = int(stats["total_bytes"])
-        return sizes
+        earlier_versions = {*version_times(table), *kept_versions(connection, name)} - {
+            table.version
+        }
+        size_by_version = {}
+        for version in earlier_versions:
+            table_stats = open_state(connection, name, version).stats()
+            size_by_version[version] = int(table_stats["total_bytes"])
+        return size_by_version
 
     def remove(self, run_ids: str | Iterable[str]) -> None:
         """Remove saved runs; what they alone held goes with the next ``store.optimize()``.
@@ -149,21 +171,21 @@ class Runs(TableGroup):
         database = self.database
         if isinstance(run_ids, str):
             run_ids = [run_ids]
-        ids = list(run_ids)
+        id_list = list(run_ids)
         with database.guarded("removing runs", writes="remove runs"):
-            there = database.read("runs", ["run_id"])["run_id"]
-            for unknown in sorted({*ids}.difference(there)):
+            known_ids = database.read("runs", ["run_id"])["run_id"]
+            for unknown in sorted({*id_list}.difference(known_ids)):
                 raise StoreError(
                     f"store {database.uri} has no run {unknown!r}; store.runs.listing() gives its "
                     "runs: nothing is removed"
                 )
             # First what lists them: of a run without its ranking nothing would be known.
             for table in ("runs", "rankings"):
-                database.delete(table, run_id=ids)
-            removed = {RUN_TAG + id_ for id_ in ids}
+                database.delete(table, run_id=id_list)
+            removed_tags = {RUN_TAG + id_ for id_ in id_list}
             for name in filter(database.holds, VERSIONED):
                 tags = database.table(name).tags
-                for tag in removed.intersection(tags.list()):
+                for tag in removed_tags.intersection(tags.list()):
                     tags.delete(tag)
 
     def load(self, run_id: str) -> Run:
@@ -172,17 +194,17 @@ class Runs(TableGroup):
         :raises StoreError: when there is no such run.
         """
         database = self.database
-        rows = database.read("runs", ["level", "name", "provenance"], run_id=run_id).rows()
-        if not rows:
+        run_rows = database.read("runs", ["level", "name", "provenance"], run_id=run_id).rows()
+        if not run_rows:
             raise StoreError(
                 f"store {database.uri} has no run {run_id!r}; store.runs.listing() gives its runs"
             )
-        ranked = database.read("rankings", ["position", *RUN_SCHEMA], run_id=run_id).sort(
+        ranking_rows = database.read("rankings", ["position", *RUN_SCHEMA], run_id=run_id).sort(
             "position"
         )
-        level, name, provenance = rows[0]
-        frame = ranked.explode("doc_id", "rank", "score").select(*RUN_SCHEMA)
-        return Run(frame, level, name, json.loads(provenance))
+        level, name, provenance = run_rows[0]
+        ranking = ranking_rows.explode("doc_id", "rank", "score").select(*RUN_SCHEMA)
+        return Run(ranking, level, name, json.loads(provenance))
 
 
 class Grids(TableGroup):
@@ -202,6 +224,8 @@ class Grids(TableGroup):
         """
         contents = dict(self.database.read("grids", ["key", "content"]).rows())
         if name not in contents:
-            names = ", ".join(sorted(contents)) or "none"
-            raise StoreError(f"store {self.database.uri} has no grid {name!r}; it has: {names}")
+            known_names = ", ".join(sorted(contents)) or "none"
+            raise StoreError(
+                f"store {self.database.uri} has no grid {name!r}; it has: {known_names}"
+            )
         return dict(json.loads(contents[name]))

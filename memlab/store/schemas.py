@@ -72,8 +72,10 @@ def _arrow_type(dtype: Any, width: int) -> Any:
         return pa.list_(_arrow_type(dtype.inner, width))
     if isinstance(dtype, pl.Array):
         return pa.list_(_arrow_type(dtype.inner, width), dtype.size or width)
-    made = pl.Series([], dtype=dtype).to_arrow(compat_level=pl.CompatLevel.oldest()).type
-    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(made, made)
+    arrow_type = pl.Series([], dtype=dtype).to_arrow(compat_level=pl.CompatLevel.oldest()).type
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(
+        arrow_type, arrow_type
+    )
 
 
 def _string_columns(*names: str) -> dict[str, Any]:
@@ -81,8 +83,8 @@ def _string_columns(*names: str) -> dict[str, Any]:
 
 
 def _data_table(row: type, id_: str = "_id", later: tuple[str, ...] = (), **more: Any) -> Table:
-    placed = {**_string_columns("key", "dataset"), "position": pl.Int64()}
-    return Table({**placed, **schema(row), **more}, "data", row, id_, later)
+    placed_columns = {**_string_columns("key", "dataset"), "position": pl.Int64()}
+    return Table({**placed_columns, **schema(row), **more}, "data", row, id_, later)
 
 
 _INDEX_COLUMNS = {
@@ -236,11 +238,15 @@ VERSIONED = tuple(name for name, table in TABLES.items() if table.role == "data"
 
 def row_columns(name: str) -> dict[str, Any]:
     """Give the columns of a table that its readers get: those of its row type."""
-    row = TABLES[name].row
+    row_type = TABLES[name].row
     return (
-        schema(row)
-        if row is not None
-        else {c: t for c, t in TABLES[name].columns.items() if c != "key"}
+        schema(row_type)
+        if row_type is not None
+        else {
+            column: column_type
+            for column, column_type in TABLES[name].columns.items()
+            if column != "key"
+        }
     )
 
 
@@ -272,8 +278,8 @@ def hash_column(texts: pl.Series) -> pl.Series:
 
 def make_empty_table(name: str, columns: Iterable[str]) -> pl.DataFrame:
     """Give no rows of some columns of a table."""
-    types = TABLES[name].columns
-    return pl.DataFrame(schema={column: types[column] for column in columns})
+    column_types = TABLES[name].columns
+    return pl.DataFrame(schema={column: column_types[column] for column in columns})
 
 
 def primary_keys(dataset: str, id_: pl.Expr) -> pl.Expr:
@@ -291,17 +297,22 @@ def build_row_filter(**columns: str | Iterable[str] | None) -> Any:
     """
     from lancedb.expr import col, lit
 
-    asked = [(col(name), wanted) for name, wanted in columns.items() if wanted is not None]
-    each = (
-        of == lit(w) if isinstance(w, str) else of.isin(list(dict.fromkeys(w))) for of, w in asked
+    columns_and_values = [
+        (col(name), wanted_cell) for name, wanted_cell in columns.items() if wanted_cell is not None
+    ]
+    conditions = (
+        filter_column == lit(wanted_one)
+        if isinstance(wanted_one, str)
+        else filter_column.isin(list(dict.fromkeys(wanted_one)))
+        for filter_column, wanted_one in columns_and_values
     )
-    return reduce(and_, each) if asked else None
+    return reduce(and_, conditions) if columns_and_values else None
 
 
 def make_arrow_table(rows: pl.DataFrame, schema: Any) -> Any:
     """Give rows as an Arrow table of a schema."""
     import pyarrow as pa
 
-    slices = rows.select(schema.names).iter_slices(_ROWS)
-    parts = [part.to_arrow().cast(schema) for part in slices]
-    return pa.concat_tables(parts) if parts else schema.empty_table()
+    row_slices = rows.select(schema.names).iter_slices(_ROWS)
+    arrow_parts = [row_slice.to_arrow().cast(schema) for row_slice in row_slices]
+    return pa.concat_tables(arrow_parts) if arrow_parts else schema.empty_table()

@@ -70,33 +70,38 @@ class Statistics(VersionedReads):
         :param language: that its words are read in.
         :param encoder: whose tokens are counted.
         """
-        words = self._known(self._words, dataset, scope, language)
-        tokens = None
+        word_statistics = self._known(self._words, dataset, scope, language)
+        token_statistics = None
         if encoder is not None:
-            tokens = self._known(self._tokens, dataset, scope, encoder.identity.key)
-        return ScopeStatistics(*words, tokens)
+            token_statistics = self._known(self._tokens, dataset, scope, encoder.identity.key)
+        return ScopeStatistics(*word_statistics, token_statistics)
 
     def _words(
         self, dataset: str, scope: str, language: str
     ) -> tuple[WordStatistics, WordStatistics]:
-        turn = self._kept_words(dataset, scope, f"turn/{language}")
-        session = self._kept_words(dataset, scope, f"session/{language}")
-        if turn is None or session is None or not self.text.there(language):
-            texts = self.database.read("turns", ["content"], dataset=dataset, scope=scope)
-            words = _split_in_parts(texts["content"].to_list(), language)
-            return WordStatistics.of(words), self._count_sessions(dataset, scope, language)
-        delta = self.text.delta(dataset, scope)
-        came = WordStatistics.of(delta.added["words"])
-        went = WordStatistics.of(delta.removed["words"])
-        turn = turn.changed(came, went)
-        if delta.removed.height:  # what their sessions were like is not known
-            return turn, self._count_sessions(dataset, scope, language)
-        if delta.added.is_empty():
-            return turn, session
-        grown, came_keys = delta.added["session_id"].unique(), delta.added["key"]
-        now = self._count_sessions(dataset, scope, language, only=grown)
-        was = self._count_sessions(dataset, scope, language, only=grown, without=came_keys)
-        return turn, session.changed(now, was)
+        turn_statistics = self._kept_words(dataset, scope, f"turn/{language}")
+        session_statistics = self._kept_words(dataset, scope, f"session/{language}")
+        if turn_statistics is None or session_statistics is None or not self.text.there(language):
+            scope_texts = self.database.read("turns", ["content"], dataset=dataset, scope=scope)
+            split_words = _split_in_parts(scope_texts["content"].to_list(), language)
+            return WordStatistics.of(split_words), self._count_sessions(dataset, scope, language)
+        index_delta = self.text.delta(dataset, scope)
+        added_statistics = WordStatistics.of(index_delta.added["words"])
+        removed_statistics = WordStatistics.of(index_delta.removed["words"])
+        turn_statistics = turn_statistics.changed(added_statistics, removed_statistics)
+        if index_delta.removed.height:  # what their sessions were like is not known
+            return turn_statistics, self._count_sessions(dataset, scope, language)
+        if index_delta.added.is_empty():
+            return turn_statistics, session_statistics
+        grown_sessions, added_keys = (
+            index_delta.added["session_id"].unique(),
+            index_delta.added["key"],
+        )
+        grown_statistics = self._count_sessions(dataset, scope, language, only=grown_sessions)
+        earlier_statistics = self._count_sessions(
+            dataset, scope, language, only=grown_sessions, without=added_keys
+        )
+        return turn_statistics, session_statistics.changed(grown_statistics, earlier_statistics)
 
     def _count_sessions(
         self,
@@ -112,20 +117,24 @@ class Statistics(VersionedReads):
         :param only: ids of those that are counted; all by default.
         :param without: keys of turns that are not, nor are sessions of such turns alone.
         """
-        parts = self._session_texts(dataset, scope, only, without)
-        words = (tokenize(texts, language=language) for texts in parts)
-        return WordStatistics.of(chain.from_iterable(words))
+        text_parts = self._session_texts(dataset, scope, only, without)
+        part_words = (tokenize(texts, language=language) for texts in text_parts)
+        return WordStatistics.of(chain.from_iterable(part_words))
 
     def _session_texts(
         self, dataset: str, scope: str, only: pl.Series | None, without: pl.Series | None
     ) -> Iterator[list[str]]:
         """Write the texts of a scope's sessions, some thousand turns at a time."""
-        listed = read_rows(self.database, "sessions", dataset, scopes=[scope], at=CURRENT_VERSIONS)
+        session_rows = read_rows(
+            self.database, "sessions", dataset, scopes=[scope], at=CURRENT_VERSIONS
+        )
         if only is not None:
-            listed = listed.filter(pl.col("session_id").is_in(only.implode()))
-        part = pl.col("n_turns").cum_sum() // LOOKUP
-        for sessions in listed.with_columns(part=part).partition_by("part", include_key=False):
-            turns = self.database.read(
+            session_rows = session_rows.filter(pl.col("session_id").is_in(only.implode()))
+        part_number = pl.col("n_turns").cum_sum() // LOOKUP
+        for sessions in session_rows.with_columns(part=part_number).partition_by(
+            "part", include_key=False
+        ):
+            session_turns = self.database.read(
                 "turns",
                 ["key", "scope", "session_id", "speaker", "text", "caption", "timestamp"],
                 dataset=dataset,
@@ -133,31 +142,36 @@ class Statistics(VersionedReads):
                 session_id=sessions["session_id"],
             )
             if without is not None:
-                turns = turns.filter(~pl.col("key").is_in(without.implode()))
-                sessions = sessions.join(turns, on="session_id", how="semi", maintain_order="left")
-            yield session_texts(turns, sessions)
+                session_turns = session_turns.filter(~pl.col("key").is_in(without.implode()))
+                sessions = sessions.join(
+                    session_turns, on="session_id", how="semi", maintain_order="left"
+                )
+            yield session_texts(session_turns, sessions)
 
     def keep(self, dataset: str) -> None:
         """Keep the counts of the large scopes of a dataset, of the turns in the full-text index."""
         language = read_dataset_entry(self.database, dataset)["language"]
-        name, state = self.text.table(language).name, self.text.state(dataset)
-        sizes = read_rows(self.database, "sessions", dataset, at=CURRENT_VERSIONS)
-        large = sizes.group_by("scope").agg(pl.col("n_turns").sum())
-        for scope in large.filter(pl.col("n_turns") >= KEPT_FROM)["scope"].sort():
-            filled = self.database.read(name, ["words"], dataset=dataset, scope=scope)
-            turn = WordStatistics.of(filled["words"].str.extract_all(r"\S+"))
-            session = self._count_sessions(dataset, scope, language)
-            for level, counted in (("turn", turn), ("session", session)):
+        table_name, text_state = self.text.table(language).name, self.text.state(dataset)
+        session_sizes = read_rows(self.database, "sessions", dataset, at=CURRENT_VERSIONS)
+        scope_sizes = session_sizes.group_by("scope").agg(pl.col("n_turns").sum())
+        for scope in scope_sizes.filter(pl.col("n_turns") >= KEPT_FROM)["scope"].sort():
+            indexed_words = self.database.read(table_name, ["words"], dataset=dataset, scope=scope)
+            turn_statistics = WordStatistics.of(indexed_words["words"].str.extract_all(r"\S+"))
+            session_statistics = self._count_sessions(dataset, scope, language)
+            for level, level_statistics in (
+                ("turn", turn_statistics),
+                ("session", session_statistics),
+            ):
                 self._keep(
                     dataset,
                     scope,
                     f"{level}/{language}",
-                    state=state,
-                    n=counted.n,
-                    length=counted.length,
-                    squares=counted.squares,
-                    names=list(counted.frequency),
-                    frequency=list(counted.frequency.values()),
+                    state=text_state,
+                    n=level_statistics.n,
+                    length=level_statistics.length,
+                    squares=level_statistics.squares,
+                    names=list(level_statistics.frequency),
+                    frequency=list(level_statistics.frequency.values()),
                 )
 
     def keep_tokens(
@@ -172,14 +186,16 @@ class Statistics(VersionedReads):
         :param parts: of the scope: how many turns each has, and in how many of them each token of
             the vocabulary stands.
         """
-        frequency = np.zeros(max(len(each) for _, each in parts), np.int64)
-        for _, each in parts:
-            frequency[: len(each)] += each
-        n = sum(turns for turns, _ in parts)
-        about = read_dataset_entry(self.database, dataset)
-        state = about["fingerprint"] if about["complete"] else ""
-        of = encoder.identity.key
-        self._keep(dataset, scope, of, state=state, n=n, frequency=frequency.tolist())
+        frequency = np.zeros(max(len(part_frequency) for _, part_frequency in parts), np.int64)
+        for _, part_frequency in parts:
+            frequency[: len(part_frequency)] += part_frequency
+        n_turns = sum(n_part for n_part, _ in parts)
+        dataset_entry = read_dataset_entry(self.database, dataset)
+        fingerprint = dataset_entry["fingerprint"] if dataset_entry["complete"] else ""
+        encoder_key = encoder.identity.key
+        self._keep(
+            dataset, scope, encoder_key, state=fingerprint, n=n_turns, frequency=frequency.tolist()
+        )
 
     def kept_parts(self, dataset: str, scope: str, of: str) -> dict[str, tuple[int, np.ndarray]]:
         """Give what was counted of the parts of a scope, by a digest of what each says.
@@ -187,16 +203,16 @@ class Statistics(VersionedReads):
         :param of: what the counts depend on beside the texts.
         :returns: for each its turns, and in how many of them each token of the vocabulary stands.
         """
-        where: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": of}
+        part_filter: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": of}
         columns = ["state", "n", "length", "frequency"]
-        rows = self.database.read("statistics", columns, **where).sort("state")
+        rows = self.database.read("statistics", columns, **part_filter).sort("state")
         parts: dict[str, tuple[int, np.ndarray]] = {}
-        for row, (state, n, length) in enumerate(rows.select(columns[:3]).iter_rows()):
+        for row_number, (state, n_turns, length) in enumerate(rows.select(columns[:3]).iter_rows()):
             # Tokens and how often each stands, those that stand nowhere left out.
-            tokens, often = rows["frequency"][row].to_numpy().reshape(2, -1)
+            tokens, token_counts = rows["frequency"][row_number].to_numpy().reshape(2, -1)
             frequency = np.zeros(length, np.int64)
-            frequency[tokens] = often
-            parts[state] = n, frequency
+            frequency[tokens] = token_counts
+            parts[state] = n_turns, frequency
         return parts
 
     def keep_parts(
@@ -206,43 +222,48 @@ class Statistics(VersionedReads):
 
         :param parts: as :meth:`kept_parts` gives them.
         """
-        known = self.kept_parts(dataset, scope, of)
-        where = {"dataset": dataset, "scope": scope, "of": of}
-        key = _key(dataset, scope, of)
-        rows: list[dict[str, Any]] = []
-        for digest in parts.keys() - known.keys():
-            n, frequency = parts[digest]
+        known_parts = self.kept_parts(dataset, scope, of)
+        part_filter = {"dataset": dataset, "scope": scope, "of": of}
+        statistics_key = _key(dataset, scope, of)
+        part_rows: list[dict[str, Any]] = []
+        for digest in parts.keys() - known_parts.keys():
+            n_turns, frequency = parts[digest]
             tokens = np.flatnonzero(frequency)
-            counted = {"state": digest, "n": n, "length": len(frequency)}
-            counted["frequency"] = [*tokens.tolist(), *frequency[tokens].tolist()]
-            rows.append({"key": f"{key}/{digest}", **where, **counted})
-        gone = [f"{key}/{digest}" for digest in known.keys() - parts.keys()]
+            part_columns = {"state": digest, "n": n_turns, "length": len(frequency)}
+            part_columns["frequency"] = [*tokens.tolist(), *frequency[tokens].tolist()]
+            part_rows.append({"key": f"{statistics_key}/{digest}", **part_filter, **part_columns})
+        gone_keys = [f"{statistics_key}/{digest}" for digest in known_parts.keys() - parts.keys()]
         with self.database.guarded("keeping statistics", writes="keeping statistics"):
-            if rows:
+            if part_rows:
                 columns = dict(TABLES["statistics"].columns)
-                self.database.write("statistics", pl.DataFrame(rows, schema=columns))
-            self.database.delete("statistics", key=gone)
+                self.database.write("statistics", pl.DataFrame(part_rows, schema=columns))
+            self.database.delete("statistics", key=gone_keys)
 
     def _keep(self, dataset: str, scope: str, of: str, **values: Any) -> None:
-        named = {"dataset": dataset, "scope": scope, "of": of}
+        named_columns = {"dataset": dataset, "scope": scope, "of": of}
         with self.database.guarded("keeping statistics", writes="keeping statistics"):
-            self.database.write_row("statistics", _key(dataset, scope, of), **named, **values)
+            self.database.write_row(
+                "statistics", _key(dataset, scope, of), **named_columns, **values
+            )
 
     def _kept(self, dataset: str, scope: str, of: str) -> dict[str, Any]:
         columns = ["n", "length", "squares", "names", "frequency", "state"]
-        rows = self.database.read("statistics", columns, key=_key(dataset, scope, of))
-        return rows.row(0, named=True) if rows.height else {}
+        kept_rows = self.database.read("statistics", columns, key=_key(dataset, scope, of))
+        return kept_rows.row(0, named=True) if kept_rows.height else {}
 
     def _kept_words(self, dataset: str, scope: str, of: str) -> WordStatistics | None:
-        row = self._kept(dataset, scope, of)
-        if not row or not row["state"] or row["state"] != self.text.state(dataset):
+        kept_row = self._kept(dataset, scope, of)
+        if not kept_row or not kept_row["state"] or kept_row["state"] != self.text.state(dataset):
             return None
-        frequency = Counter(dict(zip(row["names"], row["frequency"], strict=True)))
-        return WordStatistics(row["n"], row["length"], row["squares"], frequency)
+        frequency = Counter(dict(zip(kept_row["names"], kept_row["frequency"], strict=True)))
+        return WordStatistics(kept_row["n"], kept_row["length"], kept_row["squares"], frequency)
 
     def _tokens(self, dataset: str, scope: str, encoder: str) -> TokenStatistics | None:
-        about, row = read_dataset_entry(self.database, dataset), self._kept(dataset, scope, encoder)
-        if not row:
+        dataset_entry, kept_row = (
+            read_dataset_entry(self.database, dataset),
+            self._kept(dataset, scope, encoder),
+        )
+        if not kept_row:
             _log.warning(
                 "tokens of scope %s of %s were not counted; those of the candidates are taken: "
                 "`memlab ingest` counts all",
@@ -250,13 +271,13 @@ class Statistics(VersionedReads):
                 dataset,
             )
             return None
-        if not about["complete"] or row["state"] != about["fingerprint"]:
+        if not dataset_entry["complete"] or kept_row["state"] != dataset_entry["fingerprint"]:
             _log.warning(
                 "scope %s of %s changed since its tokens were counted; `memlab ingest` counts them",
                 scope,
                 dataset,
             )
-        return TokenStatistics(row["n"], np.array(row["frequency"], np.float64))
+        return TokenStatistics(kept_row["n"], np.array(kept_row["frequency"], np.float64))
 
 
 def _key(dataset: str, scope: str, of: str) -> str:
@@ -265,5 +286,5 @@ def _key(dataset: str, scope: str, of: str) -> str:
 
 def _split_in_parts(texts: list[str], language: str) -> Iterator[list[str]]:
     """Give the words of each text; some thousand texts at a time, since lists are large."""
-    for start in range(0, len(texts), LOOKUP):
-        yield from tokenize(texts[start : start + LOOKUP], language=language)
+    for part_start in range(0, len(texts), LOOKUP):
+        yield from tokenize(texts[part_start : part_start + LOOKUP], language=language)

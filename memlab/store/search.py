@@ -70,21 +70,23 @@ class Search(VersionedReads):
     def _widths(self) -> dict[str, int]:
         """Give the columns of vectors, and how wide they are."""
         fields = self.database.table("turns").schema
-        return {f.name: f.type.list_size for f in fields if f.name.startswith("vector_")}
+        return {
+            field.name: field.type.list_size for field in fields if field.name.startswith("vector_")
+        }
 
     def _sizes(self) -> dict[tuple[str, str], int]:
         """Give the turns of each (dataset, scope)."""
-        sizes = (
+        size_rows = (
             self.database.read("sessions", ["dataset", "scope", "n_turns"])
             .group_by("dataset", "scope")
             .sum()
         )
-        return {(dataset, scope): n for dataset, scope, n in sizes.iter_rows()}
+        return {(dataset, scope): n_turns for dataset, scope, n_turns in size_rows.iter_rows()}
 
     def _scope_sizes(self, dataset: str) -> dict[str, int]:
         """Read the scopes of a dataset, in its order, and the turns of each."""
-        listed = read_rows(self.database, "sessions", dataset, columns=["scope", "n_turns"])
-        return dict(listed.group_by("scope", maintain_order=True).sum().iter_rows())
+        session_rows = read_rows(self.database, "sessions", dataset, columns=["scope", "n_turns"])
+        return dict(session_rows.group_by("scope", maintain_order=True).sum().iter_rows())
 
     def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
         """Read all sessions of a scope, in order."""
@@ -101,44 +103,56 @@ class Search(VersionedReads):
         """
         from lancedb.index import Bitmap, BTree, IvfFlat
 
-        wanted: dict[str, Any] = {"scope": BTree(), "dataset": Bitmap(), "session_id": BTree()}
+        wanted_indexes: dict[str, Any] = {
+            "scope": BTree(),
+            "dataset": Bitmap(),
+            "session_id": BTree(),
+        }
         if encoder is not None:
             # Flat within a partition: distances are exact, which those of quantised indexes are
             # not.
-            wanted[column_name(encoder)] = IvfFlat(distance_type="cosine")
+            wanted_indexes[column_name(encoder)] = IvfFlat(distance_type="cosine")
         with self.database.guarded("indexing", writes="create_indexes"):
-            rows = [("words", "FTS", self._index_words())]
-            table, there = self.database.table("turns"), self._indexed()
-            largest = max(self._sizes().values(), default=0)
-            for name, config in wanted.items():
-                made = "there" if name in there else "made"
-                if made == "made" and isinstance(config, IvfFlat) and largest < INDEXED_SCOPE:
-                    made = (
-                        f"left out: the largest scope has {largest:,} turns, "
+            index_rows = [("words", "FTS", self._index_words())]
+            table, indexed_columns = self.database.table("turns"), self._indexed()
+            largest_scope = max(self._sizes().values(), default=0)
+            for name, config in wanted_indexes.items():
+                action_text = "there" if name in indexed_columns else "made"
+                if (
+                    action_text == "made"
+                    and isinstance(config, IvfFlat)
+                    and largest_scope < INDEXED_SCOPE
+                ):
+                    action_text = (
+                        f"left out: the largest scope has {largest_scope:,} turns, "
                         f"it pays from {INDEXED_SCOPE:,}"
                     )
-                elif made == "made":
+                elif action_text == "made":
                     table.create_index(name, config=config)
-                rows.append((name, type(config).__name__, made))
-            searched = [n for n in self.database.names() if n.startswith(("words_", "statistics"))]
-            clean_when_due(self.database, ["turns", "store", *searched])
-        return pl.DataFrame(rows, schema=["column", "index", "made"], orient="row")
+                index_rows.append((name, type(config).__name__, action_text))
+            search_tables = [
+                table_name
+                for table_name in self.database.names()
+                if table_name.startswith(("words_", "statistics"))
+            ]
+            clean_when_due(self.database, ["turns", "store", *search_tables])
+        return pl.DataFrame(index_rows, schema=["column", "index", "made"], orient="row")
 
     def _index_words(self) -> str:
         """Index the words of all turns, and count those of large scopes."""
-        filled, languages, left_out = [], set(), []
+        filled_datasets, languages, left_out_texts = [], set(), []
         for name, language in self.database.datasets()["name", "language"].sort("name").iter_rows():
             try:
                 if self.text.fill(name):
-                    filled.append(name)
+                    filled_datasets.append(name)
                 languages.add(language)
             except ModelError as error:  # the stop words of the language are not installed
-                left_out.append(f"left out for {name}: {error}")
+                left_out_texts.append(f"left out for {name}: {error}")
         for language in sorted(languages):
             self.text.index(language)
-        for name in filled:
+        for name in filled_datasets:
             self.statistics.keep(name)
-        return "; ".join(["made" if filled else "there", *left_out])
+        return "; ".join(["made" if filled_datasets else "there", *left_out_texts])
 
     def by_vector(
         self, vectors: np.ndarray, *, column: str, dataset: str, scopes: Sequence[str], k: int
@@ -152,16 +166,16 @@ class Search(VersionedReads):
         :raises StoreError: for a wrong width, a NaN, zeros alone (for which LanceDB 0.40 gives no
             rows and no error), or an unknown column.
         """
-        widths, indexed, sizes = (
+        vector_widths, indexed_columns, scope_sizes = (
             self._known(self._widths),
             self._known(self._indexed),
             self._known(self._sizes),
         )
-        if column not in widths:
+        if column not in vector_widths:
             raise StoreError(
                 f"store {self.database.uri} has no vectors {column!r}; run store.vectors.backfill"
             )
-        queries = check_vectors(vectors, dim=widths[column], what=f"queries on {column}")
+        queries = check_vectors(vectors, dim=vector_widths[column], what=f"queries on {column}")
         for row in np.flatnonzero(~queries.any(axis=1)):
             raise StoreError(
                 f"queries on {column}: row {row} holds zeros alone, which point nowhere; "
@@ -170,14 +184,19 @@ class Search(VersionedReads):
 
         def nearest(row: int) -> Any:
             query = self.database.table("turns").search(queries[row], vector_column_name=column)
-            exact = column not in indexed or sizes.get((dataset, scopes[row]), 0) < INDEXED_SCOPE
+            is_exact = (
+                column not in indexed_columns
+                or scope_sizes.get((dataset, scopes[row]), 0) < INDEXED_SCOPE
+            )
             query = query.distance_type("cosine")
-            return query.bypass_vector_index() if exact else query
+            return query.bypass_vector_index() if is_exact else query
 
         def hits(row: int, scope: str) -> pl.DataFrame:
             query = nearest(row).where(build_row_filter(dataset=dataset, scope=scope))
-            near = query.limit(OVER_FETCH * k + 50).select([*_FOUND, "_distance"]).to_polars()
-            return near.with_columns(score=1.0 - pl.col("_distance"))
+            nearest_turns = (
+                query.limit(OVER_FETCH * k + 50).select([*_FOUND, "_distance"]).to_polars()
+            )
+            return nearest_turns.with_columns(score=1.0 - pl.col("_distance"))
 
         return self._hits(hits, dataset, list(scopes), k, n=len(queries))
 
@@ -202,11 +221,15 @@ class Search(VersionedReads):
             )
 
         def hits(row: int, scope: str) -> pl.DataFrame:
-            found = self.text.matches(queries[row], dataset, scope, limit=OVER_FETCH * k + 50)
-            whole = self.statistics.read(dataset, scope, language=language).turn
-            words = ScopeWords.of(found["words"].to_list(), whole)
-            scores = words.scores([queries[row]], *words.normalisation)[0]
-            return found.with_columns(score=scores.astype(np.float64)).filter(pl.col("score") > 0)
+            matching_turns = self.text.matches(
+                queries[row], dataset, scope, limit=OVER_FETCH * k + 50
+            )
+            scope_statistics = self.statistics.read(dataset, scope, language=language).turn
+            scope_words = ScopeWords.of(matching_turns["words"].to_list(), scope_statistics)
+            scores = scope_words.scores([queries[row]], *scope_words.normalisation)[0]
+            return matching_turns.with_columns(score=scores.astype(np.float64)).filter(
+                pl.col("score") > 0
+            )
 
         return self._hits(hits, dataset, list(scopes), k, n=len(queries))
 
@@ -233,20 +256,22 @@ class Search(VersionedReads):
                 f"{n} queries have {len(scopes)} scopes, k is {k}; "
                 "expected a scope for each and k ≥ 1"
             )
-        hits = [pl.DataFrame(schema=_HITS)]
+        query_hits = [pl.DataFrame(schema=_HITS)]
         with self.database.guarded("searching"):
             for row, scope in enumerate(scopes):
                 # Again where the files that were being read were cleaned away.
-                near = self.database.retried(partial(search, row, scope)).with_columns(
+                near_turns = self.database.retried(partial(search, row, scope)).with_columns(
                     query=pl.lit(row), doc_id="turn_id"
                 )
-                best = near.drop_nulls("score").sort(
+                best_turns = near_turns.drop_nulls("score").sort(
                     "score", "content_hash", "position", descending=[True, False, False]
                 )
-                hits.append(
-                    best.head(k).select(pl.col(name).cast(of) for name, of in _HITS.items())
+                query_hits.append(
+                    best_turns.head(k).select(
+                        pl.col(name).cast(column_type) for name, column_type in _HITS.items()
+                    )
                 )
-        return pl.concat(hits)
+        return pl.concat(query_hits)
 
     def searchable(self, encoder: Encoder, dataset: str) -> bool:
         """Say whether turns of a dataset are found by their words and an encoder's vectors."""
@@ -273,18 +298,22 @@ class Search(VersionedReads):
         return self._known(self._speaker_sums, dataset, scope, column)
 
     def _speaker_sums(self, dataset: str, scope: str, column: str) -> SpeakerSums:
-        every = self._known(self._sessions, dataset, scope)
-        step = max(1, int(every["n_turns"].sum()) // SPEAKER_TURNS)
-        read = self.sessions(dataset, scope, every["session_id"].gather_every(step), column=column)
-        return add_by_speaker(read.vectors, read.turns["speaker"])
+        session_rows = self._known(self._sessions, dataset, scope)
+        session_step = max(1, int(session_rows["n_turns"].sum()) // SPEAKER_TURNS)
+        sampled_turns = self.sessions(
+            dataset, scope, session_rows["session_id"].gather_every(session_step), column=column
+        )
+        return add_by_speaker(sampled_turns.vectors, sampled_turns.turns["speaker"])
 
     def session_digests(self, dataset: str, scope: str) -> pl.DataFrame:
         """Hash what the turns of each session of a scope say: ``session_id``, ``digest``."""
         columns = ["session_id", "n", "content_hash"]
         turns = self.database.read("turns", columns, dataset=dataset, scope=scope)
         in_order = turns.sort("session_id", "n").group_by("session_id", maintain_order=True)
-        joined = in_order.agg(pl.col("content_hash").str.join())
-        return joined.select("session_id", hash_column(joined["content_hash"]).alias("digest"))
+        session_hashes = in_order.agg(pl.col("content_hash").str.join())
+        return session_hashes.select(
+            "session_id", hash_column(session_hashes["content_hash"]).alias("digest")
+        )
 
     def sessions(
         self,
@@ -303,32 +332,38 @@ class Search(VersionedReads):
         :param most: turns after which no further session is begun.
         :raises StoreError: where no turn has a vector.
         """
-        every = self._known(self._sessions, dataset, scope)
+        session_rows = self._known(self._sessions, dataset, scope)
         if most is not None:
-            wanted = session_ids.to_frame("session_id").join(
-                every, on="session_id", maintain_order="left"
+            wanted_sessions = session_ids.to_frame("session_id").join(
+                session_rows, on="session_id", maintain_order="left"
             )
-            session_ids = wanted.filter(pl.col("n_turns").cum_sum().shift(1, fill_value=0) < most)[
-                "session_id"
-            ]
-        listed = every.filter(pl.col("session_id").is_in(session_ids.implode()))
-        names = [*row_columns("turns"), "dataset", "position", "key"]
+            session_ids = wanted_sessions.filter(
+                pl.col("n_turns").cum_sum().shift(1, fill_value=0) < most
+            )["session_id"]
+        listed_sessions = session_rows.filter(pl.col("session_id").is_in(session_ids.implode()))
+        column_names = [*row_columns("turns"), "dataset", "position", "key"]
         # By sessions alone: an index that gives all turns of a large scope takes longer than to
         # leave some out.
-        read = self.database.read("turns", [*names, column], session_id=listed["session_id"])
-        rows = (
-            read.select(names).with_row_index("row").filter(dataset=dataset, scope=scope)
+        turns_read = self.database.read(
+            "turns", [*column_names, column], session_id=listed_sessions["session_id"]
+        )
+        scope_rows = (
+            turns_read.select(column_names)
+            .with_row_index("row")
+            .filter(dataset=dataset, scope=scope)
         )  # vectors are slow to sort
-        place = listed.select("session_id", place=pl.int_range(pl.len()))
-        turns = (
-            rows.sort("position", "key")
-            .join(place, on="session_id", maintain_order="left")
+        session_place = listed_sessions.select("session_id", place=pl.int_range(pl.len()))
+        ordered_turns = (
+            scope_rows.sort("position", "key")
+            .join(session_place, on="session_id", maintain_order="left")
             .sort("place", "n", maintain_order=True)
         )
-        encoded = turns.filter(read[column].gather(turns["row"]).is_not_null())
-        if encoded.is_empty() and turns.height:
+        encoded_turns = ordered_turns.filter(
+            turns_read[column].gather(ordered_turns["row"]).is_not_null()
+        )
+        if encoded_turns.is_empty() and ordered_turns.height:
             raise StoreError(
                 f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill"
             )
-        vectors = read[column].gather(encoded["row"]).to_numpy()
-        return SessionTurns(encoded.select(*row_columns("turns")), listed, vectors)
+        vectors = turns_read[column].gather(encoded_turns["row"]).to_numpy()
+        return SessionTurns(encoded_turns.select(*row_columns("turns")), listed_sessions, vectors)

@@ -23,12 +23,12 @@ def read_table_state(database: Database, *names: str) -> tuple[Hashable, ...]:
     >>> before == read_table_state(store.database, "turns")
     False
     """
-    state = list[Hashable]()
+    table_states = list[Hashable]()
     with database.guarded("reading"):
         for name in names:
-            state.append(int(database.table(name).version))
-            state.append(_read_file_state(database.uri, name))
-    return tuple(state)
+            table_states.append(int(database.table(name).version))
+            table_states.append(_read_file_state(database.uri, name))
+    return tuple(table_states)
 
 
 def _read_file_state(uri: str, table: str) -> tuple[int, int] | None:
@@ -36,7 +36,7 @@ def _read_file_state(uri: str, table: str) -> tuple[int, int] | None:
     if "://" in uri:
         return None
     try:
-        about = (Path(uri) / f"{table}.lance" / "_versions").stat()
+        folder_status = (Path(uri) / f"{table}.lance" / "_versions").stat()
     except FileNotFoundError:
         return None
-    return about.st_ino, about.st_mtime_ns
+    return folder_status.st_ino, folder_status.st_mtime_ns

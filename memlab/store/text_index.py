@@ -63,13 +63,13 @@ class VersionedReads(TableGroup):
     def _known(self, make: Callable[..., T], *key: Any) -> T:
         """Give what a method finds, once for a state."""
         with self.database.guarded("reading turns"):
-            state = self.database.search_state()
-            if self._seen[0] != state:
-                self._seen = state, {}
-            known, key = self._seen[1], (make.__name__, *key)
-            if key not in known:
-                known[key] = make(*key[1:])
-        return cast(T, known[key])
+            search_state = self.database.search_state()
+            if self._seen[0] != search_state:
+                self._seen = search_state, {}
+            known_values, key = self._seen[1], (make.__name__, *key)
+            if key not in known_values:
+                known_values[key] = make(*key[1:])
+        return cast(T, known_values[key])
 
 
 class TextIndex(VersionedReads):
@@ -84,26 +84,31 @@ class TextIndex(VersionedReads):
         return self._known(self._is_indexed, language)
 
     def _is_indexed(self, language: str) -> bool:
-        there = _table_name(language) in self.database.names()
-        return there and bool(self.table(language).list_indices())
+        is_there = _table_name(language) in self.database.names()
+        return is_there and bool(self.table(language).list_indices())
 
     def fill(self, dataset: str) -> bool:
         """Bring the words of a dataset up to date, where that pays; :meth:`index` comes after it.
 
         :returns: whether it was done.
         """
-        about = read_dataset_entry(self.database, dataset)
-        language, note = about["language"], _note_key(dataset, about["language"])
-        table, delta = self.table(language), self._read_delta(dataset, None, language)
-        filled = self.database.read(table.name, ["key"], dataset=dataset).height
-        changed = delta.added.height + delta.removed.height
-        if not changed or changed <= REFILLED_SHARE * filled:
+        dataset_entry = read_dataset_entry(self.database, dataset)
+        language, note_key = (
+            dataset_entry["language"],
+            _note_key(dataset, dataset_entry["language"]),
+        )
+        table, index_delta = self.table(language), self._read_delta(dataset, None, language)
+        n_filled = self.database.read(table.name, ["key"], dataset=dataset).height
+        n_changed = index_delta.added.height + index_delta.removed.height
+        if not n_changed or n_changed <= REFILLED_SHARE * n_filled:
             return False
         # First nothing is noted, so that an interrupted filling is not taken for a finished one.
-        self.database.write_row("store", note, value="")
-        self._write(table, dataset, delta)
-        state = about["fingerprint"] if about["complete"] else f"words {table.version}"
-        self.database.write_row("store", note, value=state)
+        self.database.write_row("store", note_key, value="")
+        self._write(table, dataset, index_delta)
+        text_state = (
+            dataset_entry["fingerprint"] if dataset_entry["complete"] else f"words {table.version}"
+        )
+        self.database.write_row("store", note_key, value=text_state)
         return True
 
     def index(self, language: str) -> None:
@@ -111,8 +116,10 @@ class TextIndex(VersionedReads):
         from lancedb.index import FTS, BTree
 
         table = self.table(language)
-        made = {index.columns[0]: table.index_stats(index.name) for index in table.list_indices()}
-        words = FTS(
+        index_statistics = {
+            index.columns[0]: table.index_stats(index.name) for index in table.list_indices()
+        }
+        word_index = FTS(
             base_tokenizer="whitespace",
             lower_case=False,
             stem=False,
@@ -120,15 +127,17 @@ class TextIndex(VersionedReads):
             ascii_folding=False,
             max_token_length=None,
         )
-        for column, config in (("scope", BTree()), ("words", words)):
-            if table.count_rows() and (column not in made or made[column].num_unindexed_rows):
+        for column, config in (("scope", BTree()), ("words", word_index)):
+            if table.count_rows() and (
+                column not in index_statistics or index_statistics[column].num_unindexed_rows
+            ):
                 table.create_index(column, config=config)
 
     def state(self, dataset: str) -> str:
         """Give a mark of the state of a dataset whose words are in the index; empty if unknown."""
         language = read_dataset_entry(self.database, dataset)["language"]
-        noted = self.database.read("store", ["value"], key=_note_key(dataset, language))
-        return noted["value"].item() if noted.height else ""
+        noted_state = self.database.read("store", ["value"], key=_note_key(dataset, language))
+        return noted_state["value"].item() if noted_state.height else ""
 
     def _write(self, table: Any, dataset: str, delta: Delta) -> None:
         rows = delta.added.with_columns(pl.col("words").list.join(" "), dataset=pl.lit(dataset))
@@ -137,8 +146,8 @@ class TextIndex(VersionedReads):
         builder = builder.when_matched_update_all().when_not_matched_insert_all()
         if rows.height:
             self.database.retried(lambda: builder.execute(source))
-        gone = delta.removed.join(delta.added, on="key", how="anti", maintain_order="left")
-        self.database.delete(table.name, dataset=dataset, key=gone["key"])
+        gone_rows = delta.removed.join(delta.added, on="key", how="anti", maintain_order="left")
+        self.database.delete(table.name, dataset=dataset, key=gone_rows["key"])
 
     def matches(
         self, words: Sequence[str], dataset: str, scope: str, *, limit: int
@@ -150,49 +159,51 @@ class TextIndex(VersionedReads):
         """
         from lancedb.query import MatchQuery
 
-        delta = self.delta(dataset, scope)
+        index_delta = self.delta(dataset, scope)
         if not words:
-            return delta.added.clear()
+            return index_delta.added.clear()
         language = read_dataset_entry(self.database, dataset)["language"]
-        asked = MatchQuery(" ".join(words), "words")  # type: ignore[call-arg]
-        query = self.table(language).search(asked, query_type="fts")
+        match_query = MatchQuery(" ".join(words), "words")  # type: ignore[call-arg]
+        query = self.table(language).search(match_query, query_type="fts")
         query = query.where(build_row_filter(dataset=dataset, scope=scope))
         # What is gone is left out below.
-        query = query.limit(limit + delta.removed.height).select([*_FOUND, "words"])
-        found = query.to_polars().select(*_FOUND, pl.col("words").str.extract_all(r"\S+"))
-        found = found.join(delta.removed, on="key", how="anti", maintain_order="left")
-        return pl.concat([found, delta.added])
+        query = query.limit(limit + index_delta.removed.height).select([*_FOUND, "words"])
+        matching_turns = query.to_polars().select(*_FOUND, pl.col("words").str.extract_all(r"\S+"))
+        matching_turns = matching_turns.join(
+            index_delta.removed, on="key", how="anti", maintain_order="left"
+        )
+        return pl.concat([matching_turns, index_delta.added])
 
     def delta(self, dataset: str, scope: str) -> Delta:
         """Compare a scope's turns as they are with its words in the index."""
         return self._known(self._delta, dataset, scope)
 
     def _delta(self, dataset: str, scope: str) -> Delta:
-        about = read_dataset_entry(self.database, dataset)
-        if about["complete"] and self.state(dataset) == about["fingerprint"]:
+        dataset_entry = read_dataset_entry(self.database, dataset)
+        if dataset_entry["complete"] and self.state(dataset) == dataset_entry["fingerprint"]:
             return _NOTHING
-        return self._read_delta(dataset, scope, about["language"])
+        return self._read_delta(dataset, scope, dataset_entry["language"])
 
     def _read_delta(self, dataset: str, scope: str | None, language: str) -> Delta:
         name = self.table(language).name
         turns = self.database.read("turns", _FOUND, dataset=dataset, scope=scope)
-        filled = self.database.read(name, _SAME, dataset=dataset, scope=scope)
-        added = turns.join(filled, on=_SAME, how="anti", maintain_order="left")
-        removed = filled.join(turns, on=_SAME, how="anti", maintain_order="left")
-        texts = self._column("turns", "content", added, dataset)
-        words = self._column(name, "words", removed, dataset)
+        filled_rows = self.database.read(name, _SAME, dataset=dataset, scope=scope)
+        added_rows = turns.join(filled_rows, on=_SAME, how="anti", maintain_order="left")
+        removed_rows = filled_rows.join(turns, on=_SAME, how="anti", maintain_order="left")
+        added_texts = self._column("turns", "content", added_rows, dataset)
+        removed_words = self._column(name, "words", removed_rows, dataset)
         return Delta(
-            added.with_columns(words=_split_texts(texts, language)),
-            removed.with_columns(words=words.str.extract_all(r"\S+")),
+            added_rows.with_columns(words=_split_texts(added_texts, language)),
+            removed_rows.with_columns(words=removed_words.str.extract_all(r"\S+")),
         )
 
     def _column(self, name: str, column: str, rows: pl.DataFrame, dataset: str) -> pl.Series:
         """Read one column of some rows, in their order; by their keys where these are few."""
         if rows.height <= LOOKUP:
-            read = self.database.read(name, ["key", column], key=rows["key"])
+            column_rows = self.database.read(name, ["key", column], key=rows["key"])
         else:
-            read = self.database.read(name, ["key", column], dataset=dataset)
-        return rows.join(read, on="key", how="left", maintain_order="left")[column]
+            column_rows = self.database.read(name, ["key", column], dataset=dataset)
+        return rows.join(column_rows, on="key", how="left", maintain_order="left")[column]
 
 
 def _table_name(language: str) -> str:
@@ -205,8 +216,8 @@ def _note_key(dataset: str, language: str) -> str:
 
 def _split_texts(texts: pl.Series, language: str) -> pl.Series:
     """Give the words of texts, some thousand texts at a time, since lists of words are large."""
-    parts = [pl.Series("words", [], dtype=pl.List(pl.String))]
-    for start in range(0, len(texts), LOOKUP):
-        words = tokenize(texts[start : start + LOOKUP].to_list(), language=language)
-        parts.append(pl.Series("words", words, dtype=pl.List(pl.String)))
-    return pl.concat(parts)
+    word_parts = [pl.Series("words", [], dtype=pl.List(pl.String))]
+    for part_start in range(0, len(texts), LOOKUP):
+        part_words = tokenize(texts[part_start : part_start + LOOKUP].to_list(), language=language)
+        word_parts.append(pl.Series("words", part_words, dtype=pl.List(pl.String)))
+    return pl.concat(word_parts)

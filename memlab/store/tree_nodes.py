@@ -52,14 +52,18 @@ class TreeNodes(TableGroup):
             ``vector`` (null where none was made), ``written_at``, and ``stale``: whether a turn
             below is gone or changed.
         """
-        rows = self._clean(dataset, self._read(dataset, scopes, tree))
+        node_rows = self._clean(dataset, self._read(dataset, scopes, tree))
         if not emptied:
-            rows = rows.filter(pl.col("sentences").list.len() > 0)
-        names = list(self._scopes(dataset))
-        order = dict(zip(names, range(len(names)), strict=True))
-        place = pl.col("scope").replace_strict(order, default=len(order), return_dtype=pl.Int64)
-        ordered = rows.sort("tree", "level", place, "position", maintain_order=True)
-        return ordered.drop("key", "dataset", "position", "turn_hashes")
+            node_rows = node_rows.filter(pl.col("sentences").list.len() > 0)
+        scope_names = list(self._scopes(dataset))
+        place_by_scope = dict(zip(scope_names, range(len(scope_names)), strict=True))
+        scope_place = pl.col("scope").replace_strict(
+            place_by_scope, default=len(place_by_scope), return_dtype=pl.Int64
+        )
+        ordered_nodes = node_rows.sort(
+            "tree", "level", scope_place, "position", maintain_order=True
+        )
+        return ordered_nodes.drop("key", "dataset", "position", "turn_hashes")
 
     def keep(
         self,
@@ -84,25 +88,27 @@ class TreeNodes(TableGroup):
         :param whole: whether the nodes are the whole trees; else those of a kind whose turns they
             have are replaced, and the tree does not count as whole.
         """
-        placed = nodes.with_columns(
+        placed_nodes = nodes.with_columns(
             **dict(zip(tree, map(pl.lit, tree.values()), strict=True)),
             position=_places(nodes, whole=whole),
             digest=pl.lit("", pl.String),
             written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP),
         )
         if whole:
-            made_of = pl.col("scope").replace_strict(digests, return_dtype=pl.String)
-            placed = placed.with_columns(digest=made_of)
+            scope_digest = pl.col("scope").replace_strict(digests, return_dtype=pl.String)
+            placed_nodes = placed_nodes.with_columns(digest=scope_digest)
         for name in ("encoder", "vector"):
-            if name not in placed.columns:
-                placed = placed.with_columns(pl.lit(None, _COLUMNS[name]).alias(name))
-        placed = placed.with_columns(turn_hashes=_hashes_of(placed["turns"], turns))
-        rows = _keyed(dataset, placed)
+            if name not in placed_nodes.columns:
+                placed_nodes = placed_nodes.with_columns(pl.lit(None, _COLUMNS[name]).alias(name))
+        placed_nodes = placed_nodes.with_columns(
+            turn_hashes=_hashes_of(placed_nodes["turns"], turns)
+        )
+        keyed_nodes = _keyed(dataset, placed_nodes)
         with self.database.alone(dataset):
-            there = self._read(dataset, list(digests), tree["tree"])
+            stored_nodes = self._read(dataset, list(digests), tree["tree"])
             if not whole:
-                there = _replaced_rows(there, placed)
-            self._write(rows, gone=there["key"])
+                stored_nodes = _replaced_rows(stored_nodes, placed_nodes)
+            self._write(keyed_nodes, gone=stored_nodes["key"])
         clean_when_due(self.database, ["nodes"])
 
     def clear_deleted(self, dataset: str) -> int:
@@ -115,13 +121,13 @@ class TreeNodes(TableGroup):
             self.database.alone(dataset),
             self.database.guarded(f"clearing nodes of {dataset!r}", writes="clear_deleted"),
         ):
-            stored = self._read(dataset)
-            clean = self._clean(dataset, stored)
-            stale = clean.filter("stale").drop("stale")
-            gone = stored.join(clean, on="key", how="anti")["key"]
-            if stale.height or len(gone):
-                self._write(stale, gone=gone)
-        return stale.height + len(gone)
+            stored_nodes = self._read(dataset)
+            clean_nodes = self._clean(dataset, stored_nodes)
+            stale_nodes = clean_nodes.filter("stale").drop("stale")
+            gone_keys = stored_nodes.join(clean_nodes, on="key", how="anti")["key"]
+            if stale_nodes.height or len(gone_keys):
+                self._write(stale_nodes, gone=gone_keys)
+        return stale_nodes.height + len(gone_keys)
 
     def _write(self, rows: pl.DataFrame, *, gone: pl.Series) -> None:
         """Upsert rows and delete those of keys that are gone, in one commit."""
@@ -152,21 +158,24 @@ class TreeNodes(TableGroup):
             return rows.with_columns(stale=pl.lit(False))
         scopes = rows["scope"].unique().to_list()
         columns = ["turn_id", "content_hash"]
-        there = read_rows(self.database, "turns", dataset, columns=columns, scopes=scopes)
-        below = rows.select("key", turn_id="turns", content_hash="turn_hashes")
-        below = below.explode("turn_id", "content_hash").drop_nulls("turn_id")
-        gone = below.join(there, on=columns, how="anti").group_by("key").agg("turn_id")
-        lost = dict(gone.iter_rows())
-        is_stale = pl.col("key").is_in(list(lost))
+        known_turns = read_rows(self.database, "turns", dataset, columns=columns, scopes=scopes)
+        turns_below = rows.select("key", turn_id="turns", content_hash="turn_hashes")
+        turns_below = turns_below.explode("turn_id", "content_hash").drop_nulls("turn_id")
+        gone_turns = (
+            turns_below.join(known_turns, on=columns, how="anti").group_by("key").agg("turn_id")
+        )
+        lost_by_key = dict(gone_turns.iter_rows())
+        is_stale = pl.col("key").is_in(list(lost_by_key))
         # A row that was cleared before has no topics to lose: it is stale until it is made again.
-        marked = rows.with_columns(stale=is_stale | (pl.col("digest") == _CLEARED))
-        clean = [
-            _without_turns(row, set(lost[row["key"]])) for row in rows.filter(is_stale).to_dicts()
+        marked_rows = rows.with_columns(stale=is_stale | (pl.col("digest") == _CLEARED))
+        cleaned_rows = [
+            _without_turns(row, set(lost_by_key[row["key"]]))
+            for row in rows.filter(is_stale).to_dicts()
         ]
-        left = [row for row in clean if row["turns"]]
-        changed = pl.DataFrame(left, schema=_COLUMNS).with_columns(stale=pl.lit(True))
-        fresh = marked.filter(~is_stale)
-        return pl.concat([fresh, changed.select(fresh.columns)])
+        rows_left = [row for row in cleaned_rows if row["turns"]]
+        changed_rows = pl.DataFrame(rows_left, schema=_COLUMNS).with_columns(stale=pl.lit(True))
+        fresh_rows = marked_rows.filter(~is_stale)
+        return pl.concat([fresh_rows, changed_rows.select(fresh_rows.columns)])
 
 
 _CLEARED = "cleared"
@@ -176,17 +185,17 @@ _CLEARED = "cleared"
 def _without_turns(row: dict[str, Any], gone: set[str]) -> dict[str, Any]:
     """Give a row without what cites some turns or says nothing of what it stands on."""
     for name, evidence in _LISTS.items():
-        texts, cited = list[str](), list[list[str]]()
-        for text, ids in zip(row[name], row[evidence], strict=True):
-            if not gone.intersection(ids):
-                texts.append(text)
-                cited.append(ids)
-        row[name], row[evidence] = texts, cited
+        texts_left, cited_lists = list[str](), list[list[str]]()
+        for text, cited_ids in zip(row[name], row[evidence], strict=True):
+            if not gone.intersection(cited_ids):
+                texts_left.append(text)
+                cited_lists.append(cited_ids)
+        row[name], row[evidence] = texts_left, cited_lists
     turns, hashes = list[str](), list[str]()
-    for turn, its_hash in zip(row["turns"], row["turn_hashes"], strict=True):
+    for turn, turn_hash in zip(row["turns"], row["turn_hashes"], strict=True):
         if turn not in gone:
             turns.append(turn)
-            hashes.append(its_hash)
+            hashes.append(turn_hash)
     return row | {
         "text": " ".join(row["sentences"]),
         "children": [child for child in row["children"] if child not in gone],
@@ -210,24 +219,24 @@ def _places(nodes: pl.DataFrame, *, whole: bool) -> pl.Series:
 
 def _hashes_of(lists: pl.Series, turns: pl.DataFrame) -> pl.Series:
     """Give for each list of turns the hashes of their texts."""
-    hashes = dict(turns.select("turn_id", "content_hash").iter_rows())
-    each = [[hashes.get(turn, "") for turn in listed] for listed in lists]
-    return pl.Series("turn_hashes", each, dtype=pl.List(pl.String))
+    hash_by_turn = dict(turns.select("turn_id", "content_hash").iter_rows())
+    hash_lists = [[hash_by_turn.get(turn, "") for turn in turn_list] for turn_list in lists]
+    return pl.Series("turn_hashes", hash_lists, dtype=pl.List(pl.String))
 
 
 def _keyed(dataset: str, rows: pl.DataFrame) -> pl.DataFrame:
     """Give rows their primary keys: one node may stand in several trees."""
-    trees = {name: text_hashes([name])[0][:12] for name in rows["tree"].unique()}
-    tree = pl.col("tree").replace_strict(trees, return_dtype=pl.String)
-    key = primary_keys(dataset, pl.concat_str(tree, pl.lit("/"), "node_id"))
-    keyed = rows.with_columns(key=key, dataset=pl.lit(dataset))
-    return keyed.select(pl.col(name).cast(dtype) for name, dtype in _COLUMNS.items())
+    tree_hashes = {name: text_hashes([name])[0][:12] for name in rows["tree"].unique()}
+    tree_hash = pl.col("tree").replace_strict(tree_hashes, return_dtype=pl.String)
+    key = primary_keys(dataset, pl.concat_str(tree_hash, pl.lit("/"), "node_id"))
+    keyed_rows = rows.with_columns(key=key, dataset=pl.lit(dataset))
+    return keyed_rows.select(pl.col(name).cast(dtype) for name, dtype in _COLUMNS.items())
 
 
-def _replaced_rows(there: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+def _replaced_rows(stored_rows: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """Give the stored rows that new ones of their kind take the place of: those that share a turn
     with them.
     """
-    pairs = new.select("kind", turn="turns").explode("turn").unique()
-    old = there.select("key", "kind", turn="turns").explode("turn")
-    return there.join(old.join(pairs, on=["kind", "turn"]), on="key", how="semi")
+    new_pairs = new.select("kind", turn="turns").explode("turn").unique()
+    old_pairs = stored_rows.select("key", "kind", turn="turns").explode("turn")
+    return stored_rows.join(old_pairs.join(new_pairs, on=["kind", "turn"]), on="key", how="semi")

@@ -55,15 +55,16 @@ def check_vectors(vectors: np.ndarray, *, dim: int, what: str, n: int | None = N
     """
     checked = np.ascontiguousarray(vectors, dtype=np.float32)
     if checked.ndim != 2 or checked.shape[1] != dim or n not in (None, len(checked)):
-        rows = "n" if n is None else n
+        expected_rows = "n" if n is None else n
         raise StoreError(
-            f"{what}: vectors have shape {checked.shape}; expected ({rows}, {dim}): "
+            f"{what}: vectors have shape {checked.shape}; expected ({expected_rows}, {dim}): "
             "encode with the same encoder"
         )
-    bad = np.flatnonzero(~np.isfinite(checked).all(axis=1))
-    if bad.size:
+    bad_rows = np.flatnonzero(~np.isfinite(checked).all(axis=1))
+    if bad_rows.size:
         raise StoreError(
-            f"{what}: row {bad[0]} holds NaN or infinity ({bad.size} of {len(checked)} rows)"
+            f"{what}: row {bad_rows[0]} holds NaN or infinity ({bad_rows.size} of {len(checked)} "
+            "rows)"
         )
     return checked
 
@@ -82,15 +83,17 @@ def encode_through_cache(
     :param remember: ``False`` reads the cache, and leaves it as it is.
     :returns: (n, dim) float32, and how many texts the encoder was asked for.
     """
-    checked, what = check_texts(texts, kind), f"encoder {encoder.identity.key}"
+    checked, encoder_text = check_texts(texts, kind), f"encoder {encoder.identity.key}"
     model = for_storing(encoder)
 
     def make(places: list[int]) -> pl.DataFrame:
-        asked = [checked[place] for place in places]
-        made = model.encode(asked, kind=kind, progress=False)
-        vectors = check_vectors(made, dim=encoder.dim, what=what, n=len(asked))
+        chunk_texts = [checked[place] for place in places]
+        chunk_vectors = model.encode(chunk_texts, kind=kind, progress=False)
+        vectors = check_vectors(
+            chunk_vectors, dim=encoder.dim, what=encoder_text, n=len(chunk_texts)
+        )
         if kind == "document":
-            check_nonzero_vectors(vectors, of=what)
+            check_nonzero_vectors(vectors, of=encoder_text)
         return pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dim)).to_frame()
 
     cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim)
@@ -99,28 +102,35 @@ def encode_through_cache(
         and (width := cache.table.schema.field("vector").type.list_size) != encoder.dim
     ):
         raise StoreError(
-            f"{what}: vectors of {width} dimensions are in the store, "
+            f"{encoder_text}: vectors of {width} dimensions are in the store, "
             f"the encoder gives {encoder.dim}"
         )
-    keys = cache_keys(checked, kind)
+    text_keys = cache_keys(checked, kind)
 
     def of_turns(missing: pl.DataFrame) -> pl.DataFrame:
-        texts = [checked[place] for place in missing["place"]]
-        hashed = missing.select("key", hash=pl.Series(text_hashes(texts), dtype=pl.String))
-        there = _read_by_text(database, encoder, hashed["hash"])
-        return hashed.join(there, on="hash").select("key", "vector")
+        missing_texts = [checked[place] for place in missing["place"]]
+        hashed_texts = missing.select(
+            "key", hash=pl.Series(text_hashes(missing_texts), dtype=pl.String)
+        )
+        known_vectors = _read_by_text(database, encoder, hashed_texts["hash"])
+        return hashed_texts.join(known_vectors, on="hash").select("key", "vector")
 
-    step = getattr(encoder, "together", None) or CACHE_CHUNK
-    elsewhere = None
+    chunk_size = getattr(encoder, "together", None) or CACHE_CHUNK
+    read_elsewhere = None
     if kind == "document" and not header_of(encoder):
-        elsewhere = of_turns
-    rows, made = cache.fill(
-        keys, make, step=step, progress=progress, elsewhere=elsewhere, remember=remember
+        read_elsewhere = of_turns
+    cached_rows, n_encoded = cache.fill(
+        text_keys,
+        make,
+        step=chunk_size,
+        progress=progress,
+        elsewhere=read_elsewhere,
+        remember=remember,
     )
     vectors = np.empty((0, encoder.dim), np.float32)
-    if rows.height:
-        vectors = rows["vector"].to_numpy(writable=True)
-    return np.ascontiguousarray(vectors), made
+    if cached_rows.height:
+        vectors = cached_rows["vector"].to_numpy(writable=True)
+    return np.ascontiguousarray(vectors), n_encoded
 
 
 def cache_keys(texts: Iterable[str], kind: str) -> list[str]:
@@ -135,21 +145,26 @@ def _read_by_text(database: Database, encoder: Encoder, hashes: pl.Series) -> pl
     Now, also in a view on earlier versions: a text has one vector.
     """
     column, of_text = column_name(encoder), _text_hash_column(column_name(encoder))
-    found = pl.DataFrame(schema={"hash": pl.String, "vector": pl.Array(pl.Float32, encoder.dim)})
+    no_vectors = pl.DataFrame(
+        schema={"hash": pl.String, "vector": pl.Array(pl.Float32, encoder.dim)}
+    )
     if "turns" not in database.names():
-        return found
+        return no_vectors
     with database.guarded("reading turns"):
         table = database.connection.open_table("turns")
         if column not in table.schema.names:
-            return found
+            return no_vectors
         query = table.search().select([of_text, column])
         if len(hashes) <= LOOKUP:
             query = query.where(build_row_filter(**{of_text: hashes}))
         # Again where the files that were being read were cleaned away.
         batches = database.retried(lambda: [pl.DataFrame(batch) for batch in query.to_batches()])
-    own = [batch.filter(pl.col(of_text).is_in(hashes.implode())) for batch in batches]
-    rows = [part.select(hash=of_text, vector=column).drop_nulls() for part in own]
-    return pl.concat([found, *rows]).unique("hash", keep="any")
+    matching_batches = [batch.filter(pl.col(of_text).is_in(hashes.implode())) for batch in batches]
+    vector_rows = [
+        vector_batch.select(hash=of_text, vector=column).drop_nulls()
+        for vector_batch in matching_batches
+    ]
+    return pl.concat([no_vectors, *vector_rows]).unique("hash", keep="any")
 
 
 def drop_copies(database: Database, key: str) -> int:
@@ -157,31 +172,31 @@ def drop_copies(database: Database, key: str) -> int:
 
     :param key: of the encoder's identity.
     """
-    column, cache = f"vector_{key}", f"embeddings_{key}"
-    if cache not in database.names() or column not in database.table("turns").schema.names:
+    column, cache_name = f"vector_{key}", f"embeddings_{key}"
+    if cache_name not in database.names() or column not in database.table("turns").schema.names:
         return 0
     of_text = _text_hash_column(column)
     turns = database.read("turns", ["content", "content_hash", of_text])
-    current = turns.filter(pl.col("content_hash") == pl.col(of_text))
-    before = int(database.table(cache).count_rows())
-    _drop_cached(database, cache, current["content"])
-    return before - int(database.table(cache).count_rows())
+    current_turns = turns.filter(pl.col("content_hash") == pl.col(of_text))
+    n_before = int(database.table(cache_name).count_rows())
+    _drop_cached(database, cache_name, current_turns["content"])
+    return n_before - int(database.table(cache_name).count_rows())
 
 
 def _drop_cached(database: Database, cache: str, texts: pl.Series) -> None:
     """Take the vectors of texts from a cache."""
     if cache not in database.names():
         return
-    keys = pl.Series(cache_keys(texts.unique(), "document"), dtype=pl.String)
-    there = database.table(cache).search().select(["key"]).to_polars()["key"].unique()
-    keys = keys.filter(keys.is_in(there.implode()))
-    if len(keys) and len(keys) == len(there):
+    text_keys = pl.Series(cache_keys(texts.unique(), "document"), dtype=pl.String)
+    known_keys = database.table(cache).search().select(["key"]).to_polars()["key"].unique()
+    text_keys = text_keys.filter(text_keys.is_in(known_keys.implode()))
+    if len(text_keys) and len(text_keys) == len(known_keys):
         # All of them, since the list of each would stand in the table's log. What another process
         # remembers at this moment may go too: it is encoded again when it is next asked for.
         database.retried(lambda: database.table(cache).delete("true"))
         return
-    for start in range(0, len(keys), LOOKUP):
-        database.delete(cache, key=keys[start : start + LOOKUP])
+    for key_start in range(0, len(text_keys), LOOKUP):
+        database.delete(cache, key=text_keys[key_start : key_start + LOOKUP])
 
 
 def _free_space(database: Database, cache: str) -> None:
@@ -213,33 +228,33 @@ class Vectors(TableGroup):
         :param scopes: only the turns of these.
         :returns: how many texts the encoder had to encode; the others came from the cache.
         """
-        database, column, asked = self.database, column_name(encoder), 0
-        cache = f"embeddings_{encoder.identity.key}"
+        database, column, n_encoded = self.database, column_name(encoder), 0
+        cache_name = f"embeddings_{encoder.identity.key}"
         read_dataset_entry(database, dataset)
         with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
             if header_of(encoder):
                 return self._through_cache(encoder, dataset, scopes, progress=progress)[1]
             _make_columns(database, column, encoder.dim)
-            wanted = ["key", "content", "content_hash", _text_hash_column(column)]
+            read_columns = ["key", "content", "content_hash", _text_hash_column(column)]
             turns = read_rows(
-                database, "turns", dataset, scopes=scopes, columns=wanted, at=CURRENT_VERSIONS
+                database, "turns", dataset, scopes=scopes, columns=read_columns, at=CURRENT_VERSIONS
             )
-            missing = turns.filter(
+            missing_turns = turns.filter(
                 pl.col(_text_hash_column(column)).ne_missing(pl.col("content_hash"))
             )
-            for chunk in missing.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
+            for chunk in missing_turns.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
                 texts = chunk["content"].to_list()
-                vectors, new = encode_through_cache(
+                vectors, n_new = encode_through_cache(
                     database, encoder, texts, kind="document", progress=progress
                 )
-                asked += new
+                n_encoded += n_new
                 if len(vectors):
                     _write_column(database, column, chunk, vectors)
-                    _drop_cached(database, cache, chunk["content"])
-            if missing.height:
-                _free_space(database, cache)
+                    _drop_cached(database, cache_name, chunk["content"])
+            if missing_turns.height:
+                _free_space(database, cache_name)
                 clean_when_due(database, ["turns"])
-        return asked
+        return n_encoded
 
     def read(
         self,
@@ -261,32 +276,36 @@ class Vectors(TableGroup):
             return self._through_cache(encoder, dataset, scopes, progress=False)[0]
         database, column = self.database, column_name(encoder)
         of_text = _text_hash_column(column)
-        only = None if scopes is None else list(scopes)
+        wanted_scopes = None if scopes is None else list(scopes)
 
         def read(at: Mapping[str, int]) -> pl.DataFrame:
-            names = ["content", "content_hash", "position", "key"]
+            column_names = ["content", "content_hash", "position", "key"]
             if database.has_column("turns", column, at=at.get("turns")):
-                names += [of_text, column]
-            return database.read("turns", names, at=at.get("turns"), dataset=dataset, scope=only)
+                column_names += [of_text, column]
+            return database.read(
+                "turns", column_names, at=at.get("turns"), dataset=dataset, scope=wanted_scopes
+            )
 
-        rows = read_finished_state(database, dataset, read)
+        turn_rows = read_finished_state(database, dataset, read)
         # Not the vectors: they are slow to sort.
-        order = rows.select("position", "key").with_row_index("row").sort("position", "key")["row"]
-        vectors = np.empty((rows.height, encoder.dim), np.float32)
-        is_there = pl.repeat(False, rows.height, eager=True)
-        if column in rows.columns:
-            is_there = rows.select(
+        row_order = (
+            turn_rows.select("position", "key").with_row_index("row").sort("position", "key")["row"]
+        )
+        vectors = np.empty((turn_rows.height, encoder.dim), np.float32)
+        is_there = pl.repeat(False, turn_rows.height, eager=True)
+        if column in turn_rows.columns:
+            is_there = turn_rows.select(
                 (pl.col(of_text) == pl.col("content_hash")).fill_null(False)
                 & pl.col(column).is_not_null()
             ).to_series()
-            vectors[is_there.to_numpy()] = rows[column].filter(is_there).to_numpy()
-        missing = rows["content"].filter(~is_there)
-        if len(missing):
-            made, _ = encode_through_cache(
-                database, encoder, missing, kind="document", progress=False
+            vectors[is_there.to_numpy()] = turn_rows[column].filter(is_there).to_numpy()
+        missing_texts = turn_rows["content"].filter(~is_there)
+        if len(missing_texts):
+            missing_vectors, _ = encode_through_cache(
+                database, encoder, missing_texts, kind="document", progress=False
             )
-            vectors[~is_there.to_numpy()] = made
-        return np.ascontiguousarray(vectors[order.to_numpy()])
+            vectors[~is_there.to_numpy()] = missing_vectors
+        return np.ascontiguousarray(vectors[row_order.to_numpy()])
 
     def _through_cache(
         self,
@@ -329,17 +348,19 @@ def _write_column(database: Database, column: str, rows: pl.DataFrame, vectors: 
     import pyarrow as pa
 
     table = database.table("turns")
-    wide = rows.with_columns(
+    rows_with_vectors = rows.with_columns(
         pl.Series(column, vectors, dtype=pl.Array(pl.Float32, vectors.shape[1]))
     )
-    wide = wide.with_columns(pl.col("content_hash").alias(_text_hash_column(column)))
+    rows_with_vectors = rows_with_vectors.with_columns(
+        pl.col("content_hash").alias(_text_hash_column(column))
+    )
     schema = pa.schema(
         [
             table.schema.field(name)
             for name in ("key", "content_hash", column, _text_hash_column(column))
         ]
     )
-    source = split_arrow_table(wide.select(schema.names).to_arrow().cast(schema))
+    source = split_arrow_table(rows_with_vectors.select(schema.names).to_arrow().cast(schema))
     builder = table.merge_insert("key").use_index(False)
     # Not onto a turn that was rewritten since its text was read.
     builder = builder.when_matched_update_all(where="target.content_hash = source.content_hash")

@@ -28,7 +28,7 @@ def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> N
     """Tag the versions that a run's provenance names, so that they stay readable, where they are of
     this store.
     """
-    versions, name = provenance.get("versions"), RUN_TAG + run_id
+    versions, run_tag = provenance.get("versions"), RUN_TAG + run_id
     if not isinstance(versions, Mapping):
         return
     for table, version in versions.items():
@@ -36,7 +36,7 @@ def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> N
             continue
         if version in version_times(database.table(table)):
             # Another process may save the same run: its tag is then there already, and the same.
-            database.retried(partial(_tag, database.table(table).tags, name, version))
+            database.retried(partial(_tag, database.table(table).tags, run_tag, version))
 
 
 def _tag(tags: Any, name: str, version: int) -> None:
@@ -57,11 +57,15 @@ class Versions(TableGroup):
         self.database.hold_versions()
         with self.database.guarded("reading"):
             # An older store that cannot be written may lack a table that came later.
-            there = filter(self.database.holds, VERSIONED)
-            found = {name: int(self.database.table(name).version) for name in there}
-        pinned = self.database.pinned or {}
+            known_tables = filter(self.database.holds, VERSIONED)
+            current_versions = {
+                name: int(self.database.table(name).version) for name in known_tables
+            }
+        pinned_versions = self.database.pinned or {}
         # A state that is kept apart has another number there than the one that it goes by.
-        return {name: pinned.get(name, version) for name, version in found.items()}
+        return {
+            name: pinned_versions.get(name, version) for name, version in current_versions.items()
+        }
 
     def at(self, versions: Mapping[str, int]) -> Self:
         """Look at earlier versions: a read-only store on exactly those.
@@ -71,18 +75,21 @@ class Versions(TableGroup):
         :raises StoreError: when a version was cleaned up.
         """
         database, uri = self.database, self.database.uri
-        asked = [name for name in VERSIONED if name not in LATER_TABLES or name in versions]
-        pinned = {table: versions[table] for table in asked if table in versions}
-        view = Database(database.connection, uri, pinned=pinned)
+        asked_tables = [name for name in VERSIONED if name not in LATER_TABLES or name in versions]
+        pinned_versions = {table: versions[table] for table in asked_tables if table in versions}
+        view = Database(database.connection, uri, pinned=pinned_versions)
         view.hold_versions()
-        for table in asked:
+        for table in asked_tables:
             with database.guarded("reading"):
-                physical = version_times(database.table(table))
-                there = sorted({*physical, *kept_versions(database.connection, table)})
-            if versions.get(table) not in there:
+                physical_versions = version_times(database.table(table))
+                known_versions = sorted(
+                    {*physical_versions, *kept_versions(database.connection, table)}
+                )
+            if versions.get(table) not in known_versions:
                 raise StoreError(
                     f"table {table} of store {uri} has no version {versions.get(table)}; it has "
-                    f"{there[0]} to {there[-1]}: it was cleaned up, or belongs to another store"
+                    f"{known_versions[0]} to {known_versions[-1]}: it was cleaned up, or belongs "
+                    "to another store"
                 )
         return type(self)(view)
 
@@ -96,10 +103,10 @@ class Versions(TableGroup):
 
         :returns: ``table``, ``versions_before``, ``versions_after``.
         """
-        database, rows = self.database, []
-        with database.guarded("optimizing", writes="optimize"), ExitStack() as held:
+        database, version_rows = self.database, []
+        with database.guarded("optimizing", writes="optimize"), ExitStack() as held_locks:
             for dataset in database.datasets()["name"].sort():
-                held.enter_context(database.alone(dataset))
+                held_locks.enter_context(database.alone(dataset))
             interrupted = interrupted_states(database)
             for column in database.table("turns").schema.names:
                 if column.startswith("vector_"):
@@ -111,11 +118,11 @@ class Versions(TableGroup):
                 table = database.open_if_made(name)
                 if table is None:
                     continue  # It holds nothing.
-                before = len(table.list_versions())
+                n_before = len(table.list_versions())
                 clean_table(database, name, interrupted)
-                after = len(database.connection.open_table(name).list_versions())
-                rows.append((name, before, after))
+                n_after = len(database.connection.open_table(name).list_versions())
+                version_rows.append((name, n_before, n_after))
             drop_unneeded_states(database, interrupted)
         return pl.DataFrame(
-            rows, schema=["table", "versions_before", "versions_after"], orient="row"
+            version_rows, schema=["table", "versions_before", "versions_after"], orient="row"
         )

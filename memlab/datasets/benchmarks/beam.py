@@ -35,47 +35,51 @@ parse_date = fields.make_date_parser("%B-%d-%Y", "%b-%d-%Y", example="March-15-2
 
 def read_beam(source: Source) -> Iterator[Record]:
     """Read chats: messages and probing questions."""
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for file in source.members:
         batches: list[Any] = []
-        for number, raw in file.values():
-            if not (isinstance(raw, dict) and "probing_questions" in raw):
-                batches.append(raw)
+        for record_number, raw_value in file.values():
+            if not (isinstance(raw_value, dict) and "probing_questions" in raw_value):
+                batches.append(raw_value)
                 continue
-            with file.record(f"chat {number - 1}", raw):
-                row = Record(raw)
-                name = row.take("conversation_id", fields.check_name)
-                if name in seen:
-                    raise BadField("conversation_id", f"{name!r} again", "an id of its own")
-                seen.add(name)
+            with file.record(f"chat {record_number - 1}", raw_value):
+                chat_record = Record(raw_value)
+                chat_name = chat_record.take("conversation_id", fields.check_name)
+                if chat_name in seen_names:
+                    raise BadField("conversation_id", f"{chat_name!r} again", "an id of its own")
+                seen_names.add(chat_name)
                 plans = [
-                    Record(plan, f"plans[{k}]")
-                    for k, plan in enumerate(row.take("plans", fields.check_list, []))
+                    Record(plan_record, f"plans[{plan_number}]")
+                    for plan_number, plan_record in enumerate(
+                        chat_record.take("plans", fields.check_list, [])
+                    )
                 ]
-                written = [
-                    {f"plan-{k}": plan.take("chat", fields.check_list)}
-                    for k, plan in enumerate(plans, 1)
+                plan_batches = [
+                    {f"plan-{plan_number}": plan_record.take("chat", fields.check_list)}
+                    for plan_number, plan_record in enumerate(plans, 1)
                 ]
-                chat = written or row.take("chat", fields.check_list)
-                yield from _read_chat(file, name, chat, _parse_question_literal(raw))
+                chat_batches = plan_batches or chat_record.take("chat", fields.check_list)
+                yield from _read_chat(
+                    file, chat_name, chat_batches, _parse_question_literal(raw_value)
+                )
         if batches:
-            name = (
+            chat_name = (
                 file.stem.removesuffix("/chat")
                 if "/" in file.name
                 else file.path.resolve().parent.name
             )
-            with file.record(name, None):
-                yield from _read_chat(file, name, batches, _read_probing_questions(file))
+            with file.record(chat_name, None):
+                yield from _read_chat(file, chat_name, batches, _read_probing_questions(file))
 
 
 def _parse_question_literal(row: dict[str, Any]) -> Any:
     """Read the questions of a row of the published table, which writes them as Python does."""
-    value = row["probing_questions"]
+    literal = row["probing_questions"]
     try:
-        return ast.literal_eval(value) if isinstance(value, str) else value
+        return ast.literal_eval(literal) if isinstance(literal, str) else literal
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         expected = "an object of abilities, or a Python literal of it"
-        raise BadField("probing_questions", describe_value(value), expected) from None
+        raise BadField("probing_questions", describe_value(literal), expected) from None
 
 
 def _read_probing_questions(file: Source) -> Any:
@@ -83,42 +87,50 @@ def _read_probing_questions(file: Source) -> Any:
     if not path.is_file():
         file.note("probing_questions", f"no {_PROBING} beside it", "kept without questions")
         return {}
-    beside = Source(path, file.on_error, file.quarantine_dir, report=file.report)
-    return next((value for _, value in beside.values()), {})
+    question_file = Source(path, file.on_error, file.quarantine_dir, report=file.report)
+    return next((value for _, value in question_file.values()), {})
 
 
 def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterator[Record]:
     """Read one chat: its turns, then its questions, whose evidence is cited by the numbers of
     messages.
     """
-    places: dict[int, list[str]] = {}
-    turns = [*_read_turns(file, name, chat, places)]
+    turns_by_number: dict[int, list[str]] = {}
+    turns = [*_read_turns(file, name, chat, turns_by_number)]
     if not turns:
         raise BadField("", "no messages", "batches with turns")
-    abilities, asked, q = Record(probing, "probing_questions"), list[Record](), 0
+    abilities = Record(probing, "probing_questions")
+    question_records = list[Record]()
+    question_number = 0
     for ability in abilities:
         fields.check_name(ability, "ability")
-        for i, raw in enumerate(abilities.take(ability, fields.check_list)):
-            where = f"{name}: {ability}[{i}]"
-            with file.record(where, raw):
-                record, evidence = Record(raw), list[str]()
+        for question_place, raw_question in enumerate(abilities.take(ability, fields.check_list)):
+            place_text = f"{name}: {ability}[{question_place}]"
+            with file.record(place_text, raw_question):
+                record = Record(raw_question)
+                evidence = list[str]()
                 if ability != "abstention":
                     numbers = _flatten_numbers(record.get("source_chat_ids"), "source_chat_ids")
                     evidence = _resolve_evidence(
-                        file, [*numbers], places, f"{where}: source_chat_ids"
+                        file, [*numbers], turns_by_number, f"{place_text}: source_chat_ids"
                     )
-                answered = next((key for key in ANSWERS if record.get(key) is not None), "answer")
-                answer = record.take(answered, fields.check_answer, None)
-                more: dict[str, Any] = {
+                answer_key = next((key for key in ANSWERS if record.get(key) is not None), "answer")
+                answer = record.take(answer_key, fields.check_answer, None)
+                question_fields: dict[str, Any] = {
                     "answer": answer,
                     "abstention": ability == "abstention",
                     "evidence": evidence,
                 }
-                more["rubric"] = record.take("rubric", fields.check_rubric, None)
-                text, kind = record.take("question", fields.check_name), ability.replace("_", "-")
-                asked.append(question_record(name, q, text, type=kind, **more))
-            q += 1
-    yield from (*turns, *asked)
+                question_fields["rubric"] = record.take("rubric", fields.check_rubric, None)
+                question_text = record.take("question", fields.check_name)
+                question_type = ability.replace("_", "-")
+                question_records.append(
+                    question_record(
+                        name, question_number, question_text, type=question_type, **question_fields
+                    )
+                )
+            question_number += 1
+    yield from (*turns, *question_records)
 
 
 def _read_turns(
@@ -128,31 +140,37 @@ def _read_turns(
 
     :param places: filled with the turns of each message id; a few ids of BEAM stand twice.
     """
-    plan, shift, last = "", 0, -1
-    for part, batch, anchors, messages in _iterate_batches(chat):
-        label, time = f"{name}: {part}{batch}", None
-        with file.record(label, anchors):
-            time = next(
+    plan_of_turns = ""
+    number_shift = 0
+    last_number = -1
+    for plan_part, batch, anchors, messages in _iterate_batches(chat):
+        batch_label = f"{name}: {plan_part}{batch}"
+        turn_time = None
+        with file.record(batch_label, anchors):
+            turn_time = next(
                 (parse_date(anchor, "time_anchor") for anchor in anchors if anchor is not None),
                 None,
             )
-        if time is None:
-            file.note(label, "no time anchor", "kept without a time")
-        for n, raw in enumerate(messages, 1):
-            with file.record(f"{label}[{n - 1}]", raw):
-                message = Record(raw)
-                number, role = (
-                    message.take("id", fields.check_integer),
-                    message.take("role", fields.check_name),
-                )
+        if turn_time is None:
+            file.note(batch_label, "no time anchor", "kept without a time")
+        for turn_number, raw_message in enumerate(messages, 1):
+            with file.record(f"{batch_label}[{turn_number - 1}]", raw_message):
+                message = Record(raw_message)
+                message_number = message.take("id", fields.check_integer)
+                role = message.take("role", fields.check_name)
                 text = _MARKER.sub("", message.take("content", fields.check_text))
-                time = message.take("time_anchor", parse_date, time)
-                if part != plan:  # BEAM's own script numbers a plan on from the one before
-                    plan, shift = part, last + 1 if number <= last else 0
-                last = number + shift
-                said = turn_record(name, part + batch, n, role, text, timestamp=time)
-                places.setdefault(last, []).append(turn_id(said))
-                yield said
+                turn_time = message.take("time_anchor", parse_date, turn_time)
+                if (
+                    plan_part != plan_of_turns
+                ):  # BEAM's own script numbers a plan on from the one before
+                    plan_of_turns = plan_part
+                    number_shift = last_number + 1 if message_number <= last_number else 0
+                last_number = message_number + number_shift
+                turn = turn_record(
+                    name, plan_part + batch, turn_number, role, text, timestamp=turn_time
+                )
+                places.setdefault(last_number, []).append(turn_id(turn))
+                yield turn
 
 
 def _resolve_evidence(
@@ -162,24 +180,24 @@ def _resolve_evidence(
 
     An id that no message has, or several have, is no evidence.
     """
-    turns: list[str] = []
+    evidence_turns: list[str] = []
     for number in dict.fromkeys(numbers):
         holders = places.get(number, [])
         if len(holders) == 1:
-            turns += holders
+            evidence_turns += holders
             continue
         messages = f"{len(holders)} messages" if holders else "no message"
         file.note(where, f"{number}, the id of {messages}", "dropped evidence")
-    if not turns:
+    if not evidence_turns:
         file.note(where, "no evidence", "kept without evidence")
-    return turns
+    return evidence_turns
 
 
 def _flatten_numbers(value: Any, where: str) -> Iterator[int]:
     """Give the numbers in lists and objects of whatever depth."""
     if isinstance(value, (dict, list)):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _flatten_numbers(inner, f"{where}[{key}]")
+        for key, inner_value in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _flatten_numbers(inner_value, f"{where}[{key}]")
     elif value is not None:
         yield (
             int(value)
@@ -192,24 +210,33 @@ def _iterate_batches(
     chat: list[Any], part: str = ""
 ) -> Iterator[tuple[str, str, list[Any], list[Any]]]:
     """Give plan, name, time anchors and messages of each batch, in whichever of its forms."""
-    for number, raw in enumerate(chat, 1):
-        if isinstance(raw, dict) and "turns" not in raw:
-            for plan, inner in raw.items():
-                if inner is not None:  # a table gives every row the columns of all
+    for batch_number, raw_batch in enumerate(chat, 1):
+        if isinstance(raw_batch, dict) and "turns" not in raw_batch:
+            for plan_name, plan_batches in raw_batch.items():
+                if plan_batches is not None:  # a table gives every row the columns of all
                     yield from _iterate_batches(
-                        fields.check_list(inner, plan), f"{fields.check_name(plan, 'plan')}."
+                        fields.check_list(plan_batches, plan_name),
+                        f"{fields.check_name(plan_name, 'plan')}.",
                     )
             continue
         batch = Record(
-            raw if isinstance(raw, dict) else {"turns": fields.check_list(raw, f"batch {number}")}
+            raw_batch
+            if isinstance(raw_batch, dict)
+            else {"turns": fields.check_list(raw_batch, f"batch {batch_number}")}
         )
         turns = batch.take("turns", fields.check_list)
         messages = [
-            message for turn in turns for message in (turn if isinstance(turn, list) else [turn])
+            message
+            for raw_turn in turns
+            for message in (raw_turn if isinstance(raw_turn, list) else [raw_turn])
         ]
-        name = fields.check_name(batch.get("batch_number", number), "batch_number")
+        batch_name = fields.check_name(batch.get("batch_number", batch_number), "batch_number")
         anchors = [
-            *(m.get("time_anchor") for m in messages if isinstance(m, dict)),
+            *(
+                raw_message.get("time_anchor")
+                for raw_message in messages
+                if isinstance(raw_message, dict)
+            ),
             batch.get("time_anchor"),
         ]
-        yield part, f"batch_{name}", anchors, messages
+        yield part, f"batch_{batch_name}", anchors, messages

@@ -28,41 +28,63 @@ _RUBRICS = ("preference", "implicit-connection")
 def read_convomem(source: Source) -> Iterator[Record]:
     """Read evidence items or test cases: messages and questions."""
     for file in source.members:
-        kind, number = _read_question_kind(file.path), 0
-        for place, raw in file.values():
-            with file.record(f"record {place - 1}", raw):
-                record = Record(raw)
-                mixed = "evidenceItems" in record
-                items = record.take(
-                    "evidenceItems" if mixed else "evidence_items", fields.check_list
+        question_type = _read_question_kind(file.path)
+        scope_number = 0
+        for place, raw_record in file.values():
+            with file.record(f"record {place - 1}", raw_record):
+                record = Record(raw_record)
+                has_shared_talk = "evidenceItems" in record
+                evidence_items = record.take(
+                    "evidenceItems" if has_shared_talk else "evidence_items", fields.check_list
                 )
-                for asked in [items] if mixed else [[item] for item in items]:
-                    scope, number = f"{file.stem}/{number}", number + 1
-                    with file.record(scope, asked):
-                        talk = record if mixed else Record(asked[0])
-                        turns = _read_turns(scope, talk.take("conversations", fields.check_list))
-                        yield from (*turns, *_read_questions(file, scope, asked, turns, kind))
+                for scope_items in (
+                    [evidence_items] if has_shared_talk else [[item] for item in evidence_items]
+                ):
+                    scope = f"{file.stem}/{scope_number}"
+                    scope_number = scope_number + 1
+                    with file.record(scope, scope_items):
+                        talk_record = record if has_shared_talk else Record(scope_items[0])
+                        turns = _read_turns(
+                            scope, talk_record.take("conversations", fields.check_list)
+                        )
+                        yield from (
+                            *turns,
+                            *_read_questions(file, scope, scope_items, turns, question_type),
+                        )
 
 
 def _read_question_kind(path: Path) -> str:
     """Read the kind of the questions off the folders of a file."""
-    folders = (part for part in reversed(path.resolve().parts[:-1]) if part.endswith("_evidence"))
-    kind = next((part for part in folders if not part[0].isdigit()), "unspecified")
-    return kind.removesuffix("_evidence").replace("_", "-")
+    folders = (
+        folder_name
+        for folder_name in reversed(path.resolve().parts[:-1])
+        if folder_name.endswith("_evidence")
+    )
+    question_type = next(
+        (folder_name for folder_name in folders if not folder_name[0].isdigit()), "unspecified"
+    )
+    return question_type.removesuffix("_evidence").replace("_", "-")
 
 
 def _read_turns(scope: str, conversations: list[Any]) -> list[Record]:
-    turns, sessions = list[Record](), set[str]()
-    for c, raw in enumerate(conversations):
-        conversation = Record(raw, f"conversations[{c}]")
-        session = conversation.take("id", fields.check_name, f"conversation_{c}")
-        session = f"{session}-{c}" if session in sessions else session
+    turns = list[Record]()
+    sessions = set[str]()
+    for conversation_number, raw_conversation in enumerate(conversations):
+        conversation = Record(raw_conversation, f"conversations[{conversation_number}]")
+        session = conversation.take("id", fields.check_name, f"conversation_{conversation_number}")
+        session = f"{session}-{conversation_number}" if session in sessions else session
         sessions.add(session)
-        for n, said in enumerate(conversation.take("messages", fields.check_list), 1):
-            message = Record(said, f"conversations[{c}].messages[{n - 1}]")
+        for turn_number, raw_message in enumerate(
+            conversation.take("messages", fields.check_list), 1
+        ):
+            message = Record(
+                raw_message, f"conversations[{conversation_number}].messages[{turn_number - 1}]"
+            )
             speaker = message.take("speaker", fields.check_name).strip().lower()
             turns.append(
-                turn_record(scope, session, n, speaker, message.take("text", fields.check_text))
+                turn_record(
+                    scope, session, turn_number, speaker, message.take("text", fields.check_text)
+                )
             )
     if not turns:
         raise BadField("conversations", "no messages", "conversations with messages")
@@ -73,27 +95,35 @@ def _read_questions(
     file: Source, scope: str, items: list[Any], turns: list[Record], kind: str
 ) -> Iterator[Record]:
     # Of several, the first that says it.
-    places = {(said["role"], said["text"].strip()): turn_id(said) for said in reversed(turns)}
-    for i, raw in enumerate(items):
-        item, evidence = Record(raw, f"evidence item {i}"), list[str]()
-        for j, said in enumerate(item.take("message_evidences", fields.check_list)):
-            message = Record(said, f"message_evidences[{j}]")
-            speaker, text = (
-                message.take("speaker", fields.check_name, "user"),
-                message.take("text", fields.check_text),
-            )
-            if (said := (speaker.strip().lower(), text.strip())) in places:
-                evidence.append(places[said])
+    turn_ids_by_text = {
+        (raw_message["role"], raw_message["text"].strip()): turn_id(raw_message)
+        for raw_message in reversed(turns)
+    }
+    for item_number, raw_item in enumerate(items):
+        item = Record(raw_item, f"evidence item {item_number}")
+        evidence = list[str]()
+        for message_number, raw_message in enumerate(
+            item.take("message_evidences", fields.check_list)
+        ):
+            message = Record(raw_message, f"message_evidences[{message_number}]")
+            speaker = message.take("speaker", fields.check_name, "user")
+            text = message.take("text", fields.check_text)
+            if (raw_message := (speaker.strip().lower(), text.strip())) in turn_ids_by_text:
+                evidence.append(turn_ids_by_text[raw_message])
             else:
                 file.note(
-                    f"{scope}: message_evidences[{j}]", describe_value(text), "dropped evidence"
+                    f"{scope}: message_evidences[{message_number}]",
+                    describe_value(text),
+                    "dropped evidence",
                 )
         answer = item.take("answer", fields.check_answer)
-        more = {
+        question_fields = {
             "answer": answer,
             "type": kind,
             "evidence": evidence,
             "abstention": kind == "abstention",
         }
-        more["rubric"] = answer or None if kind in _RUBRICS else None
-        yield question_record(scope, i, item.take("question", fields.check_name), **more)
+        question_fields["rubric"] = answer or None if kind in _RUBRICS else None
+        yield question_record(
+            scope, item_number, item.take("question", fields.check_name), **question_fields
+        )

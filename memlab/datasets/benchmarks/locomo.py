@@ -37,29 +37,31 @@ _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 
 def read_locomo(source: Source) -> Iterator[Record]:
     """Read conversations: their turns, questions, summaries, observations and events."""
-    seen: set[str] = set()
-    for file, number, raw in source.member_values():
-        with file.record(f"conversation {number - 1}", raw):
-            record = Record(raw)
-            chat = ConversationReader(file, record.take("sample_id", fields.check_name), CATEGORIES)
-            with file.record(chat.name, raw):
-                if chat.name in seen:
-                    raise BadField("sample_id", f"{chat.name!r} again", "an id of its own")
-                talk, asked = (
-                    Record(record.take("conversation", Record)),
-                    record.take("qa", fields.check_list),
-                )
-                seen.add(chat.name)
-                turns = chat.sessions(talk, _read_turns, "conversation")
-                if idle := [
-                    key for key in talk if key.endswith("_date_time") and key[:-10] not in talk
+    seen_names: set[str] = set()
+    for file, number, raw_conversation in source.member_values():
+        with file.record(f"conversation {number - 1}", raw_conversation):
+            record = Record(raw_conversation)
+            reader = ConversationReader(
+                file, record.take("sample_id", fields.check_name), CATEGORIES
+            )
+            with file.record(reader.name, raw_conversation):
+                if reader.name in seen_names:
+                    raise BadField("sample_id", f"{reader.name!r} again", "an id of its own")
+                talk_record = Record(record.take("conversation", Record))
+                raw_questions = record.take("qa", fields.check_list)
+                seen_names.add(reader.name)
+                turns = reader.sessions(talk_record, _read_turns, "conversation")
+                if idle_dates := [
+                    key
+                    for key in talk_record
+                    if key.endswith("_date_time") and key[:-10] not in talk_record
                 ]:
                     dates = (
-                        f"{len(idle)} dates of sessions that are not there "
-                        f"({idle[0][:-10]} … {idle[-1][:-10]})"
+                        f"{len(idle_dates)} dates of sessions that are not there "
+                        f"({idle_dates[0][:-10]} … {idle_dates[-1][:-10]})"
                     )
-                    chat.note("session_date_time", dates, "ignored")
-                yield from (*turns, *chat.questions(asked), *chat.statements(record))
+                    reader.note("session_date_time", dates, "ignored")
+                yield from (*turns, *reader.questions(raw_questions), *reader.statements(record))
 
 
 def parse_citations(text: str) -> list[tuple[int, int]]:
@@ -72,19 +74,33 @@ def parse_citations(text: str) -> list[tuple[int, int]]:
     ([(8, 6), (9, 17)], [(1, 2), (1, 3), (1, 4)])
     """
     turns: list[tuple[int, int]] = []
-    for first, n, last, end in _CITED.findall(text):
-        whole = end and (last or first) == first and 0 <= int(end) - int(n) < _LONGEST
-        ends = [(int(first), int(n)), *([(int(last or first), int(end))] if end else [])]
-        turns += [(int(first), k) for k in range(int(n), int(end) + 1)] if whole else ends
+    for first_session, first_turn, last_session, last_turn in _CITED.findall(text):
+        is_range_of_session = (
+            last_turn
+            and (last_session or first_session) == first_session
+            and 0 <= int(last_turn) - int(first_turn) < _LONGEST
+        )
+        end_turns = [
+            (int(first_session), int(first_turn)),
+            *([(int(last_session or first_session), int(last_turn))] if last_turn else []),
+        ]
+        turns += (
+            [
+                (int(first_session), turn_number)
+                for turn_number in range(int(first_turn), int(last_turn) + 1)
+            ]
+            if is_range_of_session
+            else end_turns
+        )
     return turns
 
 
 def read_dia_id(message: Record) -> tuple[int, int]:
     """Read the session and the number that a message is cited by."""
-    written = message.take("dia_id", fields.check_text)
-    if (found := re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", written)) is None:
-        raise BadField("dia_id", describe_value(written), '"D<k>:<n>"')
-    return int(found[1]), int(found[2])
+    dia_id = message.take("dia_id", fields.check_text)
+    if (id_parts := re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", dia_id)) is None:
+        raise BadField("dia_id", describe_value(dia_id), '"D<k>:<n>"')
+    return int(id_parts[1]), int(id_parts[2])
 
 
 class ConversationReader:
@@ -94,7 +110,9 @@ class ConversationReader:
     """
 
     def __init__(self, source: Source, name: str, categories: Mapping[int, str]) -> None:
-        self.source, self.name, self.categories = source, name, categories
+        self.source = source
+        self.name = name
+        self.categories = categories
         self.turn_ids: dict[tuple[int, int], str] = {}  # by what evidence cites: session and number
 
     def note(self, where: str, found: str, action: str) -> None:
@@ -108,13 +126,17 @@ class ConversationReader:
     ) -> list[Record]:
         """Read the turns of the sessions in order of their numbers."""
         turns: list[Record] = []
-        for k in sorted(int(found[1]) for key in talk if (found := _SESSION.fullmatch(key))):
-            key = f"session_{k}"
-            with self.source.record(self.name, talk[key]):
-                if not talk.take(key, fields.check_list):
-                    self.note(key, "a session without turns", "dropped empty session")
+        for session_number in sorted(
+            int(session_key[1])
+            for list_key in talk
+            if (session_key := _SESSION.fullmatch(list_key))
+        ):
+            list_key = f"session_{session_number}"
+            with self.source.record(self.name, talk[list_key]):
+                if not talk.take(list_key, fields.check_list):
+                    self.note(list_key, "a session without turns", "dropped empty session")
                 else:
-                    turns += read(self, talk, key)
+                    turns += read(self, talk, list_key)
         if not turns:
             raise BadField(where, "no turns", "session_1, session_2 … with turns")
         return turns
@@ -123,14 +145,14 @@ class ConversationReader:
         """Give the record of a turn that evidence cites so."""
         if cited in self.turn_ids:
             raise BadField("dia_id", f"'D{cited[0]}:{cited[1]}' again", "an id of its own")
-        given = turn_record(self.name, session, n, "user", text, **said)
-        self.turn_ids[cited] = turn_id(given)
-        return given
+        turn_message = turn_record(self.name, session, n, "user", text, **said)
+        self.turn_ids[cited] = turn_id(turn_message)
+        return turn_message
 
     def questions(self, asked: list[Any]) -> Iterator[Record]:
-        for i, raw in enumerate(asked):
-            with self.source.record(f"{self.name}: qa[{i}]", raw):
-                record = Record(raw)
+        for question_number, raw_question in enumerate(asked):
+            with self.source.record(f"{self.name}: qa[{question_number}]", raw_question):
+                record = Record(raw_question)
                 category = record.take("category", fields.check_integer)
                 if category not in self.categories:
                     raise BadField(
@@ -138,14 +160,19 @@ class ConversationReader:
                         describe_value(category),
                         f"a number from 1 to {max(self.categories)}",
                     )
-                text = record.take("question", fields.check_name)
+                question_text = record.take("question", fields.check_name)
                 answer = record.take("answer", fields.check_answer, None)
                 if answer is None and category != 5:
-                    self.note(f"qa[{i}]: answer", "nothing", "kept without an answer")
-                evidence = self.evidence(record.get("evidence", []), f"qa[{i}]")
-                kind = self.categories[category]
+                    self.note(f"qa[{question_number}]: answer", "nothing", "kept without an answer")
+                evidence = self.evidence(record.get("evidence", []), f"qa[{question_number}]")
+                question_type = self.categories[category]
                 yield question_record(
-                    self.name, i, text, answer=answer, type=kind, evidence=evidence
+                    self.name,
+                    question_number,
+                    question_text,
+                    answer=answer,
+                    type=question_type,
+                    evidence=evidence,
                 )
 
     def evidence(self, raw: Any, where: str) -> list[str]:
@@ -155,23 +182,28 @@ class ConversationReader:
         if not isinstance(raw, (str, list)):
             raise BadField("evidence", describe_value(raw), 'a list of turn ids such as "D1:3"')
         turns: list[str] = []
-        for i, entry in enumerate([raw] if isinstance(raw, str) else raw):
-            text, at = fields.check_text(entry, f"evidence[{i}]"), f"{where}: evidence[{i}]"
-            if len(text) > _LONGEST_CITED:
+        for entry_number, entry in enumerate([raw] if isinstance(raw, str) else raw):
+            entry_text = fields.check_text(entry, f"evidence[{entry_number}]")
+            entry_place = f"{where}: evidence[{entry_number}]"
+            if len(entry_text) > _LONGEST_CITED:
                 raise BadField(
-                    f"evidence[{i}]", f"{len(text):,} characters", f"at most {_LONGEST_CITED:,}"
+                    f"evidence[{entry_number}]",
+                    f"{len(entry_text):,} characters",
+                    f"at most {_LONGEST_CITED:,}",
                 )
-            numbers = parse_citations(text)
-            if not numbers:
-                self.note(at, describe_value(text), "dropped evidence")
-            elif text != f"D{numbers[0][0]}:{numbers[0][1]}":
-                self.note(at, describe_value(text), "repaired")
-            for k, n in numbers:
-                if (k, n) in self.turn_ids:
-                    turns.append(self.turn_ids[k, n])
+            cited_turns = parse_citations(entry_text)
+            if not cited_turns:
+                self.note(entry_place, describe_value(entry_text), "dropped evidence")
+            elif entry_text != f"D{cited_turns[0][0]}:{cited_turns[0][1]}":
+                self.note(entry_place, describe_value(entry_text), "repaired")
+            for session_number, turn_number in cited_turns:
+                if (session_number, turn_number) in self.turn_ids:
+                    turns.append(self.turn_ids[session_number, turn_number])
                 else:
                     self.note(
-                        at, f"D{k}:{n}, which is no turn of the conversation", "dropped evidence"
+                        entry_place,
+                        f"D{session_number}:{turn_number}, which is no turn of the conversation",
+                        "dropped evidence",
                     )
         return list(dict.fromkeys(turns))
 
@@ -179,73 +211,100 @@ class ConversationReader:
         """Read what the file says of sessions: a summary each, and observations and events of
         speakers.
         """
-        there = {turn.split("/")[1] for turn in self.turn_ids.values()}
-        for part in ("session_summary", "observation", "event_summary"):
-            with self.source.record(self.name, record.get(part)):
-                said = record.take(part, Record, Record({}))
-                for key in said:
-                    found = _SESSION.search(key)
-                    if not found or found[0] not in there:
-                        self.note(f"{part}.{key}", "statements about no session", "ignored")
+        known_sessions = {turn.split("/")[1] for turn in self.turn_ids.values()}
+        for statement_kind in ("session_summary", "observation", "event_summary"):
+            with self.source.record(self.name, record.get(statement_kind)):
+                statements_of_kind = record.take(statement_kind, Record, Record({}))
+                for list_key in statements_of_kind:
+                    session_key = _SESSION.search(list_key)
+                    if not session_key or session_key[0] not in known_sessions:
+                        self.note(
+                            f"{statement_kind}.{list_key}", "statements about no session", "ignored"
+                        )
                         continue
-                    with self.source.record(self.name, said[key]):
-                        about = {"scope": self.name, "session": found[0]}
-                        if part != "session_summary":
-                            kind = "event" if part == "event_summary" else part
+                    with self.source.record(self.name, statements_of_kind[list_key]):
+                        statement_fields = {"scope": self.name, "session": session_key[0]}
+                        if statement_kind != "session_summary":
+                            kind = "event" if statement_kind == "event_summary" else statement_kind
                             yield from self._annotations(
-                                about | {"kind": kind}, Record(said[key], f"{part}.{key}")
+                                statement_fields | {"kind": kind},
+                                Record(
+                                    statements_of_kind[list_key], f"{statement_kind}.{list_key}"
+                                ),
                             )
-                        elif fields.check_text(said[key], f"{part}.{key}").strip():
-                            yield Record(about | {"summary": said[key]})
+                        elif fields.check_text(
+                            statements_of_kind[list_key], f"{statement_kind}.{list_key}"
+                        ).strip():
+                            yield Record(
+                                statement_fields | {"summary": statements_of_kind[list_key]}
+                            )
 
     def _annotations(self, about: dict[str, Any], said: Record) -> Iterator[Record]:
         """Read the statements about a session.
 
         The number of one is its place in its session, never renumbered.
         """
-        kind, n = about["kind"], 0
+        kind = about["kind"]
+        annotation_number = 0
         for speaker in (key for key in said if key != "date"):
-            where = f"{said.where}.{speaker}"
+            speaker_place = f"{said.where}.{speaker}"
             with self.source.record(self.name, said[speaker]):
                 fields.check_name(speaker, f"{said.where}: speaker")
-                for i, raw in enumerate(said.take(speaker, fields.check_list)):
-                    with self.source.record(f"{self.name}: {where}[{i}]", raw):
-                        if kind != "event" and (not isinstance(raw, list) or len(raw) != 2):
+                for entry_number, raw_entry in enumerate(said.take(speaker, fields.check_list)):
+                    with self.source.record(
+                        f"{self.name}: {speaker_place}[{entry_number}]", raw_entry
+                    ):
+                        if kind != "event" and (
+                            not isinstance(raw_entry, list) or len(raw_entry) != 2
+                        ):
                             raise BadField(
-                                "", describe_value(raw), "a list of a text and its evidence"
+                                "", describe_value(raw_entry), "a list of a text and its evidence"
                             )
-                        text, evidence = (raw, []) if kind == "event" else raw
-                        turns = self.evidence(evidence, f"{where}[{i}]")
-                        if fields.check_text(text, "text").strip():
-                            number = f"{encode_id_part(self.name)}/{about['session']}/{kind}{n}"
-                            one = {"annotation": text, "annotation_id": number, "speaker": speaker}
-                            yield Record(about | one | {"evidence": turns})
+                        statement_text, evidence = (raw_entry, []) if kind == "event" else raw_entry
+                        turns = self.evidence(evidence, f"{speaker_place}[{entry_number}]")
+                        if fields.check_text(statement_text, "text").strip():
+                            session_id = f"{encode_id_part(self.name)}/{about['session']}"
+                            annotation_id = f"{session_id}/{kind}{annotation_number}"
+                            annotation_fields = {
+                                "annotation": statement_text,
+                                "annotation_id": annotation_id,
+                                "speaker": speaker,
+                            }
+                            yield Record(about | annotation_fields | {"evidence": turns})
                         else:
-                            self.note(f"{where}[{i}]", "an empty text", "ignored")
-                    n += 1
+                            self.note(
+                                f"{speaker_place}[{entry_number}]", "an empty text", "ignored"
+                            )
+                    annotation_number += 1
 
 
 def _read_turns(chat: ConversationReader, talk: Record, key: str) -> Iterator[Record]:
     """Read the turns of a session, whose date is the time of each."""
-    time = None
+    session_time = None
     if f"{key}_date_time" not in talk:
         chat.note(f"{key}_date_time", "no date", "kept without a time")
     else:
         with chat.source.record(chat.name, talk[f"{key}_date_time"]):
-            time = talk.take(f"{key}_date_time", parse_date)
-    for place, raw in enumerate(talk[key]):
-        with chat.source.record(f"{chat.name}: {key}[{place}]", raw):
-            said = Record(raw)
-            k, n = read_dia_id(said)
-            if f"session_{k}" != key or n < 1:
+            session_time = talk.take(f"{key}_date_time", parse_date)
+    for place, raw_message in enumerate(talk[key]):
+        with chat.source.record(f"{chat.name}: {key}[{place}]", raw_message):
+            message_record = Record(raw_message)
+            session_number, turn_number = read_dia_id(message_record)
+            if f"session_{session_number}" != key or turn_number < 1:
                 raise BadField(
                     "dia_id",
-                    describe_value(said["dia_id"]),
+                    describe_value(message_record["dia_id"]),
                     f'"{key.replace("session_", "D")}:<n>"',
                 )
-            speaker, text = (
-                said.take("speaker", fields.check_name),
-                said.take("text", fields.check_text),
+            speaker = message_record.take("speaker", fields.check_name)
+            text = message_record.take("text", fields.check_text)
+            caption = message_record.take("blip_caption", fields.check_text, None)
+            yield chat.turn(
+                (session_number, turn_number),
+                key,
+                turn_number,
+                text,
+                sender=speaker,
+                caption=caption,
+                timestamp=session_time,
             )
-            caption = said.take("blip_caption", fields.check_text, None)
-            yield chat.turn((k, n), key, n, text, sender=speaker, caption=caption, timestamp=time)

@@ -31,45 +31,60 @@ _Haystack = dict[str, tuple[datetime, list[Any], str]]
 
 def read_longmemeval(source: Source) -> Iterator[Record]:
     """Read questions with their haystacks."""
-    seen: dict[str, int] = {}
-    for file, number, raw in source.member_values():
-        with file.record(f"question {number - 1}", raw):
-            record = Record(raw)
-            name = record.take("question_id", fields.check_name)
-            label = f"question {number - 1} ({name!r})"
-            with file.record(label, raw):
-                if name in seen:
-                    again = f"{name!r} again (first in question {seen[name]})"
-                    raise BadField("question_id", again, "an id of its own")
-                haystack, evidence = _read_haystack(record, file, label), list[str]()
-                turns = [*_read_turns(name, haystack, evidence)]
-                asked = _read_question(record, name, haystack, evidence)
-                seen[name] = number - 1
-                yield from (*turns, asked)
+    seen_names: dict[str, int] = {}
+    for file, number, raw_question in source.member_values():
+        with file.record(f"question {number - 1}", raw_question):
+            record = Record(raw_question)
+            question_id = record.take("question_id", fields.check_name)
+            question_label = f"question {number - 1} ({question_id!r})"
+            with file.record(question_label, raw_question):
+                if question_id in seen_names:
+                    fault_text = (
+                        f"{question_id!r} again (first in question {seen_names[question_id]})"
+                    )
+                    raise BadField("question_id", fault_text, "an id of its own")
+                haystack = _read_haystack(record, file, question_label)
+                evidence = list[str]()
+                turns = [*_read_turns(question_id, haystack, evidence)]
+                asked_question = _read_question(record, question_id, haystack, evidence)
+                seen_names[question_id] = number - 1
+                yield from (*turns, asked_question)
 
 
 def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
     """List the sessions of a question by name, in order of date: date, turns, and their place."""
     keys = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
-    names, dates, sessions = (record.take(key, fields.check_list) for key in keys)
-    if not len(names) == len(dates) == len(sessions):
-        counts = f"{len(sessions)} sessions, {len(names)} ids and {len(dates)} dates"
-        raise BadField("haystack_sessions", counts, "as many of each")
+    session_names, session_dates, sessions = (record.take(key, fields.check_list) for key in keys)
+    if not len(session_names) == len(session_dates) == len(sessions):
+        count_text = (
+            f"{len(sessions)} sessions, {len(session_names)} ids and {len(session_dates)} dates"
+        )
+        raise BadField("haystack_sessions", count_text, "as many of each")
     haystack: _Haystack = {}
-    for i, (raw_name, raw_date, raw_turns) in enumerate(zip(names, dates, sessions, strict=True)):
-        where, place = f"haystack_sessions[{i}]", f"haystack_session_ids[{i}]"
-        name, turns = fields.check_name(raw_name, place), fields.check_list(raw_turns, where)
-        date = parse_date(raw_date, f"haystack_dates[{i}]")
-        if not turns:
+    for session_number, (raw_name, raw_date, raw_turns) in enumerate(
+        zip(session_names, session_dates, sessions, strict=True)
+    ):
+        turns_place = f"haystack_sessions[{session_number}]"
+        id_place = f"haystack_session_ids[{session_number}]"
+        session_name = fields.check_name(raw_name, id_place)
+        session_turns = fields.check_list(raw_turns, turns_place)
+        session_date = parse_date(raw_date, f"haystack_dates[{session_number}]")
+        if not session_turns:
             file.note(
-                f"{label}: {where}", f"session {name!r} without turns", "dropped empty session"
+                f"{label}: {turns_place}",
+                f"session {session_name!r} without turns",
+                "dropped empty session",
             )
-        elif name not in haystack:
-            haystack[name] = (date, turns, where)
-        elif haystack[name][1] != turns:
-            raise BadField(place, f"{name!r} again with other turns", "one session for each id")
+        elif session_name not in haystack:
+            haystack[session_name] = (session_date, session_turns, turns_place)
+        elif haystack[session_name][1] != session_turns:
+            raise BadField(
+                id_place, f"{session_name!r} again with other turns", "one session for each id"
+            )
         else:
-            file.note(f"{label}: {place}", f"{name!r} again, the same turns", "dropped copy")
+            file.note(
+                f"{label}: {id_place}", f"{session_name!r} again, the same turns", "dropped copy"
+            )
     if not haystack:
         raise BadField("haystack_sessions", "no turn at all", "at least one session with turns")
     return dict(sorted(haystack.items(), key=lambda item: item[1][0]))
@@ -78,37 +93,40 @@ def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
 def _read_turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterator[Record]:
     """Read the turns of a haystack, and fill in the ids of those that are marked as evidence."""
     for session, (date, turns, where) in haystack.items():
-        for n, raw in enumerate(turns, 1):
-            said = Record(raw, f"{where}[{n - 1}]")
-            role, text = (
-                said.take("role", fields.check_name),
-                said.take("content", fields.check_text),
-            )
-            given = turn_record(scope, session, n, role, text, timestamp=date)
-            if said.take("has_answer", fields.check_flag, False):
-                evidence.append(turn_id(given))
-            yield given
+        for turn_number, raw_turn in enumerate(turns, 1):
+            turn_fields = Record(raw_turn, f"{where}[{turn_number - 1}]")
+            role = turn_fields.take("role", fields.check_name)
+            text = turn_fields.take("content", fields.check_text)
+            turn = turn_record(scope, session, turn_number, role, text, timestamp=date)
+            if turn_fields.take("has_answer", fields.check_flag, False):
+                evidence.append(turn_id(turn))
+            yield turn
 
 
 def _read_question(record: Record, scope: str, haystack: _Haystack, evidence: list[str]) -> Record:
-    answers = record.take("answer_session_ids", fields.check_names)
-    if unknown := [name for name in answers if name not in haystack]:
-        what = f"{unknown[0]!r}, which the haystack does not hold"
-        raise BadField("answer_session_ids", what, "haystack_session_ids")
-    text, kind = (
-        record.take("question", fields.check_name),
-        record.take("question_type", fields.check_name),
-    )
-    answer, time = (
-        record.take("answer", fields.check_answer),
-        record.take("question_date", parse_date),
-    )
-    sessions = [f"{encode_id_part(scope)}/{encode_id_part(name)}" for name in answers]
-    more: dict[str, Any] = {
-        "type": kind,
+    answer_sessions = record.take("answer_session_ids", fields.check_names)
+    if unknown_sessions := [
+        session_name for session_name in answer_sessions if session_name not in haystack
+    ]:
+        fault_text = f"{unknown_sessions[0]!r}, which the haystack does not hold"
+        raise BadField("answer_session_ids", fault_text, "haystack_session_ids")
+    question_text = record.take("question", fields.check_name)
+    question_type = record.take("question_type", fields.check_name)
+    answer = record.take("answer", fields.check_answer)
+    time = record.take("question_date", parse_date)
+    sessions = [
+        f"{encode_id_part(scope)}/{encode_id_part(session_name)}"
+        for session_name in answer_sessions
+    ]
+    question_fields: dict[str, Any] = {
+        "type": question_type,
         "answer": answer,
         "timestamp": time,
         "abstention": scope.endswith("_abs"),
     }
-    more |= {"query_id": encode_id_part(scope), "evidence": evidence, "evidence_sessions": sessions}
-    return question_record(scope, 0, text, **more)
+    question_fields |= {
+        "query_id": encode_id_part(scope),
+        "evidence": evidence,
+        "evidence_sessions": sessions,
+    }
+    return question_record(scope, 0, question_text, **question_fields)

@@ -39,57 +39,80 @@ _TIME = re.compile(r"(?:time:?\s*|^\s*)['\"]?(\d{4})-(\d{1,2})-(\d{1,2}) (\d{1,2
 
 def read_membench(source: Source) -> Iterator[Record]:
     """Read trajectories: steps and the question of each."""
-    for file, _, raw in source.member_values():
+    for file, _, raw_kinds in source.member_values():
         with file.record(file.path.name, None):
-            for kind, topics in Record(raw).items():
-                group = Record(topics, kind)
-                for topic in group:
-                    kind_name = fields.check_name(kind, "kind")
-                    topic_name = fields.check_name(topic, "topic")
-                    within = f"{file.stem}/{kind_name}/{topic_name}"
-                    for i, trajectory in enumerate(group.take(topic, fields.check_list)):
-                        with file.record(f"{within}/{i}", trajectory):
+            for question_kind, topics in Record(raw_kinds).items():
+                topic_records = Record(topics, question_kind)
+                for topic_key in topic_records:
+                    kind_name = fields.check_name(question_kind, "kind")
+                    topic_name = fields.check_name(topic_key, "topic")
+                    scope_prefix = f"{file.stem}/{kind_name}/{topic_name}"
+                    for trajectory_number, trajectory in enumerate(
+                        topic_records.take(topic_key, fields.check_list)
+                    ):
+                        with file.record(f"{scope_prefix}/{trajectory_number}", trajectory):
                             yield from _read_trajectory(
-                                file, f"{within}/{i}", kind, Record(trajectory)
+                                file,
+                                f"{scope_prefix}/{trajectory_number}",
+                                question_kind,
+                                Record(trajectory),
                             )
 
 
 def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> list[Record]:
-    steps = list[Record]()
-    listed = record.take("message_list", fields.check_list)
-    sessions = listed if listed and all(isinstance(part, list) for part in listed) else [listed]
-    for s, messages in enumerate(sessions, 1):
-        for n, raw in enumerate(messages, 1):
-            text = _format_step(raw, f"message_list, step {len(steps)}")
-            steps.append(
-                turn_record(scope, f"session_{s}", n, "user", text, timestamp=_parse_time(text))
+    step_turns = list[Record]()
+    message_list = record.take("message_list", fields.check_list)
+    sessions = (
+        message_list
+        if message_list
+        and all(isinstance(message_or_session, list) for message_or_session in message_list)
+        else [message_list]
+    )
+    for session_number, messages in enumerate(sessions, 1):
+        for message_number, raw_step in enumerate(messages, 1):
+            text = _format_step(raw_step, f"message_list, step {len(step_turns)}")
+            step_turns.append(
+                turn_record(
+                    scope,
+                    f"session_{session_number}",
+                    message_number,
+                    "user",
+                    text,
+                    timestamp=_parse_time(text),
+                )
             )
-    if not steps:
+    if not step_turns:
         raise BadField("message_list", "no messages", "a list of messages, or of sessions of them")
-    asked, evidence = record.take("QA", Record), list[str]()
-    for i, cited in enumerate(asked.take("target_step_id", fields.check_list, [])):
+    question_fields = record.take("QA", Record)
+    evidence = list[str]()
+    for cited_number, cited_step in enumerate(
+        question_fields.take("target_step_id", fields.check_list, [])
+    ):
         # The published files give [step, session], the samples the step alone.
-        first = cited[0] if isinstance(cited, list) and cited else cited
-        step = fields.check_integer(first, f"QA.target_step_id[{i}]")
-        if 0 <= step < len(steps):
-            evidence.append(turn_id(steps[step]))
+        step_value = cited_step[0] if isinstance(cited_step, list) and cited_step else cited_step
+        step_number = fields.check_integer(step_value, f"QA.target_step_id[{cited_number}]")
+        if 0 <= step_number < len(step_turns):
+            evidence.append(turn_id(step_turns[step_number]))
         else:
             file.note(
-                f"{scope}: QA.target_step_id[{i}]",
-                f"step {step} of {len(steps)}",
+                f"{scope}: QA.target_step_id[{cited_number}]",
+                f"step {step_number} of {len(step_turns)}",
                 "dropped evidence",
             )
-    answer, time = (
-        asked.take("answer", fields.check_answer, None),
-        asked.take("time", fields.check_text, ""),
-    )
-    more = {
+    answer = question_fields.take("answer", fields.check_answer, None)
+    time = question_fields.take("time", fields.check_text, "")
+    more_fields = {
         "answer": answer,
         "type": kind.replace("_", "-"),
         "timestamp": _parse_time(time),
         "evidence": evidence,
     }
-    return [*steps, question_record(scope, 0, asked.take("question", fields.check_name), **more)]
+    return [
+        *step_turns,
+        question_record(
+            scope, 0, question_fields.take("question", fields.check_name), **more_fields
+        ),
+    ]
 
 
 def _format_step(raw: Any, where: str) -> str:
@@ -97,23 +120,24 @@ def _format_step(raw: Any, where: str) -> str:
     if isinstance(raw, str):
         return fields.check_text(raw, where)
     message = Record(raw, where)
-    keys = [
-        next((key for key in names if message.get(key) is not None), None) for names in _SPEAKERS
+    speaker_keys = [
+        next((text_key for text_key in speaker_names if message.get(text_key) is not None), None)
+        for speaker_names in _SPEAKERS
     ]
-    spoken = [message.take(key, fields.check_text) for key in keys if key]
-    if not spoken:
+    spoken_texts = [
+        message.take(text_key, fields.check_text) for text_key in speaker_keys if text_key
+    ]
+    if not spoken_texts:
         raise BadField(where, describe_value(raw), "user and agent, or message")
-    place, time = (
-        message.take("place", fields.check_text, None),
-        message.take("time", fields.check_text, None),
-    )
-    behind = f" (place: {place}; time: {time})" if place or time else ""
-    return "\n".join(part + behind for part in spoken)
+    place = message.take("place", fields.check_text, None)
+    time = message.take("time", fields.check_text, None)
+    place_and_time = f" (place: {place}; time: {time})" if place or time else ""
+    return "\n".join(spoken_text + place_and_time for spoken_text in spoken_texts)
 
 
 def _parse_time(text: str) -> datetime | None:
     """Read the time behind a message, or of a question; some are not written as they should be."""
-    for parts in _TIME.findall(text)[-1:]:
+    for time_parts in _TIME.findall(text)[-1:]:
         with suppress(ValueError):
-            return datetime(*map(int, parts), tzinfo=UTC)  # type: ignore[misc, arg-type]
+            return datetime(*map(int, time_parts), tzinfo=UTC)  # type: ignore[misc, arg-type]
     return None

@@ -37,27 +37,36 @@ def pool_haystacks(
         raise DataError(
             f"n_sessions (pool) is {n_sessions!r}, expected a number of sessions from 1"
         )
-    plan = _draw_sessions(data, n_sessions, seed)
-    size = dict(data.sessions.select("session_id", "n_turns").iter_rows())
-    name, issues = f"{data.name}-pool{n_sessions}-seed{seed}", data.issues
-    chosen: list[str] = []
-    turns = 0
-    for place, (scope, sessions) in enumerate(plan.items(), 1):
-        chosen.append(scope)
-        turns += sum(size[s] for s in sessions)
-        if turns >= batch_turns or place == len(plan):
-            part = _build_haystacks({s: plan[s] for s in chosen}, data)
-            yield replace(part, name=name, issues=issues)
-            chosen, turns, issues = [], 0, frame(Issue)
+    sessions_by_scope = _draw_sessions(data, n_sessions, seed)
+    session_sizes = dict(data.sessions.select("session_id", "n_turns").iter_rows())
+    pool_name = f"{data.name}-pool{n_sessions}-seed{seed}"
+    issues = data.issues
+    chosen_scopes: list[str] = []
+    n_turns = 0
+    for scope_number, (scope, sessions) in enumerate(sessions_by_scope.items(), 1):
+        chosen_scopes.append(scope)
+        n_turns += sum(session_sizes[session_or_scope] for session_or_scope in sessions)
+        if n_turns >= batch_turns or scope_number == len(sessions_by_scope):
+            haystacks = _build_haystacks(
+                {
+                    session_or_scope: sessions_by_scope[session_or_scope]
+                    for session_or_scope in chosen_scopes
+                },
+                data,
+            )
+            yield replace(haystacks, name=pool_name, issues=issues)
+            chosen_scopes = []
+            n_turns = 0
+            issues = frame(Issue)
 
 
 def _draw_sessions(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[str]]:
     """Choose the sessions of every question: scope to session ids of the source, own ones first."""
-    content = pl.format("{}\x1f{}", "role", "text").str.join("\x1e")
-    library = (
+    session_content = pl.format("{}\x1f{}", "role", "text").str.join("\x1e")
+    session_library = (
         data.turns.group_by("session_id", maintain_order=True)
         .agg(
-            content=content,
+            content=session_content,
             scope=pl.col("scope").first(),
             start=pl.col("timestamp").min(),
             texts=pl.col("text"),
@@ -68,53 +77,69 @@ def _draw_sessions(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[
         )
         .sort("name", "content", "start", "scope")
     )
-    distinct = library.unique(["name", "content"], keep="first", maintain_order=True)
-    names, contents = distinct["name"].to_numpy(), distinct["content"].to_numpy()
-    holders: dict[str, list[int]] = {}
-    for place, texts in enumerate(distinct["texts"].to_list()):
+    distinct_sessions = session_library.unique(
+        ["name", "content"], keep="first", maintain_order=True
+    )
+    session_names = distinct_sessions["name"].to_numpy()
+    session_contents = distinct_sessions["content"].to_numpy()
+    places_by_text: dict[str, list[int]] = {}
+    for session_place, texts in enumerate(distinct_sessions["texts"].to_list()):
         for text in texts:
-            holders.setdefault(text, []).append(place)
-    own = {scope: rows for (scope,), rows in library.group_by("scope", maintain_order=True)}
-    text_of = dict(data.turns.select("turn_id", "text").iter_rows())
-    plan: dict[str, list[str]] = {}
+            places_by_text.setdefault(text, []).append(session_place)
+    sessions_by_scope = {
+        scope: rows for (scope,), rows in session_library.group_by("scope", maintain_order=True)
+    }
+    text_by_turn = dict(data.turns.select("turn_id", "text").iter_rows())
+    plan_by_scope: dict[str, list[str]] = {}
     for scope, evidence in data.questions.select("scope", "evidence").iter_rows():
-        barred = np.isin(names, own[scope]["name"].to_numpy()) | np.isin(
-            contents, own[scope]["content"].to_numpy()
+        is_barred = np.isin(session_names, sessions_by_scope[scope]["name"].to_numpy()) | np.isin(
+            session_contents, sessions_by_scope[scope]["content"].to_numpy()
         )
-        barred[[place for turn in evidence for place in holders.get(text_of[turn], ())]] = True
-        wanted = max(n_sessions - own[scope].height, 0)
+        is_barred[
+            [
+                session_place
+                for turn_id in evidence
+                for session_place in places_by_text.get(text_by_turn[turn_id], ())
+            ]
+        ] = True
+        n_wanted = max(n_sessions - sessions_by_scope[scope].height, 0)
         digest = hashlib.sha256(f"{seed} {scope}".encode()).digest()
-        order = np.random.default_rng(int.from_bytes(digest[:16])).permutation(
-            np.flatnonzero(~barred)
+        drawn_order = np.random.default_rng(int.from_bytes(digest[:16])).permutation(
+            np.flatnonzero(~is_barred)
         )
-        drawn = distinct.select("session_id", "name", "content")[order]
+        drawn_sessions = distinct_sessions.select("session_id", "name", "content")[drawn_order]
         for column in ("name", "content"):
-            drawn = drawn.unique(column, keep="first", maintain_order=True)
-        if n_sessions != own[scope].height + drawn.head(wanted).height:
+            drawn_sessions = drawn_sessions.unique(column, keep="first", maintain_order=True)
+        if n_sessions != sessions_by_scope[scope].height + drawn_sessions.head(n_wanted).height:
             raise DataError(
-                f"{data.name}: question {scope!r} has {own[scope].height} sessions of its own and "
-                f"{drawn.head(wanted).height} others to draw (the file holds {distinct.height}), "
-                "which cannot make "
-                f"{n_sessions}; choose another n_sessions (pool)"
+                f"{data.name}: question {scope!r} has {sessions_by_scope[scope].height} sessions "
+                f"of its own and {drawn_sessions.head(n_wanted).height} others to draw (the file "
+                f"holds {distinct_sessions.height}), which cannot make {n_sessions}; choose "
+                "another n_sessions (pool)"
             )
-        plan[scope] = [*own[scope]["session_id"], *drawn["session_id"].head(wanted)]
-    return plan
+        plan_by_scope[scope] = [
+            *sessions_by_scope[scope]["session_id"],
+            *drawn_sessions["session_id"].head(n_wanted),
+        ]
+    return plan_by_scope
 
 
 def _build_haystacks(plan: dict[str, list[str]], data: Dataset) -> Dataset:
     """Build the haystacks of some questions."""
-    chosen = (
+    chosen_sessions = (
         pl.DataFrame({"scope": list(plan), "source": list(plan.values())})
         .with_row_index("question")
         .explode("source")
         .with_columns(name=pl.col("source").str.extract(r"([^/]*)$"))
         .with_columns(session_id=pl.format("{}/{}", "scope", "name"))
     )
-    turns = (
-        chosen.join(data.turns.drop("scope"), left_on="source", right_on="session_id", how="left")
+    haystack_turns = (
+        chosen_sessions.join(
+            data.turns.drop("scope"), left_on="source", right_on="session_id", how="left"
+        )
         .with_columns(turn_id=pl.format("{}/{}", "session_id", "n"))
         .sort("question", pl.col("timestamp").min().over("session_id"), "name", "n")
         .select(*schema(Turn))
     )
     questions = data.questions.filter(pl.col("scope").is_in(list(plan)))
-    return Dataset(data.name, data.format, turns, sessions_of(turns), questions)
+    return Dataset(data.name, data.format, haystack_turns, sessions_of(haystack_turns), questions)

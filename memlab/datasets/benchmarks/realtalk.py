@@ -29,30 +29,37 @@ parse_date = fields.make_date_parser(*_FORMS, example="29.12.2023, 00:51:12")
 
 def read_realtalk(source: Source) -> Iterator[Record]:
     """Read chats: their messages and questions."""
-    for file, number, raw in source.member_values():
-        chat = ConversationReader(
+    for file, number, raw_chat in source.member_values():
+        reader = ConversationReader(
             file, file.stem + (f"-{number - 1}" if number > 1 else ""), CATEGORIES
         )
-        with file.record(chat.name, raw):
-            record = Record(raw)
-            asked = record.take("qa", fields.check_list)
-            yield from (*chat.sessions(record, _read_messages), *chat.questions(asked))
+        with file.record(reader.name, raw_chat):
+            record = Record(raw_chat)
+            raw_questions = record.take("qa", fields.check_list)
+            yield from (*reader.sessions(record, _read_messages), *reader.questions(raw_questions))
 
 
 def _read_messages(chat: ConversationReader, talk: Record, key: str) -> Iterator[Record]:
     """Read the messages of a session; one without a time has the session's."""
-    day = talk.take(f"{key}_date_time", parse_date, None)
-    for n, raw in enumerate(talk[key], 1):
-        with chat.source.record(f"{chat.name}: {key}[{n - 1}]", raw):
-            message = Record(raw)
-            cited, text = read_dia_id(message), message.take("clean_text", fields.check_text, None)
+    session_day = talk.take(f"{key}_date_time", parse_date, None)
+    for message_number, raw_message in enumerate(talk[key], 1):
+        with chat.source.record(f"{chat.name}: {key}[{message_number - 1}]", raw_message):
+            message = Record(raw_message)
+            dia_id = read_dia_id(message)
+            text = message.take("clean_text", fields.check_text, None)
             caption = message.take("blip_caption", fields.check_text, None)
             if text is None and caption is None:
-                chat.note(f"{key}[{n - 1}]: clean_text", "nothing", "kept without a text")
-            sender, time = (
-                message.take("speaker", fields.check_name),
-                message.take("date_time", parse_date, day),
-            )
+                chat.note(
+                    f"{key}[{message_number - 1}]: clean_text", "nothing", "kept without a text"
+                )
+            sender = message.take("speaker", fields.check_name)
+            time = message.take("date_time", parse_date, session_day)
             yield chat.turn(
-                cited, key, n, text or "", sender=sender, caption=caption, timestamp=time
+                dia_id,
+                key,
+                message_number,
+                text or "",
+                sender=sender,
+                caption=caption,
+                timestamp=time,
             )

@@ -30,7 +30,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from memlab.datasets import fields
@@ -67,76 +67,114 @@ def is_retrieval_file(file: Source) -> bool:
 
 def read_retrieval_folder(source: Source) -> Iterator[Record]:
     """Read the scopes of a folder; the corpus is held whole."""
-    folder = source if source.path.is_dir() else replace(source, path=source.path.parent)
-    file = _find_file("corpus.jsonl", folder, replace(folder, path=folder.path.resolve().parent))
-    documents = [file] if file is not None else folder.files(*_CORPUS_TABLES)
-    if not documents:
+    folder = source
+    if not source.path.is_dir():
+        folder = replace(source, path=source.path.parent)
+    corpus = _read_corpus(folder)
+    documents_by_scope: dict[str, list[str]] = {}
+    for doc_id, record in corpus.items():
+        documents_by_scope.setdefault(str(record.get("scope") or ""), []).append(doc_id)
+    for scope_name, scope in _read_scopes(folder, documents_by_scope).items():
+        turns = _read_turns(folder, scope_name, scope, corpus)
+        yield from turns.values()
+        for query_id, record, grades in scope.asked:
+            with folder.record(f"queries.jsonl: {query_id!r}", record):
+                _note_lost(folder, query_id, grades, turns)
+                yield _read_question(scope_name, record, grades, turns)
+
+
+def _read_corpus(folder: Source) -> dict[str, Record]:
+    """Read the documents by their ids, of the folder or of the one above it."""
+    folder_above = replace(folder, path=folder.path.resolve().parent)
+    corpus_file = _find_file("corpus.jsonl", folder, folder_above)
+    corpus_files = [corpus_file] if corpus_file is not None else folder.files(*_CORPUS_TABLES)
+    if not corpus_files:
         folder.fail(
             "holds no corpus.jsonl, and the folder above it neither; a retrieval folder has one"
         )
-    corpus = {_read_id(record): record for _, record in _stream_unique_records(*documents)}
-    of_scope: dict[str, list[str]] = {}
-    for doc_id, record in corpus.items():
-        of_scope.setdefault(str(record.get("scope") or ""), []).append(doc_id)
+    return {_read_id(record): record for _, record in _stream_unique_records(*corpus_files)}
+
+
+def _read_scopes(folder: Source, documents_by_scope: dict[str, list[str]]) -> dict[str, _Scope]:
+    """Read the questions of all scopes; each file of them may lie in a folder of its own."""
     scopes: dict[str, _Scope] = {}
-    asked = folder.files(*FILES)
-    if any(file.is_parquet for file in asked):
-        _add_questions(folder, folder, asked, of_scope, scopes)
+    question_files = folder.files(*FILES)
+    if any(file.is_parquet for file in question_files):
+        _add_questions(folder, folder, question_files, documents_by_scope, scopes)
     else:
-        for file in asked:
-            own = replace(file, path=file.path.parent)
-            _add_questions(folder, own, [file], of_scope, scopes)
-    if scopes.keys() & of_scope.keys():  # a memory of which nothing is asked is one still
-        scopes |= {
-            scope: _Scope(of_scope[scope]) for scope in of_scope if scope and scope not in scopes
+        for file in question_files:
+            file_folder = replace(file, path=file.path.parent)
+            _add_questions(folder, file_folder, [file], documents_by_scope, scopes)
+    if scopes.keys().isdisjoint(documents_by_scope):
+        return scopes
+    # A memory of which nothing is asked is one still.
+    for scope_name, doc_ids in documents_by_scope.items():
+        if scope_name:
+            scopes.setdefault(scope_name, _Scope(doc_ids))
+    return scopes
+
+
+def _read_turns(
+    folder: Source, scope_name: str, scope: _Scope, corpus: dict[str, Record]
+) -> dict[str, Record]:
+    """Read the documents of a scope as turns; one without candidates has the whole corpus."""
+    doc_ids: Iterable[str] = corpus
+    if scope.documents is not None:
+        doc_ids = scope.documents
+    turns: dict[str, Record] = {}
+    turn_counts = Counter[str]()
+    for doc_id in doc_ids:
+        if doc_id not in corpus:
+            unknown_text = f"{doc_id!r}, which corpus.jsonl does not hold"
+            folder.note(f"candidates.jsonl: {scope_name}", unknown_text, "ignored")
+            continue
+        with folder.record(f"corpus.jsonl: {doc_id!r}", corpus[doc_id]):
+            turns[doc_id] = _read_document_turn(scope_name, doc_id, corpus[doc_id], turn_counts)
+    return turns
+
+
+def _read_question(
+    scope_name: str, record: Record, grades: dict[str, int], turns: dict[str, Record]
+) -> Record:
+    judged_turns = []
+    for doc_id, grade in grades.items():
+        if doc_id in turns:
+            own_id = turns[doc_id]["id"] or turn_id(turns[doc_id])
+            judged_turns.append({"id": own_id, "grade": grade})
+    question = Record(
+        {
+            "scope": scope_name,
+            "query_id": record["query_id"],
+            "question": record.take("text", fields.check_name),
+            "evidence": judged_turns,
         }
-    for name, about in scopes.items():
-        turns, counts = dict[str, Record](), Counter[str]()
-        for doc_id in corpus if about.documents is None else about.documents:
-            if doc_id not in corpus:
-                what = f"{doc_id!r}, which corpus.jsonl does not hold"
-                folder.note(f"candidates.jsonl: {name}", what, "ignored")
-                continue
-            with folder.record(f"corpus.jsonl: {doc_id!r}", corpus[doc_id]):
-                turns[doc_id] = _read_document_turn(name, doc_id, corpus[doc_id], counts)
-        yield from turns.values()
-        for query, record, grades in about.asked:
-            with folder.record(f"queries.jsonl: {query!r}", record):
-                _note_lost(folder, query, grades, turns)
-                judged = [
-                    {"id": turns[doc_id]["id"] or turn_id(turns[doc_id]), "grade": grade}
-                    for doc_id, grade in grades.items()
-                    if doc_id in turns
-                ]
-                text = record.take("text", fields.check_name)
-                said = {
-                    "scope": name,
-                    "query_id": record["query_id"],
-                    "question": text,
-                    "evidence": judged,
-                }
-                yield Record(said | {key: record[key] for key in _KEPT if key in record})
+    )
+    for kept_key in _KEPT:
+        if kept_key in record:
+            question[kept_key] = record[kept_key]
+    return question
 
 
 def _note_lost(
     folder: Source, query: str, grades: dict[str, int], turns: dict[str, Record]
 ) -> None:
     """Note the documents that were judged for a question and that its scope does not hold."""
-    lost = {doc_id: grade for doc_id, grade in grades.items() if doc_id not in turns}
-    evidence = [doc_id for doc_id, grade in lost.items() if grade > 0]
-    if evidence:
-        what = f"{evidence[0]!r}, which its scope does not hold"
-        folder.note(f"qrels: {query}", what, "dropped evidence")
-    if len(lost) > len(evidence):
-        what = (
-            f"{len(lost) - len(evidence)} documents of grade 0 or less that its scope does not hold"
+    lost_grades = {doc_id: grade for doc_id, grade in grades.items() if doc_id not in turns}
+    lost_evidence = [doc_id for doc_id, grade in lost_grades.items() if grade > 0]
+    if lost_evidence:
+        lost_text = f"{lost_evidence[0]!r}, which its scope does not hold"
+        folder.note(f"qrels: {query}", lost_text, "dropped evidence")
+    if len(lost_grades) > len(lost_evidence):
+        lost_text = (
+            f"{len(lost_grades) - len(lost_evidence)} documents of grade 0 or less that its scope "
+            "does not hold"
         )
-        folder.note(f"qrels: {query}", what, "dropped judgements")
+        folder.note(f"qrels: {query}", lost_text, "dropped judgements")
 
 
 def _add_questions(
     folder: Source,
-    own: Source,
+    file_folder: Source,
     files: list[Source],
     of_scope: dict[str, list[str]],
     scopes: dict[str, _Scope],
@@ -145,48 +183,50 @@ def _add_questions(
 
     A folder within names their kind.
 
-    :param own: the folder of the questions, which holds their qrels.
+    :param file_folder: the folder of the questions, which holds their qrels.
     """
-    file = files[0]
-    kind = "" if own.path == folder.path else own.path.name
-    judged, scenes, names = (
-        _read_qrels(own),
-        _read_scenes(own, folder),
-        dict[tuple[str, ...], str](),
-    )
-    for scene, members in scenes.items():
-        names.setdefault(tuple(members), scene)
+    first_file = files[0]
+    folder_kind = ""
+    if file_folder.path != folder.path:
+        folder_kind = file_folder.path.name
+    grades_by_query = _read_qrels(file_folder)
+    scenes = _read_scenes(file_folder, folder)
+    scene_by_members = dict[tuple[str, ...], str]()
+    for scene, scene_members in scenes.items():
+        scene_by_members.setdefault(tuple(scene_members), scene)
     for number, record in _stream_unique_records(*files):
-        with file.record(f"line {number}", record):
-            query, scope = _read_id(record), record.take("scope", fields.check_name, None)
+        with first_file.record(f"line {number}", record):
+            query_id = _read_id(record)
+            scope = record.take("scope", fields.check_name, None)
             documents: list[str] | None = None
             if scope in of_scope:
                 documents = of_scope[scope]
             elif scenes:
-                documents = scenes.get(query) or scenes.get("_".join(query.split("_")[:2]))
+                documents = scenes.get(query_id) or scenes.get("_".join(query_id.split("_")[:2]))
                 if documents is None:
-                    what = f"{query!r}, which has no scene in candidates.jsonl"
-                    raise BadField("_id", what, "a scene for each question")
-                scope = names[tuple(documents)]
+                    fault_text = f"{query_id!r}, which has no scene in candidates.jsonl"
+                    raise BadField("_id", fault_text, "a scene for each question")
+                scope = scene_by_members[tuple(documents)]
             scope = scope or folder.path.resolve().name
-            if (
-                scope in scopes and scopes[scope].documents != documents
-            ):  # folders may name their scenes alike
-                scope = f"{kind}/{scope}"
-            encoded = "/".join(encode_id_part(part) for part in [kind, *query.split("/")] if part)
-            record["query_id"] = (
-                query if "scope" in record else encoded
-            )  # where its scope stands beside it, it is a dataset's own
-            record["type"] = record.take(
-                "type", fields.check_name, kind.replace("_", "-") or "unspecified"
-            )
-            scopes.setdefault(scope, _Scope(documents)).asked.append(
-                (query, record, judged.pop(query, {}))
-            )
-    if judged:
-        first = next(iter(judged))
-        what = f"{len(judged)} questions that {file.path.name} does not hold ({first!r} …)"
-        folder.note(f"{kind or own.path.name}: qrels", what, "ignored")
+            # Folders may give their scenes the same name.
+            if scope in scopes and scopes[scope].documents != documents:
+                scope = f"{folder_kind}/{scope}"
+            # Where its scope stands beside it, the id is a dataset's own.
+            record["query_id"] = query_id
+            if "scope" not in record:
+                id_parts = filter(None, [folder_kind, *query_id.split("/")])
+                record["query_id"] = "/".join(map(encode_id_part, id_parts))
+            usual_type = folder_kind.replace("_", "-") or "unspecified"
+            record["type"] = record.take("type", fields.check_name, usual_type)
+            grades = grades_by_query.pop(query_id, {})
+            scopes.setdefault(scope, _Scope(documents)).asked.append((query_id, record, grades))
+    if grades_by_query:
+        first_unknown = next(iter(grades_by_query))
+        fault_text = (
+            f"{len(grades_by_query)} questions that {first_file.path.name} does not hold "
+            f"({first_unknown!r} …)"
+        )
+        folder.note(f"{folder_kind or file_folder.path.name}: qrels", fault_text, "ignored")
 
 
 def _read_document_turn(scope: str, doc_id: str, record: Record, counts: Counter[str]) -> Record:
@@ -196,101 +236,109 @@ def _read_document_turn(scope: str, doc_id: str, record: Record, counts: Counter
     """
     session = record.take("session", fields.check_name, "s1")
     counts[session] += 1
-    text, caption = (
-        record.take("text", fields.check_text),
-        record.take("caption", fields.check_text, None),
-    )
-    speaker, role = (
-        record.take("speaker", fields.check_name, None),
-        record.take("role", fields.check_name, "other"),
-    )
+    text = record.take("text", fields.check_text)
+    caption = record.take("caption", fields.check_text, None)
+    speaker = record.take("speaker", fields.check_name, None)
+    role = record.take("role", fields.check_name, "other")
     title = record.take("title", fields.check_text, "")
     text = f"{title} {text}".strip() if speaker is None else text.removesuffix(f" ({caption})")
-    own = "scope" in record and doc_id.startswith(
-        f"{encode_id_part(scope)}/"
-    )  # of a dataset's own turn, it is its id
-    more = {"id": doc_id if own else None, "sender": speaker or "document", "caption": caption}
+    turn_fields = {"id": None, "sender": speaker or "document", "caption": caption}
+    # The id of a dataset's own turn is kept.
+    if "scope" in record and doc_id.startswith(f"{encode_id_part(scope)}/"):
+        turn_fields["id"] = doc_id
     time = record.take("timestamp", fields.parse_time, None)
-    return turn_record(scope, session, counts[session], role, text, timestamp=time, **more)
+    return turn_record(scope, session, counts[session], role, text, timestamp=time, **turn_fields)
 
 
 def _read_id(record: Record) -> str:
     """Give the id; where both are there, LMEB means the one without an underscore."""
-    return record.take("id" if record.get("id") is not None else "_id", fields.check_name)
+    if record.get("id") is not None:
+        return record.take("id", fields.check_name)
+    return record.take("_id", fields.check_name)
 
 
 def _stream_unique_records(*files: Source) -> Iterator[tuple[int, Record]]:
     """Stream lines, or the rows of the parts of a table, whose id is a name and stands once."""
-    seen: dict[str, str] = {}
+    place_by_id: dict[str, str] = {}
     for file in files:
-        lines = file.values() if file.is_parquet else file.stream_json_lines()
-        for number, raw in lines:
-            with file.record(f"line {number}", raw):
-                record = Record(raw)
-                called, place = _read_id(record), f"{file.name} {number}"
-                if seen.setdefault(called, place) != place:
-                    where = seen[called].removeprefix(f"{file.name} ")
+        numbered_values = file.values() if file.is_parquet else file.stream_json_lines()
+        for number, raw_record in numbered_values:
+            with file.record(f"line {number}", raw_record):
+                record = Record(raw_record)
+                record_id = _read_id(record)
+                record_place = f"{file.name} {number}"
+                if place_by_id.setdefault(record_id, record_place) != record_place:
+                    first_place = place_by_id[record_id].removeprefix(f"{file.name} ")
                     raise BadField(
-                        "_id", f"{called!r} again (first on line {where})", "an id of its own"
+                        "_id",
+                        f"{record_id!r} again (first on line {first_place})",
+                        "an id of its own",
                     )
                 yield number, record
 
 
 def _read_qrels(folder: Source) -> dict[str, dict[str, int]]:
     """Read the qrels: the grades of the documents that were judged for each question."""
-    files, tables = folder.files(*_QRELS), folder.files(*_QREL_TABLES)
-    if not files and tables:
+    qrel_files = folder.files(*_QRELS)
+    tables = folder.files(*_QREL_TABLES)
+    if not qrel_files and tables:
         return _read_qrel_tables(folder, tables)
-    if len(files) != 1:
-        there = (
-            f"{len(files)} files in qrels/ ({files[0].name} …) and no test.tsv"
-            if files
-            else "no qrels"
+    if len(qrel_files) != 1:
+        fault_text = "no qrels"
+        if qrel_files:
+            first_name = qrel_files[0].name
+            fault_text = f"{len(qrel_files)} files in qrels/ ({first_name} …) and no test.tsv"
+        folder.fail(
+            f"holds {fault_text}; expected qrels.tsv, qrels/test.tsv, or one .tsv in qrels/"
         )
-        folder.fail(f"holds {there}; expected qrels.tsv, qrels/test.tsv, or one .tsv in qrels/")
-    with files[0].open() as stream:
-        text = stream.read().decode("utf-8", "replace")
-    rows = list(enumerate(csv.reader(text.splitlines(), delimiter="\t"), 1))
-    if rows and rows[0][1] and not _NUMBER.fullmatch(rows[0][1][-1]):
-        rows = rows[1:]
-    judged: dict[str, dict[str, int]] = {}
-    _add_judgements(files[0], rows, judged)
-    return judged
+    with qrel_files[0].open() as stream:
+        qrel_text = stream.read().decode("utf-8", "replace")
+    qrel_rows = list(enumerate(csv.reader(qrel_text.splitlines(), delimiter="\t"), 1))
+    if qrel_rows and qrel_rows[0][1] and not _NUMBER.fullmatch(qrel_rows[0][1][-1]):
+        qrel_rows = qrel_rows[1:]
+    grades_by_query: dict[str, dict[str, int]] = {}
+    _add_judgements(qrel_files[0], qrel_rows, grades_by_query)
+    return grades_by_query
 
 
 def _read_qrel_tables(folder: Source, tables: list[Source]) -> dict[str, dict[str, int]]:
     """Read the qrels of a table, those of the split ``test`` where it has several."""
-    splits = {table.path.name.partition("-")[0].removesuffix(".parquet") for table in tables}
-    if len(splits) > 1:
+    split_names = {table.path.name.partition("-")[0].removesuffix(".parquet") for table in tables}
+    if len(split_names) > 1:
         tables = [table for table in tables if table.path.name.startswith("test")]
         if not tables:
-            folder.fail(f"holds qrels of {', '.join(sorted(splits))}, and none of test")
-    judged: dict[str, dict[str, int]] = {}
+            folder.fail(f"holds qrels of {', '.join(sorted(split_names))}, and none of test")
+    grades_by_query: dict[str, dict[str, int]] = {}
     for table in tables:
-        frame = table.read_table()
-        wanted = [name for name in _QREL_COLUMNS if name in frame.columns] or frame.columns[:3]
-        rows = [[str(cell) for cell in row] for row in frame.select(wanted).iter_rows()]
-        _add_judgements(table, list(enumerate(rows, 1)), judged)
-    return judged
+        qrel_frame = table.read_table()
+        known_columns = [name for name in _QREL_COLUMNS if name in qrel_frame.columns]
+        qrel_columns = known_columns or qrel_frame.columns[:3]
+        numbered_rows = []
+        for number, row in enumerate(qrel_frame.select(qrel_columns).iter_rows(), 1):
+            numbered_rows.append((number, list(map(str, row))))
+        _add_judgements(table, numbered_rows, grades_by_query)
+    return grades_by_query
 
 
 def _add_judgements(
     file: Source, rows: list[tuple[int, list[str]]], judged: dict[str, dict[str, int]]
 ) -> None:
     """Add the grades of the documents of each question, of rows with the numbers of their lines."""
-    again = 0
+    n_repeated = 0
     for number, row in rows:
         if not row:
             continue
         with file.record(f"line {number}", row):
-            query, doc_id, grade = _read_judgement(row)
-            grades = judged.setdefault(query, {})
-            again += doc_id in grades
-            if grades.setdefault(doc_id, grade) != grade:
-                found = f"{doc_id!r} again for {query!r}, graded {grade} and {grades[doc_id]}"
-                raise BadField("", found, "one grade a document")
-    if again:
-        file.note(file.path.name, f"{again} lines that stand twice", "counted once")
+            query_id, doc_id, grade = _read_judgement(row)
+            query_grades = judged.setdefault(query_id, {})
+            n_repeated += doc_id in query_grades
+            if query_grades.setdefault(doc_id, grade) != grade:
+                fault_text = (
+                    f"{doc_id!r} again for {query_id!r}, graded {grade} and {query_grades[doc_id]}"
+                )
+                raise BadField("", fault_text, "one grade a document")
+    if n_repeated:
+        file.note(file.path.name, f"{n_repeated} lines that stand twice", "counted once")
 
 
 def _read_judgement(row: list[str]) -> tuple[str, str, int]:
@@ -303,19 +351,22 @@ def _read_judgement(row: list[str]) -> tuple[str, str, int]:
 
 def _read_scenes(own: Source, folder: Source) -> dict[str, list[str]]:
     """Read the documents of each scene, from the folder of the questions or that of the corpus."""
-    file, scenes = _find_file("candidates.jsonl", own, folder), dict[str, list[str]]()
-    if file is None:
-        return scenes
-    for number, raw in file.stream_json_lines():
-        with file.record(f"line {number}", raw):
-            record = Record(raw)
-            scenes[record.take("scene_id", fields.check_name)] = record.take(
-                "candidate_doc_ids", fields.check_names
-            )
-    return scenes
+    scene_file = _find_file("candidates.jsonl", own, folder)
+    members_by_scene: dict[str, list[str]] = {}
+    if scene_file is None:
+        return members_by_scene
+    for number, raw_scene in scene_file.stream_json_lines():
+        with scene_file.record(f"line {number}", raw_scene):
+            record = Record(raw_scene)
+            doc_ids = record.take("candidate_doc_ids", fields.check_names)
+            members_by_scene[record.take("scene_id", fields.check_name)] = doc_ids
+    return members_by_scene
 
 
 def _find_file(name: str, *folders: Source) -> Source | None:
     """Find a file in the first of some folders that has it."""
-    found = (folder for folder in folders if (folder.path / name).is_file())
-    return next((replace(folder, path=folder.path / name, name=name) for folder in found), None)
+    for folder in folders:
+        path = folder.path / name
+        if path.is_file():
+            return replace(folder, path=path, name=name)
+    return None

@@ -26,9 +26,9 @@ def read_custom_id(raw: Any) -> str:
     >>> read_custom_id({"id": "batch_req_7", "custom_id": "request-1"})
     'request-1'
     """
-    own = first_field(raw, "custom_id")
-    if own:
-        return own
+    custom_id = first_field(raw, "custom_id")
+    if custom_id:
+        return custom_id
     holds_request = isinstance(get_nested(raw, "request"), dict)
     holds_answer = isinstance(get_nested(raw, "response"), dict)
     if holds_request == holds_answer:
@@ -53,7 +53,8 @@ class Batches:
     """The requests of a load that no answer was found for yet, and the answers that wait."""
 
     def __init__(self) -> None:
-        self.asking, self.answering = Batch(""), Batch("")
+        self.asking = Batch("")
+        self.answering = Batch("")
         self.open: dict[tuple[str, str], deque[Batch]] = {}
 
     def add_request(self, file: str, own: str, place: Place) -> None:
@@ -62,8 +63,8 @@ class Batches:
         if self.asking.file != file or own in self.asking.ids:
             self.asking = Batch(file)
         self.asking.ids[own] = place
-        for within in _list_surroundings(file):
-            self.open.setdefault((own, within), deque()).append(self.asking)
+        for surrounding in _list_surroundings(file):
+            self.open.setdefault((own, surrounding), deque()).append(self.asking)
 
     def add_answer(self, file: str, own: str) -> Batch:
         """Take up an answer of a file, and give the answers that it is one of."""
@@ -81,28 +82,28 @@ class Batches:
 
         :returns: ``None`` without such a request.
         """
-        asked = answers.partner
-        if asked is None or own not in asked.ids:
-            asked = self._find_batch(own, answers.file)
-        if asked is None:
+        request_batch = answers.partner
+        if request_batch is None or own not in request_batch.ids:
+            request_batch = self._find_batch(own, answers.file)
+        if request_batch is None:
             return None
         if answers.partner is None:
-            answers.partner = asked
-        asked.partner = answers
-        for within in _list_surroundings(asked.file):
-            self.open[own, within].remove(asked)
-        return asked.ids.pop(own)
+            answers.partner = request_batch
+        request_batch.partner = answers
+        for surrounding in _list_surroundings(request_batch.file):
+            self.open[own, surrounding].remove(request_batch)
+        return request_batch.ids.pop(own)
 
     def _find_batch(self, own: str, file: str) -> Batch | None:
         """Find a batch with an open request of an id, the nearest to the file of its answer."""
-        nearest = None
-        for within in _list_surroundings(file):
-            for batch in self.open.get((own, within), ()):
+        nearest_batch = None
+        for surrounding in _list_surroundings(file):
+            for batch in self.open.get((own, surrounding), ()):
                 if batch.partner is None:
                     return batch
-                if nearest is None:
-                    nearest = batch
-        return nearest
+                if nearest_batch is None:
+                    nearest_batch = batch
+        return nearest_batch
 
 
 def _list_surroundings(file: str) -> tuple[str, str, str]:

@@ -34,23 +34,23 @@ def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], An
     waiting = parents
     root = parents.get(min(parents, key=age, default=""))
     for _ in range(MOST_GAPS):
-        path, missing = _climb(waiting, current)
-        if not path:
-            path, missing = _climb(waiting, _find_newest_leaf(waiting, age))
-        if branch and missing in parents:  # a side branch of what is there already
+        climbed_nodes, missing_parent = _climb(waiting, current)
+        if not climbed_nodes:
+            climbed_nodes, missing_parent = _climb(waiting, _find_newest_leaf(waiting, age))
+        if branch and missing_parent in parents:  # a side branch of what is there already
             break
-        branch = [*reversed(path), *branch]
-        if not path or missing in parents or missing in (None, root):
+        branch = [*reversed(climbed_nodes), *branch]
+        if not climbed_nodes or missing_parent in parents or missing_parent in (None, root):
             break
         beginning = age(branch[0])
-        older = dict[str, Any]()
+        older_nodes = dict[str, Any]()
         for node_id, parent in waiting.items():
-            if parent == missing or node_id in path:
+            if parent == missing_parent or node_id in climbed_nodes:
                 continue
             if age(node_id) <= beginning:
-                older[node_id] = parent
-        waiting = older
-        current = missing
+                older_nodes[node_id] = parent
+        waiting = older_nodes
+        current = missing_parent
     return branch
 
 
@@ -68,13 +68,13 @@ def _climb(parents: dict[str, Any], current: Any) -> tuple[dict[str, None], str 
 
     It is ``None`` for a node that names none.
     """
-    path = dict[str, None]()
-    while isinstance(current, str) and current in parents and current not in path:
-        path[current] = None
+    climbed_nodes = dict[str, None]()
+    while isinstance(current, str) and current in parents and current not in climbed_nodes:
+        climbed_nodes[current] = None
         current = parents[current]
     if isinstance(current, str):
-        return path, current
-    return path, None
+        return climbed_nodes, current
+    return climbed_nodes, None
 
 
 _PARENTS = (
@@ -117,20 +117,20 @@ def find_branch(listed: list[Any], current: str = "") -> Branch | None:
     identified = list(_flatten_children(listed))
     by_id = dict[str, Any]()
     for own_id, message in identified:
-        other = by_id.get(own_id)
-        if other is None or describe_version(message) >= describe_version(other):
+        known_version = by_id.get(own_id)
+        if known_version is None or describe_version(message) >= describe_version(known_version):
             by_id[own_id] = message
     parents = link_to_parents(by_id)
-    named = [parents[own_id] for own_id, message in by_id.items() if _names_parent(message)]
-    if by_id.keys().isdisjoint(named):
+    named_parents = [parents[own_id] for own_id, message in by_id.items() if _names_parent(message)]
+    if by_id.keys().isdisjoint(named_parents):
         return None
     ages = date_messages(by_id, parents)
     if current:
         current = _find_unnamed_behind(by_id).get(current, current)
     branch = newest_branch(parents, current, ages.__getitem__)
-    others = by_id.copy()
-    shown = list(map(others.pop, branch))
-    return Branch(shown, list(others.values()), len(identified) - len(by_id))
+    other_messages = by_id.copy()
+    shown_messages = list(map(other_messages.pop, branch))
+    return Branch(shown_messages, list(other_messages.values()), len(identified) - len(by_id))
 
 
 def _flatten_children(listed: list[Any]) -> Iterator[tuple[str, Any]]:
@@ -140,14 +140,14 @@ def _flatten_children(listed: list[Any]) -> Iterator[tuple[str, Any]]:
 
     :returns: the id of each, made up where it has none, and the message.
     """
-    waiting = listed[::-1]
-    place = 0
-    while waiting:
-        message = waiting.pop()
-        own_id = name_message(read_message_id(message), place)
-        place += 1
+    waiting_messages = listed[::-1]
+    message_place = 0
+    while waiting_messages:
+        message = waiting_messages.pop()
+        own_id = name_message(read_message_id(message), message_place)
+        message_place += 1
         for child in reversed(get_objects(message, "children")):
-            waiting.append({"parentId": own_id} | child)
+            waiting_messages.append({"parentId": own_id} | child)
         yield own_id, message
 
 
@@ -179,26 +179,26 @@ def link_to_parents(by_id: dict[str, Any]) -> dict[str, Any]:
     >>> link_to_parents({"q": {}, note: {}, "a": {"parentId": "q"}})["a"] == note
     True
     """
-    behind = _find_unnamed_behind(by_id)
-    beginning = behind.get("")
+    unnamed_behind = _find_unnamed_behind(by_id)
+    beginning = unnamed_behind.get("")
     parents = dict[str, Any]()
     previous = ""
     for own_id, message in by_id.items():
-        before = previous or None
-        named = previous
+        parent_before = previous or None
+        named_parent = previous
         if _names_parent(message):
-            named = first_field(message, *_PARENTS)
-        is_known = named in by_id and named != own_id
+            named_parent = first_field(message, *_PARENTS)
+        is_known = named_parent in by_id and named_parent != own_id
         if own_id.startswith(_UNNAMED):
-            parents[own_id] = before
+            parents[own_id] = parent_before
             if is_known:
-                parents[own_id] = named
-        elif named == previous or (not is_known and previous == beginning):
-            parents[own_id] = before
-        elif named == own_id:
+                parents[own_id] = named_parent
+        elif named_parent == previous or (not is_known and previous == beginning):
+            parents[own_id] = parent_before
+        elif named_parent == own_id:
             parents[own_id] = None
-        elif named:
-            parents[own_id] = behind.get(named, named)
+        elif named_parent:
+            parents[own_id] = unnamed_behind.get(named_parent, named_parent)
         else:
             parents[own_id] = beginning
         previous = own_id
@@ -210,16 +210,16 @@ def _find_unnamed_behind(by_id: dict[str, Any]) -> dict[str, str]:
 
     Of those at the beginning of the list it stands under an empty id.
     """
-    behind = dict[str, str]()
-    followed: str | None = ""
+    unnamed_behind = dict[str, str]()
+    followed_id: str | None = ""
     for own_id, message in by_id.items():
         if not own_id.startswith(_UNNAMED):
-            followed = own_id
+            followed_id = own_id
         elif first_field(message, *_PARENTS) in by_id:
-            followed = None
-        elif followed is not None:
-            behind[followed] = own_id
-    return behind
+            followed_id = None
+        elif followed_id is not None:
+            unnamed_behind[followed_id] = own_id
+    return unnamed_behind
 
 
 def date_messages(by_id: dict[str, Any], parents: dict[str, Any]) -> dict[str, tuple[float, int]]:
@@ -228,11 +228,11 @@ def date_messages(by_id: dict[str, Any], parents: dict[str, Any]) -> dict[str, t
     One without a time has that of its parent.
     """
     ages = dict[str, tuple[float, int]]()
-    for place, (own_id, message) in enumerate(by_id.items()):
+    for message_place, (own_id, message) in enumerate(by_id.items()):
         seconds = _read_age(message)
         if not seconds:
             seconds, _ = ages.get(parents[own_id], _UNDATED)
-        ages[own_id] = seconds, place
+        ages[own_id] = seconds, message_place
     return ages
 
 
@@ -255,17 +255,19 @@ def read_newest_conversations(
     One that is bad is rejected as a whole. Of a conversation that several exports hold, the newest
     copy is read.
     """
-    newest = dict[str, tuple[str, int]]()
+    newest_by_id = dict[str, tuple[str, int]]()
     if len(source.members) > 1:  # of a single file nothing is newer
-        apart = [replace(file, report=Report()) for file in source.members]
-        newest = newest_versions(raw for file in apart for _, raw in file.values())
-    for file, number, raw in source.member_values():
-        conversation, version = conversation_version(raw)
-        if version < newest.get(conversation, version):
+        separate_files = [replace(file, report=Report()) for file in source.members]
+        newest_by_id = newest_versions(
+            raw_conversation for file in separate_files for _, raw_conversation in file.values()
+        )
+    for file, number, raw_conversation in source.member_values():
+        conversation, version = conversation_version(raw_conversation)
+        if version < newest_by_id.get(conversation, version):
             source.drop("older versions of conversations")
             continue
-        with file.record(f"{label} {number}", raw):
-            yield from list(read(Record(raw, f"{label} {number}")))
+        with file.record(f"{label} {number}", raw_conversation):
+            yield from list(read(Record(raw_conversation, f"{label} {number}")))
 
 
 def conversation_version(raw: Any) -> tuple[str, tuple[str, int]]:
@@ -280,10 +282,10 @@ def conversation_version(raw: Any) -> tuple[str, tuple[str, int]]:
     messages = first_filled(raw, "mapping", "chat_messages", "chat.history.messages")
     if own_id is None or not isinstance(messages, (dict, list)):
         return "", ("", 0)
-    changed = first_filled(raw, "update_time", "updated_at")
-    if changed is None:
-        changed = ""
-    return str(own_id), (str(changed), len(messages))
+    changed_at = first_filled(raw, "update_time", "updated_at")
+    if changed_at is None:
+        changed_at = ""
+    return str(own_id), (str(changed_at), len(messages))
 
 
 def newest_versions(values: Iterable[Any]) -> dict[str, tuple[str, int]]:
@@ -291,7 +293,7 @@ def newest_versions(values: Iterable[Any]) -> dict[str, tuple[str, int]]:
 
     See :func:`conversation_version`.
     """
-    newest = dict[str, tuple[str, int]]()
+    newest_by_id = dict[str, tuple[str, int]]()
     for conversation, version in map(conversation_version, values):
-        newest[conversation] = max(version, newest.get(conversation, version))
-    return newest
+        newest_by_id[conversation] = max(version, newest_by_id.get(conversation, version))
+    return newest_by_id

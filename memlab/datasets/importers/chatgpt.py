@@ -95,71 +95,92 @@ def _read_chatgpt_conversation(source: Source, conversation: Record) -> list[Mes
         branch = _find_branch(mapping, conversation.get("current_node"))
     _count_other_branches(source, mapping, branch)
     nodes = list(map(mapping.get, branch))
-    about = _Conversation(source, session, _find_wrong_times(conversation, nodes))
-    keys, said = list[str](), list[Any]()
-    for key, node in zip(branch, nodes, strict=True):
-        each = get_nested(node, "message")
-        if each is not None:
-            keys.append(key)
-            said.append(each)
-    return _read_messages(about, keys, said)
+    conversation_facts = _Conversation(source, session, _find_wrong_times(conversation, nodes))
+    node_keys = list[str]()
+    spoken_messages = list[Any]()
+    for node_key, node in zip(branch, nodes, strict=True):
+        node_message = get_nested(node, "message")
+        if node_message is not None:
+            node_keys.append(node_key)
+            spoken_messages.append(node_message)
+    return _read_messages(conversation_facts, node_keys, spoken_messages)
 
 
-def _read_messages(about: _Conversation, keys: list[str], said: list[Any]) -> list[Message]:
+def _read_messages(
+    conversation: _Conversation, node_keys: list[str], raw_messages: list[Any]
+) -> list[Message]:
     """Give the records of messages, whose nodes have some keys.
 
     Most conversations begin with a message that is hidden, and go on with plain texts.
     """
-    begin = 0
-    while begin < len(said) and not _read_plain_text(said[begin]):
-        begin += 1
+    plain_start = 0
+    while plain_start < len(raw_messages) and not _read_plain_text(raw_messages[plain_start]):
+        plain_start += 1
     messages = list[Message]()
-    for key, each in zip(keys[:begin], said, strict=False):
-        messages += _read_message(about, key, each)
-    plain = None
-    if not about.wrong:
-        plain = read_in_columns(about.source, about.session, said[begin:], about.latest)
-    if plain is not None:
-        return messages + plain
-    for key, each in zip(keys[begin:], said[begin:], strict=True):
-        messages += _read_message(about, key, each)
+    for node_key, raw_message in zip(node_keys[:plain_start], raw_messages, strict=False):
+        messages += _read_message(conversation, node_key, raw_message)
+    plain_messages = None
+    if not conversation.wrong:
+        plain_messages = read_in_columns(
+            conversation.source,
+            conversation.session,
+            raw_messages[plain_start:],
+            conversation.latest,
+        )
+    if plain_messages is not None:
+        return messages + plain_messages
+    for node_key, raw_message in zip(
+        node_keys[plain_start:], raw_messages[plain_start:], strict=True
+    ):
+        messages += _read_message(conversation, node_key, raw_message)
     return messages
 
 
-def _read_message(about: _Conversation, key: str, each: Any) -> Sequence[Message]:
+def _read_message(conversation: _Conversation, key: str, raw_message: Any) -> Sequence[Message]:
     """Give the record of a message, or nothing of one that is left out.
 
     :param key: of its node.
     """
-    source, caption = about.source, ""
-    text = _read_plain_text(each)
+    source = conversation.source
+    caption = ""
+    text = _read_plain_text(raw_message)
     if text:
-        role = each["author"]["role"]
+        role = raw_message["author"]["role"]
     else:
-        content = _read_content(source, each, about.reports)
+        content = _read_content(source, raw_message, conversation.reports)
         if content is None:
             return ()
         role, text, caption = content
-    when = _read_time(about, each)
+    written_at = _read_time(conversation, raw_message)
     if not text.isascii():
         text = _MARKER.sub(_render_marker, text)
-    more = {"caption": caption, "timestamp": when, "id": first_text(each.get("id"), key)}
-    return make_message(source, OWNER_SCOPE, role, text, role=role, session=about.session, **more)
+    message_fields = {
+        "caption": caption,
+        "timestamp": written_at,
+        "id": first_text(raw_message.get("id"), key),
+    }
+    return make_message(
+        source, OWNER_SCOPE, role, text, role=role, session=conversation.session, **message_fields
+    )
 
 
-def _read_time(about: _Conversation, each: Any) -> Any:
+def _read_time(conversation: _Conversation, raw_message: Any) -> Any:
     """Give the time of a message, or that of the one before it, which it cannot lie before."""
-    when = each.get("create_time")
-    if not when or not isinstance(when, float):
-        when = first_time(when)
-    if when in about.wrong:
-        about.source.drop("times after the end of their conversation", OWNER_SCOPE)
+    created_at = raw_message.get("create_time")
+    if not created_at or not isinstance(created_at, float):
+        created_at = first_time(created_at)
+    if created_at in conversation.wrong:
+        conversation.source.drop("times after the end of their conversation", OWNER_SCOPE)
         return None
-    if not isinstance(when, (int, float)):
-        return when
-    about.source.keep(EARLIER_TIMES, OWNER_SCOPE, RAISED, int(when < about.latest))
-    about.latest = max(when, about.latest)  # Voice mode writes times out of order.
-    return about.latest
+    if not isinstance(created_at, (int, float)):
+        return created_at
+    conversation.source.keep(
+        EARLIER_TIMES, OWNER_SCOPE, RAISED, int(created_at < conversation.latest)
+    )
+    conversation.latest = max(
+        created_at, conversation.latest
+    )  # Voice mode writes times out of order.
+    return conversation.latest
 
 
 def _climb_to_root(mapping: dict[str, Any], current: Any) -> list[str] | None:
@@ -168,15 +189,15 @@ def _climb_to_root(mapping: dict[str, Any], current: Any) -> list[str] | None:
     There :func:`_find_branch` has to look for more than what the nodes name.
     """
     branch = list[str]()
-    key = current
+    node_key = current
     try:
         for _ in mapping:
-            branch.append(key)
-            key = mapping[key]["parent"]
-            if not key:
+            branch.append(node_key)
+            node_key = mapping[node_key]["parent"]
+            if not node_key:
                 break
         children = chain.from_iterable(map(itemgetter("children"), mapping.values()))
-        if key or not branch or branch[-1] in children:
+        if node_key or not branch or branch[-1] in children:
             return None
     except (KeyError, TypeError):
         return None
@@ -187,8 +208,8 @@ def _climb_to_root(mapping: dict[str, Any], current: Any) -> list[str] | None:
 def _find_branch(mapping: dict[str, Any], current: Any) -> list[str]:
     parents = _link_to_parents(mapping)
     ages = dict[str, float]()
-    for key in parents:
-        ages[key] = _creation_time(mapping.get(key))
+    for node_key in parents:
+        ages[node_key] = _creation_time(mapping.get(node_key))
     return newest_branch(parents, current, ages.__getitem__)
 
 
@@ -197,106 +218,117 @@ def _link_to_parents(mapping: dict[str, Any]) -> dict[str, Any]:
 
     Nodes that are named and missing have one too.
     """
-    above: dict[str, str] = {}
-    for key, node in mapping.items():
+    parents_by_child: dict[str, str] = {}
+    for node_key, node in mapping.items():
         for child in get_list(node, "children"):
             if isinstance(child, str):
-                above[child] = key
+                parents_by_child[child] = node_key
     parents = dict[str, Any]()
-    for key, node in mapping.items():
+    for node_key, node in mapping.items():
         parent = get_nested(node, "parent")
         if not parent:
-            parent = above.get(key)
-        parents[key] = parent
-    for key, parent in above.items():
-        parents.setdefault(key, parent)
+            parent = parents_by_child.get(node_key)
+        parents[node_key] = parent
+    for node_key, parent in parents_by_child.items():
+        parents.setdefault(node_key, parent)
     return parents
 
 
 def _count_other_branches(source: Source, mapping: dict[str, Any], branch: list[str]) -> None:
     """Count the messages that the branch does not have."""
-    spoken = 0
-    for key in mapping.keys() - set(branch):
-        if get_nested(mapping[key], "message.author.role") in ("user", "assistant"):
-            spoken += 1
-    source.drop("messages of other branches", OWNER_SCOPE, spoken)
+    n_spoken = 0
+    for node_key in mapping.keys() - set(branch):
+        if get_nested(mapping[node_key], "message.author.role") in ("user", "assistant"):
+            n_spoken += 1
+    source.drop("messages of other branches", OWNER_SCOPE, n_spoken)
 
 
-def _read_plain_text(each: Any) -> str:
+def _read_plain_text(raw_message: Any) -> str:
     """Give what somebody says in a message of one text and nothing else, as most are.
 
     It is empty for any other.
     """
     try:
-        content = each["content"]
+        content = raw_message["content"]
         parts = content["parts"]
-        if each["author"]["role"] not in ("user", "assistant"):
+        if raw_message["author"]["role"] not in ("user", "assistant"):
             return ""
         if content["content_type"] != "text" or type(parts) is not list:
             return ""
         (text,) = parts
-        about = each.get("metadata")
-        if about and not MORE.isdisjoint(about):
+        metadata = raw_message.get("metadata")
+        if metadata and not MORE.isdisjoint(metadata):
             return ""
-        if each.get("recipient") not in (None, "all") or each.get("channel") == "analysis":
+        if (
+            raw_message.get("recipient") not in (None, "all")
+            or raw_message.get("channel") == "analysis"
+        ):
             return ""
     except (AttributeError, KeyError, TypeError, ValueError):
         return ""
-    if not isinstance(text, str) or _may_hold_more(each):
+    if not isinstance(text, str) or _may_hold_more(raw_message):
         return ""
     return text
 
 
-def _may_hold_more(each: dict[str, Any]) -> bool:
+def _may_hold_more(raw_message: dict[str, Any]) -> bool:
     """Say whether a key that nobody knows may hold words, which are counted."""
-    for key, value in each.items():
+    for key, value in raw_message.items():
         if not value:
             continue
-        kind = type(value)
-        if kind is str:
+        value_type = type(value)
+        if value_type is str:
             if " " in value:
                 return True
-        elif (kind is dict or kind is list) and key not in _READ:
+        elif (value_type is dict or value_type is list) and key not in _READ:
             return True
     return False
 
 
-def _read_content(source: Source, each: Any, reports: set[str]) -> tuple[Any, str, str] | None:
+def _read_content(
+    source: Source, raw_message: Any, reports: set[str]
+) -> tuple[Any, str, str] | None:
     """Give role, text and caption of a message of any kind, ``None`` of one that is left out.
 
     :param reports: those that were given; each is given once.
     """
-    role, report = get_nested(each, "author.role"), _read_report(each)
+    role = get_nested(raw_message, "author.role")
+    report = _read_report(raw_message)
     if report and str(report) not in reports:
         reports.add(str(report))
-        role, each = "assistant", {"content": report}
+        role = "assistant"
+        raw_message = {"content": report}
     else:
-        reason = _omission_reason(each, role, first_field(each, "content.content_type"))
+        reason = _omission_reason(
+            raw_message, role, first_field(raw_message, "content.content_type")
+        )
         if reason:
             source.drop(reason, OWNER_SCOPE)
             return None
-    parts = get_list(each, "content.parts")
+    parts = get_list(raw_message, "content.parts")
     if not parts:
-        parts = [get_nested(each, "content.text")]
+        parts = [get_nested(raw_message, "content.text")]
     if role == "tool":
         role = "assistant"
         parts = list(filter(_is_generated, parts))
     text, caption = text_and_caption(source, OWNER_SCOPE, parts)
-    count_unread_texts(source, OWNER_SCOPE, each, _READ, text)
-    return role, text, _add_file_names(caption, each)
+    count_unread_texts(source, OWNER_SCOPE, raw_message, _READ, text)
+    return role, text, _add_file_names(caption, raw_message)
 
 
-def _add_file_names(caption: str, each: Any) -> str:
+def _add_file_names(caption: str, raw_message: Any) -> str:
     """Put the names of attached files to a caption: they name the images of the text."""
-    names = list[str]()
-    for file in get_list(each, "metadata.attachments"):
-        name = describe_file(file, "name")
-        if name:
-            names.append(name)
-    if not names:
+    file_names = list[str]()
+    for file in get_list(raw_message, "metadata.attachments"):
+        file_name = describe_file(file, "name")
+        if file_name:
+            file_names.append(file_name)
+    if not file_names:
         return caption
-    described = [part for part in caption.split("; ") if part not in ("", "image")]
-    return "; ".join(described + names)
+    described_parts = [
+        caption_part for caption_part in caption.split("; ") if caption_part not in ("", "image")
+    ]
+    return "; ".join(described_parts + file_names)
 
 
 def _creation_time(node: Any) -> float:
@@ -308,9 +340,9 @@ def _creation_time(node: Any) -> float:
         return -1.0
     if not isinstance(message, dict):
         return 0.0
-    when = message.get("create_time")
-    if isinstance(when, (int, float)):
-        return when
+    created_at = message.get("create_time")
+    if isinstance(created_at, (int, float)):
+        return created_at
     return 0.0
 
 
@@ -319,26 +351,28 @@ def _find_wrong_times(conversation: Record, nodes: list[Any]) -> set[float]:
 
     Where most do, the end is wrong.
     """
-    end = conversation.get("update_time")
-    if not isinstance(end, (int, float)):
+    changed_at = conversation.get("update_time")
+    if not isinstance(changed_at, (int, float)):
         return set()
-    latest = end + _DAY
-    after = [when for when in map(_creation_time, nodes) if when > latest]
-    if 2 * len(after) < len(nodes):
-        return set(after)
+    latest_likely = changed_at + _DAY
+    later_times = [
+        created_at for created_at in map(_creation_time, nodes) if created_at > latest_likely
+    ]
+    if 2 * len(later_times) < len(nodes):
+        return set(later_times)
     return set()
 
 
-def _read_report(each: Any) -> dict[str, Any]:
+def _read_report(raw_message: Any) -> dict[str, Any]:
     """Give the content of a report of Deep Research, which is in what a widget was shown (2026).
 
     It is empty without one.
     """
-    if get_nested(each, "author.role") != "tool":
+    if get_nested(raw_message, "author.role") != "tool":
         return {}
-    said = first_text(*get_list(each, "content.parts")[:1])
-    widget = get_nested(each, "metadata.chatgpt_sdk.widget_state")
-    for state in (said.removeprefix(_WIDGET), widget):
+    first_part = first_text(*get_list(raw_message, "content.parts")[:1])
+    widget = get_nested(raw_message, "metadata.chatgpt_sdk.widget_state")
+    for state in (first_part.removeprefix(_WIDGET), widget):
         content = get_nested(decode_json(state), "report_message.content")
         if get_list(content, "parts"):
             return content
@@ -347,18 +381,18 @@ def _read_report(each: Any) -> dict[str, Any]:
 
 def _render_marker(marker: re.Match[str]) -> str:
     """Read what a marker shows: the name of an entity, the label of a link; else nothing."""
-    written = marker[1] or ""
-    kind, *shown = written.split("\ue202")
-    if not shown:
+    marker_text = marker[1] or ""
+    marker_kind, *shown_parts = marker_text.split("\ue202")
+    if not shown_parts:
         return ""
-    if kind == "url":
-        return shown[0]
-    if kind != "entity":
+    if marker_kind == "url":
+        return shown_parts[0]
+    if marker_kind != "entity":
         return ""
-    listed = list_or_empty(decode_json(shown[0]))
-    if listed:
-        return first_text(*listed[1:2])
-    return shown[0]
+    entity_parts = list_or_empty(decode_json(shown_parts[0]))
+    if entity_parts:
+        return first_text(*entity_parts[1:2])
+    return shown_parts[0]
 
 
 def _is_generated(part: Any) -> bool:
@@ -369,32 +403,32 @@ def _is_generated(part: Any) -> bool:
     return first_filled(part, "metadata.dalle", "metadata.generation") is not None
 
 
-def _omission_reason(each: Any, role: Any, kind: Any) -> str:
+def _omission_reason(raw_message: Any, role: Any, kind: Any) -> str:
     """Say as what a message is left out, if it is."""
-    if _is_of_system(each, role, kind):
+    if _is_of_system(raw_message, role, kind):
         return "system messages"
     if role not in ("user", "assistant", "tool"):
         return "unreadable messages"
-    if kind in _THOUGHTS or each.get("channel") == "analysis":
+    if kind in _THOUGHTS or raw_message.get("channel") == "analysis":
         return "thoughts"
     if role == "tool":
-        if any(map(_is_generated, get_list(each, "content.parts"))):
+        if any(map(_is_generated, get_list(raw_message, "content.parts"))):
             return ""
         return "tool calls"
     if role == "assistant":
-        called = first_text(each.get("recipient"), "all")
-        if called.startswith("canmore."):
+        recipient = first_text(raw_message.get("recipient"), "all")
+        if recipient.startswith("canmore."):
             return "documents"
-        if called == "all" and kind == "code":
+        if recipient == "all" and kind == "code":
             return ""
-        if called != "all":
+        if recipient != "all":
             return "tool calls"
     if kind in _TEXT:
         return ""
     return "tool calls"
 
 
-def _is_of_system(each: Any, role: Any, kind: Any) -> bool:
+def _is_of_system(raw_message: Any, role: Any, kind: Any) -> bool:
     if role == "system" or kind in _CONTEXT:
         return True
-    return any(get_nested(each, path) is True for path in _HIDDEN)
+    return any(get_nested(raw_message, path) is True for path in _HIDDEN)

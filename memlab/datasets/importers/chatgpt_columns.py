@@ -38,7 +38,8 @@ _KEYS = frozenset(
 _STATES = ("status", "end_turn", "weight", "channel")
 _UNSPOKEN = frozenset((float, int, bool, type(None)))
 """Types of values that hold no words."""
-EARLIER_TIMES, RAISED = "times before that of the message above", "raised to it"
+EARLIER_TIMES = "times before that of the message above"
+RAISED = "raised to it"
 _LATEST = 1e11
 """From which on a number is no count of seconds."""
 
@@ -67,15 +68,15 @@ def read_in_columns(
         _check_nothing_more(columns)
         texts = _read_texts(columns["content"])
         roles = _read_roles(columns["author"])
-        ids = _check_names(columns["id"])
+        message_ids = _check_names(columns["id"])
         times = _check_seconds(columns["create_time"])
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    if not note_messages(source, OWNER_SCOPE, session, ids, texts):
+    if not note_messages(source, OWNER_SCOPE, session, message_ids, texts):
         return None
-    raised = list(accumulate(times, max, initial=latest))[1:]
-    source.keep(EARLIER_TIMES, OWNER_SCOPE, RAISED, sum(map(operator.lt, times, raised)))
-    return list(map(partial(_make_record, session), texts, roles, raised, ids))
+    raised_times = list(accumulate(times, max, initial=latest))[1:]
+    source.keep(EARLIER_TIMES, OWNER_SCOPE, RAISED, sum(map(operator.lt, times, raised_times)))
+    return list(map(partial(_make_record, session), texts, roles, raised_times, message_ids))
 
 
 def _make_record(session: str, text: str, role: str, when: float, own_id: str) -> Message:
@@ -109,15 +110,15 @@ def _read_texts(contents: Sequence[Any]) -> list[str]:
     """
     if set(map(itemgetter("content_type"), contents)) != {"text"}:
         raise ValueError("a content of another kind")
-    parts = list(map(itemgetter("parts"), contents))
-    if set(map(type, parts)) != {list} or set(map(len, parts)) != {1}:
+    part_lists = list(map(itemgetter("parts"), contents))
+    if set(map(type, part_lists)) != {list} or set(map(len, part_lists)) != {1}:
         raise ValueError("several parts")
-    texts = list(map(str.strip, chain.from_iterable(parts)))
-    together = "\n".join(texts)
-    together.encode()  # fails for half a surrogate
-    if not all(texts) or any(map(together.__contains__, _SPECIAL)):
+    texts = list(map(str.strip, chain.from_iterable(part_lists)))
+    joined_texts = "\n".join(texts)
+    joined_texts.encode()  # fails for half a surrogate
+    if not all(texts) or any(map(joined_texts.__contains__, _SPECIAL)):
         raise ValueError("no text, or what is shown otherwise")
-    if may_hold_thoughts(together) and any(map(may_hold_thoughts, texts)):
+    if may_hold_thoughts(joined_texts) and any(map(may_hold_thoughts, texts)):
         raise ValueError("thoughts")
     return texts
 
@@ -138,8 +139,8 @@ def _check_names(ids: Sequence[Any]) -> Sequence[str]:
 
     :raises ValueError: where they are not.
     """
-    together = "".join(ids)
-    if not together.isascii() or not together.isprintable() or " " in together:
+    joined_ids = "".join(ids)
+    if not joined_ids.isascii() or not joined_ids.isprintable() or " " in joined_ids:
         raise ValueError("an odd id")
     if not all(ids) or len(set(ids)) < len(ids):
         raise ValueError("no id, or one again")
@@ -163,14 +164,14 @@ def _check_nothing_more(columns: dict[str, tuple[Any, ...]]) -> None:
     """
     if not _UNSPOKEN.issuperset(map(type, columns.get("update_time", ()))):
         raise ValueError("a time that may hold words")
-    about = filter(None, columns.get("metadata", ()))
-    if not all(map(MORE.isdisjoint, about)):
+    metadata_values = filter(None, columns.get("metadata", ()))
+    if not all(map(MORE.isdisjoint, metadata_values)):
         raise ValueError("metadata of what is no plain text")
     if not _RECIPIENTS.issuperset(columns.get("recipient", ())):
         raise ValueError("another recipient")
     if "analysis" in columns.get("channel", ()):
         raise ValueError("thoughts")
-    for key in _STATES:
-        for value in set(columns.get(key, ())):
+    for state_key in _STATES:
+        for value in set(columns.get(state_key, ())):
             if isinstance(value, str) and " " in value:
                 raise ValueError("words in another field")

@@ -65,13 +65,13 @@ def read_claude_ai_export(source: Source) -> Iterator[Message]:
 def _read_conversation(
     source: Source, record: Record, *, accounts: dict[str, str]
 ) -> Iterator[Message]:
-    every = _list_messages(record)
-    authors = [first_field(message, "author") for message in every]
+    raw_messages = _list_messages(record)
+    authors = [first_field(message, "author") for message in raw_messages]
     scope = name_account(accounts, first_text(get_nested(record, "account.uuid"), *authors))
-    listed = [message for message in every if isinstance(message, dict)]
-    source.drop("unreadable messages", scope, len(every) - len(listed))
-    branch = _current_branch(listed, record.get("current_leaf_message_uuid"))
-    source.drop("messages of other branches", scope, len(listed) - len(branch))
+    readable_messages = [message for message in raw_messages if isinstance(message, dict)]
+    source.drop("unreadable messages", scope, len(raw_messages) - len(readable_messages))
+    branch = _current_branch(readable_messages, record.get("current_leaf_message_uuid"))
+    source.drop("messages of other branches", scope, len(readable_messages) - len(branch))
     session = first_field(record, "uuid", "name")
     for message in branch:
         role = normalise_role(message.get("sender"))
@@ -83,10 +83,10 @@ def _list_messages(record: Record) -> list[Any]:
     """Give all messages of a conversation, those of Claude Design as a chat has them."""
     if "chat_messages" in record or "messages" not in record:
         return record.take("chat_messages", fields.check_list)
-    listed = list[Any]()
+    split_messages = list[Any]()
     for message in record.take("messages", fields.check_list):
-        listed += _split_design(message)
-    return listed
+        split_messages += _split_design(message)
+    return split_messages
 
 
 def _read_message(
@@ -97,29 +97,31 @@ def _read_message(
     if blocks:
         content = [block for block in blocks if not _is_document(block)]
         source.drop("documents", scope, len(blocks) - len(content))
-    spoken, caption = text_and_caption(source, scope, content)
-    spoken, unshown = _UNSHOWN.subn("\n", spoken)
-    if role == "assistant" and _ONLY_UNSHOWN.fullmatch(spoken.strip()):
-        spoken = ""
-        unshown += 1
-    source.drop("blocks that the export does not show", scope, unshown)
-    files = list[Any]()
+    spoken_text, caption = text_and_caption(source, scope, content)
+    spoken_text, n_unshown = _UNSHOWN.subn("\n", spoken_text)
+    if role == "assistant" and _ONLY_UNSHOWN.fullmatch(spoken_text.strip()):
+        spoken_text = ""
+        n_unshown += 1
+    source.drop("blocks that the export does not show", scope, n_unshown)
+    attached_files = list[Any]()
     for files_key in ("attachments", "files", "files_v2"):
-        files += get_list(message, files_key)
-    described = dict.fromkeys(describe_file(attached, "file_name") for attached in files)
-    caption = "; ".join(filter(None, (caption, *described)))
+        attached_files += get_list(message, files_key)
+    file_descriptions = dict.fromkeys(
+        describe_file(attached, "file_name") for attached in attached_files
+    )
+    caption = "; ".join(filter(None, (caption, *file_descriptions)))
     if role == "assistant":
-        for tagged in _TAGS.finditer(spoken):
-            source.drop(_TAGGED[tagged[1]], scope)
-        spoken = _TAGS.sub("", spoken)
-    pasted = _list_pasted(source, scope, files, beside=spoken)
+        for tagged_block in _TAGS.finditer(spoken_text):
+            source.drop(_TAGGED[tagged_block[1]], scope)
+        spoken_text = _TAGS.sub("", spoken_text)
+    pasted_texts = _list_pasted(source, scope, attached_files, beside=spoken_text)
     columns: dict[str, Any] = {}
-    if role == "user" and spoken.strip():
-        columns["quoted"] = pasted  # beside a request, what was pasted is what it is about
-    spoken = "\n".join([spoken, *pasted])
-    count_unread_texts(source, scope, message, _READ, spoken)
-    others = {first_field(block, "type") for block in blocks} - {"text"}
-    if (unshown or others) and not spoken.strip() and not caption:
+    if role == "user" and spoken_text.strip():
+        columns["quoted"] = pasted_texts  # beside a request, what was pasted is what it is about
+    spoken_text = "\n".join([spoken_text, *pasted_texts])
+    count_unread_texts(source, scope, message, _READ, spoken_text)
+    other_types = {first_field(block, "type") for block in blocks} - {"text"}
+    if (n_unshown or other_types) and not spoken_text.strip() and not caption:
         return ()  # its blocks are counted
     columns |= {
         "session": session,
@@ -127,7 +129,9 @@ def _read_message(
         "role": role,
         "caption": caption,
     }
-    return make_message(source, scope, role, spoken, timestamp=message.get("created_at"), **columns)
+    return make_message(
+        source, scope, role, spoken_text, timestamp=message.get("created_at"), **columns
+    )
 
 
 def _is_document(block: Any) -> bool:
@@ -138,57 +142,57 @@ def _list_pasted(source: Source, scope: str, files: list[Any], *, beside: str) -
     """Give the texts of attachments that were pasted: beside no other text, or without the
     name of a file.
     """
-    pasted = list[str]()
+    pasted_texts = list[str]()
     for attached in files:
         text = first_field(attached, "extracted_content")
         if not text:
             continue
         if beside.strip() and first_field(attached, "file_name"):
             source.drop("texts of attachments", scope)
-        elif text not in pasted:
-            pasted.append(text)
-    return pasted
+        elif text not in pasted_texts:
+            pasted_texts.append(text)
+    return pasted_texts
 
 
-def _split_design(each: Any) -> Iterator[Any]:
+def _split_design(raw_message: Any) -> Iterator[Any]:
     """Give a message of Claude Design as messages of a chat: what its user wrote while
     Claude worked is one too.
     """
-    if not isinstance(each, dict):
-        yield each
+    if not isinstance(raw_message, dict):
+        yield raw_message
         return
-    content = each.get("content")
+    content = raw_message.get("content")
     if not isinstance(content, dict):
         content = {"content": content}
-    role = each.get("role")
+    role = raw_message.get("role")
     if content.get("pill") is True:
         role = "system"
-    files = list[Any]()
+    attached_files = list[Any]()
     for attachment in get_objects(content, "attachments"):
         if not attachment.get("hidden"):
-            named = {"file_name": attachment.get("name"), "mime_type": attachment.get("type")}
-            files.append(named | {"extracted_content": attachment.get("content")})
-    own_id = first_field(each, "uuid")
+            named_file = {"file_name": attachment.get("name"), "mime_type": attachment.get("type")}
+            attached_files.append(named_file | {"extracted_content": attachment.get("content")})
+    own_id = first_field(raw_message, "uuid")
     message = {
         "uuid": own_id,
         "sender": role,
-        "attachments": files,
-        "created_at": first_time(each.get("created_at"), content.get("timestamp")),
+        "attachments": attached_files,
+        "created_at": first_time(raw_message.get("created_at"), content.get("timestamp")),
         "author": content.get("authorAccountUuid"),
     }
     blocks = get_list(content, "contentBlocks")
     if not blocks:
         blocks = [{"type": "text", "text": content.get("content") or ""}]
-    for number, (typed, blocks_of_run) in enumerate(groupby(blocks, _is_interjection)):
-        part = message | {"content": list(blocks_of_run)}
-        if typed:
-            part["sender"] = "user"
-            part["content"] = list(map(_read_interjection, part["content"]))
-        if number:
-            part["attachments"] = []
+    for run_number, (is_typed, blocks_of_run) in enumerate(groupby(blocks, _is_interjection)):
+        message_part = message | {"content": list(blocks_of_run)}
+        if is_typed:
+            message_part["sender"] = "user"
+            message_part["content"] = list(map(_read_interjection, message_part["content"]))
+        if run_number:
+            message_part["attachments"] = []
             if own_id:
-                part["uuid"] = f"{own_id} {number}"
-        yield part
+                message_part["uuid"] = f"{own_id} {run_number}"
+        yield message_part
 
 
 def _is_interjection(block: Any) -> bool:
@@ -200,12 +204,12 @@ def _read_interjection(part: dict[str, Any]) -> str:
     return first_text(get_nested(part, "message.content"), part.get("message"))
 
 
-def _current_branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:
+def _current_branch(messages: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:
     """Give the messages from the first to the current one, or to the newest that nobody answers."""
     current = ""
     if isinstance(leaf, str):
         current = leaf
-    found = find_branch(listed, current)
-    if found is None:
-        return listed
-    return found.branch
+    found_branch = find_branch(messages, current)
+    if found_branch is None:
+        return messages
+    return found_branch.branch

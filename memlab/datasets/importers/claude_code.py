@@ -66,16 +66,16 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
     What was taken back (rewound) and asked anew is another branch.
     """
     for file in source.members:
-        tree = _Tree()
-        found = list[tuple[str, Message]]()
-        for _, line in file.values():
-            message = _read_line(source, line, PurePosixPath(file.name).stem)
-            own_id = tree.add(line, said=message is not None)
+        line_tree = _Tree()
+        spoken_messages = list[tuple[str, Message]]()
+        for _, raw_line in file.values():
+            message = _read_line(source, raw_line, PurePosixPath(file.name).stem)
+            own_id = line_tree.add(raw_line, said=message is not None)
             if message is not None:
-                found.append((own_id, message))
-        rewound = tree.find_rewound()
-        for own_id, message in found:
-            if own_id in rewound:
+                spoken_messages.append((own_id, message))
+        rewound_ids = line_tree.find_rewound()
+        for own_id, message in spoken_messages:
+            if own_id in rewound_ids:
                 source.drop("messages of other branches", OWNER_SCOPE)
                 continue
             role = message.pop("role")
@@ -106,14 +106,14 @@ class _Tree:
         line_type = line.get("type")
         contents = get_list(line, "message.content")
         has_results = any(get_nested(part, "type") == "tool_result" for part in contents)
-        typed = said and line_type == "user" and not has_results
+        is_typed = said and line_type == "user" and not has_results
         parent = first_field(line, "parentUuid", "logicalParentUuid")
         message_above = self.below.get(parent, "")
         self.parents[own_id] = parent
         self.below[own_id] = message_above
-        if typed or has_results or line_type == "assistant" or line.get("logicalParentUuid"):
+        if is_typed or has_results or line_type == "assistant" or line.get("logicalParentUuid"):
             self.below[own_id] = own_id
-        if typed and message_above:  # the first prompt of a file, or after /clear, replaces none
+        if is_typed and message_above:  # the first prompt of a file, or after /clear, replaces none
             self.prompts.setdefault(message_above, []).append(own_id)
         return own_id
 
@@ -123,18 +123,18 @@ class _Tree:
 
         The results of tools that ran side by side follow one message too, and stay.
         """
-        newest = dict(zip(self.parents, count(), strict=False))
+        newest_places = dict(zip(self.parents, count(), strict=False))
         for own_id, parent in reversed(self.parents.items()):
-            if parent in newest:
-                newest[parent] = max(newest[parent], newest[own_id])
-        replaced = set[str]()
-        for typed in self.prompts.values():
-            latest = max(typed, key=newest.__getitem__)
-            replaced.update(set(typed) - {latest})
+            if parent in newest_places:
+                newest_places[parent] = max(newest_places[parent], newest_places[own_id])
+        replaced_ids = set[str]()
+        for prompt_ids in self.prompts.values():
+            latest_prompt = max(prompt_ids, key=newest_places.__getitem__)
+            replaced_ids.update(set(prompt_ids) - {latest_prompt})
         for own_id, parent in self.parents.items():
-            if parent in replaced:
-                replaced.add(own_id)
-        return replaced
+            if parent in replaced_ids:
+                replaced_ids.add(own_id)
+        return replaced_ids
 
 
 def _read_line(source: Source, line: Any, file: str) -> Message | None:
@@ -144,35 +144,35 @@ def _read_line(source: Source, line: Any, file: str) -> Message | None:
     if _is_typed_meanwhile(get_nested(line, "attachment")):
         role = "user"
         message = {"content": line["attachment"].get("prompt")}
-    left_out = ""
+    omission = ""
     if role not in ("user", "assistant") or not isinstance(message, dict):
-        left_out = "lines about the session"
+        omission = "lines about the session"
     elif line.get("isSidechain") is True:
-        left_out = "messages of side chains"
+        omission = "messages of side chains"
     elif message.get("model") == "<synthetic>" or any(
         line.get(marker) is True for marker in _MARKED
     ):
-        left_out = "system messages"
-    if left_out:
-        source.drop(left_out, OWNER_SCOPE)
+        omission = "system messages"
+    if omission:
+        source.drop(omission, OWNER_SCOPE)
         return None
     text, caption = text_and_caption(source, OWNER_SCOPE, message.get("content"))
     text = "\n".join([text, *_list_answers(line, message)])
-    spoken = text.strip()
+    spoken_text = text.strip()
     if role == "user":
-        spoken, blocks = _TAGGED.subn("", _COMMAND.sub(r"\1 \2", text))
-        spoken = spoken.strip()
-        if spoken:
-            source.drop("blocks of Claude Code beside what was typed", OWNER_SCOPE, blocks)
-        if _META.match(spoken) or (text.strip() and not spoken and not caption):
+        spoken_text, n_blocks = _TAGGED.subn("", _COMMAND.sub(r"\1 \2", text))
+        spoken_text = spoken_text.strip()
+        if spoken_text:
+            source.drop("blocks of Claude Code beside what was typed", OWNER_SCOPE, n_blocks)
+        if _META.match(spoken_text) or (text.strip() and not spoken_text and not caption):
             source.drop("system messages", OWNER_SCOPE)
             return None
-    if not spoken and not caption and get_list(message, "content"):
+    if not spoken_text and not caption and get_list(message, "content"):
         return None  # its parts are counted
-    count_unread_texts(source, OWNER_SCOPE, line, _READ, spoken)
+    count_unread_texts(source, OWNER_SCOPE, line, _READ, spoken_text)
     return {
         "role": role,
-        "text": spoken,
+        "text": spoken_text,
         "caption": caption,
         "session": first_text(line.get("sessionId"), file),
         "id": first_field(line, "forkedFrom.messageUuid", "uuid"),
@@ -198,10 +198,10 @@ def _list_answers(line: dict[str, Any], message: dict[str, Any]) -> list[str]:
     """Give the words of a person in the results of tools: why a call was refused, what they
     chose.
     """
-    spoken = list[str]()
-    for part in get_list(message, "content"):
-        spoken += _SAID.findall(first_field(part, "content"))
+    answer_texts = list[str]()
+    for content_part in get_list(message, "content"):
+        answer_texts += _SAID.findall(first_field(content_part, "content"))
     answers = get_nested(line, "toolUseResult.answers")
     if isinstance(answers, dict):
-        spoken += starmap("{} {}".format, answers.items())
-    return spoken
+        answer_texts += starmap("{} {}".format, answers.items())
+    return answer_texts

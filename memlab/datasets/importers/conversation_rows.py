@@ -58,22 +58,24 @@ _Named = list[tuple[dict[str, Any], dict[str, list[str]]]]
 
 
 @lru_cache(1 << 12)
-def _find_keys(there: tuple[str, ...]) -> dict[str, list[str]]:
+def _find_keys(row_keys: tuple[str, ...]) -> dict[str, list[str]]:
     """Give the keys of a record that name something, by group, however it writes them.
 
     ``User ID`` and ``userId`` are one.
     """
-    by_plain_key = {re.sub(r"[\s_.-]", "", key).lower(): key for key in there}
-    found = dict[str, list[str]]()
-    for group, wanted in _GROUPS.items():
-        keys = [by_plain_key[plain_key] for plain_key in wanted if plain_key in by_plain_key]
-        if keys:
-            found[group] = keys
-    for key in there:
-        group = _find_group(key)
-        if group and key not in found.get(group, ()):
-            found.setdefault(group, []).append(key)
-    return found
+    by_plain_key = {re.sub(r"[\s_.-]", "", row_key).lower(): row_key for row_key in row_keys}
+    keys_by_group = dict[str, list[str]]()
+    for group, plain_keys in _GROUPS.items():
+        group_keys = [
+            by_plain_key[plain_key] for plain_key in plain_keys if plain_key in by_plain_key
+        ]
+        if group_keys:
+            keys_by_group[group] = group_keys
+    for row_key in row_keys:
+        group = _find_group(row_key)
+        if group and row_key not in keys_by_group.get(group, ()):
+            keys_by_group.setdefault(group, []).append(row_key)
+    return keys_by_group
 
 
 def _find_group(key: str) -> str:
@@ -82,47 +84,48 @@ def _find_group(key: str) -> str:
     >>> list(map(_find_group, ("external_user_id", "chatSessionUuid", "user_message_id")))
     ['user', 'thread', '']
     """
-    words = {word.lower() for word in _WORD.findall(key)} - _BESIDE
-    of_users, of_threads = words & _OF_USERS, words & _OF_THREADS
-    rest = words - of_users - of_threads
-    if of_users and not of_threads and rest and rest <= _OF_IDS | {"email"}:
+    key_words = {word.lower() for word in _WORD.findall(key)} - _BESIDE
+    user_words = key_words & _OF_USERS
+    thread_words = key_words & _OF_THREADS
+    other_words = key_words - user_words - thread_words
+    if user_words and not thread_words and other_words and other_words <= _OF_IDS | {"email"}:
         return "user"
-    if of_threads and not of_users and rest and rest <= _OF_IDS | _OF_NAMES:
+    if thread_words and not user_words and other_words and other_words <= _OF_IDS | _OF_NAMES:
         return "thread"
     return ""
 
 
 def _find_named(raw: Any) -> _Named:
     """Give a record, and what it says about itself, where they name something."""
-    named: _Named = []
-    listed = list_with_metadata(raw)
+    named_objects: _Named = []
+    row_objects = list_with_metadata(raw)
     for path in _AROUND_ROWS:
-        about = get_nested(raw, path)
-        if isinstance(about, dict):
-            listed.append(about)
+        row_object = get_nested(raw, path)
+        if isinstance(row_object, dict):
+            row_objects.append(row_object)
     context = get_nested(raw, "context")
     if isinstance(context, dict) and "thread" in _find_keys(tuple(context)):
-        listed.append(context)  # without a conversation it is what was looked up
-    for about in listed:
-        keys = _find_keys(tuple(about))
-        if keys:
-            named.append((about, keys))
-    return named
+        row_objects.append(context)  # without a conversation it is what was looked up
+    for row_object in row_objects:
+        keys_by_group = _find_keys(tuple(row_object))
+        if keys_by_group:
+            named_objects.append((row_object, keys_by_group))
+    return named_objects
 
 
-def _read_first(named: _Named, group: str) -> str:
+def _read_first(named_objects: _Named, group: str) -> str:
     """Give the first name of a group in a record or in what it says about itself.
 
     It is empty without one.
     """
-    for about, keys in named:
-        for key in keys.get(group, ()):
-            called = about[key]
-            if isinstance(called, dict):  # an object with its id
-                called = first_field(called, *_NAMES_OF_OBJECTS)
-            called = first_text(called)
-            if called:
-                return called
+    for row_object, keys_by_group in named_objects:
+        for row_key in keys_by_group.get(group, ()):
+            name_found = row_object[row_key]
+            if isinstance(name_found, dict):  # an object with its id
+                name_found = first_field(name_found, *_NAMES_OF_OBJECTS)
+            name_found = first_text(name_found)
+            if name_found:
+                return name_found
     return ""
 
 
@@ -145,15 +148,15 @@ def read_thread(raw: Any) -> tuple[str, str]:
     return _find_thread(_find_named(raw))
 
 
-def _find_thread(named: _Named) -> tuple[str, str]:
-    thread = _read_first(named, "thread")
+def _find_thread(named_objects: _Named) -> tuple[str, str]:
+    thread = _read_first(named_objects, "thread")
     if not thread:
         return _NOWHERE
-    around = _read_first(named, "around")
-    topic = _read_first(named, "topic")
+    around_thread = _read_first(named_objects, "around")
+    topic = _read_first(named_objects, "topic")
     if topic != thread:
-        around = " ".join(filter(None, (around, topic)))
-    return thread, around
+        around_thread = " ".join(filter(None, (around_thread, topic)))
+    return thread, around_thread
 
 
 class RowNames(NamedTuple):
@@ -172,11 +175,11 @@ def read_row_names(raw: Any) -> RowNames:
     >>> read_row_names({"user": "ann", "session": "s1"})
     RowNames(user=('ann', ''), thread=('s1', ''))
     """
-    named = _find_named(raw)
-    if not named:
+    named_objects = _find_named(raw)
+    if not named_objects:
         return _NAMELESS
-    user = _read_first(named, "user"), _read_first(named, "tenant")
-    return RowNames(user, _find_thread(named))
+    user = _read_first(named_objects, "user"), _read_first(named_objects, "tenant")
+    return RowNames(user, _find_thread(named_objects))
 
 
 class RowPlaces:
@@ -220,14 +223,14 @@ class RowPlaces:
         return user, _name_within(thread, self.sessions)
 
 
-def _name_within(called_and_around: tuple[str, str], names: dict[str, str]) -> str:
+def _name_within(name_and_around: tuple[str, str], names: dict[str, str]) -> str:
     """Give a name, with what is around it behind it where another has the name.
 
     Without a name, give what is around it.
     """
-    called, around = called_and_around
-    if not called:
+    wanted_name, around = name_and_around
+    if not wanted_name:
         return around
-    if names.setdefault(called, around) == around or not around:
-        return called
-    return f"{called} ({around})"
+    if names.setdefault(wanted_name, around) == around or not around:
+        return wanted_name
+    return f"{wanted_name} ({around})"

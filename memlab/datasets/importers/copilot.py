@@ -38,7 +38,7 @@ _READ = {"conversation", "chatname", "author", "time", "createdat"}
 
 def is_copilot_history(file: Source) -> bool:
     columns = set(map(str.lower, file.columns))
-    return any(layout <= columns for layout in _LAYOUTS)
+    return any(known_layout <= columns for known_layout in _LAYOUTS)
 
 
 def read_copilot_history(source: Source) -> Iterator[Message]:
@@ -85,7 +85,8 @@ def _author_role(row: dict[str, Any]) -> str | None:
 
 
 def _read_row(source: Source, row: dict[str, Any]) -> Iterator[Message]:
-    role, author = _author_role(row), first_field(row, "author")
+    role = _author_role(row)
+    author = first_field(row, "author")
     if role in ("system", "tool"):
         source.drop("system messages", OWNER_SCOPE)
         return
@@ -97,6 +98,6 @@ def _read_row(source: Source, row: dict[str, Any]) -> Iterator[Message]:
         "timestamp": _row_time(row),
         "role": role,
     }
-    spoken = first_field(row, "message", "messagecontent")
-    count_unread_texts(source, OWNER_SCOPE, row, _READ, spoken)
-    yield from make_message(source, OWNER_SCOPE, sender, spoken, **columns)
+    spoken_text = first_field(row, "message", "messagecontent")
+    count_unread_texts(source, OWNER_SCOPE, row, _READ, spoken_text)
+    yield from make_message(source, OWNER_SCOPE, sender, spoken_text, **columns)

@@ -54,19 +54,21 @@ class _People:
 
     def add(self, scope: str, person: Any) -> None:
         """Take up a person; bots have names as they like."""
-        called = first_field(person, "nickname", "name")
-        if not called:
+        shown_name = first_field(person, "nickname", "name")
+        if not shown_name:
             return
-        key = first_field(person, "id")
-        own_id = key
+        user_id = first_field(person, "id")
+        own_id = user_id
         if get_nested(person, "isBot") is True:
             own_id = ""
-        self.names[key] = name_person(self.taken, scope, own_id, called)
+        self.names[user_id] = name_person(self.taken, scope, own_id, shown_name)
 
     def render_mentions(self, text: str) -> str:
         """Write the names of people and emojis in place of their ids."""
-        named = _MENTION.sub(lambda found: f"@{self.names.get(found[1], found[1])}", text)
-        return _EMOJI.sub(r"\1", named)
+        named_text = _MENTION.sub(
+            lambda mention: f"@{self.names.get(mention[1], mention[1])}", text
+        )
+        return _EMOJI.sub(r"\1", named_text)
 
 
 def is_discord_export(file: Source) -> bool:
@@ -96,52 +98,54 @@ def read_discord_export(source: Source) -> Iterator[Message]:
 def _read_discord_message(
     source: Source, scope: str, people: _People, message: Any
 ) -> Sequence[Message]:
-    kind = first_field(message, "type")
-    if kind == "Call":
+    message_type = first_field(message, "type")
+    if message_type == "Call":
         return source.drop("calls", scope)
-    if kind not in _TALK:
+    if message_type not in _TALK:
         return source.drop("system messages", scope)
     if not isinstance(message, dict):
         return source.drop("unreadable messages", scope)
     author = message.get("author")
-    passed_on = message.get("forwardedMessage")
+    forwarded_message = message.get("forwardedMessage")
     for person in (author, *get_list(message, "mentions")):
         people.add(scope, person)
     sender = people.names.get(first_field(author, "id")) or "Deleted User"
     is_bot = get_nested(author, "isBot")
     if not isinstance(is_bot, bool):
         is_bot = None
-    written = first_field(message, "content")
-    forwarded = first_field(passed_on, "content")
-    text = "\n".join(filter(None, (written, forwarded)))
-    if passed_on:
+    written_text = first_field(message, "content")
+    forwarded_text = first_field(forwarded_message, "content")
+    text = "\n".join(filter(None, (written_text, forwarded_text)))
+    if forwarded_message:
         source.keep("forwarded messages", scope)
-    embeds = get_list(message, "embeds") + get_list(passed_on, "embeds")
+    embeds = get_list(message, "embeds") + get_list(forwarded_message, "embeds")
     if text and not is_bot:
         source.drop("previews of links", scope, len(embeds))
     else:
         text = "\n".join(filter(None, (text, *_list_embedded(embeds))))
     text = people.render_mentions(text)
-    files = get_list(message, "attachments") + get_list(passed_on, "attachments")
-    caption = "; ".join(f"file: {first_field(file, 'fileName')}" for file in files)
+    attached_files = get_list(message, "attachments") + get_list(forwarded_message, "attachments")
+    caption = "; ".join(
+        f"file: {first_field(attached_file, 'fileName')}" for attached_file in attached_files
+    )
     if caption:
         source.keep("files", scope, "described in captions")
     if message.get("timestampEdited"):
         source.keep("edited messages", scope)
-    stickers = get_list(message, "stickers") + get_list(passed_on, "stickers")
+    stickers = get_list(message, "stickers") + get_list(forwarded_message, "stickers")
     if stickers and not text and not caption:
         return source.drop("stickers", scope)
-    count_unread_texts(source, scope, message, _READ, f"{text}\n{written}\n{forwarded}")
-    called = first_field(author, "nickname", "name")
+    count_unread_texts(source, scope, message, _READ, f"{text}\n{written_text}\n{forwarded_text}")
+    author_name = first_field(author, "nickname", "name")
     columns = {
         "id": first_field(message, "id"),
-        "role": messenger_role(source, called, is_bot=is_bot),
+        "role": messenger_role(source, author_name, is_bot=is_bot),
         "caption": caption,
         "edited": message.get("timestampEdited"),
     }
-    if written and forwarded:
-        columns["quoted"] = [people.render_mentions(forwarded)]
-    elif passed_on and not written:
+    if written_text and forwarded_text:
+        columns["quoted"] = [people.render_mentions(forwarded_text)]
+    elif forwarded_message and not written_text:
         columns["forwarded_from"] = "unknown"  # the export does not say whose it was
     return make_message(source, scope, sender, text, timestamp=message.get("timestamp"), **columns)
 
@@ -153,5 +157,5 @@ def _list_embedded(embeds: list[Any]) -> Iterator[str]:
         yield first_field(embed, "description")
     for embed in embeds:
         for entry in get_list(embed, "fields"):
-            pair = first_field(entry, "name"), first_field(entry, "value")
-            yield ": ".join(filter(None, pair))
+            name_and_value = first_field(entry, "name"), first_field(entry, "value")
+            yield ": ".join(filter(None, name_and_value))

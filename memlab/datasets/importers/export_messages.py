@@ -96,33 +96,35 @@ def make_message(
         ``quoted``; ``edited``, a time or version as the tool writes it; ``shared_ids``, whether a
         message keeps its id where another conversation repeats it.
     """
-    edited, shared_ids = more.pop("edited", ""), more.pop("shared_ids", False)
+    edited = more.pop("edited", "")
+    shared_ids = more.pop("shared_ids", False)
     if edited != "":
         edited = first_text(edited)
-    spoken, thoughts = text, 0
+    spoken_text = text
+    thoughts = 0
     if source.people and more.get("role") == "assistant" and is_person(source, sender):
         source.keep(_DENIED, scope, "kept as an assistant's, since the export says so")
     if more.get("role") == "assistant" and may_hold_thoughts(text):
-        spoken, thoughts = cut_thoughts(text)
+        spoken_text, thoughts = cut_thoughts(text)
         source.drop("thoughts", scope, thoughts)
     if not _is_count_of_seconds(more.get("timestamp")):
         more["timestamp"] = first_time(more.get("timestamp"))
-    record: Message = {"text": _replace_unreadable(source, scope, spoken.strip())}
-    for key, value in (("scope", scope), ("sender", sender), *more.items()):
+    record: Message = {"text": _replace_unreadable(source, scope, spoken_text.strip())}
+    for column, value in (("scope", scope), ("sender", sender), *more.items()):
         if isinstance(value, str):
             if value:
-                record[key] = _replace_unreadable(source, scope, value)
+                record[column] = _replace_unreadable(source, scope, value)
         elif value is not None and value != []:
-            record[key] = value
+            record[column] = value
     if "quoted" in record:
-        record["quoted"] = [UNREADABLE.sub("\ufffd", part) for part in record["quoted"]]
+        record["quoted"] = [UNREADABLE.sub("\ufffd", quotation) for quotation in record["quoted"]]
     if not record["text"] and not record.get("caption"):
         return () if thoughts else source.drop("empty messages", scope)
     if "id" in record:
-        own = keep_newest_version(source, record, edited, shared_ids=shared_ids)
-        if own is None:
+        newest_id = keep_newest_version(source, record, edited, shared_ids=shared_ids)
+        if newest_id is None:
             return source.drop("repeated messages", scope)
-        record["id"] = own
+        record["id"] = newest_id
     if "timestamp" in record and not _is_count_of_seconds(record["timestamp"]):
         try:
             source.parse_time(record["timestamp"], "timestamp")
@@ -146,12 +148,12 @@ def note_messages(
     >>> note_messages(source, "me", "c2", ["m1"], ["Hi"])
     False
     """
-    seen = source.report.seen
-    places = list(zip(repeat(scope), ids, strict=False))
-    if not seen.keys().isdisjoint(places):
+    seen_messages = source.report.seen
+    scoped_ids = list(zip(repeat(scope), ids, strict=False))
+    if not seen_messages.keys().isdisjoint(scoped_ids):
         return False
-    for place, text in zip(places, texts, strict=True):
-        seen[place] = session, hash((text, ""))
+    for scoped_id, text in zip(scoped_ids, texts, strict=True):
+        seen_messages[scoped_id] = session, hash((text, ""))
     return True
 
 
@@ -185,17 +187,17 @@ def keep_newest_version(
     session = str(record.get("session"))
     own_id = str(record["id"])
     digest = _hash_words(record)
-    known = report.seen.get((scope, own_id))
-    if known is not None:
-        is_shared = shared_ids and known[1] == digest
-        if known[0] != session and not is_shared:
+    known_version = report.seen.get((scope, own_id))
+    if known_version is not None:
+        is_shared = shared_ids and known_version[1] == digest
+        if known_version[0] != session and not is_shared:
             own_id = f"{session} {own_id}"
-            known = report.seen.get((scope, own_id))
-    if known is not None:
-        before = report.edited.get((scope, own_id), "")
-        if edited == before and known[1] == digest:
+            known_version = report.seen.get((scope, own_id))
+    if known_version is not None:
+        edited_before = report.edited.get((scope, own_id), "")
+        if edited == edited_before and known_version[1] == digest:
             return None
-        if edited < before:
+        if edited < edited_before:
             return None
         source.drop("repeated messages", scope)
         report.newer.add(own_id)
@@ -217,10 +219,10 @@ def find_same_messages(source: Source, scope: str, turns: list[Message]) -> str:
     """
     sessions = set[str]()
     for message in turns:
-        known = source.report.seen.get((scope, str(message["id"])))
-        if known is None:
+        known_version = source.report.seen.get((scope, str(message["id"])))
+        if known_version is None:
             continue
-        session, digest = known
+        session, digest = known_version
         if digest != _hash_words(message | {"text": message["text"].strip()}):
             session = ""
         sessions.add(session)
@@ -241,14 +243,14 @@ def name_files(source: Source) -> dict[str, str]:
 
     It is its own, with its folder where another file is called so.
     """
-    names = dict[str, str]()
+    stems_by_file = dict[str, str]()
     for file in source.members:
-        names[file.name] = PurePosixPath(file.name).stem
-    counts = Counter(names.values())
+        stems_by_file[file.name] = PurePosixPath(file.name).stem
+    counts = Counter(stems_by_file.values())
     for file in source.members:
-        if counts[names[file.name]] > 1:
-            names[file.name] = file.stem
-    return names
+        if counts[stems_by_file[file.name]] > 1:
+            stems_by_file[file.name] = file.stem
+    return stems_by_file
 
 
 def is_spoken_role(source: Source, scope: str, role: str | None) -> bool:
@@ -268,10 +270,10 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
     """
     texts = list[str]()
     captions = list[str]()
-    listed = parts
+    part_list = parts
     if not isinstance(parts, list):
-        listed = [parts]
-    for part in listed:
+        part_list = [parts]
+    for part in part_list:
         if isinstance(part, str):
             texts.append(part)
         elif isinstance(part, (dict, list)):
@@ -288,9 +290,9 @@ def _read_part(source: Source, scope: str, part: Any) -> tuple[str, str]:
     if isinstance(part.get("parts"), list):
         return text_and_caption(source, scope, part["parts"])
     part_type = first_field(part, "type", "content_type")
-    stated = part.get("text", part.get("refusal"))
-    if stated is None and part_type == "text":
-        stated = first_filled(part, "value", "content")
+    stated_text = part.get("text", part.get("refusal"))
+    if stated_text is None and part_type == "text":
+        stated_text = first_filled(part, "value", "content")
     if not part_type:
         part_type = _find_only_key(part)
     if part_type in _THOUGHTS or is_flagged_thought(part):
@@ -299,13 +301,13 @@ def _read_part(source: Source, scope: str, part: Any) -> tuple[str, str]:
         source.drop("tool calls", scope)
     elif _MEDIA.search(part_type):
         return _read_media(source, scope, part, part_type)
-    elif isinstance(stated, str):
-        count_unread_texts(source, scope, part, _READ_OF_PARTS, stated)
-        return stated, ""
-    elif isinstance(stated, dict):
+    elif isinstance(stated_text, str):
+        count_unread_texts(source, scope, part, _READ_OF_PARTS, stated_text)
+        return stated_text, ""
+    elif isinstance(stated_text, dict):
         count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
-        text = first_text(stated.get("value"))
-        count_unread_texts(source, scope, stated, ("annotations",), text)
+        text = first_text(stated_text.get("value"))
+        count_unread_texts(source, scope, stated_text, ("annotations",), text)
         return text, ""
     elif part_type:
         source.drop(f"parts of the kind {part_type!r}", scope)
@@ -318,30 +320,30 @@ def _find_only_key(part: dict[str, Any]) -> str:
     """Give the key of a part that holds one object, which is its kind to Bedrock and Gemini."""
     if len(part) != 1:
         return ""
-    for key, inner in part.items():
-        if isinstance(inner, dict):
+    for key, inner_value in part.items():
+        if isinstance(inner_value, dict):
             return key
     return ""
 
 
 def _read_media(source: Source, scope: str, part: dict[str, Any], kind: str) -> tuple[str, str]:
     """Give the transcript of a recording as its text, or a caption of an image or a file."""
-    spoken = first_field(part, "transcript", "input_audio.transcript", "text")
-    if spoken:
-        count_unread_texts(source, scope, part, ("text",), spoken)
+    transcript = first_field(part, "transcript", "input_audio.transcript", "text")
+    if transcript:
+        count_unread_texts(source, scope, part, ("text",), transcript)
         source.keep("recordings", scope, "kept as their transcripts")
-        return spoken, ""
-    medium = "file"
-    for word in ("image", "audio", "video"):
-        if word in kind:
-            medium = word
+        return transcript, ""
+    medium_name = "file"
+    for medium_word in ("image", "audio", "video"):
+        if medium_word in kind:
+            medium_name = medium_word
             break
-    source.keep(f"{medium}s", scope, "described in captions")
+    source.keep(f"{medium_name}s", scope, "described in captions")
     count_unread_texts(source, scope, part, _NAMES_OF_MEDIA, "")
-    called = first_field(part, *_NAMES_OF_MEDIA)
-    if called:
-        return "", f"{medium}: {called}"
-    return "", medium
+    media_name = first_field(part, *_NAMES_OF_MEDIA)
+    if media_name:
+        return "", f"{medium_name}: {media_name}"
+    return "", medium_name
 
 
 def describe_file(file: Any, *keys: str, unnamed: str = "") -> str:
@@ -349,15 +351,15 @@ def describe_file(file: Any, *keys: str, unnamed: str = "") -> str:
 
     It is an image where its type says so.
     """
-    called = first_field(file, *keys)
-    if not called:
-        called = unnamed
-    if not called:
+    file_name = first_field(file, *keys)
+    if not file_name:
+        file_name = unnamed
+    if not file_name:
         return ""
     mime_type = first_field(file, "mime_type", "mimetype", "mimeType", "file_kind")
     if mime_type.startswith("image"):
-        return f"image: {called}"
-    return f"file: {called}"
+        return f"image: {file_name}"
+    return f"file: {file_name}"
 
 
 def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, Any]) -> Any:
@@ -369,34 +371,34 @@ def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, 
     :returns: the role, ``None`` for a person of another role or where there is none; and the name.
     """
     senders = [raw.get("from"), raw.get("sender"), raw.get("author"), raw.get("speaker")]
-    called = [raw.get("role"), *senders[:2], inner.get("role"), *senders[2:]]
+    stated_roles = [raw.get("role"), *senders[:2], inner.get("role"), *senders[2:]]
     flags = [read_flagged_role(raw), read_flagged_role(inner), *list_role_types(inner)]
-    kinds = [inner.get("type"), *get_list(raw, "id")[-1:], raw.get("type")]
-    speaker = first_text(*called)
+    type_values = [inner.get("type"), *get_list(raw, "id")[-1:], raw.get("type")]
+    speaker = first_text(*stated_roles)
     role_of_speaker = normalise_role(speaker)
-    stated = next(filter(None, map(normalise_role, flags)), None)
-    denied = is_person(source, speaker)
-    if stated is None and any(flags) and speaker in senders:
-        denied = True  # a customer, say
-    role = _ITEMS.get(first_field(raw, "type"), stated)
+    flagged_role = next(filter(None, map(normalise_role, flags)), None)
+    is_denied_name = is_person(source, speaker)
+    if flagged_role is None and any(flags) and speaker in senders:
+        is_denied_name = True  # a customer, say
+    role = _ITEMS.get(first_field(raw, "type"), flagged_role)
     if role is None:
         roles: list[str | None] = ["user"]
-        if not denied:
-            roles = [*map(normalise_role, called), *map(_role_of_kind, kinds)]
+        if not is_denied_name:
+            roles = [*map(normalise_role, stated_roles), *map(_role_of_kind, type_values)]
         role = next(filter(None, roles), None)
         is_name = _is_name_of_assistant(speaker)
         if speaker in senders:
             is_name = True
         if is_name and role == role_of_speaker and _is_role_of_name(raw, speaker, role):
             source.report.guessed[speaker] += 1
-    name = read_name(inner)
-    is_denied = stated == "user" and role_of_speaker != "user"
-    if speaker and (denied or is_denied or not role_of_speaker):
-        if not name:
-            name = speaker
+    shown_name = read_name(inner)
+    is_denied = flagged_role == "user" and role_of_speaker != "user"
+    if speaker and (is_denied_name or is_denied or not role_of_speaker):
+        if not shown_name:
+            shown_name = speaker
         if role is None:
             source.keep("messages of other roles", scope, "kept as those of persons")
-    return role, name
+    return role, shown_name
 
 
 def _role_of_kind(kind: Any) -> str | None:
@@ -407,14 +409,14 @@ def _role_of_kind(kind: Any) -> str | None:
     return role
 
 
-def _is_role_of_name(raw: dict[str, Any], own: str, role: str | None) -> bool:
+def _is_role_of_name(raw: dict[str, Any], speaker: str, role: str | None) -> bool:
     """Say whether nothing but the name of a sender makes them another than a person.
 
     In ShareGPT's layout ``from`` stands for the role.
     """
-    if "value" in raw and raw.get("from") == own and not _is_name_of_assistant(own):
+    if "value" in raw and raw.get("from") == speaker and not _is_name_of_assistant(speaker):
         return False
-    return role not in (None, "user") and not is_plain_role_word(own)
+    return role not in (None, "user") and not is_plain_role_word(speaker)
 
 
 def _is_name_of_assistant(called: str) -> bool:
@@ -442,8 +444,8 @@ def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Me
 
 
 def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Message]:
-    inner = _unwrap_langchain(raw)
-    role, name = read_role(source, scope, raw, inner)
+    inner_message = _unwrap_langchain(raw)
+    role, name = read_role(source, scope, raw, inner_message)
     if is_flagged_thought(raw):
         source.drop("thoughts", scope)
         return
@@ -453,49 +455,49 @@ def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Mess
     sender = name
     if not name:
         sender = role
-    key, content = find_content(inner)
-    calls = len(get_list(inner, "tool_calls"))
-    if not calls:
-        calls = int(bool(inner.get("function_call")))
-    thoughts = int(has_thoughts(inner))
+    content_key, content = find_content(inner_message)
+    n_tool_calls = len(get_list(inner_message, "tool_calls"))
+    if not n_tool_calls:
+        n_tool_calls = int(bool(inner_message.get("function_call")))
+    thoughts = int(has_thoughts(inner_message))
     text, caption = text_and_caption(source, scope, content)
     if role == "assistant":
         text, thoughts_in_text = cut_thoughts(text)
         thoughts += thoughts_in_text
-    source.drop("tool calls", scope, calls)
+    source.drop("tool calls", scope, n_tool_calls)
     source.drop("thoughts", scope, thoughts)
     if not text and not caption:
-        if calls or thoughts or list_or_empty(content):
+        if n_tool_calls or thoughts or list_or_empty(content):
             return  # its parts are counted
-        if holds_unknown_words(inner):
+        if holds_unknown_words(inner_message):
             source.drop("messages whose content has an unknown key", scope)
             return
-    when = read_time_value(inner)
-    forwarder = read_forwarder(inner)
-    spoken = f"{text}\n{caption}\n{content}\n{when}\n{forwarder}"
-    count_unread_texts(source, scope, inner, {key, *_COUNTED}, spoken)
-    if inner is not raw:
-        count_unread_texts(source, scope, raw, _AROUND_MESSAGES, spoken)
-    source.drop("times that cannot be read", scope, has_unreadable_time(inner))
+    written_at = read_time_value(inner_message)
+    forwarder = read_forwarder(inner_message)
+    read_text = f"{text}\n{caption}\n{content}\n{written_at}\n{forwarder}"
+    count_unread_texts(source, scope, inner_message, {content_key, *_COUNTED}, read_text)
+    if inner_message is not raw:
+        count_unread_texts(source, scope, raw, _AROUND_MESSAGES, read_text)
+    source.drop("times that cannot be read", scope, has_unreadable_time(inner_message))
     yield {
         "role": role,
         "sender": sender,
         "text": text,
         "caption": caption,
-        "id": read_message_id(inner) or None,
-        "timestamp": when,
+        "id": read_message_id(inner_message) or None,
+        "timestamp": written_at,
         "forwarded_from": forwarder,
-        "quoted": list_quotations(inner, text),
-        "edited": describe_version(inner),
+        "quoted": list_quotations(inner_message, text),
+        "edited": describe_version(inner_message),
     }
 
 
 def _unwrap_langchain(raw: dict[str, Any]) -> dict[str, Any]:
     """Give the message in an object of LangChain; any other is one itself."""
-    for key in _AROUND_MESSAGES:
-        inner = raw.get(key)
-        if isinstance(inner, dict):
-            return inner
+    for around_key in _AROUND_MESSAGES:
+        inner_message = raw.get(around_key)
+        if isinstance(inner_message, dict):
+            return inner_message
     return raw
 
 

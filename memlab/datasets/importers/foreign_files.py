@@ -9,14 +9,13 @@ import re
 from memlab.datasets.importers.whatsapp import LEVEL
 from memlab.datasets.source import Source
 
-_HTML, _SECOND = r"(?s)\s*<.*", r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+_HTML = r"(?s)\s*<.*"
+_SECOND = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
 _KAKAOTALK = (
     r"[^[{:\n]*카카오톡 대화|KakaoTalk Chats|\d+[년.] \d+[월.] \d+[일.] 오[전후] [\d:]+[,\r\n]"
 )
-_DISCORD, _WRITE = (
-    "export it again with --format Json",
-    "write it as a chat log (docs/conversations.md)",
-)
+_DISCORD = "export it again with --format Json"
+_WRITE = "write it as a chat log (docs/conversations.md)"
 _CLINE = "what a window of Cline or Roo Code shows"
 _EXPORT = "export the chat as text or JSON from its tool"
 _BEGINNINGS = (
@@ -176,16 +175,16 @@ def explain_refusal(file: Source) -> str | None:
 
     ``None`` for any other.
     """
-    for form, what, remedy in _BEGINNINGS:
-        if re.match(form, file.head):
-            return f"looks like {what}, which memlab does not read: {remedy}"
+    for beginning, format_name, remedy in _BEGINNINGS:
+        if re.match(beginning, file.head):
+            return f"looks like {format_name}, which memlab does not read: {remedy}"
     last_keys = {path.rpartition(".")[2] for path in file.keys}
     if last_keys >= _OF_SNAPCHAT:
         return f"looks like Snapchat's chats, which memlab does not read: {_WRITE}"
-    for keys, what, instead in _BESIDE:
-        if keys <= file.keys:
-            return f"looks like {what}, which memlab does not read: {instead}"
-    for keys, what in _KEYS:
-        if keys <= file.keys:
-            return f"looks like {what}, which memlab does not read: {_WRITE}"
+    for known_keys, format_name, remedy_text in _BESIDE:
+        if known_keys <= file.keys:
+            return f"looks like {format_name}, which memlab does not read: {remedy_text}"
+    for known_keys, format_name in _KEYS:
+        if known_keys <= file.keys:
+            return f"looks like {format_name}, which memlab does not read: {_WRITE}"
     return None

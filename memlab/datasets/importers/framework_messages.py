@@ -58,8 +58,8 @@ def rewrite_messages(source: Source, value: Any, depth: int = _MOST_DEEP) -> lis
     """
     if depth and isinstance(value, list):
         messages = list[Any]()
-        for each in value:
-            messages += rewrite_messages(source, each, depth - 1)
+        for inner_value in value:
+            messages += rewrite_messages(source, inner_value, depth - 1)
         return [messages]
     if not depth or not isinstance(value, dict):
         return [value]
@@ -67,13 +67,13 @@ def rewrite_messages(source: Source, value: Any, depth: int = _MOST_DEEP) -> lis
         if recognise(value):
             return rewrite(source, value)
     rewritten = dict[str, Any]()
-    for key, each in value.items():
-        rewritten[key] = each
-        if isinstance(each, (dict, list)):
-            inner = rewrite_messages(source, each, depth - 1)
-            rewritten[key] = inner
-            if len(inner) == 1:
-                rewritten[key] = inner[0]
+    for key, inner_value in value.items():
+        rewritten[key] = inner_value
+        if isinstance(inner_value, (dict, list)):
+            inner_messages = rewrite_messages(source, inner_value, depth - 1)
+            rewritten[key] = inner_messages
+            if len(inner_messages) == 1:
+                rewritten[key] = inner_messages[0]
     return [_with_thread(rewritten)]
 
 
@@ -83,20 +83,25 @@ def _is_of_pydantic_ai(raw: dict[str, Any]) -> bool:
 
 def _rewrite_pydantic_ai(_: Source, raw: dict[str, Any]) -> _Messages:
     """Give a response as a message, and a request as a message for each of its parts."""
-    about = dict(raw)
-    kind, parts = about.pop("kind"), about.pop("parts")
-    if kind == "response":
-        return [about | {"role": "assistant", "content": list(map(_type_part, parts))}]
+    shared_fields = dict(raw)
+    message_kind = shared_fields.pop("kind")
+    parts = shared_fields.pop("parts")
+    if message_kind == "response":
+        return [shared_fields | {"role": "assistant", "content": list(map(_type_part, parts))}]
     messages = _Messages()
-    instructions = about.pop("instructions", None)
+    instructions = shared_fields.pop("instructions", None)
     if instructions:
         messages.append({"role": "system", "content": instructions})
     for part in parts:
         messages.append(_rewrite_part(part))
-    for_all = {key: about[key] for key in _OF_REQUESTS if key in about}
-    messages = [for_all | message for message in messages]
+    request_fields = {
+        request_key: shared_fields[request_key]
+        for request_key in _OF_REQUESTS
+        if request_key in shared_fields
+    }
+    messages = [request_fields | message for message in messages]
     if messages:
-        messages[0] = about | messages[0]
+        messages[0] = shared_fields | messages[0]
     return messages
 
 
@@ -105,8 +110,8 @@ def _rewrite_part(part: Any) -> dict[str, Any]:
     if not isinstance(part, dict):
         return {"role": "user", "content": part}
     message = dict(part)
-    kind = message.pop("part_kind", "")
-    message["role"] = _ROLES_OF_PARTS.get(kind, "tool")
+    part_kind = message.pop("part_kind", "")
+    message["role"] = _ROLES_OF_PARTS.get(part_kind, "tool")
     content = message.get("content")
     if isinstance(content, list):
         message["content"] = list(map(_type_part, content))
@@ -117,14 +122,14 @@ def _type_part(part: Any) -> Any:
     """Give a part of a message with its type and its text where other layouts have them."""
     if not isinstance(part, dict):
         return part
-    typed = dict(part)
-    typed["type"] = first_field(part, "part_kind", "kind", "type")
-    typed.pop("part_kind", None)
-    if typed["type"] == "text" and "content" in typed:
-        typed["text"] = typed.pop("content")
-    elif typed["type"] == "binary":
-        typed["type"] = first_field(part, "media_type") or "file"
-    return typed
+    typed_part = dict(part)
+    typed_part["type"] = first_field(part, "part_kind", "kind", "type")
+    typed_part.pop("part_kind", None)
+    if typed_part["type"] == "text" and "content" in typed_part:
+        typed_part["text"] = typed_part.pop("content")
+    elif typed_part["type"] == "binary":
+        typed_part["type"] = first_field(part, "media_type") or "file"
+    return typed_part
 
 
 def _is_of_semantic_kernel(raw: dict[str, Any]) -> bool:
@@ -141,9 +146,9 @@ def _rewrite_semantic_kernel(_: Source, raw: dict[str, Any]) -> _Messages:
     if isinstance(message["role"], dict):
         message["role"] = _find_label(message["role"])
     items = _list_items(message)
-    for key in _ITEMS:
-        if items and message.get(key) is items:
-            del message[key]
+    for items_key in _ITEMS:
+        if items and message.get(items_key) is items:
+            del message[items_key]
     if items:
         message["content_text"] = message.pop("content", None)  # counted unless items say it
         message["content"] = list(map(_rewrite_item, items))
@@ -160,8 +165,8 @@ def _find_label(role: dict[str, Any]) -> str:
 
 
 def _list_items(message: dict[str, Any]) -> list[Any]:
-    for key in _ITEMS:
-        items = list_or_empty(message.get(key))
+    for items_key in _ITEMS:
+        items = list_or_empty(message.get(items_key))
         if items:
             return items
     return []
@@ -175,11 +180,11 @@ def _rewrite_item(item: Any) -> Any:
     """Give an item of a message with its type, and its text, where other layouts have them."""
     if not isinstance(item, dict):
         return item
-    typed = _with_small_initials(item)
-    stated = str(typed.pop("$type", None) or typed.pop("content_type", ""))
-    plain = re.sub("_|Content$", "", stated).lower()
-    typed["type"] = _ITEM_TYPES.get(plain, plain)
-    return typed
+    typed_item = _with_small_initials(item)
+    stated_type = str(typed_item.pop("$type", None) or typed_item.pop("content_type", ""))
+    plain_type = re.sub("_|Content$", "", stated_type).lower()
+    typed_item["type"] = _ITEM_TYPES.get(plain_type, plain_type)
+    return typed_item
 
 
 def _is_of_autogen(raw: dict[str, Any]) -> bool:
@@ -193,7 +198,8 @@ def _is_of_autogen(raw: dict[str, Any]) -> bool:
 
 def _rewrite_autogen(source: Source, raw: dict[str, Any]) -> _Messages:
     message = dict(raw)
-    class_name, agent = message.pop("type"), str(message.pop("source", ""))
+    class_name = message.pop("type")
+    agent = str(message.pop("source", ""))
     message["role"] = "system"
     if _SAYING.match(class_name):
         message["role"] = _find_role(source, class_name, agent, raw)
@@ -243,9 +249,9 @@ def _with_thread(raw: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(raw.get("agent_states"), dict):
         return raw
     for state in raw["agent_states"].values():
-        thread = get_list(state, "message_thread")
-        if thread:
-            return raw | {"messages": thread}
+        message_thread = get_list(state, "message_thread")
+        if message_thread:
+            return raw | {"messages": message_thread}
     return raw
 
 

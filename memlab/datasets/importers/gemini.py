@@ -146,10 +146,10 @@ def _read_entry(source: Source, entry: _Entry) -> Iterator[Message]:
     if reason:
         source.drop(reason, OWNER_SCOPE)
         return
-    beside, files = _split_files(list(filter(None, entry.beside)))
-    entry.files += files
+    side_notes, file_names = _split_files(list(filter(None, entry.beside)))
+    entry.files += file_names
     prompt = _read_prompt(source, entry)
-    source.drop("notes beside prompts", OWNER_SCOPE, len(beside))
+    source.drop("notes beside prompts", OWNER_SCOPE, len(side_notes))
     if not entry.answer:
         source.keep("prompts without an answer", OWNER_SCOPE)
     columns = {"session": _find_conversation(entry), "timestamp": entry.when}
@@ -169,18 +169,20 @@ def _split_files(lines: list[str]) -> tuple[list[str], list[str]]:
     >>> _split_files(["to buy:", "- eggs", "Attached 1 file.", "-  a.png"])
     (['to buy:', '- eggs'], ['a.png'])
     """
-    files = list[str]()
-    position, expected = len(lines), 0
+    file_names = list[str]()
+    attached_line = len(lines)
+    n_expected = 0
     for number, line in enumerate(lines):
-        attached = _ATTACHED.match(line)
-        if attached:
-            position, expected = number, int(attached[1])
-    for line in lines[position + 1 : position + 1 + expected]:
-        matched = _FILE.match(line)
-        if not matched:
+        attached_match = _ATTACHED.match(line)
+        if attached_match:
+            attached_line = number
+            n_expected = int(attached_match[1])
+    for line in lines[attached_line + 1 : attached_line + 1 + n_expected]:
+        file_match = _FILE.match(line)
+        if not file_match:
             break
-        files.append(matched[1])
-    return lines[:position] + lines[position + 1 + len(files) :], files
+        file_names.append(file_match[1])
+    return lines[:attached_line] + lines[attached_line + 1 + len(file_names) :], file_names
 
 
 def _read_prompt(source: Source, entry: _Entry) -> str:
@@ -188,15 +190,15 @@ def _read_prompt(source: Source, entry: _Entry) -> str:
 
     The word before it is left out where that is English.
     """
-    lines, files = _split_files(entry.title.split("\n"))
-    entry.files += files
+    lines, file_names = _split_files(entry.title.split("\n"))
+    entry.files += file_names
     title = entry.title
     if entry.files:
         # Where they are named elsewhere, their number stands at the end of a line too.
         title = _ATTACHED.sub("", "\n".join(lines))
-    asked = _ASKED.match(title)
-    if asked:
-        return title[asked.end() :]
+    asked_match = _ASKED.match(title)
+    if asked_match:
+        return title[asked_match.end() :]
     reason = "kept with the word before them, in another language"
     source.keep("prompts", OWNER_SCOPE, reason, bool(title))
     return title
@@ -224,10 +226,10 @@ class _Page(TextBuilder):
         classes = (attributes.get("class") or "").split()
         if tag == "div" and "outer-cell" in classes:
             self.end_entry()
-        for kind in ("header-cell", "content-cell"):
-            if kind in classes:
+        for cell_kind in ("header-cell", "content-cell"):
+            if cell_kind in classes:
                 self.end_cell()
-                self.kind = kind
+                self.kind = cell_kind
                 if "mdl-typography--caption" in classes:
                     self.kind = "caption"
         if tag == "a":
@@ -237,13 +239,15 @@ class _Page(TextBuilder):
     def end_cell(self) -> None:
         if self.kind:
             self.cells.append((self.kind, self.text()))
-        self.pieces, self.kind = [], ""
+        self.pieces = []
+        self.kind = ""
 
     def end_entry(self) -> None:
         self.end_cell()
         if self.cells:
             self.entries.append((self.cells, " ".join(self.links)))
-        self.cells, self.links = [], []
+        self.cells = []
+        self.links = []
 
 
 def _read_page(file: Source) -> list[_Entry]:
@@ -262,30 +266,30 @@ def _read_cells(cells: list[tuple[str, str]], links: str) -> _Entry:
     headers = [content for cell_kind, content in cells if cell_kind == "header-cell"]
     contents = [content for cell_kind, content in cells if cell_kind == "content-cell"]
     entry = _Entry("", product=" ".join(headers), addresses=links)
-    title: list[str] = []
-    answer: list[str] = []
+    title_lines: list[str] = []
+    answer_lines: list[str] = []
     for line in "\n".join(contents).split("\n"):
         if entry.when:
-            answer.append(line)
+            answer_lines.append(line)
         elif _TIME_LINE.match(line.strip()):
             entry.when = _read_time(line)
         else:
-            title.append(line)
-    entry.title = "\n".join(title)
-    entry.answer = "\n".join(answer).strip()
+            title_lines.append(line)
+    entry.title = "\n".join(title_lines)
+    entry.answer = "\n".join(answer_lines).strip()
     return entry
 
 
 def _read_time(line: str) -> str:
     """Give a time as ISO 8601 writes it, or as it stands where no form fits."""
-    written = re.sub(r"\s+", " ", line.replace("−", "-")).strip()
+    written_time = re.sub(r"\s+", " ", line.replace("−", "-")).strip()
     zone = None
-    zoned = _ZONED.match(written)
-    if zoned:
-        written = zoned[1]
-        zone = _read_zone(zoned[2])
+    zoned_match = _ZONED.match(written_time)
+    if zoned_match:
+        written_time = zoned_match[1]
+        zone = _read_zone(zoned_match[2])
     try:
-        moment = fields.parse_time(written, "time", "dmy")
+        moment = fields.parse_time(written_time, "time", "dmy")
     except BadField:
         return line
     return moment.replace(tzinfo=moment.tzinfo or zone).isoformat()
@@ -298,11 +302,11 @@ def _read_zone(name: str) -> timezone | None:
     """
     if name in _ZONES:
         return timezone(timedelta(hours=_ZONES[name]))
-    beside = re.fullmatch(r"(?:GMT|UTC)([+-])(\d{1,2}):?(\d{2})?", name)
-    if not beside:
+    offset_match = re.fullmatch(r"(?:GMT|UTC)([+-])(\d{1,2}):?(\d{2})?", name)
+    if not offset_match:
         return None
-    sign, hours, minutes = beside.groups("0")
-    shift = timedelta(hours=int(hours), minutes=int(minutes))
-    if sign == "-":
-        shift = -shift
-    return timezone(shift)
+    offset_sign, hours, minutes = offset_match.groups("0")
+    utc_offset = timedelta(hours=int(hours), minutes=int(minutes))
+    if offset_sign == "-":
+        utc_offset = -utc_offset
+    return timezone(utc_offset)

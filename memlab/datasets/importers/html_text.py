@@ -64,11 +64,11 @@ class TextBuilder(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.unseen:
             return
-        spaced = data
+        spaced_text = data
         if not self.preformatted:
-            spaced = _SPACE.sub(" ", data)
-        if spaced != " " or self._is_within_line():
-            self.pieces.append(spaced)
+            spaced_text = _SPACE.sub(" ", data)
+        if spaced_text != " " or self._is_within_line():
+            self.pieces.append(spaced_text)
 
     def _is_within_line(self) -> bool:
         return self.pieces[-1:] not in ([], ["\n"])

@@ -68,15 +68,15 @@ def _read_api_list(source: Source, file: Source, scope: str) -> Iterator[Message
     """Read messages out of the API, which gives the newest first unless it is asked for another
     order.
     """
-    listed = [record for _, record in file.values()]
-    for message in oldest_first(listed, _read_date, is_answer=_is_answer):
+    raw_messages = [record for _, record in file.values()]
+    for message in oldest_first(raw_messages, _read_date, is_answer=_is_answer):
         if not isinstance(message, dict):
             source.drop("unreadable messages", scope)
             continue
-        kind = first_field(message, "message_type").removesuffix("_message")
-        if "tool" in kind:
-            kind = "tool"
-        message = message | {"role": kind, "created_at": message.get("date")}
+        message_kind = first_field(message, "message_type").removesuffix("_message")
+        if "tool" in message_kind:
+            message_kind = "tool"
+        message = message | {"role": message_kind, "created_at": message.get("date")}
         yield from _read_message(source, scope, message, is_newer=False)
 
 
@@ -91,11 +91,11 @@ def _read_date(message: Any) -> Any:
 def _read_agent_file(source: Source, record: Record, *, names: ChatNames) -> Iterator[Message]:
     """Read the agents of a file."""
     for agent in record.take("agents", fields.check_list, []) or [record]:
-        called = first_text(first_field(agent, "name", "id"), "agent")
-        scope = name_chat(names, first_text(get_nested(agent, "id"), called), called)
-        newer = get_nested(agent, "agent_type") == "letta_v1_agent"
-        for each in get_list(agent, "messages"):
-            yield from _read_message(source, scope, each, is_newer=newer)
+        agent_name = first_text(first_field(agent, "name", "id"), "agent")
+        scope = name_chat(names, first_text(get_nested(agent, "id"), agent_name), agent_name)
+        is_newer_agent = get_nested(agent, "agent_type") == "letta_v1_agent"
+        for raw_message in get_list(agent, "messages"):
+            yield from _read_message(source, scope, raw_message, is_newer=is_newer_agent)
 
 
 def _read_message(source: Source, scope: str, message: Any, *, is_newer: bool) -> Sequence[Message]:
@@ -111,17 +111,19 @@ def _read_message(source: Source, scope: str, message: Any, *, is_newer: bool) -
         content = message.get("text")
     text, caption = text_and_caption(source, scope, content)
     if role == "user":
-        wrapped = decode_json(text)
-        if get_nested(wrapped, "type") not in (None, "user_message"):
+        wrapped_text = decode_json(text)
+        if get_nested(wrapped_text, "type") not in (None, "user_message"):
             return source.drop("system messages", scope)
-        text = first_field(wrapped, "message") or text
-    calls = get_objects(message, "tool_calls")
-    sent = [call for call in calls if get_nested(call, "function.name") == "send_message"]
-    spoken = list(filter(None, map(_read_sent, sent)))
-    source.drop("tool calls", scope, len(calls) - len(spoken))
-    if sent or (calls and not is_newer):
+        text = first_field(wrapped_text, "message") or text
+    tool_calls = get_objects(message, "tool_calls")
+    sent_calls = [
+        call for call in tool_calls if get_nested(call, "function.name") == "send_message"
+    ]
+    sent_texts = list(filter(None, map(_read_sent, sent_calls)))
+    source.drop("tool calls", scope, len(tool_calls) - len(sent_texts))
+    if sent_calls or (tool_calls and not is_newer):
         source.drop("thoughts", scope, bool(text.strip()))
-        text = "\n".join(spoken)
+        text = "\n".join(sent_texts)
         if not text:
             return ()
     count_unread_texts(source, scope, message, _READ, text)

@@ -55,35 +55,37 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
     """
     users: dict[str, str] = {}
     for file in source.members:
-        rows: dict[str, list[Any]] = {}
+        rows_by_session: dict[str, list[Any]] = {}
         for number, record in file.values():
             session = first_field(record, "conversationId")
-            listed = get_list(record, "messages")
-            if not listed:
-                rows.setdefault(session, []).append(record)
+            message_list = get_list(record, "messages")
+            if not message_list:
+                rows_by_session.setdefault(session, []).append(record)
                 continue
             prompt = first_field(record, *_PROMPTS)
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
-            read = {"messages", *_PROMPTS}
-            count_unread_texts(source, OWNER_SCOPE, record, read, "", around=True)
+            read_keys = {"messages", *_PROMPTS}
+            count_unread_texts(source, OWNER_SCOPE, record, read_keys, "", around=True)
             session = first_text(session, f"{file.stem}-{number}")
-            yield from _read_conversation(source, OWNER_SCOPE, session, list(_flatten(listed)))
-        for session, messages in rows.items():
+            yield from _read_conversation(
+                source, OWNER_SCOPE, session, list(_flatten(message_list))
+            )
+        for session, messages in rows_by_session.items():
             session = first_text(session, file.stem)
-            for user, own in _split_users(messages).items():
+            for user, user_messages in _split_users(messages).items():
                 scope = name_account(users, user)
-                yield from _read_conversation(source, scope, session, own)
+                yield from _read_conversation(source, scope, session, user_messages)
 
 
 def _split_users(messages: list[Any]) -> dict[str, list[Any]]:
     """Give the messages of each user; one that names none is of the user before it."""
-    named = list(filter(None, [first_field(message, "user") for message in messages]))
-    user = next(iter(named), "")
-    split: dict[str, list[Any]] = {}
+    named_users = list(filter(None, [first_field(message, "user") for message in messages]))
+    user = next(iter(named_users), "")
+    messages_by_user: dict[str, list[Any]] = {}
     for message in messages:
         user = first_field(message, "user") or user
-        split.setdefault(user, []).append(message)
-    return split
+        messages_by_user.setdefault(user, []).append(message)
+    return messages_by_user
 
 
 def _flatten(listed: list[Any]) -> Iterator[Any]:
@@ -96,59 +98,62 @@ def _flatten(listed: list[Any]) -> Iterator[Any]:
 
 
 def _read_conversation(
-    source: Source, scope: str, session: str, listed: list[Any]
+    source: Source, scope: str, session: str, messages: list[Any]
 ) -> Iterator[Message]:
-    nodes: dict[str, Any] = {}
-    for place, message in enumerate(listed):
+    nodes_by_id: dict[str, Any] = {}
+    for message_place, message in enumerate(messages):
         if isinstance(message, dict):
-            nodes[name_message(first_field(message, "messageId"), place)] = message
-    source.drop("unreadable messages", scope, len(listed) - len(nodes))
-    parents = link_to_parents(nodes)
-    branch = newest_branch(parents, None, date_messages(nodes, parents).__getitem__)
-    source.drop("messages of other branches", scope, len(nodes) - len(branch))
+            nodes_by_id[name_message(first_field(message, "messageId"), message_place)] = message
+    source.drop("unreadable messages", scope, len(messages) - len(nodes_by_id))
+    parents = link_to_parents(nodes_by_id)
+    branch = newest_branch(parents, None, date_messages(nodes_by_id, parents).__getitem__)
+    source.drop("messages of other branches", scope, len(nodes_by_id) - len(branch))
     for message_id in branch:
-        yield from _read_message(source, scope, session, nodes[message_id])
+        yield from _read_message(source, scope, session, nodes_by_id[message_id])
 
 
 def _read_message(
-    source: Source, scope: str, session: str, each: dict[str, Any]
+    source: Source, scope: str, session: str, message: dict[str, Any]
 ) -> Iterator[Message]:
-    if each.get("error") is True:
+    if message.get("error") is True:
         source.drop("error messages", scope)
         return
-    parts = list(map(_plain_part, get_list(each, "content")))
-    counted = len(parts)
-    content, caption = text_and_caption(source, scope, parts)
-    content = first_text(content, each.get("text"))
+    content_parts = list(map(_plain_part, get_list(message, "content")))
+    n_counted = len(content_parts)
+    content, caption = text_and_caption(source, scope, content_parts)
+    content = first_text(content, message.get("text"))
     role = "user"
-    if not _is_user(each):
+    if not _is_user(message):
         role = "assistant"
         content, thoughts = _THINKING.subn("", content)
         source.drop("thoughts", scope, thoughts)
-        counted += thoughts
-    files = [*get_list(each, "files"), *get_list(each, "attachments")]
-    described = [describe_file(file, "filename", "name", "filepath") for file in files]
-    caption = join_names(caption, *described)
-    spoken = f"{each.get('text')}\n{content}\n{caption}"
-    count_unread_texts(source, scope, each, {"content", "children"}, spoken)
-    if counted and not f"{content}{caption}".strip():
+        n_counted += thoughts
+    attached_files = [*get_list(message, "files"), *get_list(message, "attachments")]
+    file_descriptions = [
+        describe_file(attached_file, "filename", "name", "filepath")
+        for attached_file in attached_files
+    ]
+    caption = join_names(caption, *file_descriptions)
+    read_text = f"{message.get('text')}\n{content}\n{caption}"
+    count_unread_texts(source, scope, message, {"content", "children"}, read_text)
+    if n_counted and not f"{content}{caption}".strip():
         return
     columns = {
         "session": session,
-        "id": first_field(each, "messageId"),
+        "id": first_field(message, "messageId"),
         "caption": caption,
-        "timestamp": each.get("createdAt"),
+        "timestamp": message.get("createdAt"),
         "role": role,
-        "edited": describe_version(each),
+        "edited": describe_version(message),
     }
     yield from make_message(source, scope, role, content, **columns)
 
 
-def _is_user(each: dict[str, Any]) -> bool:
-    flag = each.get("isCreatedByUser")
+def _is_user(message: dict[str, Any]) -> bool:
+    flag = message.get("isCreatedByUser")
     if isinstance(flag, bool):
         return flag
-    return first_field(each, "sender").lower() == "user"
+    return first_field(message, "sender").lower() == "user"
 
 
 def _plain_part(part: Any) -> Any:

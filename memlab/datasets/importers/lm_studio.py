@@ -40,49 +40,49 @@ def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
             source.drop("notes", OWNER_SCOPE, len(get_list(record, "notes")))
             count_unread_texts(source, OWNER_SCOPE, record, _READ, "", around=True)
-            created = first_time(get_nested(record, "createdAt"))
+            created_at = first_time(get_nested(record, "createdAt"))
             messages = get_list(record, "messages")
             for number, message in enumerate(messages, 1):
-                yield from _read_message(source, session, number, message, created)
-            if messages and created is not None:
-                how = "given to their messages, which have none"
-                source.keep("times of conversations", OWNER_SCOPE, how)
+                yield from _read_message(source, session, number, message, created_at)
+            if messages and created_at is not None:
+                action_text = "given to their messages, which have none"
+                source.keep("times of conversations", OWNER_SCOPE, action_text)
 
 
 def _read_message(
-    source: Source, session: str, number: int, each: Any, created: Any
+    source: Source, session: str, number: int, message: Any, created_at: Any
 ) -> Iterator[Message]:
     """Read a message, which has the time of its conversation."""
-    version = _shown_version(source, each)
+    version = _shown_version(source, message)
     role = normalise_role(get_nested(version, "role"))
     if not is_spoken_role(source, OWNER_SCOPE, role):
         return
     steps = get_list(version, "steps")
-    parts = list(get_list(version, "content"))
+    content_parts = list(get_list(version, "content"))
     for step in steps:
-        parts += _step_parts(source, step)
-    content, caption = text_and_caption(source, OWNER_SCOPE, list(map(_named_part, parts)))
-    spoken = f"{content}\n{caption}"
-    count_unread_texts(source, OWNER_SCOPE, version, {"content", "steps", "senderInfo"}, spoken)
-    count_unread_texts(source, OWNER_SCOPE, each, {"versions"}, spoken)
+        content_parts += _step_parts(source, step)
+    content, caption = text_and_caption(source, OWNER_SCOPE, list(map(_named_part, content_parts)))
+    read_text = f"{content}\n{caption}"
+    count_unread_texts(source, OWNER_SCOPE, version, {"content", "steps", "senderInfo"}, read_text)
+    count_unread_texts(source, OWNER_SCOPE, message, {"versions"}, read_text)
     if steps and not f"{content}{caption}".strip():
         return  # its steps are counted
     sender = str(role)
     if role == "assistant":
         sender = first_field(version, "senderInfo.senderName") or sender
     columns = {"session": session, "id": f"{session} {number}", "caption": caption, "role": role}
-    yield from make_message(source, OWNER_SCOPE, sender, content, timestamp=created, **columns)
+    yield from make_message(source, OWNER_SCOPE, sender, content, timestamp=created_at, **columns)
 
 
-def _shown_version(source: Source, each: Any) -> Any:
+def _shown_version(source: Source, message: Any) -> Any:
     """Give the version of a message that is selected, or else the last; the others are counted."""
-    versions = get_list(each, "versions")
+    versions = get_list(message, "versions")
     if not versions:
         return None
     source.drop("messages of other branches", OWNER_SCOPE, len(versions) - 1)
-    shown = get_nested(each, "currentlySelected")
-    if shown in range(len(versions)):
-        return versions[shown]
+    selected_version = get_nested(message, "currentlySelected")
+    if selected_version in range(len(versions)):
+        return versions[selected_version]
     return versions[-1]
 
 

@@ -110,7 +110,9 @@ def decode_halves(raw: Any) -> Any:
     """
     if not isinstance(raw, dict) or _HALVES.isdisjoint(raw):
         return raw
-    halves = {key: join_parts(decode_json(raw[key])) for key in _HALVES.intersection(raw)}
+    halves = {
+        half_key: join_parts(decode_json(raw[half_key])) for half_key in _HALVES.intersection(raw)
+    }
     for half in halves.values():
         if isinstance(half, dict) and "body" in half:
             half["body"] = join_parts(decode_json(half["body"]))
@@ -129,20 +131,24 @@ def find_call(raw: Any) -> Call | None:
     """
     if not isinstance(raw, dict) or _is_message(raw):
         return None
-    read = set(_REJECTED)
-    asked = _find_request(raw, read)
+    read_keys = set(_REJECTED)
+    asked_messages = _find_request(raw, read_keys)
     answers = list[list[Any]]()
-    others = sum(map(has_words, map(raw.get, _REJECTED)))
+    n_others = sum(map(has_words, map(raw.get, _REJECTED)))
     for path, answer, alternatives in _find_answers(raw):
-        read.add(path)
+        read_keys.add(path)
         answers.append(answer)
-        others += alternatives
-    if asked is None and not answers:
+        n_others += alternatives
+    if asked_messages is None and not answers:
         return None
-    system = list[str]()
-    for around, holder in _list_holders(raw):
-        system += [around + key for key in _SYSTEM if has_words(holder.get(key))]
-    return Call(asked, answers, others, len(system), read.union(system))
+    system_keys = list[str]()
+    for holder_prefix, holder in _list_holders(raw):
+        system_keys += [
+            holder_prefix + system_key
+            for system_key in _SYSTEM
+            if has_words(holder.get(system_key))
+        ]
+    return Call(asked_messages, answers, n_others, len(system_keys), read_keys.union(system_keys))
 
 
 def _list_holders(raw: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -151,10 +157,10 @@ def _list_holders(raw: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     Each stands behind its path, which ends with a dot.
     """
     holders = [("", raw)]
-    for path in _WITHIN:
-        holder = get_nested(raw, path)
+    for holder_path in _WITHIN:
+        holder = get_nested(raw, holder_path)
         if isinstance(holder, dict):
-            holders.append((f"{path}.", holder))
+            holders.append((f"{holder_path}.", holder))
     return holders
 
 
@@ -168,19 +174,19 @@ def _find_request(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
 
     What was said before a single text stands beside it, in pairs or messages.
     """
-    asked = _find_asked(raw, read)
-    if asked is not None and len(asked) > 1:
-        return asked
-    for around, holder in _list_holders(raw):
-        if asked is None and _is_request_of_cohere(around, holder):
-            read.add(f"{around}message")
-            asked = [{"role": "user", "content": holder["message"]}]
-        for key in _HISTORY:
-            history = _read_history(decode_json(holder.get(key)))
-            if history and asked is not None:
-                read.add(around + key)
-                return history + asked
-    return asked
+    asked_messages = _find_asked(raw, read)
+    if asked_messages is not None and len(asked_messages) > 1:
+        return asked_messages
+    for holder_prefix, holder in _list_holders(raw):
+        if asked_messages is None and _is_request_of_cohere(holder_prefix, holder):
+            read.add(f"{holder_prefix}message")
+            asked_messages = [{"role": "user", "content": holder["message"]}]
+        for history_key in _HISTORY:
+            history = _read_history(decode_json(holder.get(history_key)))
+            if history and asked_messages is not None:
+                read.add(holder_prefix + history_key)
+                return history + asked_messages
+    return asked_messages
 
 
 def _is_request_of_cohere(around: str, holder: dict[str, Any]) -> bool:
@@ -216,18 +222,18 @@ def _find_asked(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
     instruction = raw.get("instruction")
     if isinstance(instruction, str):
         read |= {"instruction", "input"}
-        texts: list[Any] = [instruction, raw.get("input")]
-        request = "\n".join(filter(_is_filled_text, texts))
+        request_texts: list[Any] = [instruction, raw.get("input")]
+        request = "\n".join(filter(_is_filled_text, request_texts))
         return [{"role": "user", "content": request}]
-    for around, holder in _list_holders(raw):
-        for key in _ASKED:
-            asked = decode_json(get_nested(holder, key))
-            if isinstance(asked, list):
-                read.add(around + key)
-                return [_as_message(message, "user") for message in asked]
-            if _is_filled_text(asked):
-                read.add(around + key)
-                return [{"role": "user", "content": asked}]
+    for holder_prefix, holder in _list_holders(raw):
+        for asked_key in _ASKED:
+            asked_value = decode_json(get_nested(holder, asked_key))
+            if isinstance(asked_value, list):
+                read.add(holder_prefix + asked_key)
+                return [_as_message(message, "user") for message in asked_value]
+            if _is_filled_text(asked_value):
+                read.add(holder_prefix + asked_key)
+                return [{"role": "user", "content": asked_value}]
     return None
 
 
@@ -258,34 +264,34 @@ def _find_answers(raw: dict[str, Any]) -> Iterator[tuple[str, list[Any], int]]:
 
     :returns: the path of each, its messages, and how many alternatives it has.
     """
-    for path in _ANSWERED_WITHIN:
+    for holder_path in _ANSWERED_WITHIN:
         holder: Any = raw
-        around = ""
-        if path:
-            holder = get_nested(raw, path)
-            around = f"{path}."
+        holder_prefix = ""
+        if holder_path:
+            holder = get_nested(raw, holder_path)
+            holder_prefix = f"{holder_path}."
         if not isinstance(holder, dict):
             continue
-        for answer_key, inside in _CHOICES.items():
+        for answer_key, choice_paths in _CHOICES.items():
             choices = list_or_empty(decode_json(holder.get(answer_key)))
-            choice = first_filled(next(iter(choices), None), *inside)
+            choice = first_filled(next(iter(choices), None), *choice_paths)
             if has_words(choice):
-                yield around + answer_key, _as_messages(choice), len(choices) - 1
-        if path and "role" not in holder:
+                yield holder_prefix + answer_key, _as_messages(choice), len(choices) - 1
+        if holder_path and "role" not in holder:
             for answer_key in _ANSWERED:
                 if _is_filled_text(holder.get(answer_key)):
-                    yield around + answer_key, _as_messages(holder[answer_key]), 0
-        if path in _WITHIN_OUTPUT:
+                    yield holder_prefix + answer_key, _as_messages(holder[answer_key]), 0
+        if holder_path in _WITHIN_OUTPUT:
             continue
         for answer_key in _OUTPUT:
             output = decode_json(holder.get(answer_key))
-            if has_words(output) and _is_answer(raw, path, answer_key, output):
-                within, output = _open_output(output)
-                opened = around + answer_key + within
-                if opened in _WITHIN_OUTPUT and _holds_answers(output):
+            if has_words(output) and _is_answer(raw, holder_path, answer_key, output):
+                output_path, output = _open_output(output)
+                opened_path = holder_prefix + answer_key + output_path
+                if opened_path in _WITHIN_OUTPUT and _holds_answers(output):
                     continue  # which are found within it
                 answer, alternatives = _split_alternatives(_with_role(holder, answer_key, output))
-                yield opened, _as_messages(answer), alternatives
+                yield opened_path, _as_messages(answer), alternatives
     for answer_key in _ANSWERED:
         output = decode_json(raw.get(answer_key))
         if answer_key in _WITHIN_OUTPUT and _holds_answers(output):
@@ -313,13 +319,13 @@ def _is_answer(raw: dict[str, Any], around: str, key: str, output: Any) -> bool:
 
 def _open_output(value: Any) -> tuple[str, Any]:
     """Give an answer out of the objects that Bedrock has around it, and its path in them."""
-    path = ""
-    for key in _AROUND_OUTPUT:
-        inner = get_nested(value, key)
-        if isinstance(inner, dict) and "role" not in value:
-            path = f"{path}.{key}"
-            value = inner
-    return path, value
+    opened_path = ""
+    for around_key in _AROUND_OUTPUT:
+        inner_output = get_nested(value, around_key)
+        if isinstance(inner_output, dict) and "role" not in value:
+            opened_path = f"{opened_path}.{around_key}"
+            value = inner_output
+    return opened_path, value
 
 
 def _is_around_answer(value: Any) -> bool:
@@ -391,17 +397,17 @@ def count_overlap(said: list[Message], heard: list[Message]) -> int:
     """
     if not heard:
         return 0
-    ending = map(words_of, said[-len(heard) :])
-    joined = [*map(words_of, heard), None, *ending]
-    sizes = [0]
-    for spoken in joined[1:]:
-        overlap = sizes[-1]
-        while overlap and joined[overlap] != spoken:
-            overlap = sizes[overlap - 1]
-        if joined[overlap] == spoken:
+    last_words = map(words_of, said[-len(heard) :])
+    joined_words = [*map(words_of, heard), None, *last_words]
+    border_sizes = [0]
+    for spoken_words in joined_words[1:]:
+        overlap = border_sizes[-1]
+        while overlap and joined_words[overlap] != spoken_words:
+            overlap = border_sizes[overlap - 1]
+        if joined_words[overlap] == spoken_words:
             overlap += 1
-        sizes.append(overlap)
-    return sizes[-1]
+        border_sizes.append(overlap)
+    return border_sizes[-1]
 
 
 def words_of(turn: Message) -> tuple[Any, str]:
@@ -440,16 +446,16 @@ class ToldHistories:
         two messages or more.
         """
         digests = digest_beginnings(asked)
-        for size in range(len(asked), 1, -1):
-            session = self.by_history.get((scope, digests[size]))
+        for history_size in range(len(asked), 1, -1):
+            session = self.by_history.get((scope, digests[history_size]))
             if session:
-                return session, size
+                return session, history_size
         return self.by_answer.get((scope, find_earlier_answer(raw)), ""), 0
 
     def add(self, scope: str, raw: Any, session: str, said: list[Message]) -> None:
         """Take up a call with all that was said up to its answer."""
-        for answer in list_answer_ids(raw):
-            self.by_answer[scope, answer] = session
-            self.scopes[answer] = scope
+        for answer_id in list_answer_ids(raw):
+            self.by_answer[scope, answer_id] = session
+            self.scopes[answer_id] = scope
         if len(said) > 1:
             self.by_history[scope, digest_beginnings(said)[-1]] = session

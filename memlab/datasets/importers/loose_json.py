@@ -27,13 +27,13 @@ def get_nested(value: Any, path: str) -> Any:
     >>> get_nested({"author": {"role": "user"}}, "author.role"), get_nested([], "author")
     ('user', None)
     """
-    keys: Iterable[str] = (path,)
+    path_keys: Iterable[str] = (path,)
     if "." in path:
-        keys = path.split(".")
-    for key in keys:
+        path_keys = path.split(".")
+    for path_key in path_keys:
         if not isinstance(value, dict):
             return None
-        value = value.get(key)
+        value = value.get(path_key)
     return value
 
 
@@ -49,9 +49,9 @@ def first_list(value: Any, *paths: str) -> list[Any]:
     [1]
     """
     for path in paths:
-        found = get_list(value, path)
-        if found:
-            return found
+        listed_value = get_list(value, path)
+        if listed_value:
+            return listed_value
     return []
 
 
@@ -61,7 +61,7 @@ def get_objects(value: Any, path: str) -> list[dict[str, Any]]:
     >>> get_objects({"files": [{"name": "a.pdf"}, None]}, "files")
     [{'name': 'a.pdf'}]
     """
-    return [each for each in get_list(value, path) if isinstance(each, dict)]
+    return [list_value for list_value in get_list(value, path) if isinstance(list_value, dict)]
 
 
 def join_names(*names: str) -> str:
@@ -88,12 +88,12 @@ def first_text(*values: Any) -> str:
     for value in values:
         if not isinstance(value, (str, int)) or isinstance(value, bool):
             continue
-        text = str(value).strip()
-        if not text:
+        value_text = str(value).strip()
+        if not value_text:
             continue
-        if text.isascii() and "\x00" not in text:
-            return text  # as most are
-        return UNREADABLE.sub("\ufffd", text)
+        if value_text.isascii() and "\x00" not in value_text:
+            return value_text  # as most are
+        return UNREADABLE.sub("\ufffd", value_text)
     return ""
 
 
@@ -106,9 +106,9 @@ def first_field(value: Any, *paths: str) -> str:
     'Ann'
     """
     for path in paths:
-        text = first_text(get_nested(value, path))
-        if text:
-            return text
+        field_text = first_text(get_nested(value, path))
+        if field_text:
+            return field_text
     return ""
 
 
@@ -121,9 +121,9 @@ def first_filled(value: Any, *paths: str) -> Any:
     [1]
     """
     for path in paths:
-        found = get_nested(value, path)
-        if found:
-            return found
+        field_value = get_nested(value, path)
+        if field_value:
+            return field_value
     return None
 
 
@@ -132,12 +132,12 @@ def first_time(*values: Any) -> Any:
 
     ``None`` where none is.
     """
-    for each in values:
-        value = unwrap_time(each)
-        if value is True or not isinstance(value, (str, int, float, datetime)):
+    for time_value in values:
+        plain_time = unwrap_time(time_value)
+        if plain_time is True or not isinstance(plain_time, (str, int, float, datetime)):
             continue
-        if value:
-            return value
+        if plain_time:
+            return plain_time
     return None
 
 
@@ -149,18 +149,18 @@ def list_with_metadata(raw: Any) -> list[dict[str, Any]]:
     """
     if not isinstance(raw, dict):
         return []
-    listed = [raw]
+    described_objects = [raw]
     if _METADATA_KEYS.isdisjoint(raw):
-        return listed
-    for key in _METADATA:
-        about = decode_json(raw.get(key))
-        if not isinstance(about, dict):
+        return described_objects
+    for metadata_key in _METADATA:
+        metadata = decode_json(raw.get(metadata_key))
+        if not isinstance(metadata, dict):
             continue
-        listed.append(about)
-        inner = about.get("metadata")
-        if isinstance(inner, dict):
-            listed.append(inner)
-    return listed
+        described_objects.append(metadata)
+        inner_metadata = metadata.get("metadata")
+        if isinstance(inner_metadata, dict):
+            described_objects.append(inner_metadata)
+    return described_objects
 
 
 def decode_json(value: Any) -> Any:

@@ -45,21 +45,21 @@ def read_mem0_dump(source: Source) -> Iterator[Message]:
         entries = first_list(raw, "results", "memories") or [raw]
         for entry in entries:
             scope = first_text(first_field(entry, "user_id", "agent_id"), OWNER_SCOPE)
-            listed = first_list(entry, *_MESSAGES)
-            if not listed:
+            message_list = first_list(entry, *_MESSAGES)
+            if not message_list:
                 source.drop("facts without their messages", scope)
             else:
-                spoken = join_texts(listed)
-                count_unread_texts(source, scope, entry, _MESSAGES, spoken, around=True)
-            turns = list(read_turns(source, scope, listed))
-            key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in turns)
+                joined_texts = join_texts(message_list)
+                count_unread_texts(source, scope, entry, _MESSAGES, joined_texts, around=True)
+            turns = list(read_turns(source, scope, message_list))
+            scope_and_words = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in turns)
             # One call makes several memories, each with its messages.
-            if turns and key in source.report.seen:
+            if turns and scope_and_words in source.report.seen:
                 source.drop("repeated messages", scope, len(turns))
                 continue
-            source.report.seen[key] = "", 0
+            source.report.seen[scope_and_words] = "", 0
             session = first_field(entry, "run_id", "session_id")
             if not session:
                 session = name_conversation(source, file, number)
-            created = first_time(get_nested(entry, "created_at"))
-            yield from make_session_messages(source, scope, session, turns, created)
+            created_at = first_time(get_nested(entry, "created_at"))
+            yield from make_session_messages(source, scope, session, turns, created_at)

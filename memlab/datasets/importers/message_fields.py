@@ -31,7 +31,8 @@ _WRITTEN = (
     *("date", "datetime", "time"),
 )
 _CHANGED = ("update_time", "updated_at", "updatedAt")
-_WRITTEN_KEYS, _CHANGED_KEYS = frozenset(_WRITTEN), frozenset(_CHANGED)
+_WRITTEN_KEYS = frozenset(_WRITTEN)
+_CHANGED_KEYS = frozenset(_CHANGED)
 TIMES = (*_WRITTEN, *_CHANGED)
 CONTENT = (
     *("content", "value", "text", "parts", "refusal", "contentParts", "content_parts"),
@@ -91,20 +92,20 @@ def with_plain_columns(row: dict[str, Any]) -> dict[str, Any]:
     >>> with_plain_columns({"Role": "user", "Text": "Hi", "Session ID": "s1"})
     {'role': 'user', 'text': 'Hi', 'Session ID': 's1'}
     """
-    plain = dict[str, Any]()
+    plain_row = dict[str, Any]()
     for column, cell in row.items():
-        key = _plain_column(column)
-        if key in row:
-            key = column
-        plain[key] = cell
-    return plain
+        plain_key = _plain_column(column)
+        if plain_key in row:
+            plain_key = column
+        plain_row[plain_key] = cell
+    return plain_row
 
 
 @lru_cache(1 << 12)
 def _plain_column(column: str) -> str:
-    key = re.sub(r"[\s-]+", "_", column.strip()).lower()
-    if key in _COLUMNS:
-        return key
+    plain_key = re.sub(r"[\s-]+", "_", column.strip()).lower()
+    if plain_key in _COLUMNS:
+        return plain_key
     return column
 
 
@@ -116,12 +117,12 @@ def read_flagged_role(raw: dict[str, Any]) -> str:
     >>> read_flagged_role({"author": {"name": "Claude", "bot": "false"}})
     'user'
     """
-    for about in (raw, *_list_senders(raw)):
-        for key, says_user in _find_flags(tuple(about)):
-            flag = _TRUTHS.get(str(about[key]).strip().lower())
-            if flag is None:
+    for flag_holder in (raw, *_list_senders(raw)):
+        for flag_key, says_user in _find_flags(tuple(flag_holder)):
+            flag_value = _TRUTHS.get(str(flag_holder[flag_key]).strip().lower())
+            if flag_value is None:
                 continue
-            if flag == says_user:
+            if flag_value == says_user:
                 return "user"
             return "assistant"
     return ""
@@ -132,13 +133,13 @@ def _find_flags(keys: tuple[str, ...]) -> list[tuple[str, bool]]:
     """Give the keys of flags that say who speaks, and whether they say it of a user."""
     flags = list[tuple[str, bool]]()
     for key in keys:
-        plain = re.sub(r"[\s_-]", "", str(key)).lower()
-        asked = re.sub("^is|(?<=sender|author)is", "", plain)
-        if asked == plain and plain not in _BARE_FLAGS:
+        plain_key = re.sub(r"[\s_-]", "", str(key)).lower()
+        flag_word = re.sub("^is|(?<=sender|author)is", "", plain_key)
+        if flag_word == plain_key and plain_key not in _BARE_FLAGS:
             continue  # an object or a name stands under the bare word for a user
-        if asked in _IS_USER:
+        if flag_word in _IS_USER:
             flags.append((key, True))
-        elif asked in _IS_BOT:
+        elif flag_word in _IS_BOT:
             flags.append((key, False))
     return flags
 
@@ -156,10 +157,10 @@ def list_role_types(raw: dict[str, Any]) -> list[str]:
     """
     role_types = list[str]()
     if not _ROLE_TYPE_KEYS.isdisjoint(raw):
-        role_types += [first_field(raw, key) for key in _ROLE_TYPES]
+        role_types += [first_field(raw, type_key) for type_key in _ROLE_TYPES]
     role_types.append(first_field(raw, "content.role"))
     for sender in _list_senders(raw):
-        role_types += [first_field(sender, key) for key in _ROLES_OF_OBJECTS]
+        role_types += [first_field(sender, type_key) for type_key in _ROLES_OF_OBJECTS]
     return list(filter(None, role_types))
 
 
@@ -196,11 +197,11 @@ def find_content(raw: dict[str, Any]) -> tuple[str, Any]:
     transcript = get_nested(raw, "audio.transcript")
     if has_words(transcript):
         return "audio", transcript
-    for key, value in raw.items():
+    for content_key, value in raw.items():
         if isinstance(value, dict) or not has_words(value):
             continue
-        if _CALLED.search(key) and not _is_no_content(key):
-            return key, value
+        if _CALLED.search(content_key) and not _is_no_content(content_key):
+            return content_key, value
     return "", None
 
 
@@ -222,15 +223,15 @@ def read_forwarder(raw: dict[str, Any]) -> str:
     """
     if _OF_FORWARDED.isdisjoint(raw):
         return ""
-    for key in _FORWARDERS:
-        writer = raw.get(key)
+    for forward_key in _FORWARDERS:
+        writer = raw.get(forward_key)
         if isinstance(writer, dict):
             writer = first_field(writer, *_NAMES_OF_OBJECTS, "first_name", "title")
-        called = first_text(writer)
-        if called:
-            return called
-    for key in _FORWARDED:
-        if _TRUTHS.get(str(raw.get(key)).strip().lower()):
+        writer_name = first_text(writer)
+        if writer_name:
+            return writer_name
+    for forward_key in _FORWARDED:
+        if _TRUTHS.get(str(raw.get(forward_key)).strip().lower()):
             return "unknown"
     return ""
 
@@ -240,8 +241,8 @@ def list_quotations(raw: dict[str, Any], text: str) -> list[str]:
     quoted = raw.get("quoted")
     if isinstance(quoted, str):
         quoted = [quoted]
-    stated = map(first_text, list_or_empty(quoted))
-    return [part for part in stated if part and part in text]
+    stated_quotations = map(first_text, list_or_empty(quoted))
+    return [quotation for quotation in stated_quotations if quotation and quotation in text]
 
 
 def is_flagged_thought(raw: dict[str, Any]) -> bool:
@@ -265,11 +266,11 @@ def read_message_id(raw: Any) -> str:
 
 def pick_ids(raw: dict[str, Any]) -> dict[str, Any]:
     """Give what :func:`find_dividing_key` looks at in a message."""
-    picked = dict[str, Any]()
+    picked_fields = dict[str, Any]()
     for key, value in raw.items():
         if key in _IDS or _OTHER_ID.fullmatch(str(key)) is not None:
-            picked[key] = value
-    return picked
+            picked_fields[key] = value
+    return picked_fields
 
 
 def find_dividing_key(listed: list[Any]) -> str:
@@ -281,21 +282,27 @@ def find_dividing_key(listed: list[Any]) -> str:
     >>> find_dividing_key([*first, {"id": 1, "desk_id": "b"}])
     'desk_id'
     """
-    identified = [message for message in listed if read_message_id(message)]
-    own_ids = Counter(map(read_message_id, identified))
-    if len(own_ids) == len(identified):
+    identified_messages = [message for message in listed if read_message_id(message)]
+    own_ids = Counter(map(read_message_id, identified_messages))
+    if len(own_ids) == len(identified_messages):
         return ""
-    shared = set.intersection(*[set(message) for message in identified])
-    best, fewest = "", len(identified)
-    for key in filter(shared.__contains__, identified[0]):
-        if key in _IDS or _OTHER_ID.fullmatch(str(key)) is None:
+    shared_keys = set.intersection(*[set(message) for message in identified_messages])
+    best_key = ""
+    fewest_values = len(identified_messages)
+    for shared_key in filter(shared_keys.__contains__, identified_messages[0]):
+        if shared_key in _IDS or _OTHER_ID.fullmatch(str(shared_key)) is None:
             continue
-        values = [first_text(message[key]) for message in identified]
-        places = set(zip(values, map(read_message_id, identified), strict=True))
-        number = len(set(values))
-        if all(values) and len(places) == len(identified) and number < fewest:
-            best, fewest = key, number
-    return best
+        key_values = [first_text(message[shared_key]) for message in identified_messages]
+        value_and_id = set(zip(key_values, map(read_message_id, identified_messages), strict=True))
+        n_values = len(set(key_values))
+        if (
+            all(key_values)
+            and len(value_and_id) == len(identified_messages)
+            and n_values < fewest_values
+        ):
+            best_key = shared_key
+            fewest_values = n_values
+    return best_key
 
 
 def read_time_value(raw: Any) -> Any:
@@ -309,14 +316,14 @@ def read_time_value(raw: Any) -> Any:
     """
     if not isinstance(raw, dict):
         return None
-    for about in list_with_metadata(raw):
-        written = None
-        if not _WRITTEN_KEYS.isdisjoint(about):
-            written = first_time(*map(about.get, _WRITTEN))
-        if written is None:
-            written = find_other_time(about)
-        if written is not None:
-            return written
+    for time_holder in list_with_metadata(raw):
+        written_time = None
+        if not _WRITTEN_KEYS.isdisjoint(time_holder):
+            written_time = first_time(*map(time_holder.get, _WRITTEN))
+        if written_time is None:
+            written_time = find_other_time(time_holder)
+        if written_time is not None:
+            return written_time
     if _CHANGED_KEYS.isdisjoint(raw):
         return None
     return first_time(*map(raw.get, _CHANGED))
@@ -342,19 +349,19 @@ def describe_version(raw: Any) -> str:
     if not isinstance(raw, dict) or _OF_VERSIONS.isdisjoint(raw):
         return ""
     version = _read_version_number(raw)
-    edited = 0.0
+    edited_seconds = 0.0
     with suppress(BadField, ValueError, OverflowError, OSError):
-        changed = fields.parse_time(first_time(*map(raw.get, _EDITED)), "edited")
-        edited = fields.place_in_zone(changed, UTC, None).timestamp()
-    if version or edited:
-        return f"{version:020d} {edited:020.6f}"
+        changed_at = fields.parse_time(first_time(*map(raw.get, _EDITED)), "edited")
+        edited_seconds = fields.place_in_zone(changed_at, UTC, None).timestamp()
+    if version or edited_seconds:
+        return f"{version:020d} {edited_seconds:020.6f}"
     return ""
 
 
 def _read_version_number(raw: dict[str, Any]) -> int:
     """Give the number of a message's version; 0 where it has none, or something else there."""
-    for key in _VERSIONS:
-        number = raw.get(key)
+    for version_key in _VERSIONS:
+        number = raw.get(version_key)
         if number is None:
             continue
         if isinstance(number, str) and number.isdecimal() and len(number) < 20:

@@ -31,11 +31,11 @@ def oldest_first(
     >>> oldest_first(["2026-02-02", "2026-02-01"], str)
     ['2026-02-01', '2026-02-02']
     """
-    order = find_order(listed, time_of)
-    is_turned = order.is_newest_first
+    known_order = find_order(listed, time_of)
+    is_turned = known_order.is_newest_first
     if is_answer is not None and _is_exchange(listed, is_answer):
         return listed
-    if order.back == order.forth and listed and is_answer is not None:
+    if known_order.back == known_order.forth and listed and is_answer is not None:
         is_turned = is_answer(listed[0])
     if is_turned:
         return listed[::-1]
@@ -79,21 +79,23 @@ def find_order(listed: list[Item], time_of: Callable[[Item], Any]) -> Order:
     >>> skewed.back, skewed.forth, skewed.is_newest_first
     (2, 1, False)
     """
-    times = list[datetime]()
+    known_times = list[datetime]()
     for value in listed:
         with suppress(BadField):
-            written = time_of(value)
-            if written is not None:
-                when = fields.parse_time(written, "")
-                times.append(fields.place_in_zone(when, UTC, None))
-    fall = timedelta()
-    half = len(times) // 2
-    if half:
-        fall = median_low(times[:half]) - median_low(times[-half:])
+            written_time = time_of(value)
+            if written_time is not None:
+                parsed_time = fields.parse_time(written_time, "")
+                known_times.append(fields.place_in_zone(parsed_time, UTC, None))
+    time_fall = timedelta()
+    half_of_times = len(known_times) // 2
+    if half_of_times:
+        time_fall = median_low(known_times[:half_of_times]) - median_low(
+            known_times[-half_of_times:]
+        )
     steps_back = steps_forth = 0
-    for earlier, later in pairwise(times):
-        if later < earlier:
+    for earlier_time, later_time in pairwise(known_times):
+        if later_time < earlier_time:
             steps_back += 1
-        elif later > earlier:
+        elif later_time > earlier_time:
             steps_forth += 1
-    return Order(len(times), steps_back, steps_forth, fall)
+    return Order(len(known_times), steps_back, steps_forth, time_fall)

@@ -100,25 +100,27 @@ def _shown_messages(source: Source, scope: str, chat: dict[str, Any]) -> list[di
         messages = {}
     if not messages:
         return _branch_of_list(source, scope, chat)
-    nodes = dict(_readable(source, scope, messages.items()))
-    parents = {node_id: message.get("parentId") for node_id, message in nodes.items()}
-    ages = {node_id: _age(message) for node_id, message in nodes.items()}
+    nodes_by_id = dict(_readable(source, scope, messages.items()))
+    parents = {node_id: message.get("parentId") for node_id, message in nodes_by_id.items()}
+    ages_by_id = {node_id: _age(message) for node_id, message in nodes_by_id.items()}
     current = first_field(chat, "history.currentId", "history.current_id")
-    branch = newest_branch(parents, current, ages.__getitem__)
-    source.drop("messages of other branches", scope, len(nodes) - len(branch))
-    return [nodes[node_id] for node_id in branch]
+    branch = newest_branch(parents, current, ages_by_id.__getitem__)
+    source.drop("messages of other branches", scope, len(nodes_by_id) - len(branch))
+    return [nodes_by_id[node_id] for node_id in branch]
 
 
 def _branch_of_list(source: Source, scope: str, chat: dict[str, Any]) -> list[dict[str, Any]]:
     """List the messages of a chat without a history, of a tree those of the branch shown."""
-    keyed = enumerate(get_list(chat, "messages"))
-    listed = [message for _, message in _readable(source, scope, keyed)]
-    found = find_branch(listed, first_field(chat, "currentId", "history.currentId"))
-    if found is None:
-        return listed
-    source.drop("messages of other branches", scope, len(found.left))
-    source.drop("repeated messages", scope, found.older)
-    return found.branch
+    keyed_messages = enumerate(get_list(chat, "messages"))
+    readable_messages = [message for _, message in _readable(source, scope, keyed_messages)]
+    found_branch = find_branch(
+        readable_messages, first_field(chat, "currentId", "history.currentId")
+    )
+    if found_branch is None:
+        return readable_messages
+    source.drop("messages of other branches", scope, len(found_branch.left))
+    source.drop("repeated messages", scope, found_branch.older)
+    return found_branch.branch
 
 
 def _readable(
@@ -132,38 +134,38 @@ def _readable(
 
 
 def _age(node: dict[str, Any]) -> float:
-    written = node.get("timestamp")
-    if isinstance(written, (int, float)):
-        return written
+    written_time = node.get("timestamp")
+    if isinstance(written_time, (int, float)):
+        return written_time
     return 0.0
 
 
 def _read_message(
-    source: Source, scope: str, session: str, each: dict[str, Any]
+    source: Source, scope: str, session: str, message: dict[str, Any]
 ) -> Iterator[Message]:
-    role = normalise_role(each.get("role"))
+    role = normalise_role(message.get("role"))
     if not is_spoken_role(source, scope, role):
         return
-    content = each.get("content") or _spoken_output(each)
+    content = message.get("content") or _spoken_output(message)
     shown_text, caption = text_and_caption(source, scope, content)
-    counted = 0
+    n_counted = 0
     if role == "assistant":
-        shown_text, counted = _cut_details(source, scope, shown_text)
-    if each.get("error"):
+        shown_text, n_counted = _cut_details(source, scope, shown_text)
+    if message.get("error"):
         source.drop("error messages", scope)
-        counted += 1
-    source.drop("merged answers", scope, bool(first_field(each, "merged.content")))
-    caption = join_names(caption, *map(_name_file, get_list(each, "files")))
+        n_counted += 1
+    source.drop("merged answers", scope, bool(first_field(message, "merged.content")))
+    caption = join_names(caption, *map(_name_file, get_list(message, "files")))
     count_unread_texts(
-        source, scope, each, _READ, f"{first_text(content)}\n{shown_text}\n{caption}\n{content}"
+        source, scope, message, _READ, f"{first_text(content)}\n{shown_text}\n{caption}\n{content}"
     )
-    if counted and not f"{shown_text}{caption}".strip():
+    if n_counted and not f"{shown_text}{caption}".strip():
         return
     columns = {
         "session": session,
-        "id": first_field(each, "id"),
+        "id": first_field(message, "id"),
         "caption": caption,
-        "timestamp": each.get("timestamp"),
+        "timestamp": message.get("timestamp"),
         "role": role,
     }
     yield from make_message(source, scope, str(role), shown_text, **columns)
@@ -193,12 +195,12 @@ def _name_file(file: Any) -> str:
     return described
 
 
-def _spoken_output(each: dict[str, Any]) -> list[Any]:
+def _spoken_output(message: dict[str, Any]) -> list[Any]:
     """Give the parts of an answer that is kept as the items of OpenAI's API."""
-    parts: list[Any] = []
-    for item in get_list(each, "output"):
-        if get_nested(item, "type") == "message":
-            parts += get_list(item, "content")
+    content_parts: list[Any] = []
+    for output_item in get_list(message, "output"):
+        if get_nested(output_item, "type") == "message":
+            content_parts += get_list(output_item, "content")
         else:
-            parts.append(item)
-    return parts
+            content_parts.append(output_item)
+    return content_parts

@@ -169,23 +169,23 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; single messages are one, or those that they name."""
     reader = ConversationReader(source)
     for file in source.members:
-        rows = list[Any]()
-        about = dict[str, Any]()
+        message_rows = list[Any]()
+        session_fields = dict[str, Any]()
         for number, record in _read_records(source, file):
             message = _unpack_message(record)
-            wrapped = list[Wrapped]()
+            wrapped_conversations = list[Wrapped]()
             if isinstance(message, dict) and SPEAKERS.isdisjoint(message):
-                wrapped = find_conversations(record)
-            if wrapped:
-                yield from reader.read_wrapped(file, record, wrapped)
+                wrapped_conversations = find_conversations(record)
+            if wrapped_conversations:
+                yield from reader.read_wrapped(file, record, wrapped_conversations)
             elif message is not None:
-                rows.append(message)
+                message_rows.append(message)
             elif first_field(record, "type") == "session":
-                about = record
+                session_fields = record
             else:
                 yield from reader.read(file, number, record)
-        if rows:
-            yield from reader.read_rows(file, about, rows)
+        if message_rows:
+            yield from reader.read_rows(file, session_fields, message_rows)
     yield from reader.read_waiting()
 
 
@@ -199,18 +199,18 @@ def _read_records(source: Source, file: Source) -> Iterator[tuple[int, Any]]:
             records = [with_plain_columns(record)]
         elif is_rewritten:
             records = rewrite_messages(source, record)
-        for each in records:
-            yield number, decode_transcripts(decode_halves(each))
+        for rewritten_record in records:
+            yield number, decode_transcripts(decode_halves(rewritten_record))
 
 
 def _unpack_message(raw: Any) -> Any:
     """Give a record that is one message, out of the line around it; ``None`` for any other."""
-    inner = decode_json(get_nested(raw, "message"))
-    is_around = isinstance(inner, dict) and _OF_MESSAGES.isdisjoint(raw)
-    if is_around and not _KINDS.isdisjoint(inner):
-        about = dict(raw)
-        del about["message"]
-        return about | inner
+    inner_message = decode_json(get_nested(raw, "message"))
+    is_around = isinstance(inner_message, dict) and _OF_MESSAGES.isdisjoint(raw)
+    if is_around and not _KINDS.isdisjoint(inner_message):
+        outer_fields = dict(raw)
+        del outer_fields["message"]
+        return outer_fields | inner_message
     if isinstance(raw, list) or first_field(raw, "type") == "session":
         return None
     if find_call(raw) is not None:
@@ -229,9 +229,12 @@ class ConversationReader:
     """
 
     def __init__(self, source: Source) -> None:
-        self.source, self.places, self.histories = source, RowPlaces(), ToldHistories()
+        self.source = source
+        self.places = RowPlaces()
+        self.histories = ToldHistories()
         self.spoken: dict[Place, NamedSession] = {}
-        self.own_sessions, self.batches = OwnSessions(), Batches()
+        self.own_sessions = OwnSessions()
+        self.batches = Batches()
         self.waiting: list[tuple[Source, int, Any, Call, Batch]] = []
         self.files = name_files(source)
         self.numbers = Counter[str]()
@@ -239,8 +242,8 @@ class ConversationReader:
 
     def read(self, file: Source, number: int, raw: Any) -> Iterator[Message]:
         """Read a record: a list of messages, a conversation, or a logged call."""
-        copy, version = _describe_copy(raw)
-        if version < self.newest.get(copy, version):
+        copy_key, version = _describe_copy(raw)
+        if version < self.newest.get(copy_key, version):
             self.source.drop("older versions of conversations", self.find_scope(raw))
             return
         call = find_call(raw)
@@ -268,16 +271,16 @@ class ConversationReader:
         for conversation in wrapped:
             self.numbers[file.name] += 1
             yield from self.read(file, self.numbers[file.name], conversation.record)
-        read = {conversation.path for conversation in wrapped}
-        spoken = join_texts([conversation.record["messages"] for conversation in wrapped])
-        count_unread_texts(self.source, OWNER_SCOPE, raw, read, spoken, around=True)
+        read_paths = {conversation.path for conversation in wrapped}
+        joined_texts = join_texts([conversation.record["messages"] for conversation in wrapped])
+        count_unread_texts(self.source, OWNER_SCOPE, raw, read_paths, joined_texts, around=True)
 
     def count_unread(self, raw: Any, call: Call) -> None:
         """Count the texts that stand beside a request and its answer."""
         if isinstance(raw, dict):
-            spoken = join_texts([call.asked, call.answers, str(_read_created(raw))])
+            joined_texts = join_texts([call.asked, call.answers, str(_read_created(raw))])
             scope = self.find_scope(raw)
-            count_unread_texts(self.source, scope, raw, call.read, spoken, around=True)
+            count_unread_texts(self.source, scope, raw, call.read, joined_texts, around=True)
 
     def read_waiting(self) -> Iterator[Message]:
         """Read the answers whose requests stand in another file, or nowhere."""
@@ -318,7 +321,7 @@ class ConversationReader:
         return session
 
     def read_list(
-        self, file: Source, raw: Any, listed: list[Any], session: str
+        self, file: Source, raw: Any, raw_messages: list[Any], session: str
     ) -> Generator[Message, None, Place]:
         """Read the messages of a conversation.
 
@@ -326,23 +329,23 @@ class ConversationReader:
 
         :returns: the scope and the session of the conversation.
         """
-        threads = dict[tuple[str, str], Any]()
-        for message in listed:
+        message_by_thread = dict[tuple[str, str], Any]()
+        for message in raw_messages:
             thread = read_thread(message)
             if any(thread):
-                threads.setdefault(thread, message)
-        if len(threads) > 1:
-            yield from self.read_rows(file, raw, listed, session)
+                message_by_thread.setdefault(thread, message)
+        if len(message_by_thread) > 1:
+            yield from self.read_rows(file, raw, raw_messages, session)
             return self.find_scope(raw), session
         if not self.is_named(raw):
-            for message in threads.values():
+            for message in message_by_thread.values():
                 session = self.places.place(read_row_names(message), asks=True)[1]
-        scope = self.find_scope(raw, listed)
-        messages = self.sort(scope, file, raw, listed)
-        repeated = 0
+        scope = self.find_scope(raw, raw_messages)
+        messages = self.sort(scope, file, raw, raw_messages)
+        n_repeated = 0
         if _name_itself(raw) == session and not any(_find_thread(raw)):
-            session, repeated = self.find_own_session(scope, raw, session, messages)
-        yield from self.give(scope, session, raw, messages[repeated:])
+            session, n_repeated = self.find_own_session(scope, raw, session, messages)
+        yield from self.give(scope, session, raw, messages[n_repeated:])
         return scope, session
 
     def is_named(self, raw: Any) -> bool:
@@ -358,94 +361,96 @@ class ConversationReader:
         """
         if read_custom_id(raw):
             return self.own_sessions.begin(scope, session, turns), 0
-        there = find_same_messages(self.source, scope, turns)
-        if self.own_sessions.is_of(scope, there, session):
-            return there, 0  # which are dropped one by one
+        known_session = find_same_messages(self.source, scope, turns)
+        if self.own_sessions.is_of(scope, known_session, session):
+            return known_session, 0  # which are dropped one by one
         return self.own_sessions.find(scope, session, turns)
 
     def read_rows(
-        self, file: Source, record: Any, listed: list[Any], session: str = ""
+        self, file: Source, record: Any, raw_messages: list[Any], session: str = ""
     ) -> Iterator[Message]:
         """Read messages that each may name their user and their conversation.
 
         Those of a file that name none are one conversation.
         """
         # What is counted here is counted again when they are read.
-        quiet = Source(self.source.path, people=self.source.people)
+        silent_source = Source(self.source.path, people=self.source.people)
         self.places.begin_file()
-        called = list(map(read_row_names, listed))
-        called = self.divide_by_ids(listed, called)
-        learned = set[RowNames]()
-        for message, names in zip(listed, called, strict=True):
+        row_names = list(map(read_row_names, raw_messages))
+        row_names = self.divide_by_ids(raw_messages, row_names)
+        learned_names = set[RowNames]()
+        for message, names in zip(raw_messages, row_names, strict=True):
             # Who is known to ask is not looked at again: to read a role takes long.
-            if names in learned or not isinstance(message, dict) or not any(names.user):
+            if names in learned_names or not isinstance(message, dict) or not any(names.user):
                 continue
-            if read_role(quiet, "", message, message)[0] != "assistant":
+            if read_role(silent_source, "", message, message)[0] != "assistant":
                 self.places.learn(names)
-                learned.add(names)
-        for (user, named), rows in self.group_rows(listed, called).items():
+                learned_names.add(names)
+        for (user, named_session), session_rows in self.group_rows(raw_messages, row_names).items():
             scope = user
             if not scope:
                 scope = self.find_scope(record)
-            choices = (named, session, _name_itself(record), self.files[file.name])
-            name = next(filter(None, choices))
-            turns = self.sort(scope, file, record, rows)
-            yield from make_session_messages(self.source, scope, name, turns)
+            possible_names = (named_session, session, _name_itself(record), self.files[file.name])
+            session_name = next(filter(None, possible_names))
+            turns = self.sort(scope, file, record, session_rows)
+            yield from make_session_messages(self.source, scope, session_name, turns)
 
-    def divide_by_ids(self, listed: list[Any], called: list[RowNames]) -> list[RowNames]:
+    def divide_by_ids(self, raw_messages: list[Any], row_names: list[RowNames]) -> list[RowNames]:
         """Give each message the conversation within which its id counts, where none names one.
 
         Where ids begin anew, another id tells the conversations apart.
         """
-        if any(any(names.thread) for names in called):
-            return called
-        key = find_dividing_key(listed)
-        if not key:
-            return called
+        if any(any(names.thread) for names in row_names):
+            return row_names
+        dividing_key = find_dividing_key(raw_messages)
+        if not dividing_key:
+            return row_names
         self.source.note(
-            "export", f"ids that begin anew with each {key!r}", "each is read as a conversation"
+            "export",
+            f"ids that begin anew with each {dividing_key!r}",
+            "each is read as a conversation",
         )
-        divided = list[RowNames]()
-        for message, names in zip(listed, called, strict=True):
-            divided.append(names._replace(thread=(first_field(message, key), "")))
-        return divided
+        divided_names = list[RowNames]()
+        for message, names in zip(raw_messages, row_names, strict=True):
+            divided_names.append(names._replace(thread=(first_field(message, dividing_key), "")))
+        return divided_names
 
     def group_rows(
-        self, listed: list[Any], called: list[RowNames]
+        self, raw_messages: list[Any], row_names: list[RowNames]
     ) -> dict[tuple[str, str], list[Any]]:
         """Group messages by scope and session, in the order in which these appear."""
-        groups: dict[tuple[str, str], list[Any]] = {}
-        for message, names in zip(listed, called, strict=True):
+        rows_by_place: dict[tuple[str, str], list[Any]] = {}
+        for message, names in zip(raw_messages, row_names, strict=True):
             place = self.places.place(names, asks=self.places.asks(names))
-            groups.setdefault(place, []).append(message)
-        return groups
+            rows_by_place.setdefault(place, []).append(message)
+        return rows_by_place
 
-    def sort(self, scope: str, file: Source, record: Any, listed: list[Any]) -> list[Message]:
+    def sort(self, scope: str, file: Source, record: Any, raw_messages: list[Any]) -> list[Message]:
         """Give the messages of the branch that is shown, the oldest first."""
-        current = first_field(record, *_CURRENT)
-        kept = find_branch(listed, current)
-        if kept is not None:
-            left = list(read_turns(Source(file.path), scope, kept.left))
-            self.source.drop("messages of other branches", scope, len(left))
-            self.source.drop("repeated messages", scope, kept.older)
-            listed = kept.branch
+        current_id = first_field(record, *_CURRENT)
+        found_branch = find_branch(raw_messages, current_id)
+        if found_branch is not None:
+            left_messages = list(read_turns(Source(file.path), scope, found_branch.left))
+            self.source.drop("messages of other branches", scope, len(left_messages))
+            self.source.drop("repeated messages", scope, found_branch.older)
+            raw_messages = found_branch.branch
         else:
-            listed = _put_oldest_first(self.source, file, listed)
-        return list(read_turns(self.source, scope, listed))
+            raw_messages = _put_oldest_first(self.source, file, raw_messages)
+        return list(read_turns(self.source, scope, raw_messages))
 
     def give(self, scope: str, session: str, raw: Any, turns: list[Message]) -> Iterator[Message]:
         """Give the messages of a session, but for those of a record before that named it too."""
-        created = _read_created(raw)
+        created_at = _read_created(raw)
         thread = _find_thread(raw)
         if any(thread):
-            marker: Any = _name_itself(raw)
-            if marker in ("", thread[0]):
-                marker = created
-            earlier = self.spoken.setdefault((scope, session), NamedSession())
-            repeated, counted = earlier.add(turns, marker)
-            self.source.drop("repeated messages", scope, counted)
-            turns = turns[repeated:]
-        yield from make_session_messages(self.source, scope, session, turns, created)
+            session_mark: Any = _name_itself(raw)
+            if session_mark in ("", thread[0]):
+                session_mark = created_at
+            named_session = self.spoken.setdefault((scope, session), NamedSession())
+            n_repeated, n_counted = named_session.add(turns, session_mark)
+            self.source.drop("repeated messages", scope, n_counted)
+            turns = turns[n_repeated:]
+        yield from make_session_messages(self.source, scope, session, turns, created_at)
 
     def read_call(
         self, file: Source, number: int, raw: Any, call: Call, *, place: Place | None = None
@@ -461,23 +466,24 @@ class ConversationReader:
         self.source.drop("system messages", scope, call.system)
         self.source.drop("other answers", scope, call.others)
         messages = self.sort(scope, file, raw, call.history)
-        asked = len(messages)
+        n_asked = len(messages)
         for answer in call.answers:
-            answered = list(read_turns(self.source, scope, answer))
-            answered = answered[count_overlap(messages, answered) :]
-            earlier = {message["text"].strip() for message in messages[asked:]}
-            for message in answered:
-                if message["text"].strip() not in earlier:
+            answer_messages = list(read_turns(self.source, scope, answer))
+            answer_messages = answer_messages[count_overlap(messages, answer_messages) :]
+            earlier_texts = {message["text"].strip() for message in messages[n_asked:]}
+            for message in answer_messages:
+                if message["text"].strip() not in earlier_texts:
                     messages.append(message)
-        session, repeated = self.histories.find_session(scope, raw, messages[:asked])
+        session, n_repeated = self.histories.find_session(scope, raw, messages[:n_asked])
         if place is not None:
             session = place[1]
         elif any(_find_thread(raw)) or not session:
-            session, repeated = self.name_session(file, number, raw), 0
+            session = self.name_session(file, number, raw)
+            n_repeated = 0
             if not any(_find_thread(raw)):
-                session, repeated = self.find_own_session(scope, raw, session, messages)
+                session, n_repeated = self.find_own_session(scope, raw, session, messages)
         self.histories.add(scope, raw, session, messages)
-        yield from self.give(scope, session, raw, messages[repeated:])
+        yield from self.give(scope, session, raw, messages[n_repeated:])
 
 
 def _find_newest_copies(source: Source) -> dict[tuple[str, ...], str]:
@@ -485,14 +491,14 @@ def _find_newest_copies(source: Source) -> dict[tuple[str, ...], str]:
 
     Only of several files, and of lines, is one conversation given more than once.
     """
-    newest = dict[tuple[str, ...], str]()
+    newest_by_copy = dict[tuple[str, ...], str]()
     for file in source.members:
         if _CHANGED.isdisjoint(file.keys):
             continue
         for _, record in replace(file, report=Report()).values():
-            copy, version = _describe_copy(record)
-            newest[copy] = max(version, newest.get(copy, version))
-    return newest
+            copy_key, version = _describe_copy(record)
+            newest_by_copy[copy_key] = max(version, newest_by_copy.get(copy_key, version))
+    return newest_by_copy
 
 
 def _describe_copy(raw: Any) -> tuple[tuple[str, ...], str]:
@@ -509,10 +515,10 @@ def _describe_copy(raw: Any) -> tuple[tuple[str, ...], str]:
 
 def _read_created(raw: Any) -> Any:
     """Give the time of a conversation as it is written; ``None`` without one."""
-    created = first_time(*map(partial(get_nested, raw), _MADE))
-    if created is None and isinstance(raw, dict):
-        created = find_other_time(raw)
-    return created
+    created_at = first_time(*map(partial(get_nested, raw), _MADE))
+    if created_at is None and isinstance(raw, dict):
+        created_at = find_other_time(raw)
+    return created_at
 
 
 def _find_thread(raw: Any) -> tuple[str, str]:
@@ -541,35 +547,35 @@ def _name_itself(raw: Any) -> str:
     return read_custom_id(raw) or first_field(raw, *_SESSION)
 
 
-def _put_oldest_first(source: Source, file: Source, listed: list[Any]) -> list[Any]:
+def _put_oldest_first(source: Source, file: Source, raw_messages: list[Any]) -> list[Any]:
     """Give messages in the order in which they were said, where the newest stands first."""
-    order = find_order(listed, partial(_parse_time, source))
-    falls = order.fall > timedelta()
+    known_order = find_order(raw_messages, partial(_parse_time, source))
+    falls = known_order.fall > timedelta()
     if not falls and not file.is_api_list:
-        return listed
-    quiet = Source(file.path)
-    messages = [message for message in listed if isinstance(message, dict)]
-    roles = [read_role(quiet, "", message, message)[0] for message in messages]
-    if falls and (file.is_api_list or _is_clear(order, roles)):
-        return listed[::-1]
-    if order.fall or len(roles) < 2:
-        return listed
-    what = "a list of an API without times"
-    if order.known:
-        what = "a list of an API whose times do not say in which order"
+        return raw_messages
+    silent_source = Source(file.path)
+    messages = [message for message in raw_messages if isinstance(message, dict)]
+    roles = [read_role(silent_source, "", message, message)[0] for message in messages]
+    if falls and (file.is_api_list or _is_clear(known_order, roles)):
+        return raw_messages[::-1]
+    if known_order.fall or len(roles) < 2:
+        return raw_messages
+    list_text = "a list of an API without times"
+    if known_order.known:
+        list_text = "a list of an API whose times do not say in which order"
     if roles[0] != "assistant" and roles[-1] == "assistant":
-        source.note("export", what, "read as one with the oldest first")
-        return listed
-    source.note("export", what, "read as one with the newest first")
-    return listed[::-1]
+        source.note("export", list_text, "read as one with the oldest first")
+        return raw_messages
+    source.note("export", list_text, "read as one with the newest first")
+    return raw_messages[::-1]
 
 
 def _parse_time(source: Source, raw: Any) -> datetime | None:
     """Give the time of a message in UTC; ``None`` without one."""
-    written = read_time_value(raw)
-    if written is None:
+    written_time = read_time_value(raw)
+    if written_time is None:
         return None
-    return place_in_zone(source.parse_time(written, "timestamp"), source.tz or UTC, None)
+    return place_in_zone(source.parse_time(written_time, "timestamp"), source.tz or UTC, None)
 
 
 def _is_clear(order: Order, roles: list[str | None]) -> bool:

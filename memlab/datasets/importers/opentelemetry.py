@@ -94,47 +94,50 @@ def read_opentelemetry_spans(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     raw_spans: dict[tuple[str, str], dict[str, Any]] = {}
     for _, number, record in source.member_values():
-        for raw in _list_spans(source, record):
-            trace = first_text(first_field(raw, *_TRACE_IDS), number)
-            own = first_text(first_field(raw, *_SPAN_IDS), f"{number} {len(raw_spans)}")
-            known = raw_spans.get((trace, own), {})
-            if raw == known:
+        for raw_span in _list_spans(source, record):
+            trace_id = first_text(first_field(raw_span, *_TRACE_IDS), number)
+            span_id = first_text(first_field(raw_span, *_SPAN_IDS), f"{number} {len(raw_spans)}")
+            known_span = raw_spans.get((trace_id, span_id), {})
+            if raw_span == known_span:
                 source.drop("repeated spans", OWNER_SCOPE)
                 continue
-            if raw.get("attributes") and known.get("attributes"):
-                own, known = f"{own} {len(raw_spans)}", {}
-            events = list_or_empty(known.get("events")) + list_or_empty(raw.get("events"))
-            raw_spans[trace, own] = known | raw | {"events": events}
+            if raw_span.get("attributes") and known_span.get("attributes"):
+                span_id = f"{span_id} {len(raw_spans)}"
+                known_span = {}
+            span_events = list_or_empty(known_span.get("events")) + list_or_empty(
+                raw_span.get("events")
+            )
+            raw_spans[trace_id, span_id] = known_span | raw_span | {"events": span_events}
     traces: dict[str, list[_Span]] = {}
-    for (trace, own), raw in raw_spans.items():
-        traces.setdefault(trace, []).append(_read_span(trace, own, raw))
-    steps = list[Step]()
-    for trace, spans in traces.items():
-        steps += _choose_steps(source, trace, spans)
-    if not steps:
+    for (trace_id, span_id), raw_span in raw_spans.items():
+        traces.setdefault(trace_id, []).append(_read_span(trace_id, span_id, raw_span))
+    span_steps = list[Step]()
+    for trace_id, spans in traces.items():
+        span_steps += _choose_steps(source, trace_id, spans)
+    if not span_steps:
         source.fail(
             "holds spans of OpenTelemetry without messages: instrumentations leave them out unless "
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, or a setting like it, is true"
         )
-    yield from deduplicate_messages(source, steps)
+    yield from deduplicate_messages(source, span_steps)
 
 
 def _list_spans(source: Source, record: Any) -> Iterator[dict[str, Any]]:
     """Give the spans of a record with plain attributes; a log is the event of its span."""
     is_packed = False
-    for around, within, innermost in _KINDS:
-        for resource in get_list(record, around):
+    for outer_key, inner_key, span_key in _KINDS:
+        for resource in get_list(record, outer_key):
             is_packed = True
-            about = _plain_attributes(get_nested(resource, "resource.attributes"))
-            count_unread_texts(source, OWNER_SCOPE, {"resource": about}, (), "")
-            for scope in get_list(resource, within) or get_list(resource, _OLD_SCOPES):
-                for raw in get_list(scope, innermost):
-                    yield _make_plain(raw, is_log=innermost == "logRecords")
+            resource_attributes = _plain_attributes(get_nested(resource, "resource.attributes"))
+            count_unread_texts(source, OWNER_SCOPE, {"resource": resource_attributes}, (), "")
+            for scope_spans in get_list(resource, inner_key) or get_list(resource, _OLD_SCOPES):
+                for raw_span in get_list(scope_spans, span_key):
+                    yield _make_plain(raw_span, is_log=span_key == "logRecords")
     if is_packed:
         return
-    for raw in get_list(record, "spans") or [record]:
-        if isinstance(raw, dict):
-            yield _make_plain(raw, is_log=False)
+    for raw_span in get_list(record, "spans") or [record]:
+        if isinstance(raw_span, dict):
+            yield _make_plain(raw_span, is_log=False)
         else:
             source.drop("unreadable messages", OWNER_SCOPE)
 
@@ -143,18 +146,21 @@ def _make_plain(raw: Any, *, is_log: bool) -> dict[str, Any]:
     """Give a span, or the span of a log, whose attributes and events are plain objects."""
     if not isinstance(raw, dict):
         return {}
-    plain = dict(raw)
-    plain["attributes"] = _plain_attributes(raw.get("attributes"))
+    plain_span = dict(raw)
+    plain_span["attributes"] = _plain_attributes(raw.get("attributes"))
     if is_log:
-        event = {"name": first_field(raw, "eventName"), "attributes": plain.pop("attributes")}
-        body = _plain_value(plain.pop("body", None))
-        if isinstance(body, dict):
-            event["attributes"] = event["attributes"] | body
-        elif body is not None:
-            event["attributes"]["content"] = body
-        return plain | {"events": [event]}
-    plain["events"] = list(map(_plain_event, get_list(raw, "events")))
-    return plain
+        log_event = {
+            "name": first_field(raw, "eventName"),
+            "attributes": plain_span.pop("attributes"),
+        }
+        log_body = _plain_value(plain_span.pop("body", None))
+        if isinstance(log_body, dict):
+            log_event["attributes"] = log_event["attributes"] | log_body
+        elif log_body is not None:
+            log_event["attributes"]["content"] = log_body
+        return plain_span | {"events": [log_event]}
+    plain_span["events"] = list(map(_plain_event, get_list(raw, "events")))
+    return plain_span
 
 
 def _plain_event(raw: Any) -> dict[str, Any]:
@@ -167,10 +173,10 @@ def _plain_attributes(raw: Any) -> dict[str, Any]:
     """Give attributes as an object, of which OTLP makes a list; JSON in texts is decoded."""
     attributes = dict[str, Any]()
     if isinstance(raw, dict):
-        attributes = {key: decode_json(value) for key, value in raw.items()}
-    for pair in list_or_empty(raw):
-        if isinstance(pair, dict):
-            attributes[first_field(pair, "key")] = _plain_value(pair.get("value"))
+        attributes = {attribute: decode_json(value) for attribute, value in raw.items()}
+    for key_and_value in list_or_empty(raw):
+        if isinstance(key_and_value, dict):
+            attributes[first_field(key_and_value, "key")] = _plain_value(key_and_value.get("value"))
     return attributes
 
 
@@ -178,112 +184,118 @@ def _plain_value(value: Any) -> Any:
     """Give a value out of the object that says its type; with what else that holds, if it does."""
     if not isinstance(value, dict):
         return decode_json(value)
-    beside = dict(value)
-    plain: Any = None
-    for key in _VALUES:
-        if key in value:
-            plain = decode_json(beside.pop(key))
+    other_fields = dict(value)
+    decoded_value: Any = None
+    for value_key in _VALUES:
+        if value_key in value:
+            decoded_value = decode_json(other_fields.pop(value_key))
     if "arrayValue" in value:
-        plain = list(map(_plain_value, get_list(beside.pop("arrayValue"), "values")))
+        decoded_value = list(map(_plain_value, get_list(other_fields.pop("arrayValue"), "values")))
     if "kvlistValue" in value:
-        plain = _plain_attributes(get_list(beside.pop("kvlistValue"), "values"))
-    if not beside:
-        return plain
-    return {"value": plain} | beside
+        decoded_value = _plain_attributes(get_list(other_fields.pop("kvlistValue"), "values"))
+    if not other_fields:
+        return decoded_value
+    return {"value": decoded_value} | other_fields
 
 
-def _read_span(trace: str, own: str, raw: dict[str, Any]) -> _Span:
+def _read_span(trace: str, span_id: str, raw: dict[str, Any]) -> _Span:
     """Read a span; what it holds beside messages is kept to be counted."""
     attributes = dict(raw.get("attributes", {}))
     events = list[dict[str, Any]]()
-    asked, answered, others = list[Any](), list[Any](), 0
+    asked_messages = list[Any]()
+    answer_messages = list[Any]()
+    n_others = 0
     for event in raw["events"]:
-        name = first_field(event, "name", "attributes.event.name")
-        about = dict(event.get("attributes", {}))
-        name = first_text(name, about.pop("event.name", None))
-        if name == _DETAILS:
-            attributes = about | attributes
-        elif _ROLE_OF_EVENT.fullmatch(name):
-            asked.append(_read_event(name, about))
-        elif name == "gen_ai.choice":
-            answered.append(_read_choice(about))
-        elif about.get(_CONTENT_OF_EVENT.get(name, "")):
-            attributes = about | attributes
+        event_name = first_field(event, "name", "attributes.event.name")
+        event_attributes = dict(event.get("attributes", {}))
+        event_name = first_text(event_name, event_attributes.pop("event.name", None))
+        if event_name == _DETAILS:
+            attributes = event_attributes | attributes
+        elif _ROLE_OF_EVENT.fullmatch(event_name):
+            asked_messages.append(_read_event(event_name, event_attributes))
+        elif event_name == "gen_ai.choice":
+            answer_messages.append(_read_choice(event_attributes))
+        elif event_attributes.get(_CONTENT_OF_EVENT.get(event_name, "")):
+            attributes = event_attributes | attributes
         else:
             events.append(event)
-    others += max(0, len(answered) - 1)
-    values = [asked, answered[:1]]
+    n_others += max(0, len(answer_messages) - 1)
+    asked_and_answered = [asked_messages, answer_messages[:1]]
     _gather_indexed(attributes)
-    for place, keys in enumerate((_ASKED, _ANSWERED)):
-        for key in keys:
-            if values[place] or not attributes.get(key):
+    for value_number, attribute_names in enumerate((_ASKED, _ANSWERED)):
+        for attribute in attribute_names:
+            if asked_and_answered[value_number] or not attributes.get(attribute):
                 continue
-            values[place] = attributes.pop(key)
-            if key in _ALTERNATIVES and isinstance(values[place], list):
-                others += max(0, len(values[place]) - 1)
-                values[place] = values[place][:1]
-    system = int(bool(attributes.pop(_SYSTEM, None)))
-    times = _read_time(raw, _BEGUN, "timeUnixNano"), _read_time(raw, _ENDED)
+            asked_and_answered[value_number] = attributes.pop(attribute)
+            if attribute in _ALTERNATIVES and isinstance(asked_and_answered[value_number], list):
+                n_others += max(0, len(asked_and_answered[value_number]) - 1)
+                asked_and_answered[value_number] = asked_and_answered[value_number][:1]
+    n_system = int(bool(attributes.pop(_SYSTEM, None)))
+    begun_and_ended = _read_time(raw, _BEGUN, "timeUnixNano"), _read_time(raw, _ENDED)
     user = first_text(*map(attributes.get, _USERS))
     session = first_text(*map(attributes.get, _SESSIONS))
-    step = make_step("", "", "", (values[0], values[1]), times)
-    rest = raw | {"attributes": attributes, "events": events}
-    parent = first_field(raw, *_PARENT_IDS)
-    return _Span(trace, own, parent, user, session, step, rest, system, others)
+    step = make_step("", "", "", (asked_and_answered[0], asked_and_answered[1]), begun_and_ended)
+    unread_fields = raw | {"attributes": attributes, "events": events}
+    parent_id = first_field(raw, *_PARENT_IDS)
+    return _Span(trace, span_id, parent_id, user, session, step, unread_fields, n_system, n_others)
 
 
-def _read_event(name: str, about: dict[str, Any]) -> dict[str, Any]:
+def _read_event(name: str, attributes: dict[str, Any]) -> dict[str, Any]:
     """Give the message of an event, which is called by its role."""
     role = name.split(".")[1]
-    message = {"role": role} | about
+    message = {"role": role} | attributes
     if message.get("content") is None:
         message["content"] = message.pop("gen_ai.event.content", None)
     return message
 
 
-def _read_choice(about: dict[str, Any]) -> dict[str, Any]:
+def _read_choice(attributes: dict[str, Any]) -> dict[str, Any]:
     """Give the message of an event that is an answer."""
-    message = dict(about)
-    inner = message.pop("message", None)
-    if isinstance(inner, dict):
-        message |= inner
-    elif inner is not None:
-        message["content"] = inner
+    message = dict(attributes)
+    inner_message = message.pop("message", None)
+    if isinstance(inner_message, dict):
+        message |= inner_message
+    elif inner_message is not None:
+        message["content"] = inner_message
     return {"role": "assistant"} | message
 
 
 def _gather_indexed(attributes: dict[str, Any]) -> None:
     """Put messages together whose fields are attributes each, with their numbers."""
-    gathered: dict[str, dict[int, dict[str, Any]]] = {}
-    for key in list(attributes):
-        found = _INDEXED.fullmatch(key)
-        if found is None:
+    messages_by_prefix: dict[str, dict[int, dict[str, Any]]] = {}
+    for attribute in list(attributes):
+        indexed_match = _INDEXED.fullmatch(attribute)
+        if indexed_match is None:
             continue
-        prefix, number, name = found.groups()
-        message = gathered.setdefault(prefix, {}).setdefault(int(number), {})
-        part = _PART.fullmatch(name)
-        if part is not None:
-            parts = message.setdefault("content", [])
-            while isinstance(parts, list) and len(parts) <= int(part[1]) < len(attributes):
-                parts.append({})
-            if isinstance(parts, list) and int(part[1]) < len(parts):
-                parts[int(part[1])][part[2]] = attributes.pop(key)
-        elif name.startswith("tool_calls."):
-            message.setdefault("tool_calls", {})[name.split(".")[1]] = True
+        prefix, message_number, field_name = indexed_match.groups()
+        message = messages_by_prefix.setdefault(prefix, {}).setdefault(int(message_number), {})
+        part_match = _PART.fullmatch(field_name)
+        if part_match is not None:
+            content_parts = message.setdefault("content", [])
+            while isinstance(content_parts, list) and len(content_parts) <= int(
+                part_match[1]
+            ) < len(attributes):
+                content_parts.append({})
+            if isinstance(content_parts, list) and int(part_match[1]) < len(content_parts):
+                content_parts[int(part_match[1])][part_match[2]] = attributes.pop(attribute)
+        elif field_name.startswith("tool_calls."):
+            message.setdefault("tool_calls", {})[field_name.split(".")[1]] = True
         else:
-            message[name] = attributes.pop(key)
-    for prefix, messages in gathered.items():
+            message[field_name] = attributes.pop(attribute)
+    for prefix, messages in messages_by_prefix.items():
         for message in messages.values():
             message["tool_calls"] = list(message.get("tool_calls", ()))
-        attributes.setdefault(prefix, [messages[number] for number in sorted(messages)])
+        attributes.setdefault(
+            prefix, [messages[message_number] for message_number in sorted(messages)]
+        )
 
 
 def _read_time(raw: dict[str, Any], keys: tuple[str, ...], *more: str) -> Any:
     """Give a time of a span, which OTLP counts in nanoseconds."""
     value = first_filled(raw, *keys, *more)
-    text = first_text(value)
-    if text.isdecimal() and len(text) > 17:
-        return int(text) / _SECOND
+    time_text = first_text(value)
+    if time_text.isdecimal() and len(time_text) > 17:
+        return int(time_text) / _SECOND
     return value
 
 
@@ -291,32 +303,32 @@ def _choose_steps(source: Source, trace: str, spans: list[_Span]) -> list[Step]:
     """Give the steps of a trace: the outermost that were asked and answered, else all."""
     scope = first_text(*(span.user for span in spans), OWNER_SCOPE)
     session = first_text(*(span.session for span in spans), f"trace {trace}")
-    speaking = [span for span in spans if span.step.given]
-    chosen = speaking
-    by_id = {span.own: span for span in spans}
+    speaking_spans = [span for span in spans if span.step.given]
+    chosen_spans = speaking_spans
+    spans_by_id = {span.own: span for span in spans}
     if any(span.step.says_both for span in spans):
-        chosen = []
-        for span in speaking:
-            if span.step.says_both and not _is_within_step(span, by_id):
-                chosen.append(span)
-    source.drop("spans within others", scope, len(speaking) - len(chosen))
-    source.drop("spans without messages", scope, len(spans) - len(speaking))
-    for span in chosen:
+        chosen_spans = []
+        for span in speaking_spans:
+            if span.step.says_both and not _is_within_step(span, spans_by_id):
+                chosen_spans.append(span)
+    source.drop("spans within others", scope, len(speaking_spans) - len(chosen_spans))
+    source.drop("spans without messages", scope, len(spans) - len(speaking_spans))
+    for span in chosen_spans:
         source.drop("system messages", scope, span.system)
         source.drop("other answers", scope, span.others)
         count_unread_texts(source, scope, span.rest, (), "")
         span.step.scope = first_text(span.user, scope)
         span.step.session = first_text(span.session, session)
-    return [span.step for span in chosen]
+    return [span.step for span in chosen_spans]
 
 
 def _is_within_step(span: _Span, by_id: dict[str, _Span]) -> bool:
     """Say whether a span around this one was asked and answered."""
-    seen = {span.own}
-    around = by_id.get(span.parent)
-    while around is not None and around.own not in seen:
-        if around.step.says_both:
+    seen_ids = {span.own}
+    parent_span = by_id.get(span.parent)
+    while parent_span is not None and parent_span.own not in seen_ids:
+        if parent_span.step.says_both:
             return True
-        seen.add(around.own)
-        around = by_id.get(around.parent)
+        seen_ids.add(parent_span.own)
+        parent_span = by_id.get(parent_span.parent)
     return False

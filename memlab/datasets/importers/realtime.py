@@ -51,18 +51,18 @@ def is_realtime_log(file: Source) -> bool:
 
 def read_realtime_events(source: Source) -> Iterator[Message]:
     """Read the events of every file; each session that begins in one is a session."""
-    names = name_files(source)
+    session_names = name_files(source)
     for file in source.members:
-        log = _SessionLog(source)
+        session_log = _SessionLog(source)
         for _, record in file.values():
             event = _unwrap_event(record)
             session = first_field(event, "session.id")
-            if session and log.session and session != log.session:
-                yield from log.give(names[file.name])
-                log = _SessionLog(source)
-            log.session = session or log.session
-            log.add(record, event)
-        yield from log.give(names[file.name])
+            if session and session_log.session and session != session_log.session:
+                yield from session_log.give(session_names[file.name])
+                session_log = _SessionLog(source)
+            session_log.session = session or session_log.session
+            session_log.add(record, event)
+        yield from session_log.give(session_names[file.name])
 
 
 def _unwrap_event(record: Any) -> dict[str, Any]:
@@ -71,9 +71,9 @@ def _unwrap_event(record: Any) -> dict[str, Any]:
         return {}
     if "." in first_field(record, "type"):
         return record
-    for inner in record.values():
-        if isinstance(inner, dict) and "." in first_field(inner, "type"):
-            return inner
+    for inner_event in record.values():
+        if isinstance(inner_event, dict) and "." in first_field(inner_event, "type"):
+            return inner_event
     return {}
 
 
@@ -85,9 +85,11 @@ class _SessionLog:
     """
 
     def __init__(self, source: Source) -> None:
-        self.source, self.session = source, ""
+        self.source = source
+        self.session = ""
         self.items: dict[str, dict[str, Any]] = {}
-        self.order, self.sent = list[str](), list[str]()
+        self.order = list[str]()
+        self.sent = list[str]()
         self.parts: dict[str, dict[int, str]] = {}
         self.deltas: dict[str, dict[int, str]] = {}
         self.events = list[Any]()
@@ -99,25 +101,30 @@ class _SessionLog:
             self.source.drop("unreadable messages", OWNER_SCOPE)
             return
         self.events.append(record)
-        kind, own = first_field(event, "type"), first_field(event, "item_id")
-        place = get_nested(event, "content_index")
-        if not isinstance(place, int):
-            place = 0
-        when = read_time_value(record)
-        if own and _SAID_WHOLE.fullmatch(kind):
-            said = first_field(event, "transcript", "text")
-            self.parts.setdefault(own, {})[place] = said
-            self.add_item({"id": own, "role": _guess_role(kind)}, "", when)
-        elif own and _SAID_IN_PARTS.fullmatch(kind) and isinstance(event.get("delta"), str):
-            deltas = self.deltas.setdefault(own, {})
-            deltas[place] = deltas.get(place, "") + event["delta"]
-            self.add_item({"id": own, "role": _guess_role(kind)}, "", when)
+        event_type = first_field(event, "type")
+        item_id = first_field(event, "item_id")
+        content_index = get_nested(event, "content_index")
+        if not isinstance(content_index, int):
+            content_index = 0
+        written_at = read_time_value(record)
+        if item_id and _SAID_WHOLE.fullmatch(event_type):
+            said_text = first_field(event, "transcript", "text")
+            self.parts.setdefault(item_id, {})[content_index] = said_text
+            self.add_item({"id": item_id, "role": _guess_role(event_type)}, "", written_at)
+        elif (
+            item_id and _SAID_IN_PARTS.fullmatch(event_type) and isinstance(event.get("delta"), str)
+        ):
+            item_deltas = self.deltas.setdefault(item_id, {})
+            item_deltas[content_index] = item_deltas.get(content_index, "") + event["delta"]
+            self.add_item({"id": item_id, "role": _guess_role(event_type)}, "", written_at)
         else:
-            self.add_item(get_nested(event, "item"), first_field(event, "previous_item_id"), when)
+            self.add_item(
+                get_nested(event, "item"), first_field(event, "previous_item_id"), written_at
+            )
             for item in get_list(event, "response.output"):
-                self.add_item(item, "", when)
-        for path in _INSTRUCTIONS:
-            instructions = first_field(event, path)
+                self.add_item(item, "", written_at)
+        for instruction_path in _INSTRUCTIONS:
+            instructions = first_field(event, instruction_path)
             if instructions:
                 self.instructions[instructions] = None
 
@@ -125,62 +132,68 @@ class _SessionLog:
         """Take up an item, or what a later event says of it."""
         if not isinstance(item, dict):
             return
-        own = first_field(item, "id")
-        if not own:
-            own = f"sent {len(self.order)}"
-            self.sent.append(own)
-        elif own not in self.items:
-            self.take_sent(own, item)
-        known = self.items.get(own)
-        if known is None:
-            place = len(self.order)
+        item_id = first_field(item, "id")
+        if not item_id:
+            item_id = f"sent {len(self.order)}"
+            self.sent.append(item_id)
+        elif item_id not in self.items:
+            self.take_sent(item_id, item)
+        known_item = self.items.get(item_id)
+        if known_item is None:
+            item_place = len(self.order)
             if previous in self.items:
-                place = self.order.index(previous) + 1
-            self.order.insert(place, own)
-            self.items[own] = {"timestamp": when} | item
+                item_place = self.order.index(previous) + 1
+            self.order.insert(item_place, item_id)
+            self.items[item_id] = {"timestamp": when} | item
             return
         for key, value in item.items():
             if value not in (None, "", []):
-                known[key] = value
+                known_item[key] = value
 
-    def take_sent(self, own: str, item: dict[str, Any]) -> None:
+    def take_sent(self, item_id: str, item: dict[str, Any]) -> None:
         """Give an item that the client sent the id by which the server repeats it."""
-        for sent in self.sent:
-            if join_texts(self.items[sent].get("content")) == join_texts(item.get("content")):
-                self.sent.remove(sent)
-                self.items[own] = self.items.pop(sent)
-                self.order[self.order.index(sent)] = own
+        for sent_id in self.sent:
+            if join_texts(self.items[sent_id].get("content")) == join_texts(item.get("content")):
+                self.sent.remove(sent_id)
+                self.items[item_id] = self.items.pop(sent_id)
+                self.order[self.order.index(sent_id)] = item_id
                 return
 
     def give(self, name: str) -> Iterator[Message]:
         """Give the messages of the session, and count what else its events hold."""
         self.source.drop("system messages", OWNER_SCOPE, len(self.instructions))
-        listed = [self.complete(own) for own in self.order]
-        spoken = join_texts([listed, list(self.instructions)])
+        complete_items = [self.complete(own) for own in self.order]
+        joined_texts = join_texts([complete_items, list(self.instructions)])
         for event in self.events:
-            count_unread_texts(self.source, OWNER_SCOPE, event, (), spoken)
-        turns = list(read_turns(self.source, OWNER_SCOPE, listed))
+            count_unread_texts(self.source, OWNER_SCOPE, event, (), joined_texts)
+        item_turns = list(read_turns(self.source, OWNER_SCOPE, complete_items))
         session = self.session or name
-        yield from make_session_messages(self.source, OWNER_SCOPE, session, turns)
+        yield from make_session_messages(self.source, OWNER_SCOPE, session, item_turns)
 
-    def complete(self, own: str) -> dict[str, Any]:
+    def complete(self, item_id: str) -> dict[str, Any]:
         """Give an item with what was said of it in other events."""
-        item = dict(self.items[own])
-        parts = list_or_empty(item.get("content")).copy()
+        item = dict(self.items[item_id])
+        content_parts = list_or_empty(item.get("content")).copy()
         if isinstance(item.get("content"), str):
-            parts = [item["content"]]
-        heard = self.deltas.get(own, {}) | self.parts.get(own, {})
-        for place in sorted(heard):
-            if not heard[place]:
+            content_parts = [item["content"]]
+        heard_parts = self.deltas.get(item_id, {}) | self.parts.get(item_id, {})
+        for part_place in sorted(heard_parts):
+            if not heard_parts[part_place]:
                 continue
-            if place >= len(parts) or not isinstance(parts[place], dict):
-                parts.append({"type": "text", "text": heard[place]})
-            elif "text" in parts[place]:
-                parts[place] = {**parts[place], "text": heard[place]}
+            if part_place >= len(content_parts) or not isinstance(content_parts[part_place], dict):
+                content_parts.append({"type": "text", "text": heard_parts[part_place]})
+            elif "text" in content_parts[part_place]:
+                content_parts[part_place] = {
+                    **content_parts[part_place],
+                    "text": heard_parts[part_place],
+                }
             else:
-                parts[place] = {**parts[place], "transcript": heard[place]}
-        if parts:
-            item["content"] = parts
+                content_parts[part_place] = {
+                    **content_parts[part_place],
+                    "transcript": heard_parts[part_place],
+                }
+        if content_parts:
+            item["content"] = content_parts
         return item
 
 

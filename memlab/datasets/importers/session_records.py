@@ -18,7 +18,8 @@ class NamedSession:
     """
 
     def __init__(self) -> None:
-        self.said, self.records = list[Message](), set[int]()
+        self.said = list[Message]()
+        self.records = set[int]()
 
     def add(self, turns: list[Message], mark: Any) -> tuple[int, int]:
         """Take up a record.
@@ -40,18 +41,18 @@ class NamedSession:
 
     def _count_repeated(self, turns: list[Message], mark: Any) -> int:
         if mark is not None:
-            records = [hash((mark, digest)) for digest in digest_beginnings(turns)]
-            if records[-1] in self.records:
+            record_hashes = [hash((mark, digest)) for digest in digest_beginnings(turns)]
+            if record_hashes[-1] in self.records:
                 return len(turns)
-            self.records.update(records)
+            self.records.update(record_hashes)
         overlap = count_overlap(self.said, turns)
         if not overlap:
             return 0
-        compared = set(map(_compare_marks, self.said[-overlap:], turns[:overlap]))
-        if "same" in compared:
+        compared_marks = set(map(_compare_marks, self.said[-overlap:], turns[:overlap]))
+        if "same" in compared_marks:
             return overlap
         # Without the ids or times of what was said a record repeats it only on its way to more.
-        if "other" in compared or overlap == len(turns):
+        if "other" in compared_marks or overlap == len(turns):
             return 0
         return overlap
 
@@ -61,8 +62,9 @@ def _compare_marks(old: Message, new: Message) -> str:
 
     :returns: nothing for messages without them.
     """
-    for key in ("id", "timestamp"):
-        old_mark, new_mark = old.get(key), new.get(key)
+    for mark_key in ("id", "timestamp"):
+        old_mark = old.get(mark_key)
+        new_mark = new.get(mark_key)
         if not old_mark or not new_mark:
             continue
         if str(old_mark) == str(new_mark):
@@ -96,12 +98,12 @@ class OwnSessions:
         is one of its own.
         """
         digests = digest_beginnings(turns)
-        for size in reversed(range(len(turns))):
-            there = self.known.get((scope, name, digests[size]))
-            if there:
-                session = there.pop(0)
+        for n_known in reversed(range(len(turns))):
+            known_sessions = self.known.get((scope, name, digests[n_known]))
+            if known_sessions:
+                session = known_sessions.pop(0)
                 self._keep(scope, session, turns)
-                return session, size
+                return session, n_known
         return self.begin(scope, name, turns), 0
 
     def is_of(self, scope: str, session: str, name: str) -> bool:
@@ -109,5 +111,5 @@ class OwnSessions:
         return self.names.get((scope, session)) == name
 
     def _keep(self, scope: str, session: str, turns: list[Message]) -> None:
-        key = scope, self.names[scope, session], digest_beginnings(turns)[-1]
-        self.known.setdefault(key, []).append(session)
+        history_key = scope, self.names[scope, session], digest_beginnings(turns)[-1]
+        self.known.setdefault(history_key, []).append(session)

@@ -47,34 +47,34 @@ def read_sharegpt(source: Source) -> Iterator[Message]:
     reader = ConversationReader(source)
     sessions = set[str]()
     for file in source.members:
-        rows = list[Any]()
+        message_rows = list[Any]()
         for number, record in file.values():
-            listed = _find_list(record)
-            if listed is None:
-                rows.append(record)
+            turn_list = _find_list(record)
+            if turn_list is None:
+                message_rows.append(record)
                 continue
             if first_field(record, "system", "system_prompt"):
                 source.drop("system messages", OWNER_SCOPE)
-            messages = list(chain.from_iterable(map(_split_pair, listed)))
-            place = name_conversation(source, file, number)
+            messages = list(chain.from_iterable(map(_split_pair, turn_list)))
+            place_name = name_conversation(source, file, number)
             session = first_text(get_nested(record, "id"), read_thread(record)[0])
             if session in sessions:  # an id that two have names neither
-                session = f"{session} ({place})"
+                session = f"{session} ({place_name})"
             if session:
                 sessions.add(session)
-            yield from reader.read_list(file, record, messages, session or place)
-            spoken = join_texts(messages)
-            count_unread_texts(source, OWNER_SCOPE, record, _LISTS, spoken, around=True)
-        if rows:
-            yield from reader.read_rows(file, {}, rows)
+            yield from reader.read_list(file, record, messages, session or place_name)
+            joined_texts = join_texts(messages)
+            count_unread_texts(source, OWNER_SCOPE, record, _LISTS, joined_texts, around=True)
+        if message_rows:
+            yield from reader.read_rows(file, {}, message_rows)
 
 
 def _find_list(raw: Any) -> list[Any] | None:
     """Give the messages of a conversation; ``None`` where it is a row."""
     for list_key in _LISTS:
-        found = decode_json(get_nested(raw, list_key))
-        if isinstance(found, list):
-            return found
+        listed_turns = decode_json(get_nested(raw, list_key))
+        if isinstance(listed_turns, list):
+            return listed_turns
     return None
 
 
@@ -83,9 +83,9 @@ def _split_pair(record: Any) -> Iterator[Any]:
     if not isinstance(record, dict) or {"from", "role", "value", "content"} & record.keys():
         yield record
         return
-    beside = {key: value for key, value in record.items() if key not in _TURN}
+    other_fields = {key: value for key, value in record.items() if key not in _TURN}
     for role, known_keys in _PAIR.items():
         contents = [record[key] for key in known_keys if has_words(record.get(key))]
         if contents:
-            yield {"role": role, "content": contents[0]} | beside
-            beside = {}
+            yield {"role": role, "content": contents[0]} | other_fields
+            other_fields = {}

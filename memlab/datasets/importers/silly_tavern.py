@@ -63,55 +63,57 @@ def read_silly_tavern_chat(source: Source) -> Iterator[Message]:
                 yield from _read_message(source, session, record)
 
 
-def _read_message(source: Source, session: str, each: dict[str, Any]) -> Iterator[Message]:
-    swipes = get_list(each, "swipes")
+def _read_message(source: Source, session: str, message: dict[str, Any]) -> Iterator[Message]:
+    swipes = get_list(message, "swipes")
     source.drop("messages of other branches", OWNER_SCOPE, len(swipes[1:]))
-    source.drop("thoughts", OWNER_SCOPE, bool(first_field(each, "extra.reasoning")))
-    if _is_of_program(each):
+    source.drop("thoughts", OWNER_SCOPE, bool(first_field(message, "extra.reasoning")))
+    if _is_of_program(message):
         source.drop("system messages", OWNER_SCOPE)
         return
-    if each.get("is_system") is True:
+    if message.get("is_system") is True:
         source.keep("messages hidden from the model", OWNER_SCOPE)
     role = "assistant"
-    if each.get("is_user") is True:
+    if message.get("is_user") is True:
         role = "user"
-    sender = first_text(each.get("name"), role)
+    sender = first_text(message.get("name"), role)
     columns = {
         "session": session,
         "role": role,
-        "caption": _describe_media(each),
-        "timestamp": _read_time(each.get("send_date")),
+        "caption": _describe_media(message),
+        "timestamp": _read_time(message.get("send_date")),
     }
-    spoken = first_text(each.get("mes"), _shown_swipe(each, swipes))
-    count_unread_texts(source, OWNER_SCOPE, each, _READ, f"{spoken}\n{columns['caption']}")
-    yield from make_message(source, OWNER_SCOPE, sender, spoken, **columns)
+    spoken_text = first_text(message.get("mes"), _shown_swipe(message, swipes))
+    count_unread_texts(source, OWNER_SCOPE, message, _READ, f"{spoken_text}\n{columns['caption']}")
+    yield from make_message(source, OWNER_SCOPE, sender, spoken_text, **columns)
 
 
-def _is_of_program(each: dict[str, Any]) -> bool:
+def _is_of_program(message: dict[str, Any]) -> bool:
     """Say whether a message is what the program says: a narrator, help, a comment."""
-    if first_field(each, "extra.type"):
+    if first_field(message, "extra.type"):
         return True
-    return each.get("is_system") is True and first_field(each, "name").lower() in _PROGRAM
+    return message.get("is_system") is True and first_field(message, "name").lower() in _PROGRAM
 
 
-def _shown_swipe(each: dict[str, Any], swipes: list[Any]) -> Any:
-    selected = each.get("swipe_id")
+def _shown_swipe(message: dict[str, Any], swipes: list[Any]) -> Any:
+    selected = message.get("swipe_id")
     if isinstance(selected, int) and selected in range(len(swipes)):
         return swipes[selected]
     return ""
 
 
-def _describe_media(each: dict[str, Any]) -> str:
+def _describe_media(message: dict[str, Any]) -> str:
     """Describe the image or the files of a message."""
-    extra = get_nested(each, "extra")
-    described = []
+    extra_fields = get_nested(message, "extra")
+    descriptions = []
     for media_key in ("image", "image_swipes", "media"):
-        if get_nested(extra, media_key):
-            title = first_field(extra, "title")
-            described.append(f"image: {title}".removesuffix(": "))
+        if get_nested(extra_fields, media_key):
+            title = first_field(extra_fields, "title")
+            descriptions.append(f"image: {title}".removesuffix(": "))
             break
-    files = [get_nested(extra, "file"), *get_list(extra, "files")]
-    return join_names(*described, *(describe_file(attached, "name") for attached in files))
+    attached_files = [get_nested(extra_fields, "file"), *get_list(extra_fields, "files")]
+    return join_names(
+        *descriptions, *(describe_file(attached, "name") for attached in attached_files)
+    )
 
 
 def _read_time(written: Any) -> Any:

@@ -118,12 +118,12 @@ class _Directory:
 
     def name_person(self, channel: str, user: str, otherwise: str = "") -> str:
         """Give the name that a person has in a conversation."""
-        called = first_text(self.people.get(user), otherwise)
-        if not called:
+        shown_name = first_text(self.people.get(user), otherwise)
+        if not shown_name:
             return user
         if user in self.bots:
-            return called
-        return name_person(self.taken, channel, user, called)
+            return shown_name
+        return name_person(self.taken, channel, user, shown_name)
 
     def find_channel(self, file: Source, place: str) -> str:
         """Give the id of a conversation from a list above its file.
@@ -131,18 +131,18 @@ class _Directory:
         Where it is in none, what its folder is called.
         """
         for folder in PurePosixPath(file.name).parents:
-            found = self.ids.get((str(folder), place))
-            if found is not None:
-                return found
+            channel_id = self.ids.get((str(folder), place))
+            if channel_id is not None:
+                return channel_id
         return place
 
     def add_person(self, record: Any) -> None:
         """Take up a user of the list, who is a bot, a human, or does not say."""
-        called = first_field(record, *_NAMES)
-        if not called:
+        shown_name = first_field(record, *_NAMES)
+        if not shown_name:
             return
         user_id = first_field(record, "id")
-        self.people[user_id] = called
+        self.people[user_id] = shown_name
         is_bot = get_nested(record, "is_bot")
         if is_bot is True:
             self.bots.add(user_id)
@@ -151,34 +151,36 @@ class _Directory:
 
     def add_channel(self, folder: str, record: Any) -> None:
         """Take up a conversation of a list; one without a name is called as its members."""
-        name = first_field(record, "name")
-        key = first_field(record, "id", "name")
-        called = name
-        if not name:
+        channel_name = first_field(record, "name")
+        channel_id = first_field(record, "id", "name")
+        shown_name = channel_name
+        if not channel_name:
             members = map(first_text, get_list(record, "members"))
-            called = ", ".join(map(partial(self.name_person, key), members))
-        for place in filter(None, (key, name)):
-            self.channels[place] = called
-            self.ids[folder, place] = key
+            shown_name = ", ".join(map(partial(self.name_person, channel_id), members))
+        for channel_place in filter(None, (channel_id, channel_name)):
+            self.channels[channel_place] = shown_name
+            self.ids[folder, channel_place] = channel_id
 
 
 def read_slack_export(source: Source) -> Iterator[Message]:
     """Read every channel, group and direct conversation as a scope."""
-    names = ChatNames()
-    known = _read_directory(source)
-    _read_guests(source, known)
+    chat_names = ChatNames()
+    directory = _read_directory(source)
+    _read_guests(source, directory)
     for file in source.members:
-        path = PurePosixPath(file.name)
-        place = file.path.stem
-        if _DAY.match(path.name):
-            place = first_text(path.parent.name, file.path.parent.name)
-        by_folder = known.find_channel(file, place)
-        for about, record in _list_messages(file):
-            channel = first_text(get_nested(about, "channel_id"), by_folder)  # slackdump names it
-            own = first_field(about, "name", "channel_name")
-            called = first_text(own, known.channels.get(channel), channel)
-            scope = name_chat(names, channel, called)
-            yield from _read_slack_message(source, scope, channel, record, known)
+        member_path = PurePosixPath(file.name)
+        channel_place = file.path.stem
+        if _DAY.match(member_path.name):
+            channel_place = first_text(member_path.parent.name, file.path.parent.name)
+        by_folder = directory.find_channel(file, channel_place)
+        for outer_fields, record in _list_messages(file):
+            channel = first_text(
+                get_nested(outer_fields, "channel_id"), by_folder
+            )  # slackdump names it
+            own_name = first_field(outer_fields, "name", "channel_name")
+            shown_name = first_text(own_name, directory.channels.get(channel), channel)
+            scope = name_chat(chat_names, channel, shown_name)
+            yield from _read_slack_message(source, scope, channel, record, directory)
 
 
 def _read_directory(source: Source) -> _Directory:
@@ -186,39 +188,41 @@ def _read_directory(source: Source) -> _Directory:
 
     Of a single file or folder, those that lie beside or above it.
     """
-    found = [file for file in source.files() if PurePosixPath(file.name).name in TABLES]
-    if not found:
+    table_files = [file for file in source.files() if PurePosixPath(file.name).name in TABLES]
+    if not table_files:
         for folder in (source.path, *source.path.parents[:2]):
-            found += [Source(folder / table) for table in TABLES if (folder / table).is_file()]
-    lists = [(PurePosixPath(file.name), _read_list(source, file)) for file in found]
-    known = _Directory()
-    for path, listed in lists:
-        if path.name == "users.json":
-            for record in listed:
-                known.add_person(record)
-    for path, listed in lists:
-        if path.name in _LISTS:
-            for record in listed:
-                known.add_channel(str(path.parent), record)
-    return known
+            table_files += [
+                Source(folder / table) for table in TABLES if (folder / table).is_file()
+            ]
+    listed_tables = [(PurePosixPath(file.name), _read_list(source, file)) for file in table_files]
+    directory = _Directory()
+    for table_path, table_records in listed_tables:
+        if table_path.name == "users.json":
+            for record in table_records:
+                directory.add_person(record)
+    for table_path, table_records in listed_tables:
+        if table_path.name in _LISTS:
+            for record in table_records:
+                directory.add_channel(str(table_path.parent), record)
+    return directory
 
 
-def _read_guests(source: Source, known: _Directory) -> None:
+def _read_guests(source: Source, directory: _Directory) -> None:
     """Name the guests of shared channels, who are in no list, by the profiles that some of
     their messages have.
     """
     for file in source.members:
-        there = set[str]()
-        with file.open() as raw:
-            for line in raw:
-                there.update(map(bytes.decode, _USER.findall(line)))
-        if there <= known.people.keys():
+        mentioned_users = set[str]()
+        with file.open() as raw_lines:
+            for raw_line in raw_lines:
+                mentioned_users.update(map(bytes.decode, _USER.findall(raw_line)))
+        if mentioned_users <= directory.people.keys():
             continue
         with suppress(DataError):  # which is told when the messages are read
             for _, record in _list_messages(replace(file, on_error="raise")):
-                called = first_field(record, *_PROFILE)
-                if called and not first_field(record, "bot_id"):
-                    known.people.setdefault(first_field(record, "user"), called)
+                guest_name = first_field(record, *_PROFILE)
+                if guest_name and not first_field(record, "bot_id"):
+                    directory.people.setdefault(first_field(record, "user"), guest_name)
 
 
 def _read_list(source: Source, file: Source) -> list[Any]:
@@ -231,67 +235,69 @@ def _read_list(source: Source, file: Source) -> list[Any]:
 
 def _list_messages(file: Source) -> Iterator[tuple[Any, Any]]:
     """Give the messages of a file, each with the object around them, which slackdump has."""
-    for _, around in file.values():
-        listed = get_list(around, "messages") or [around]
-        for record in listed:
-            yield around, record
-        for record in listed:
+    for _, outer_record in file.values():
+        channel_records = get_list(outer_record, "messages") or [outer_record]
+        for record in channel_records:
+            yield outer_record, record
+        for record in channel_records:
             for answer in get_list(record, "slackdump_thread_replies"):
-                yield around, answer
+                yield outer_record, answer
 
 
 def _read_slack_message(
-    source: Source, scope: str, channel: str, record: Any, known: _Directory
+    source: Source, scope: str, channel: str, record: Any, directory: _Directory
 ) -> Sequence[Message]:
-    kind = first_field(record, "subtype")
+    subtype = first_field(record, "subtype")
     if (
         not isinstance(record, dict)
         or record.get("type", "message") != "message"
-        or kind not in _TALK
+        or subtype not in _TALK
     ):
-        return source.drop(_GONE.get(kind, "system messages"), scope)
+        return source.drop(_GONE.get(subtype, "system messages"), scope)
     user_id = first_field(record, "user", "comment.user")
     bot_id = first_field(record, "bot_id")
-    called = _name_sender(record, user_id, known)
-    automatic = kind in ("bot_message", "slackbot_response") or user_id in known.bots
-    if bot_id and not known.people.get(user_id):
-        automatic = True
-    sender = called
-    if not automatic:
-        sender = known.name_person(channel, user_id, called)
+    sender_name = _name_sender(record, user_id, directory)
+    is_automatic = subtype in ("bot_message", "slackbot_response") or user_id in directory.bots
+    if bot_id and not directory.people.get(user_id):
+        is_automatic = True
+    sender = sender_name
+    if not is_automatic:
+        sender = directory.name_person(channel, user_id, sender_name)
     text = first_field(record, "text").removeprefix("This content can't be displayed.")
-    if bot_id or automatic or not text:  # a person's blocks are the text once more
+    if bot_id or is_automatic or not text:  # a person's blocks are the text once more
         text = _add_texts(text, list(map(_read_block, get_list(record, "blocks"))))
-    kept = _choose_attachments(source, scope, record, is_person=bool(text) and not automatic)
-    text = _join_lines(text, *map(_read_attachment, kept))
-    texts, caption = _read_files(source, scope, record)
-    text = _render_mentions(_join_lines(text, *texts), channel, known)
+    kept_attachments = _choose_attachments(
+        source, scope, record, is_person=bool(text) and not is_automatic
+    )
+    text = _join_lines(text, *map(_read_attachment, kept_attachments))
+    file_texts, caption = _read_files(source, scope, record)
+    text = _render_mentions(_join_lines(text, *file_texts), channel, directory)
     if record.get("edited"):
         source.keep("edited messages", scope)
     count_unread_texts(source, scope, record, _READ, text)
-    is_bot: bool | None = automatic
-    if not automatic and user_id not in known.humans:
+    is_bot: bool | None = is_automatic
+    if not is_automatic and user_id not in directory.humans:
         is_bot = None
-    thread = first_field(record, "thread_ts")
+    thread_time = first_field(record, "thread_ts")
     columns = {
         "id": first_field(record, "ts"),
         "session": None,
-        "role": messenger_role(source, called, is_bot=is_bot),
+        "role": messenger_role(source, sender_name, is_bot=is_bot),
         "caption": caption,
-        "quoted": _list_shared(kept, channel, known),
+        "quoted": _list_shared(kept_attachments, channel, directory),
         "edited": first_field(record, "edited.ts"),
     }
-    if thread:
-        columns["session"] = f"thread {thread}"
+    if thread_time:
+        columns["session"] = f"thread {thread_time}"
     return make_message(source, scope, sender, text, timestamp=first_field(record, "ts"), **columns)
 
 
-def _name_sender(record: dict[str, Any], user: str, known: _Directory) -> str:
+def _name_sender(record: dict[str, Any], user: str, directory: _Directory) -> str:
     """Name who wrote a message by the list, by its own profile, or by an id."""
     if user == "USLACKBOT":
         return "Slackbot"
     profile = first_field(record, *_PROFILE, "username", "bot_profile.name")
-    return first_text(known.people.get(user), profile, user, record.get("bot_id"), "unknown")
+    return first_text(directory.people.get(user), profile, user, record.get("bot_id"), "unknown")
 
 
 def _choose_attachments(
@@ -304,15 +310,17 @@ def _choose_attachments(
     attachments = get_objects(record, "attachments")
     if not is_person:
         return attachments
-    kept = list(filter(_is_shared, attachments))
-    source.drop("previews of links", scope, len(attachments) - len(kept))
-    return kept
+    kept_attachments = list(filter(_is_shared, attachments))
+    source.drop("previews of links", scope, len(attachments) - len(kept_attachments))
+    return kept_attachments
 
 
-def _list_shared(kept: list[dict[str, Any]], channel: str, known: _Directory) -> list[str]:
+def _list_shared(
+    attachments: list[dict[str, Any]], channel: str, directory: _Directory
+) -> list[str]:
     """Give the messages of others among the attachments of one."""
-    texts = filter(None, map(_read_attachment, filter(_is_shared, kept)))
-    return [_render_mentions(text, channel, known) for text in texts]
+    shared_texts = filter(None, map(_read_attachment, filter(_is_shared, attachments)))
+    return [_render_mentions(text, channel, directory) for text in shared_texts]
 
 
 def _is_shared(attachment: dict[str, Any]) -> bool:
@@ -322,50 +330,54 @@ def _is_shared(attachment: dict[str, Any]) -> bool:
 
 def _read_files(source: Source, scope: str, record: dict[str, Any]) -> tuple[list[str], str]:
     """Give what an export has of the texts of the files of a message, and its caption."""
-    files = get_objects(record, "files")
+    file_objects = get_objects(record, "files")
     if not get_list(record, "files"):
-        files = get_objects({"files": [record.get("file")]}, "files")
-    texts = list[str]()
-    names = list[str]()
-    for file in files:
-        if file.get("mode") in ("tombstone", "hidden_by_limit"):
+        file_objects = get_objects({"files": [record.get("file")]}, "files")
+    file_texts = list[str]()
+    file_descriptions = list[str]()
+    for file_object in file_objects:
+        if file_object.get("mode") in ("tombstone", "hidden_by_limit"):
             source.drop("deleted files", scope)
-            names.append("")  # a deleted file leaves the place between two separators empty
+            file_descriptions.append(
+                ""
+            )  # a deleted file leaves the place between two separators empty
             continue
         source.keep("files", scope, "described in captions")
-        if first_field(file, "transcription.preview.content"):
+        if first_field(file_object, "transcription.preview.content"):
             source.keep("recordings", scope, "kept as their transcripts")
-        texts.append(_read_file(file))
-        names.append(describe_file(file, "title", "name", unnamed="without a name"))
-    return texts, "; ".join(names)
+        file_texts.append(_read_file(file_object))
+        file_descriptions.append(
+            describe_file(file_object, "title", "name", unnamed="without a name")
+        )
+    return file_texts, "; ".join(file_descriptions)
 
 
 def _read_file(file: dict[str, Any]) -> str:
     """Give what an export has of the text of a file: the transcript of a recording, the
     beginning of a post.
     """
-    spoken = first_field(file, "transcription.preview.content")
-    if spoken:
+    transcript = first_field(file, "transcription.preview.content")
+    if transcript:
         if get_nested(file, "transcription.preview.has_more") is True:
-            spoken += " …"
-        return spoken
+            transcript += " …"
+        return transcript
     if file.get("mode") == "space":
         return " ".join(_MARKUP.sub(" ", first_field(file, "preview")).split())
     return ""
 
 
-def _render_mentions(text: str, channel: str, known: _Directory) -> str:
+def _render_mentions(text: str, channel: str, directory: _Directory) -> str:
     """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``,
     ``<url|label>``.
     """
 
     def render(found: re.Match[str]) -> str:
-        mark, target, label = found.groups("")
-        if mark == "@":
-            return f"@{known.name_person(channel, target, label)}"
-        if mark == "#":
-            return f"#{label or known.channels.get(target) or target}"
-        if mark == "!":
+        mention_mark, target, label = found.groups("")
+        if mention_mark == "@":
+            return f"@{directory.name_person(channel, target, label)}"
+        if mention_mark == "#":
+            return f"#{label or directory.channels.get(target) or target}"
+        if mention_mark == "!":
             return _render_command(target, label)
         address = target.removeprefix("mailto:")
         if label and label not in (target, address):
@@ -377,9 +389,9 @@ def _render_mentions(text: str, channel: str, known: _Directory) -> str:
 
 def _render_command(target: str, label: str) -> str:
     """Write a date, or whom a message calls: ``<!here>``, ``<!subteam^S1|@cooks>``."""
-    date = _DATE.match(target)
-    if date:
-        return label or f"{datetime.fromtimestamp(int(date[1]), UTC):%Y-%m-%d %H:%M} UTC"
+    date_match = _DATE.match(target)
+    if date_match:
+        return label or f"{datetime.fromtimestamp(int(date_match[1]), UTC):%Y-%m-%d %H:%M} UTC"
     if label.startswith("@"):
         return label
     return f"@{label or target.partition('^')[0]}"
@@ -389,16 +401,16 @@ def _read_attachment(attachment: dict[str, Any]) -> str:
     """Give the text of an attachment; of a message that is shared, with who wrote it."""
     blocks = _join_lines(*map(_read_block, get_list(attachment, "blocks")))
     fallback = first_field(attachment, "fallback").removeprefix("[no preview available]")
-    parts = [first_field(attachment, "pretext"), first_field(attachment, "title")]
-    parts.append(first_field(attachment, "text") or blocks or fallback)
+    text_parts = [first_field(attachment, "pretext"), first_field(attachment, "title")]
+    text_parts.append(first_field(attachment, "text") or blocks or fallback)
     for record in get_list(attachment, "fields"):
-        pair = first_field(record, "title"), first_field(record, "value")
-        parts.append(": ".join(filter(None, pair)))
-    text = _join_lines(*dict.fromkeys(parts))
-    if not text or not _is_shared(attachment):
-        return text
+        title_and_value = first_field(record, "title"), first_field(record, "value")
+        text_parts.append(": ".join(filter(None, title_and_value)))
+    joined_text = _join_lines(*dict.fromkeys(text_parts))
+    if not joined_text or not _is_shared(attachment):
+        return joined_text
     author = first_field(attachment, "author_name", "author_subname")
-    return ": ".join(filter(None, (author, text)))
+    return ": ".join(filter(None, (author, joined_text)))
 
 
 def _read_block(block: Any) -> str:
@@ -407,38 +419,44 @@ def _read_block(block: Any) -> str:
     """
     if isinstance(block, list):  # a row of a table
         return " | ".join(filter(None, map(_read_block, block)))
-    kind = first_field(block, "type")
-    written = get_nested(block, "text")
-    if kind in _ELEMENTS:
-        values = defaultdict[str, str](str)
+    block_type = first_field(block, "type")
+    written_text = get_nested(block, "text")
+    if block_type in _ELEMENTS:
+        escaped_values = defaultdict[str, str](str)
         for key, value in block.items():
-            values[key] = html.escape(first_text(value), False)
-        return _ELEMENTS[kind].format_map(values)
-    if isinstance(written, str):
-        if kind in ("text", "raw_text"):  # which Slack does not escape
-            return html.escape(written, False)
-        return written
-    within = list[str]()
+            escaped_values[key] = html.escape(first_text(value), False)
+        return _ELEMENTS[block_type].format_map(escaped_values)
+    if isinstance(written_text, str):
+        if block_type in ("text", "raw_text"):  # which Slack does not escape
+            return html.escape(written_text, False)
+        return written_text
+    inner_texts = list[str]()
     for key in ("elements", "fields", "rows"):
-        within += map(_read_block, get_list(block, key))
-    if kind in _ON_ONE_LINE:
-        return "".join(within)
+        inner_texts += map(_read_block, get_list(block, key))
+    if block_type in _ON_ONE_LINE:
+        return "".join(inner_texts)
     if get_nested(block, "style") == "ordered":
-        within = [f"{number}. {part}" for number, part in enumerate(within, 1)]
-    if written:
-        within.insert(0, _read_block(written))
-    return "\n".join(part.strip("\n") for part in within if part)
+        inner_texts = [
+            f"{number}. {inner_text}" for number, inner_text in enumerate(inner_texts, 1)
+        ]
+    if written_text:
+        inner_texts.insert(0, _read_block(written_text))
+    return "\n".join(inner_text.strip("\n") for inner_text in inner_texts if inner_text)
 
 
 def _add_texts(text: str, others: list[str]) -> str:
     """Put texts under another; one whose words are all in a row in the rest is there already."""
-    words = _list_words(text)
-    added = [other for other in others if other and _list_words(other) not in words]
-    if not added:
+    text_words = _list_words(text)
+    added_texts = [
+        other_text
+        for other_text in others
+        if other_text and _list_words(other_text) not in text_words
+    ]
+    if not added_texts:
         return text
-    if text and words not in _list_words("\n".join(added)):
-        added.insert(0, text)
-    return "\n".join(added)
+    if text and text_words not in _list_words("\n".join(added_texts)):
+        added_texts.insert(0, text)
+    return "\n".join(added_texts)
 
 
 def _list_words(text: str) -> str:

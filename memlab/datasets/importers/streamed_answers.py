@@ -36,27 +36,27 @@ def join_parts(value: Any) -> Any:
     parts = value
     if isinstance(value, str) and value.lstrip().startswith((_EVENT, "event:")):
         parts = list(_list_events(value))
-    listed = list_or_empty(parts)
-    if not listed or not all(isinstance(part, dict) for part in listed):
+    part_list = list_or_empty(parts)
+    if not part_list or not all(isinstance(part, dict) for part in part_list):
         return value
-    for part in reversed(listed):
+    for part in reversed(part_list):
         if first_field(part, "type") in _COMPLETE and isinstance(part.get("response"), dict):
             return part["response"]
-    texts = list(map(_find_text, listed))
-    spoken = "".join(text for text in texts if text is not None)
-    if not spoken:
+    texts = list(map(_find_text, part_list))
+    spoken_text = "".join(text for text in texts if text is not None)
+    if not spoken_text:
         return value
-    message: dict[str, Any] = {"role": "assistant", "content": spoken}
-    thoughts = "".join(map(_find_thought, listed))
+    message: dict[str, Any] = {"role": "assistant", "content": spoken_text}
+    thoughts = "".join(map(_find_thought, part_list))
     if thoughts:
         message["reasoning_content"] = thoughts  # which is counted
-    if any(map(_calls_tool, listed)):
+    if any(map(_calls_tool, part_list)):
         message["tool_calls"] = [{"type": "function"}]
     answer: dict[str, Any] = {"choices": [{"message": message}]}
-    first = listed[0]
+    first_part = part_list[0]
     for key in ("id", "created", "created_at"):
-        if key in first:
-            answer[key] = first[key]
+        if key in first_part:
+            answer[key] = first_part[key]
     return answer
 
 
@@ -71,25 +71,25 @@ def _list_events(text: str) -> Iterator[Any]:
 
 def _find_text(part: dict[str, Any]) -> str | None:
     """Give the text of a part of an answer; ``None`` for what is none, or has none."""
-    text = None
+    streamed_text = None
     if "choices" in part:
         for choice in get_list(part, "choices")[:1]:
-            text = _first_string(choice, *_TEXTS)
+            streamed_text = _first_string(choice, *_TEXTS)
     elif first_field(part, "type") == "content_block_delta":
-        text = _first_string(part, "delta.text")
+        streamed_text = _first_string(part, "delta.text")
     elif first_field(part, "type") == "response.output_text.delta":
-        text = _first_string(part, "delta")
+        streamed_text = _first_string(part, "delta")
     elif "done" in part:
-        text = _first_string(part, "message.content", "response")
+        streamed_text = _first_string(part, "message.content", "response")
     elif "candidates" in part:
         for candidate in get_list(part, "candidates")[:1]:
-            said = [
-                each.get("text", "")
-                for each in get_list(candidate, "content.parts")
-                if isinstance(each, dict) and each.get("thought") is not True
+            candidate_texts = [
+                candidate_part.get("text", "")
+                for candidate_part in get_list(candidate, "content.parts")
+                if isinstance(candidate_part, dict) and candidate_part.get("thought") is not True
             ]
-            text = "".join(filter(None, said))
-    return text
+            streamed_text = "".join(filter(None, candidate_texts))
+    return streamed_text
 
 
 def _list_deltas(part: dict[str, Any]) -> list[Any]:
@@ -105,9 +105,9 @@ def _find_thought(part: dict[str, Any]) -> str:
         if thought:
             return thought
     for candidate in get_list(part, "candidates")[:1]:
-        for each in get_list(candidate, "content.parts"):
-            if get_nested(each, "thought") is True:
-                return _first_string(each, "text") or ""
+        for candidate_part in get_list(candidate, "content.parts"):
+            if get_nested(candidate_part, "thought") is True:
+                return _first_string(candidate_part, "text") or ""
     return ""
 
 
@@ -122,7 +122,7 @@ def _calls_tool(part: dict[str, Any]) -> bool:
 def _first_string(value: Any, *paths: str) -> str | None:
     """Give the first field that is a text, with the white space around it."""
     for path in paths:
-        found = get_nested(value, path)
-        if isinstance(found, str):
-            return found
+        nested_value = get_nested(value, path)
+        if isinstance(nested_value, str):
+            return nested_value
     return None

@@ -60,23 +60,23 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
 
     Those that name no scope, user or tenant are of one, named by the file.
     """
-    places = RowPlaces()
+    row_places = RowPlaces()
     divider = ""
     stem_counts = Counter(file.path.stem for file in source.members)
-    for file, number, raw in source.member_values():
+    for file, number, raw_row in source.member_values():
         if number == 1:
-            places.begin_file()
-            divider = _find_divider(source, file, raw)
+            row_places.begin_file()
+            divider = _find_divider(source, file, raw_row)
         file_scope = file.path.stem
         if stem_counts[file_scope] > 1:
             file_scope = file.stem
-        with file.record(f"row {number}", raw):
-            row = raw
+        with file.record(f"row {number}", raw_row):
+            plain_row = raw_row
             if file.columns:
-                row = with_plain_columns(raw)
+                plain_row = with_plain_columns(raw_row)
             if divider:
-                row = {"session_id": first_field(row, divider)} | row
-            message = _read_row(source, file_scope, Record(row, f"row {number}"), places)
+                plain_row = {"session_id": first_field(plain_row, divider)} | plain_row
+            message = _read_row(source, file_scope, Record(plain_row, f"row {number}"), row_places)
             if message is not None:
                 yield message
 
@@ -90,11 +90,11 @@ def _find_divider(source: Source, file: Source, first: Any) -> str:
         return ""
     if any(read_row_names(first).thread):
         return ""
-    rows = [pick_ids(raw) for _, raw in file.values() if isinstance(raw, dict)]
-    divider = find_dividing_key(rows)
+    id_rows = [pick_ids(raw_row) for _, raw_row in file.values() if isinstance(raw_row, dict)]
+    divider = find_dividing_key(id_rows)
     if divider:
-        found = f"ids that begin anew with each {divider!r}"
-        source.note("export", found, "each is read as a conversation")
+        finding = f"ids that begin anew with each {divider!r}"
+        source.note("export", finding, "each is read as a conversation")
     return divider
 
 
@@ -108,40 +108,40 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     message = {column: record[column] for column in _FIELDS if column in record}
     if message.get("text") is None:
         message["text"] = ""
-    quiet = Source(source.path, people=source.people)
-    role, speaker = read_role(quiet, "", record, record)
+    silent_source = Source(source.path, people=source.people)
+    role, speaker = read_role(silent_source, "", record, record)
     if role == "assistant":
         message["text"], thoughts = cut_thoughts(str(message["text"]))
         source.drop("thoughts", "", thoughts)
     user, session = places.place(read_row_names(record), asks=role != "assistant")
     if not user:
         user = scope
-    replaced = {"scope": user, "session": session, "id": read_message_id(record)}
+    usual_columns = {"scope": user, "session": session, "id": read_message_id(record)}
     if read_name(record):
-        replaced["sender"] = speaker
+        usual_columns["sender"] = speaker
         message.pop("sender", None)
-    elif quiet.report.guessed:
+    elif silent_source.report.guessed:
         role = None  # a name alone says it, of which the chat log tells
     if turn_role(record.get("role")) is None:
         # A role that is none is the name of a person.
-        replaced["role"] = role
+        usual_columns["role"] = role
         if first_field(record, "role"):
             source.keep("messages of other roles", "", "kept as those of persons")
             message["role"] = None
             if role is None:
                 role = "user"
-            replaced |= {"role": role, "sender": speaker}
-    for column, written in replaced.items():
-        if written and message.get(column) is None:
-            message[column] = written
+            usual_columns |= {"role": role, "sender": speaker}
+    for column, usual_value in usual_columns.items():
+        if usual_value and message.get(column) is None:
+            message[column] = usual_value
     forwarder = read_forwarder(record)
     if forwarder:
         message["forwarded_from"] = forwarder
     if message.get("timestamp") is None:
         message["timestamp"] = read_time_value(record)
-    spoken = f"{message['text']}\n{message.get('caption') or ''}\n{message['timestamp']}"
+    read_text = f"{message['text']}\n{message.get('caption') or ''}\n{message['timestamp']}"
     read_keys = {*_FIELDS, *TIMES}
-    count_unread_texts(source, "", record, read_keys, spoken)
+    count_unread_texts(source, "", record, read_keys, read_text)
     if message.get("id") is None:
         return message
     message["id"] = keep_newest_version(source, message, describe_version(record))

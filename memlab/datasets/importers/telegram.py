@@ -100,15 +100,15 @@ class _Account:
 
         A topic is known by its first message.
         """
-        number = first_field(message, "id")
+        message_id = first_field(message, "id")
         topic = self.topics.get((scope, first_field(message, "reply_to_message_id")), "")
         if message.get("action") == "topic_created":
-            topic = f"topic {first_field(message, 'title') or number}"
+            topic = f"topic {first_field(message, 'title') or message_id}"
             if (scope, topic) in self.titles:
-                topic = f"{topic} ({number})"
+                topic = f"{topic} ({message_id})"
             self.titles.add((scope, topic))
         if topic:
-            self.topics[scope, number] = topic
+            self.topics[scope, message_id] = topic
         return topic
 
 
@@ -116,21 +116,21 @@ def read_telegram_export(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own, and every topic of a forum as a session."""
     account = _Account()
     for file in source.members:
-        chat: dict[str, Any] = {}
-        for path, value in file.stream_json(*_LISTS, repair=partial(_repair, source)):
-            if path == "messages":
-                yield from _read_telegram_message(source, account, chat, value)
-            elif path.endswith(".list"):
+        chat_fields: dict[str, Any] = {}
+        for json_path, value in file.stream_json(*_LISTS, repair=partial(_repair, source)):
+            if json_path == "messages":
+                yield from _read_telegram_message(source, account, chat_fields, value)
+            elif json_path.endswith(".list"):
                 for message in get_list(value, "messages"):
                     yield from _read_telegram_message(source, account, value, message)
             else:
-                chat[path] = value
+                chat_fields[json_path] = value
 
 
 def _repair(source: Source, text: str) -> str:
     """Mend what Telegram Desktop writes that is no JSON."""
-    for form, proper in _REPAIRS:
-        text, count = form.subn(proper, text)
+    for broken_form, proper_form in _REPAIRS:
+        text, count = broken_form.subn(proper_form, text)
         source.keep("broken values of the JSON", "", "repaired", count)
     return text
 
@@ -138,39 +138,39 @@ def _repair(source: Source, text: str) -> str:
 def _read_telegram_message(
     source: Source, account: _Account, chat: dict[str, Any], message: Any
 ) -> Sequence[Message]:
-    kind_of_chat = first_field(chat, "type")
-    number = first_field(chat, "id")
-    spelled = kind_of_chat.replace("_", " ").capitalize()
-    title = first_text(get_nested(chat, "name"), spelled, source.path.stem)
-    scope = name_chat(account.names, number or title, title)
+    chat_type = first_field(chat, "type")
+    chat_id = first_field(chat, "id")
+    chat_type_name = chat_type.replace("_", " ").capitalize()
+    title = first_text(get_nested(chat, "name"), chat_type_name, source.path.stem)
+    scope = name_chat(account.names, chat_id or title, title)
     topic = ""
     if isinstance(message, dict):
         topic = account.find_topic(scope, message)
-    kind = get_nested(message, "type")
-    if kind != "message":
-        return source.drop(_name_other(kind, message), scope)
+    message_type = get_nested(message, "type")
+    if message_type != "message":
+        return source.drop(_name_other(message_type, message), scope)
     text = _message_text(source, scope, message)
-    media = _name_media(message)
-    described = _describe_media(media, message)
-    if media and not text.strip() and not described:
-        return source.drop(f"{media} without text", scope)
+    media_name = _name_media(message)
+    media_text = _describe_media(media_name, message)
+    if media_name and not text.strip() and not media_text:
+        return source.drop(f"{media_name} without text", scope)
     caption = ""
-    if media:
-        source.keep(media, scope, "described in captions")
-        caption = ": ".join(filter(None, (media.removesuffix("s"), described)))
-    called = first_text(first_field(message, "from", "actor", "from_id"), "Deleted Account")
-    person = first_field(message, "from_id").removeprefix("user")  # a bare number in old files
-    is_bot = kind_of_chat == "bot_chat" and person == number
+    if media_name:
+        source.keep(media_name, scope, "described in captions")
+        caption = ": ".join(filter(None, (media_name.removesuffix("s"), media_text)))
+    sender_name = first_text(first_field(message, "from", "actor", "from_id"), "Deleted Account")
+    person_id = first_field(message, "from_id").removeprefix("user")  # a bare number in old files
+    is_bot = chat_type == "bot_chat" and person_id == chat_id
     role = "assistant"
     if not is_bot:
-        role = messenger_role(source, called)
-    signed = first_field(message, "author")
-    if signed and kind_of_chat.endswith("_channel"):  # in groups it is the title of an admin
-        sender = signed
+        role = messenger_role(source, sender_name)
+    signature = first_field(message, "author")
+    if signature and chat_type.endswith("_channel"):  # in groups it is the title of an admin
+        sender = signature
     elif is_bot:
-        sender = called
+        sender = sender_name
     else:
-        sender = name_person(account.taken, scope, person, called)
+        sender = name_person(account.taken, scope, person_id, sender_name)
     if message.get("edited") and not str(message["edited"]).startswith(
         "1970"
     ):  # of old, not edited
@@ -178,7 +178,7 @@ def _read_telegram_message(
     writer = _find_writer(message)
     if writer:
         source.keep("forwarded messages", scope)
-    if writer == called:
+    if writer == sender_name:
         writer = ""
     if writer and text.strip():
         text = f"{writer}: {text}"
@@ -216,26 +216,26 @@ def _quotations(text: Any) -> list[str]:
     """Give the parts of a text that are marked as quotations, as :func:`_join_text_parts`
     writes them.
     """
-    quoted = list[str]()
-    for part in list_or_empty(text):
-        if first_field(part, "type") == "blockquote":
-            quoted.append(_join_text_parts(part).strip())
-    return list(filter(None, quoted))
+    quotations = list[str]()
+    for text_part in list_or_empty(text):
+        if first_field(text_part, "type") == "blockquote":
+            quotations.append(_join_text_parts(text_part).strip())
+    return list(filter(None, quotations))
 
 
 def _message_text(source: Source, scope: str, message: dict[str, Any]) -> str:
     """Give the text of a message, with its poll or checklist."""
-    texts = [_join_text_parts(message.get("text"))]
-    for key, plural, title in _LISTED:
-        listed = message.get(key)
-        if listed:
+    message_texts = [_join_text_parts(message.get("text"))]
+    for listed_key, plural, title_path in _LISTED:
+        listed_object = message.get(listed_key)
+        if listed_object:
             source.keep(plural, scope, "kept as text")
-            texts.append(_join_text_parts(get_nested(listed, title)))
-            answers = get_list(listed, "answers")
-            texts.append(
+            message_texts.append(_join_text_parts(get_nested(listed_object, title_path)))
+            answers = get_list(listed_object, "answers")
+            message_texts.append(
                 " / ".join(_join_text_parts(get_nested(answer, "text")) for answer in answers)
             )
-    return "\n".join(filter(None, texts))
+    return "\n".join(filter(None, message_texts))
 
 
 def _join_text_parts(text: Any) -> str:
@@ -246,29 +246,29 @@ def _join_text_parts(text: Any) -> str:
         return "".join(map(_join_text_parts, text))
     if not isinstance(text, dict):
         return ""
-    inner = _join_text_parts(text.get("text"))
+    inner_text = _join_text_parts(text.get("text"))
     address = first_field(text, "href")
-    if address and address != inner:
-        return f"{inner} ({address})"
-    return inner
+    if address and address != inner_text:
+        return f"{inner_text} ({address})"
+    return inner_text
 
 
 def _name_media(message: dict[str, Any]) -> str:
     """Name what a message carries beside text, in the plural; empty if nothing."""
-    kind = first_field(message, "media_type")
-    if kind:
-        return _MEDIA.get(kind, "media")
-    for key, plural in _OTHERS.items():
-        if message.get(key):
+    media_type = first_field(message, "media_type")
+    if media_type:
+        return _MEDIA.get(media_type, "media")
+    for media_key, plural in _OTHERS.items():
+        if message.get(media_key):
             return plural
     return ""
 
 
 def _describe_media(media: str, message: dict[str, Any]) -> str:
     """Name a place, a song, a game, a file or a contact that a message carries."""
-    keys = ["place_name", "title", "game_title"]
+    name_keys = ["place_name", "title", "game_title"]
     if media in _NAMED:
-        keys.append("file_name")
+        name_keys.append("file_name")
     contact = message.get("contact_information")
-    person = first_field(contact, "first_name"), first_field(contact, "last_name")
-    return first_text(first_field(message, *keys), " ".join(person))
+    contact_name = first_field(contact, "first_name"), first_field(contact, "last_name")
+    return first_text(first_field(message, *name_keys), " ".join(contact_name))

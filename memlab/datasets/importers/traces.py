@@ -90,21 +90,31 @@ def make_step(
     scope: str, session: str, order: str, values: tuple[Any, Any], times: tuple[Any, Any]
 ) -> Step:
     """Make the step of a run: ``values`` and ``times`` are those of its beginning and its end."""
-    begun, ended = map(_assume_utc, times)
-    put_in, came_out = map(decode_json, values)
-    asked = _find_messages(put_in, _ASKED, "user")
-    answered = _find_messages(came_out, _ANSWERED, "assistant")
-    lost = 0
-    given = list[Any]()
-    for value, messages in ((put_in, asked), (came_out, answered)):
+    begun_at, ended_at = map(_assume_utc, times)
+    input_value, output_value = map(decode_json, values)
+    asked_messages = _find_messages(input_value, _ASKED, "user")
+    answer_messages = _find_messages(output_value, _ANSWERED, "assistant")
+    n_lost = 0
+    given_values = list[Any]()
+    for value, messages in ((input_value, asked_messages), (output_value, answer_messages)):
         if messages:
-            given.append(value)
+            given_values.append(value)
         elif join_texts(value).strip():
-            lost += 1
-    if not ended:
-        ended = begun
-    key = f"{_sortable_time(begun)} {order}"
-    return Step(scope, session, key, asked, answered, begun, ended, lost, given)
+            n_lost += 1
+    if not ended_at:
+        ended_at = begun_at
+    sorting_key = f"{_sortable_time(begun_at)} {order}"
+    return Step(
+        scope,
+        session,
+        sorting_key,
+        asked_messages,
+        answer_messages,
+        begun_at,
+        ended_at,
+        n_lost,
+        given_values,
+    )
 
 
 def _sortable_time(value: Any) -> str:
@@ -124,56 +134,58 @@ def is_langsmith_export(file: Source) -> bool:
 
 def read_langsmith_export(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
-    traces: dict[str, list[tuple[bool, Step]]] = {}
+    runs_by_trace: dict[str, list[tuple[bool, Step]]] = {}
     for _, number, record in source.member_values():
         for run in _list_runs(record):
-            kind = first_field(run, "run_type")
-            if kind == "tool":
+            run_type = first_field(run, "run_type")
+            if run_type == "tool":
                 source.drop("tool calls", OWNER_SCOPE)
-            elif not isinstance(run, dict) or kind not in _KINDS:
+            elif not isinstance(run, dict) or run_type not in _KINDS:
                 source.drop("runs of other kinds", OWNER_SCOPE)
             else:
-                trace = first_text(first_field(run, "trace_id", "id"), number)
+                trace_id = first_text(first_field(run, "trace_id", "id"), number)
                 is_root = not run.get("parent_run_id")
-                traces.setdefault(trace, []).append((is_root, _read_run(run)))
-    steps: list[Step] = []
-    for trace, runs in traces.items():
-        steps += _choose_steps(source, trace, runs)
-    yield from deduplicate_messages(source, steps)
+                runs_by_trace.setdefault(trace_id, []).append((is_root, _read_run(run)))
+    trace_steps: list[Step] = []
+    for trace_id, runs in runs_by_trace.items():
+        trace_steps += _choose_steps(source, trace_id, runs)
+    yield from deduplicate_messages(source, trace_steps)
 
 
 def _list_runs(raw: Any) -> Iterator[Any]:
     """Give the runs of a record, then those within them."""
-    waiting = get_list(raw, "runs") or [raw]
-    while waiting:
-        within = list[Any]()
-        for run in waiting:
+    waiting_runs = get_list(raw, "runs") or [raw]
+    while waiting_runs:
+        inner_runs = list[Any]()
+        for run in waiting_runs:
             yield run
-            within += get_list(run, "child_runs")
-        waiting = within
+            inner_runs += get_list(run, "child_runs")
+        waiting_runs = inner_runs
 
 
 def _choose_steps(source: Source, trace: str, runs: list[tuple[bool, Step]]) -> Iterator[Step]:
     """Give the steps of a trace: its roots where they say what was asked and answered, else all."""
     steps = [step for _, step in runs]
-    thread = first_text(*(step.session for step in steps), f"trace {trace}")
-    scope = next((step.scope for step in steps if step.scope != OWNER_SCOPE), OWNER_SCOPE)
+    thread_name = first_text(*(step.session for step in steps), f"trace {trace}")
+    user_scope = next((step.scope for step in steps if step.scope != OWNER_SCOPE), OWNER_SCOPE)
     root_steps = [step for is_root, step in runs if is_root and step.says_both]
     if root_steps:
-        source.drop("runs within others", scope, len(steps) - len(root_steps))
+        source.drop("runs within others", user_scope, len(steps) - len(root_steps))
     for step in root_steps or steps:
-        yield replace(step, session=thread, scope=scope)
+        yield replace(step, session=thread_name, scope=user_scope)
 
 
 def _read_run(run: dict[str, Any]) -> Step:
-    about = get_nested(decode_json(run.get("extra")), "metadata")
-    if not about:
-        about = decode_json(run.get("metadata"))
-    scope = first_text(first_field(about, "user_id", "user", "ls_user_id"), OWNER_SCOPE)
-    thread = first_text(first_field(about, *_THREAD), run.get("thread_id"))
-    values = run.get("inputs"), run.get("outputs")
-    times = run.get("start_time"), run.get("end_time")
-    return make_step(scope, thread, first_field(run, "dotted_order"), values, times)
+    run_metadata = get_nested(decode_json(run.get("extra")), "metadata")
+    if not run_metadata:
+        run_metadata = decode_json(run.get("metadata"))
+    scope = first_text(first_field(run_metadata, "user_id", "user", "ls_user_id"), OWNER_SCOPE)
+    thread_id = first_text(first_field(run_metadata, *_THREAD), run.get("thread_id"))
+    input_and_output = run.get("inputs"), run.get("outputs")
+    begun_and_ended = run.get("start_time"), run.get("end_time")
+    return make_step(
+        scope, thread_id, first_field(run, "dotted_order"), input_and_output, begun_and_ended
+    )
 
 
 def _assume_utc(value: Any) -> Any:
@@ -199,31 +211,33 @@ def is_langfuse_export(file: Source) -> bool:
 
 def read_langfuse_export(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
-    traces: dict[str, dict[str, Any]] = {}
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for _, number, around in source.member_values():
-        for record in get_list(around, "traces") or [around]:
+    traces_by_id: dict[str, dict[str, Any]] = {}
+    runs_by_trace: dict[str, list[dict[str, Any]]] = {}
+    for _, number, outer_record in source.member_values():
+        for record in get_list(outer_record, "traces") or [outer_record]:
             if not isinstance(record, dict):
                 source.drop("unreadable messages", OWNER_SCOPE)
                 continue
-            observed = first_field(record, "traceId", "trace_id")
-            if observed:
-                runs.setdefault(observed, []).append(record)
+            observed_trace = first_field(record, "traceId", "trace_id")
+            if observed_trace:
+                runs_by_trace.setdefault(observed_trace, []).append(record)
                 continue
-            about = record
+            trace_fields = record
             if isinstance(record.get("trace"), dict):
-                about = record["trace"]
-            key = first_text(about.get("id"), number)
+                trace_fields = record["trace"]
+            trace_id = first_text(trace_fields.get("id"), number)
             session = None
-            if record is not around:
-                session = first_field(around, "id")
-            traces[key] = {"sessionId": session} | about
-            within = get_objects({"runs": decode_json(record.get("observations"))}, "runs")
-            runs.setdefault(key, []).extend(within)
-    steps = list[Step]()
-    for key in dict.fromkeys((*traces, *runs)):
-        steps += _read_trace(source, key, traces.get(key, {}), runs.get(key, []))
-    yield from deduplicate_messages(source, steps)
+            if record is not outer_record:
+                session = first_field(outer_record, "id")
+            traces_by_id[trace_id] = {"sessionId": session} | trace_fields
+            inner_runs = get_objects({"runs": decode_json(record.get("observations"))}, "runs")
+            runs_by_trace.setdefault(trace_id, []).extend(inner_runs)
+    trace_steps = list[Step]()
+    for trace_id in dict.fromkeys((*traces_by_id, *runs_by_trace)):
+        trace_steps += _read_trace(
+            source, trace_id, traces_by_id.get(trace_id, {}), runs_by_trace.get(trace_id, [])
+        )
+    yield from deduplicate_messages(source, trace_steps)
 
 
 def _read_trace(
@@ -232,46 +246,48 @@ def _read_trace(
     """Give the steps of a trace: itself where it says what was asked and answered, else its
     runs.
     """
-    about = (trace, *runs)
-    sessions = [first_field(each, "sessionId", "session_id") for each in about]
-    users = [first_field(each, "userId", "user_id") for each in about]
-    session = first_text(*sessions, f"trace {key}")
-    scope = first_text(*users, OWNER_SCOPE)
-    by_kind: dict[str, list[dict[str, Any]]] = {}
+    trace_and_runs = (trace, *runs)
+    session_ids = [
+        first_field(described_run, "sessionId", "session_id") for described_run in trace_and_runs
+    ]
+    user_ids = [first_field(described_run, "userId", "user_id") for described_run in trace_and_runs]
+    session = first_text(*session_ids, f"trace {key}")
+    scope = first_text(*user_ids, OWNER_SCOPE)
+    runs_by_kind: dict[str, list[dict[str, Any]]] = {}
     for run in runs:
-        by_kind.setdefault(first_field(run, "type").upper(), []).append(run)
-    models = by_kind.get("GENERATION")
-    if models is None:
-        models = [run for run in runs if first_field(run, "type").upper() in _MODELS]
-    itself = _read_observation(scope, session, trace)
-    steps = list(map(partial(_read_observation, scope, session), models))
-    tools = len(by_kind.get("TOOL", ()))
-    source.drop("tool calls", scope, tools)
-    others = len(runs) - tools
-    if _says_all(itself, steps):
-        steps = [itself]
+        runs_by_kind.setdefault(first_field(run, "type").upper(), []).append(run)
+    model_runs = runs_by_kind.get("GENERATION")
+    if model_runs is None:
+        model_runs = [run for run in runs if first_field(run, "type").upper() in _MODELS]
+    trace_step = _read_observation(scope, session, trace)
+    run_steps = list(map(partial(_read_observation, scope, session), model_runs))
+    n_tools = len(runs_by_kind.get("TOOL", ()))
+    source.drop("tool calls", scope, n_tools)
+    n_others = len(runs) - n_tools
+    if _says_all(trace_step, run_steps):
+        run_steps = [trace_step]
     else:
-        others -= len(models)
-    source.drop("observations of other kinds", scope, others)
-    return steps
+        n_others -= len(model_runs)
+    source.drop("observations of other kinds", scope, n_others)
+    return run_steps
 
 
-def _says_all(own: Step, steps: list[Step]) -> bool:
+def _says_all(trace_step: Step, steps: list[Step]) -> bool:
     """Say whether a trace is read by itself: its runs hold nothing, or it was asked and
     answered.
     """
-    if own.says_both:
+    if trace_step.says_both:
         return True
     if any(step.given for step in steps):
         return False
-    return bool(own.given) or own.lost > 0
+    return bool(trace_step.given) or trace_step.lost > 0
 
 
 def _read_observation(scope: str, session: str, run: dict[str, Any]) -> Step:
-    values = run.get("input"), run.get("output")
-    begun = first_filled(run, "startTime", "start_time", "timestamp")
-    times = begun, first_filled(run, "endTime", "end_time")
-    return make_step(scope, session, "", values, times)
+    input_and_output = run.get("input"), run.get("output")
+    begun_at = first_filled(run, "startTime", "start_time", "timestamp")
+    begun_and_ended = begun_at, first_filled(run, "endTime", "end_time")
+    return make_step(scope, session, "", input_and_output, begun_and_ended)
 
 
 def deduplicate_messages(source: Source, steps: list[Step]) -> Iterator[Message]:
@@ -281,21 +297,24 @@ def deduplicate_messages(source: Source, steps: list[Step]) -> Iterator[Message]
     sessions: dict[tuple[str, str], list[Step]] = {}
     for step in steps:
         sessions.setdefault((step.scope, step.session), []).append(step)
-    for (scope, session), runs in sessions.items():
+    for (scope, session), session_steps in sessions.items():
         messages: list[Message] = []
-        for run in sorted(runs, key=attrgetter("key")):
-            source.drop("values of runs without messages", scope, run.lost)
-            spoken = join_texts([run.asked, run.answered])
-            count_unread_texts(source, scope, run.given, (), spoken, around=True)
-            for listed, moment in ((run.asked, run.begun), (run.answered, run.ended)):
-                heard = list(read_turns(source, scope, listed))
-                unheard = heard[count_overlap(messages, heard) :]
-                if not unheard:
+        for session_step in sorted(session_steps, key=attrgetter("key")):
+            source.drop("values of runs without messages", scope, session_step.lost)
+            joined_texts = join_texts([session_step.asked, session_step.answered])
+            count_unread_texts(source, scope, session_step.given, (), joined_texts, around=True)
+            for said_messages, moment in (
+                (session_step.asked, session_step.begun),
+                (session_step.answered, session_step.ended),
+            ):
+                read_messages = list(read_turns(source, scope, said_messages))
+                new_messages = read_messages[count_overlap(messages, read_messages) :]
+                if not new_messages:
                     # A run that goes on from nothing new was asked, or answered, once more.
-                    source.drop("repeated messages", scope, len(heard))
-                for turn in unheard:
+                    source.drop("repeated messages", scope, len(read_messages))
+                for turn in new_messages:
                     turn["timestamp"] = turn["timestamp"] or moment
-                messages += unheard
+                messages += new_messages
         yield from make_session_messages(source, scope, session, messages)
 
 
@@ -310,24 +329,25 @@ def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
         return _find_listed(value, keys, role)
     if not isinstance(value, dict):
         return []
-    arguments, named = value.get("args"), value.get("kwargs")
-    if isinstance(arguments, list) and isinstance(named, dict):
-        return _find_arguments(arguments, named, keys, role)
+    arguments = value.get("args")
+    named_arguments = value.get("kwargs")
+    if isinstance(arguments, list) and isinstance(named_arguments, dict):
+        return _find_arguments(arguments, named_arguments, keys, role)
     if _is_message(value):
         if "tool_calls" in value and not says_who(value):
             return [{"role": role} | value]
         return [value]
-    wrapped = first_filled(value, "message", "kwargs")
-    if isinstance(wrapped, dict):
-        return _find_messages(wrapped, keys, role)
-    found: list[Any] = []
-    for key in keys:
-        if not value.get(key):
+    wrapped_message = first_filled(value, "message", "kwargs")
+    if isinstance(wrapped_message, dict):
+        return _find_messages(wrapped_message, keys, role)
+    found_messages: list[Any] = []
+    for message_key in keys:
+        if not value.get(message_key):
             continue
-        found += _find_messages(value[key], keys, role)
-        if found and not key.endswith("history"):
+        found_messages += _find_messages(value[message_key], keys, role)
+        if found_messages and not message_key.endswith("history"):
             break
-    return found
+    return found_messages
 
 
 def _is_message(value: dict[str, Any]) -> bool:
@@ -343,15 +363,15 @@ def _find_listed(value: list[Any], keys: tuple[str, ...], role: str) -> list[Any
     """Find the messages in a list: of a role and a text, of the parts of one text, or of
     anything.
     """
-    texts = _list_texts(value)
-    if len(value) == len(texts) == 2:
+    list_texts = _list_texts(value)
+    if len(value) == len(list_texts) == 2:
         return [value]
-    if texts:
-        return [{"role": role, "content": "\n".join(texts)}]
-    found = list[Any]()
-    for each in value:
-        found += _find_messages(each, keys, role)
-    return found
+    if list_texts:
+        return [{"role": role, "content": "\n".join(list_texts)}]
+    found_messages = list[Any]()
+    for list_value in value:
+        found_messages += _find_messages(list_value, keys, role)
+    return found_messages
 
 
 def _find_arguments(
@@ -362,19 +382,19 @@ def _find_arguments(
     Of texts without a name that says more, one alone is a message, unless messages are there that
     wait for an answer.
     """
-    found = list[Any]()
-    for each in arguments:
-        if not isinstance(each, str):
-            found += _find_messages(each, keys, role)
-    found += _find_messages(named, keys, role)
-    texts = _list_texts((*arguments, *named.values()))
-    last = "assistant"
-    if found:
-        last = first_field(found[-1], "role", "type")
-    if len(texts) == 1 and normalise_role(last) == "assistant":
-        found += _find_messages(texts[0], keys, role)
-    return found
+    found_messages = list[Any]()
+    for argument in arguments:
+        if not isinstance(argument, str):
+            found_messages += _find_messages(argument, keys, role)
+    found_messages += _find_messages(named, keys, role)
+    argument_texts = _list_texts((*arguments, *named.values()))
+    last_role = "assistant"
+    if found_messages:
+        last_role = first_field(found_messages[-1], "role", "type")
+    if len(argument_texts) == 1 and normalise_role(last_role) == "assistant":
+        found_messages += _find_messages(argument_texts[0], keys, role)
+    return found_messages
 
 
 def _list_texts(values: Iterable[Any]) -> list[str]:
-    return [each for each in values if isinstance(each, str)]
+    return [list_value for list_value in values if isinstance(list_value, str)]

@@ -34,11 +34,12 @@ def split_transcript(text: str) -> list[dict[str, str]]:
     >>> split_transcript("Human: is he?")
     []
     """
-    for mark in _MARKS:
-        if not mark.match(text):
+    for speaker_mark in _MARKS:
+        if not speaker_mark.match(text):
             continue
-        _, *halves = mark.split(text)
-        speakers, contents = halves[::2], halves[1::2]
+        _, *split_texts = speaker_mark.split(text)
+        speakers = split_texts[::2]
+        contents = split_texts[1::2]
         if not all(map(set(speakers).intersection, _PARTNERS)):
             continue
         messages = list[dict[str, str]]()
@@ -57,7 +58,7 @@ def decode_transcripts(raw: Any) -> Any:
     """
     if not isinstance(raw, dict) or not SPEAKERS.isdisjoint(raw):
         return raw
-    decoded = dict(raw)
+    decoded_fields = dict(raw)
     is_taken = "messages" in raw
     for key, value in raw.items():
         messages = list[dict[str, str]]()
@@ -66,9 +67,9 @@ def decode_transcripts(raw: Any) -> Any:
         if not messages:
             continue
         if key in _OF_CALLS:
-            decoded[key] = messages
+            decoded_fields[key] = messages
         elif not is_taken:
             is_taken = True
-            del decoded[key]
-            decoded["messages"] = messages
-    return decoded
+            del decoded_fields[key]
+            decoded_fields["messages"] = messages
+    return decoded_fields

@@ -156,11 +156,11 @@ class _People:
 
     def split_sender(self, line: _Line) -> tuple[str, str]:
         """Give the sender and the first line of the text; an event has no sender."""
-        second = self.seconds.get(line.sender)
-        if second:
-            called, behind = _split_at_colon(line.said)
-            if called == second:
-                return f"{line.sender}: {second}", behind
+        second_name = self.seconds.get(line.sender)
+        if second_name:
+            next_name, text_behind = _split_at_colon(line.said)
+            if next_name == second_name:
+                return f"{line.sender}: {second_name}", text_behind
         if line.sender in self.names:
             return line.sender, line.said
         return "", line.rest
@@ -182,15 +182,15 @@ def is_whatsapp_export(file: Source) -> bool:
     for line in _parse_lines(file.head):
         if isinstance(line, _Line) or line.strip():
             lines.append(line)
-    headed = [line for line in lines if isinstance(line, _Line)]
-    if not headed:
+    header_lines = [line for line in lines if isinstance(line, _Line)]
+    if not header_lines:
         return False
-    is_early = len(headed) > 1 and lines.index(headed[0]) < 5
-    if not is_early and len(headed) * 20 < len(lines):
+    is_early = len(header_lines) > 1 and lines.index(header_lines[0]) < 5
+    if not is_early and len(header_lines) * 20 < len(lines):
         return False
     if _CALLED_WHATSAPP.search(file.name):
         return True
-    return 3 * sum(map(_is_message, headed)) > len(headed)
+    return 3 * sum(map(_is_message, header_lines)) > len(header_lines)
 
 
 def _is_message(line: _Line) -> bool:
@@ -209,33 +209,33 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
 
     A file that holds messages of another of its name goes on that one.
     """
-    names = ChatNames()
+    chat_names = ChatNames()
     chats = dict[str, dict[str, Counter[tuple[datetime | None, str]]]]()
     for file in source.members:
-        headed, readable = _read_headed_lines(file)
-        _assign_times(file, headed)
-        lines = deque(_merge_pasted_lines(headed))
-        pasted = len(headed) - len(lines)
-        del headed
+        header_lines, is_readable = _read_headed_lines(file)
+        _assign_times(file, header_lines)
+        lines = deque(_merge_pasted_lines(header_lines))
+        n_pasted = len(header_lines) - len(lines)
+        del header_lines
         people = _find_people(lines)
-        called = _name_chat(file, lines, people)
-        without_copy = _COPY.sub("", called)
-        if without_copy in people.names and called not in people.names:
-            called = without_copy
-        same_name = chats.setdefault(without_copy, {})
-        scope = _find_chat(same_name, lines, people)
+        chat_name = _name_chat(file, lines, people)
+        original_name = _COPY.sub("", chat_name)
+        if original_name in people.names and chat_name not in people.names:
+            chat_name = original_name
+        chats_of_name = chats.setdefault(original_name, {})
+        scope = _find_chat(chats_of_name, lines, people)
         if not scope:
-            scope = name_chat(names, file.stem, called)
-        source.keep("pasted lines", scope, "kept in the messages around them", pasted)
-        if scope in same_name:
-            lines = deque(_drop_repeated(source, scope, lines, same_name[scope]))
+            scope = name_chat(chat_names, file.stem, chat_name)
+        source.keep("pasted lines", scope, "kept in the messages around them", n_pasted)
+        if scope in chats_of_name:
+            lines = deque(_drop_repeated(source, scope, lines, chats_of_name[scope]))
         if len(source.members) > 1:
-            same_name.setdefault(scope, Counter()).update(map(_key_of, lines))
+            chats_of_name.setdefault(scope, Counter()).update(map(_key_of, lines))
         if UNREADABLE.search(scope):
-            readable = False
+            is_readable = False
         while lines:  # each is let go of when it is read: a chat may have a million
             line = lines.popleft()
-            yield from _read_message(source, scope, line, people, readable=readable)
+            yield from _read_message(source, scope, line, people, readable=is_readable)
 
 
 def _read_headed_lines(file: Source) -> tuple[list[_Line], bool]:
@@ -255,21 +255,24 @@ def _find_chat(
     """Find the chat of the same name that holds some of the messages; empty where none does."""
     if not chats:
         return ""
-    spoken = {line.key for line in lines if line.sender in people.names}
-    for scope, there in chats.items():
-        if not spoken.isdisjoint(there):
+    message_keys = {line.key for line in lines if line.sender in people.names}
+    for scope, known_keys in chats.items():
+        if not message_keys.isdisjoint(known_keys):
             return scope
     return ""
 
 
 def _drop_repeated(
-    source: Source, scope: str, lines: Iterable[_Line], there: Counter[tuple[datetime | None, str]]
+    source: Source,
+    scope: str,
+    lines: Iterable[_Line],
+    known_keys: Counter[tuple[datetime | None, str]],
 ) -> Iterator[_Line]:
     """Give the lines that are not there yet."""
-    repeated = Counter(map(_key_of, lines)) & there
+    repeated_keys = Counter(map(_key_of, lines)) & known_keys
     for line in lines:
-        if repeated[line.key]:
-            repeated[line.key] -= 1
+        if repeated_keys[line.key]:
+            repeated_keys[line.key] -= 1
             source.drop("repeated messages", scope)
         else:
             yield line
@@ -277,22 +280,40 @@ def _drop_repeated(
 
 def _parse_lines(text: str) -> Iterator[_Line | str]:
     """Give each line: as one that begins a message, or as it is."""
-    for ended in text.split("\n"):
-        raw_line = ended.rstrip("\r")
-        found = _START.match(_begin_with_date(raw_line[:_LONGEST_HEADER]))
-        if found is None:
+    for line_with_end in text.split("\n"):
+        raw_line = line_with_end.rstrip("\r")
+        header = _START.match(_begin_with_date(raw_line[:_LONGEST_HEADER]))
+        if header is None:
             yield raw_line
             continue
-        bracket, first, separator, middle, second_separator, last, *others = found.groups()
-        before, hour, minute, second, after, end = others
-        date = _read_date(first, middle, last)
-        lengths = date[0] > 99, date[2] > 99, second is None
-        line_form = _same_form(bracket, separator, second_separator, *lengths, _strip_end(end))
-        clock = _read_clock(hour, minute, second)
-        day_half, beside = _read_beside(before, after)
-        sender, sender_end = _find_sender(raw_line, found.end())
+        (
+            bracket,
+            first_part,
+            first_separator,
+            middle_part,
+            second_separator,
+            last_part,
+            *clock_parts,
+        ) = header.groups()
+        words_before, hour, minute, second_part, words_after, end = clock_parts
+        date = _read_date(first_part, middle_part, last_part)
+        date_lengths = date[0] > 99, date[2] > 99, second_part is None
+        line_form = _same_form(
+            bracket, first_separator, second_separator, *date_lengths, _strip_end(end)
+        )
+        clock_time = _read_clock(hour, minute, second_part)
+        day_half, beside = _read_beside(words_before, words_after)
+        sender, sender_end = _find_sender(raw_line, header.end())
         yield _Line(
-            date, clock, day_half, beside, line_form, raw_line, found.end(), sender, sender_end
+            date,
+            clock_time,
+            day_half,
+            beside,
+            line_form,
+            raw_line,
+            header.end(),
+            sender,
+            sender_end,
         )
 
 
@@ -300,11 +321,11 @@ def _begin_with_date(start: str) -> str:
     """Write the start of a line in ASCII digits, and its date before its time."""
     if not start.isascii():
         start = start.translate(words.DIGITS)
-    found = _TIME_FIRST.match(start)
-    if found is None:
+    time_first = _TIME_FIRST.match(start)
+    if time_first is None:
         return start
-    opening, time, date = found.groups()
-    return f"{opening}{date}, {time}{start[found.end() :]}"
+    opening, time, date = time_first.groups()
+    return f"{opening}{date}, {time}{start[time_first.end() :]}"
 
 
 @lru_cache(64)
@@ -343,10 +364,10 @@ def _find_sender(raw: str, header_end: int) -> tuple[str, int]:
 
     Empty where there is no colon.
     """
-    found = _SENDER.match(raw, header_end)
-    if found is None:
+    sender_match = _SENDER.match(raw, header_end)
+    if sender_match is None:
         return "", header_end
-    return _clean_name(found[1]), found.end()
+    return _clean_name(sender_match[1]), sender_match.end()
 
 
 @lru_cache(4096)
@@ -391,19 +412,21 @@ def _assign_times(file: Source, lines: list[_Line]) -> None:
     """
     date_order = _choose_order(file, lines)
     _note_unknown_words(file, lines)
-    undated = list[int]()
+    undated_numbers = list[int]()
     for number, line in enumerate(lines, 1):
         line.time = _line_time(line, date_order)
         if line.time is None:
-            undated.append(number)
-    if len(undated) * 10 > len(lines):
-        first_undated = lines[undated[0] - 1]
+            undated_numbers.append(number)
+    if len(undated_numbers) * 10 > len(lines):
+        first_undated = lines[undated_numbers[0] - 1]
         remedy = "name another --date-order"
         # The Persian or the Islamic calendar.
-        if any(1380 < part < 1500 for part in first_undated.date):
+        if any(1380 < date_part < 1500 for date_part in first_undated.date):
             remedy = "set the phone to the Gregorian calendar"
-        which = f"message {undated[0]} and {len(undated) - 1} more"
-        file.fail(f"{which}: {first_undated.raw[:30]!r} is no date as {date_order}; {remedy}")
+        undated_text = f"message {undated_numbers[0]} and {len(undated_numbers) - 1} more"
+        file.fail(
+            f"{undated_text}: {first_undated.raw[:30]!r} is no date as {date_order}; {remedy}"
+        )
 
 
 def _choose_order(file: Source, lines: list[_Line]) -> str:
@@ -411,18 +434,25 @@ def _choose_order(file: Source, lines: list[_Line]) -> str:
     known_orders = list(ORDERS)
     if file.date_order:
         known_orders = [file.date_order]
-    changes = lines[:1]
+    first_of_days = lines[:1]
     for line, following in pairwise(lines):
         if following.date != line.date:
-            changes.append(following)
-    misfits = {date_order: _count_misfits(changes, date_order) for date_order in known_orders}
-    fewest = min(misfits.values())
-    fitting = [date_order for date_order in known_orders if misfits[date_order] == fewest]
-    date_order = fitting[0]
-    if "mdy" in fitting and ("dmy" not in fitting or all(map(_is_american, lines))):
+            first_of_days.append(following)
+    misfits_by_order = {
+        date_order: _count_misfits(first_of_days, date_order) for date_order in known_orders
+    }
+    fewest_misfits = min(misfits_by_order.values())
+    fitting_orders = [
+        date_order for date_order in known_orders if misfits_by_order[date_order] == fewest_misfits
+    ]
+    date_order = fitting_orders[0]
+    if "mdy" in fitting_orders and ("dmy" not in fitting_orders or all(map(_is_american, lines))):
         date_order = "mdy"
-    if len(fitting) > 1 and len({part for line in changes for part in line.date[:2]}) > 1:
-        finding = f"every date can be {' or '.join(fitting)}"
+    if (
+        len(fitting_orders) > 1
+        and len({date_part for line in first_of_days for date_part in line.date[:2]}) > 1
+    ):
+        finding = f"every date can be {' or '.join(fitting_orders)}"
         file.note(
             f"{file.name}: dates", finding, f"read as {date_order}; --date-order names another"
         )
@@ -440,12 +470,12 @@ def _is_american(line: _Line) -> bool:
 
 def _note_unknown_words(file: Source, lines: list[_Line]) -> None:
     """Note words beside the times that may be a half of the day in a language that is not known."""
-    beside = {line.beside for line in lines}
-    unknown = {line.beside for line in lines if not line.half} - {""}
-    if not unknown or len(beside) < 2:
+    words_beside = {line.beside for line in lines}
+    unknown_words = {line.beside for line in lines if not line.half} - {""}
+    if not unknown_words or len(words_beside) < 2:
         return
     if all(0 < line.clock[0] < 13 for line in lines):
-        finding = f"words beside them: {', '.join(sorted(unknown))}"
+        finding = f"words beside them: {', '.join(sorted(unknown_words))}"
         file.note(f"{file.name}: times", finding, "taken as no half of the day")
 
 
@@ -464,13 +494,13 @@ def _count_misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
     steps_back = sum(
         known_time - following > _DAY for known_time, following in pairwise(known_times)
     )
-    form = lines[0].form
-    unlikely = False
+    header_form = lines[0].form
+    is_unlikely = False
     if order == "mdy":
-        unlikely = form.first_separator == "."
+        is_unlikely = header_form.first_separator == "."
     elif order == "ymd":
-        unlikely = not form.has_year_first
-    return len(lines) - len(known_times), steps_back, unlikely
+        is_unlikely = not header_form.has_year_first
+    return len(lines) - len(known_times), steps_back, is_unlikely
 
 
 def _line_time(line: _Line, order: str) -> datetime | None:
@@ -518,15 +548,15 @@ def _merge_pasted_lines(lines: list[_Line]) -> Iterator[_Line]:
         if previous is None:
             is_pasted = False
         elif _is_days_before(line, previous):
-            following = lines[place + 1 : place + 1 + _AHEAD]
-            is_pasted = any(not _is_days_before(other, previous) for other in following)
+            lines_ahead = lines[place + 1 : place + 1 + _AHEAD]
+            is_pasted = any(not _is_days_before(line_ahead, previous) for line_ahead in lines_ahead)
             if counts is None:
-                counts = Counter((each.time, each.rest) for each in lines)
-            begun_above = (
+                counts = Counter((any_line.time, any_line.rest) for any_line in lines)
+            is_begun_above = (
                 is_within or _START.match(previous.said) or _is_days_before(line, lines[0])
             )
-            if is_pasted and not begun_above:
-                is_late = _was_sent_late([line, *following], previous, senders, counts)
+            if is_pasted and not is_begun_above:
+                is_late = _was_sent_late([line, *lines_ahead], previous, senders, counts)
         elif _is_days_before(previous, line):
             is_pasted = _stands_alone(line, lines[place + 1 : place + 1 + _AHEAD])
         is_within = is_pasted and not is_late
@@ -570,8 +600,10 @@ def _was_sent_late(
 
 def _stands_alone(line: _Line, following: list[_Line]) -> bool:
     """Say whether a line is days ahead of most that follow, none of them by its sender."""
-    behind = [other.sender for other in following if _is_days_before(other, line)]
-    return 2 * len(behind) > len(following) and line.sender not in behind
+    earlier_senders = [
+        next_line.sender for next_line in following if _is_days_before(next_line, line)
+    ]
+    return 2 * len(earlier_senders) > len(following) and line.sender not in earlier_senders
 
 
 def _find_people(lines: Iterable[_Line]) -> _People:
@@ -580,35 +612,35 @@ def _find_people(lines: Iterable[_Line]) -> _People:
     An event of the group with a colon in it has no sender, but what begins three times the same way
     is a name.
     """
-    by_sender = dict[str, list[_Line]]()
+    lines_by_sender = dict[str, list[_Line]]()
     for line in lines:
         if line.sender:
-            by_sender.setdefault(line.sender, []).append(line)
+            lines_by_sender.setdefault(line.sender, []).append(line)
     people = _People(set(), {})
-    for sender, messages in by_sender.items():
-        if len(messages) > 2 or not words.is_event(sender):
+    for sender, sender_lines in lines_by_sender.items():
+        if len(sender_lines) > 2 or not words.is_event(sender):
             people.names.add(sender)
-        second = _find_second(messages)
-        if second:
-            people.names.add(f"{sender}: {second}")
-            people.seconds[sender] = second
+        second_name = _find_second(sender_lines)
+        if second_name:
+            people.names.add(f"{sender}: {second_name}")
+            people.seconds[sender] = second_name
     return people
 
 
 def _find_second(lines: list[_Line]) -> str:
     """Give what follows the first colon of a sender whose name has one; empty for any other."""
-    second, _ = _split_at_colon(lines[0].said)
-    if len(lines) < 3 or second.count(" ") > 2 or len(second) >= 25:
+    second_name, _ = _split_at_colon(lines[0].said)
+    if len(lines) < 3 or second_name.count(" ") > 2 or len(second_name) >= 25:
         return ""
     is_name = False
     for line in lines:
-        called, _ = _split_at_colon(line.said)
-        if called != second:
+        next_name, _ = _split_at_colon(line.said)
+        if next_name != second_name:
             return ""
         if not _NO_NAME.match(line.said):
             is_name = True
     if is_name:
-        return second
+        return second_name
     return ""
 
 
@@ -617,29 +649,29 @@ def _name_chat(file: Source, lines: Iterable[_Line], people: _People) -> str:
     its folder.
     """
     file_stem = file.path.stem
-    for path in (file.path, *file.path.parents[:2]):
-        title = _read_title(path.stem)
+    for file_path in (file.path, *file.path.parents[:2]):
+        title = _read_title(file_path.stem)
         if title:
             return title
     for line in islice(lines, 3):
         sender, text = people.split_sender(line)
         if sender and words.patterns().encrypted.search(text):
             return sender
-    folder = file.path.parent.name.removesuffix(".zip")
-    if folder and file_stem == "_chat":
-        return folder
+    folder_name = file.path.parent.name.removesuffix(".zip")
+    if folder_name and file_stem == "_chat":
+        return folder_name
     return file_stem
 
 
 def _read_title(called: str) -> str:
     """Give the name of the chat in that of a file; empty where it holds none."""
-    found = words.patterns().title.match(called)
-    if found is None:
+    title_match = words.patterns().title.match(called)
+    if title_match is None:
         return ""
-    behind = found["name"].strip(" -_–")
-    if behind or not found["chat"]:
-        return behind
-    return words.patterns().after_first_name.sub("", found["before"].strip(" -_"))
+    name_behind = title_match["name"].strip(" -_–")
+    if name_behind or not title_match["chat"]:
+        return name_behind
+    return words.patterns().after_first_name.sub("", title_match["before"].strip(" -_"))
 
 
 def _read_message(
@@ -649,21 +681,21 @@ def _read_message(
 
     :param readable: whether the file holds no character that a text cannot hold.
     """
-    sender, first = people.split_sender(line)
-    body = line.join_text(first)
-    if sender == scope and len(people.names) > 2 and words.patterns().event.search(first):
+    sender, first_line = people.split_sender(line)
+    message_body = line.join_text(first_line)
+    if sender == scope and len(people.names) > 2 and words.patterns().event.search(first_line):
         sender = ""  # the group tells it
     if not sender:
-        if words.patterns().call.match(words.clean(body)):
+        if words.patterns().call.match(words.clean(message_body)):
             return source.drop("calls", scope)
         return source.drop("system messages", scope)
-    text, left_out, caption = words.read_body(body)
-    if left_out == "edited messages":
-        source.keep(left_out, scope, "kept as last edited")
-    elif left_out and not text and not caption:
-        return source.drop(left_out, scope)
-    elif left_out:
-        source.keep(left_out, scope, "described in captions")
+    text, left_out_kind, caption = words.read_body(message_body)
+    if left_out_kind == "edited messages":
+        source.keep(left_out_kind, scope, "kept as last edited")
+    elif left_out_kind and not text and not caption:
+        return source.drop(left_out_kind, scope)
+    elif left_out_kind:
+        source.keep(left_out_kind, scope, "described in captions")
     message = {"role": people.find_role(source, sender)}
     if line.time is not None:
         message["timestamp"] = line.time.isoformat()

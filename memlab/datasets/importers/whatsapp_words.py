@@ -48,13 +48,14 @@ class Patterns:
     def __init__(self, words: dict[str, dict[str, list[str]]]) -> None:
         self.morning = re.compile(_any_of(words["half_of_day"]["am"]))
         self.afternoon = re.compile(_any_of(words["half_of_day"]["pm"]))
-        title = {name: _any_of(forms) for name, forms in words["title"].items()}
+        title_forms = {name: _any_of(word_forms) for name, word_forms in words["title"].items()}
         self.title = re.compile(
             r"(?i)^(?P<before>.*?)(?:whatsapp|واتساب)[ _-]*"
-            rf"(?P<chat>(?:{title['chat']})(?=[ _:–-]|$))?"
-            rf"[ _:–-]*(?:(?:{title['before_name']})[ _])?(?P<name>.*?)(?:{title['after_name']})?$"
+            rf"(?P<chat>(?:{title_forms['chat']})(?=[ _:–-]|$))?"
+            rf"[ _:–-]*(?:(?:{title_forms['before_name']})[ _])?"
+            rf"(?P<name>.*?)(?:{title_forms['after_name']})?$"
         )
-        self.after_first_name = re.compile(f" ?(?:{title['after_first_name']})$")
+        self.after_first_name = re.compile(f" ?(?:{title_forms['after_first_name']})$")
         self.notice_about = words["notice"]["about"]
         self.encrypted = re.compile(f"(?i){_any_of(words['notice']['encrypted'])}")
         self.waiting = re.compile(_in_all_languages(words["waiting"]))
@@ -69,18 +70,19 @@ class Patterns:
             rf"(?i)(?:{_in_all_languages(words['deleted'])})"
             rf"(?: (?:{_in_all_languages(words['deleted_by'])})[^?]*)?[.。।۔]?"
         )
-        edited = {name: _any_of(forms) for name, forms in words["edited"].items()}
+        edited_forms = {name: _any_of(word_forms) for name, word_forms in words["edited"].items()}
         # With the words, or in any language by the mark of iPhones.
         self.edited = re.compile(
-            rf"(?i)(?:<(?=[^<>]*(?:{edited['message']}))[^<>\n]{{0,30}}(?:{edited['edited']})"
+            rf"(?i)(?:<(?=[^<>]*(?:{edited_forms['message']}))[^<>\n]{{0,30}}"
+            rf"(?:{edited_forms['edited']})"
             r"[^<>\n]{0,30}>|\u200e<[^<>:\n]{6,60}>)[\s\u200e\u200f]*$"
         )
         self.kinds = {
-            kind: re.compile(rf"(?<![a-zà-ž])(?:{_any_of(forms)})")
-            for kind, forms in words["media"].items()
+            media_kind: re.compile(rf"(?<![a-zà-ž])(?:{_any_of(word_forms)})")
+            for media_kind, word_forms in words["media"].items()
         }
-        left_out = _any_of(words["placeholder"]["left_out"])
-        self.left_out = re.compile(rf"(?<![a-zà-ž])(?:{left_out})")
+        left_out_words = _any_of(words["placeholder"]["left_out"])
+        self.left_out = re.compile(rf"(?<![a-zà-ž])(?:{left_out_words})")
         self.any_media = re.compile(_any_of(words["placeholder"]["any_media"]))
         self.placeholder = re.compile(_form_of_placeholders(words))
         self.whole = regex.compile(
@@ -100,9 +102,11 @@ def _in_all_languages(table: dict[str, list[str]]) -> str:
 def _form_of_left_out(words: dict[str, dict[str, list[str]]], *kinds: str) -> str:
     """Give the form of media that were left out: ``image omitted`` or ``omitted image``."""
     media = words["media"]
-    named = "|".join(_any_of(media[kind]) for kind in kinds or media)
-    left_out = _any_of(words["placeholder"]["left_out"])
-    return f"(?:(?:{named}) ?(?:{left_out})|(?:{left_out}) ?(?:{named}))[.。।]?"
+    media_words = "|".join(_any_of(media[media_kind]) for media_kind in kinds or media)
+    left_out_words = _any_of(words["placeholder"]["left_out"])
+    media_first = f"(?:{media_words}) ?(?:{left_out_words})"
+    media_last = f"(?:{left_out_words}) ?(?:{media_words})"
+    return f"(?:{media_first}|{media_last})[.。।]?"
 
 
 def _form_of_placeholders(words: dict[str, dict[str, list[str]]]) -> str:
@@ -111,15 +115,15 @@ def _form_of_placeholders(words: dict[str, dict[str, list[str]]]) -> str:
     ``document omitted``, ``a.pdf • 2 pages document omitted``, ``<attached: a.jpg>``, ``a.jpg (file
     attached)``, ``<Media omitted>``.
     """
-    alone = _any_of(words["placeholder"]["alone"])
-    attached = _any_of(words["placeholder"]["attached"])
-    document = _form_of_left_out(words, "files")
-    named = r"<[^<>:]{2,25}: [^<>]+\.\w{2,5}>"
+    alone_words = _any_of(words["placeholder"]["alone"])
+    attached_words = _any_of(words["placeholder"]["attached"])
+    document_form = _form_of_left_out(words, "files")
+    named_form = r"<[^<>:]{2,25}: [^<>]+\.\w{2,5}>"
     return (
-        rf"(?i)(?:{alone}|{_form_of_left_out(words)}"
-        rf"|(?P<described>\S.*?\.\w{{2,5}})(?: • [^•]*?)? (?:{document}|{named})"
+        rf"(?i)(?:{alone_words}|{_form_of_left_out(words)}"
+        rf"|(?P<described>\S.*?\.\w{{2,5}})(?: • [^•]*?)? (?:{document_form}|{named_form})"
         r"|(?:<[^<>:]{2,25}:\s?(?P<inside>[^<>]+\.\w{2,5})>"
-        rf"|(?P<before>\S.*?\.\w{{2,5}}) \((?:{attached})\)"
+        rf"|(?P<before>\S.*?\.\w{{2,5}}) \((?:{attached_words})\)"
         r"|(?P<coded>[a-z]{3}-\d{8}-WA\d+\.\w{2,5}) \([^()]{4,40}\)"
         r"|<(?!https?:)(?P<angle>[^<>:]{3,60})>)(?P<more> .*)?)"
     )
@@ -133,8 +137,8 @@ def patterns() -> Patterns:
     >>> patterns().deleted.fullmatch("Diese Nachricht wurde gelöscht.") is not None
     True
     """
-    table = files("memlab.datasets.importers").joinpath("whatsapp.toml")
-    return Patterns(loads(table.read_text(encoding="utf-8")))
+    word_table = files("memlab.datasets.importers").joinpath("whatsapp.toml")
+    return Patterns(loads(word_table.read_text(encoding="utf-8")))
 
 
 @lru_cache(1024)
@@ -145,14 +149,14 @@ def day_period(words: str) -> str:
     >>> day_period(" p.\\xa0m."), day_period("上午"), day_period(" à ")
     ('pm', 'am', '')
     """
-    whole = words.lower()
-    for word in (whole, *whole.split()):
-        if word is not whole and len(word) < 4:
+    lower_words = words.lower()
+    for period_word in (lower_words, *lower_words.split()):
+        if period_word is not lower_words and len(period_word) < 4:
             continue
-        half = _AROUND_HALF.sub("", word)
-        if patterns().afternoon.fullmatch(half):
+        half_word = _AROUND_HALF.sub("", period_word)
+        if patterns().afternoon.fullmatch(half_word):
             return "pm"
-        if patterns().morning.fullmatch(half):
+        if patterns().morning.fullmatch(half_word):
             return "am"
     return ""
 
@@ -185,28 +189,28 @@ def read_body(body: str) -> tuple[str, str, str]:
     body = body.rstrip()
     if not _may_be_written(body):
         return clean(body), "", ""
-    forwarded = patterns().forwarded.match(body)
-    if forwarded:
-        body = body[forwarded.end() :]
-    edited = None
+    forwarded_mark = patterns().forwarded.match(body)
+    if forwarded_mark:
+        body = body[forwarded_mark.end() :]
+    edited_mark = None
     if ">" in body[-4:]:
-        edited = patterns().edited.search(body, max(0, len(body) - _LONGEST))
-    if edited:
-        rest = body[: edited.start()]
-        text = clean(rest)
-        if text:
-            return _read_media(rest) or (text, "edited messages", "")
-    media = _read_media(body)
-    if media is not None:
-        return media
-    text = clean(body)
-    first, _, more = text.lstrip("\u200f ").partition("\n")
-    if more:
-        return text, "", ""
-    kind = _kind_of_line(first, generated=_GENERATED.match(body) is not None)
-    if kind:
-        return "", kind, ""
-    return text, "", ""
+        edited_mark = patterns().edited.search(body, max(0, len(body) - _LONGEST))
+    if edited_mark:
+        body_before_mark = body[: edited_mark.start()]
+        clean_text = clean(body_before_mark)
+        if clean_text:
+            return _read_media(body_before_mark) or (clean_text, "edited messages", "")
+    media_found = _read_media(body)
+    if media_found is not None:
+        return media_found
+    clean_text = clean(body)
+    first_line, _, other_lines = clean_text.lstrip("\u200f ").partition("\n")
+    if other_lines:
+        return clean_text, "", ""
+    line_kind = _kind_of_line(first_line, generated=_GENERATED.match(body) is not None)
+    if line_kind:
+        return "", line_kind, ""
+    return clean_text, "", ""
 
 
 def _may_be_written(body: str) -> bool:
@@ -248,31 +252,33 @@ def _is_notice(line: str) -> bool:
     """Say whether a line is the notice that a chat is encrypted."""
     if len(line) <= _SHORTEST_NOTICE:
         return False
-    lower = line.lower()
-    if not any(word in lower for word in patterns().notice_about):
+    lower_line = line.lower()
+    if not any(notice_word in lower_line for notice_word in patterns().notice_about):
         return False
     return patterns().encrypted.search(line) is not None
 
 
 def _read_media(body: str) -> tuple[str, str, str] | None:
     """Read a message that begins or ends with what stands for media; ``None`` for any other."""
-    first, _, more = clean(body).lstrip("\u200f ").partition("\n")
-    found = None
-    if len(first) < _LONGEST:
-        found = patterns().placeholder.fullmatch(first.strip())
-    kind = _media_kind(found)
-    if found and kind:
-        behind = found.groupdict("")["more"]
-        return _describe_media(f"{behind}\n{more}".strip(), kind, _file_name(found))
-    marked = _MARKED.search(body, max(0, len(body) - _LONGEST))
-    kind = _marked_kind(marked)
-    if not marked or not kind:
+    first_line, _, other_lines = clean(body).lstrip("\u200f ").partition("\n")
+    placeholder = None
+    if len(first_line) < _LONGEST:
+        placeholder = patterns().placeholder.fullmatch(first_line.strip())
+    media_kind = _media_kind(placeholder)
+    if placeholder and media_kind:
+        text_behind = placeholder.groupdict("")["more"]
+        return _describe_media(
+            f"{text_behind}\n{other_lines}".strip(), media_kind, _file_name(placeholder)
+        )
+    marked_line = _MARKED.search(body, max(0, len(body) - _LONGEST))
+    media_kind = _marked_kind(marked_line)
+    if not marked_line or not media_kind:
         return None
-    text = clean(body[: marked.start()])
-    named = _NAMED_FILE.fullmatch(text)
-    if named and kind in ("files", "contacts"):
-        return _describe_media("", kind, named[1])
-    return _describe_media(text, kind, "")
+    text_before = clean(body[: marked_line.start()])
+    named_file = _NAMED_FILE.fullmatch(text_before)
+    if named_file and media_kind in ("files", "contacts"):
+        return _describe_media("", media_kind, named_file[1])
+    return _describe_media(text_before, media_kind, "")
 
 
 def _describe_media(text: str, kind: str, file: str) -> tuple[str, str, str]:
@@ -287,50 +293,50 @@ def _describe_media(text: str, kind: str, file: str) -> tuple[str, str, str]:
     return text, kind, caption
 
 
-def _file_name(found: re.Match[str]) -> str:
-    for name in found.group(*_FILE_GROUPS):
-        if name:
-            return name
+def _file_name(placeholder: re.Match[str]) -> str:
+    for group_text in placeholder.group(*_FILE_GROUPS):
+        if group_text:
+            return group_text
     return ""
 
 
-def _media_kind(found: re.Match[str] | None) -> str:
+def _media_kind(placeholder: re.Match[str] | None) -> str:
     """Give the kind of what a placeholder stands for, in the plural.
 
     Empty if it is talk in angle brackets.
     """
-    if found is None:
+    if placeholder is None:
         return ""
-    file = _file_name(found)
-    if file:
-        for kind, form in _BY_NAME.items():
-            if form.search(file):
-                return kind
+    file_name = _file_name(placeholder)
+    if file_name:
+        for file_kind, name_form in _BY_NAME.items():
+            if name_form.search(file_name):
+                return file_kind
         return "files"
-    line = (found["angle"] or found[0]).lower()
-    if found["angle"] and not patterns().left_out.search(line):
-        alone = not found["more"] and patterns().any_media.search(line)
-        if not alone or (line.isascii() and " " not in line):
+    placeholder_text = (placeholder["angle"] or placeholder[0]).lower()
+    if placeholder["angle"] and not patterns().left_out.search(placeholder_text):
+        stands_alone = not placeholder["more"] and patterns().any_media.search(placeholder_text)
+        if not stands_alone or (placeholder_text.isascii() and " " not in placeholder_text):
             return ""
-    return _named_kind(line) or "media"
+    return _named_kind(placeholder_text) or "media"
 
 
-def _marked_kind(marked: re.Match[str] | None) -> str:
+def _marked_kind(marked_line: re.Match[str] | None) -> str:
     """Give the kind of what follows a mark of iPhones."""
-    if marked is None:
+    if marked_line is None:
         return ""
-    line = clean(marked[1])
-    found = patterns().placeholder.fullmatch(line)
-    if found:
-        return _media_kind(found) or "media"
-    lower = line.lower()
-    if patterns().left_out.search(lower):
-        return _named_kind(lower)
+    line_text = clean(marked_line[1])
+    placeholder = patterns().placeholder.fullmatch(line_text)
+    if placeholder:
+        return _media_kind(placeholder) or "media"
+    lower_line = line_text.lower()
+    if patterns().left_out.search(lower_line):
+        return _named_kind(lower_line)
     return ""
 
 
 def _named_kind(line: str) -> str:
-    for kind, form in patterns().kinds.items():
-        if form.search(line):
-            return kind
+    for media_kind, media_form in patterns().kinds.items():
+        if media_form.search(line):
+            return media_kind
     return ""

@@ -47,15 +47,16 @@ def holds_conversations(file: Source) -> bool:
     """Say whether messages stand within an object at the beginning of a JSON file."""
     if not file.head.lstrip().startswith(("{", "[")):
         return False
-    speaking, saying = set[str](), set[str]()
+    speaking_paths = set[str]()
+    saying_paths = set[str]()
     for path in key_paths(file.head, depth=_MOST_DEEP):
-        around, _, last = path.rpartition(".")
-        if last in SPEAKERS:
-            speaking.add(around)
-        elif last in _TEXTS:
-            saying.add(around)
-    speaking.discard("")
-    return not speaking.isdisjoint(saying)
+        outer_path, _, last_key = path.rpartition(".")
+        if last_key in SPEAKERS:
+            speaking_paths.add(outer_path)
+        elif last_key in _TEXTS:
+            saying_paths.add(outer_path)
+    speaking_paths.discard("")
+    return not speaking_paths.isdisjoint(saying_paths)
 
 
 def find_conversations(raw: dict[str, Any]) -> list[Wrapped]:
@@ -69,31 +70,33 @@ def find_conversations(raw: dict[str, Any]) -> list[Wrapped]:
     return list(_walk(raw, {}, (), ""))
 
 
-def _walk(value: Any, about: dict[str, Any], path: tuple[str, ...], key: str) -> Iterator[Wrapped]:
+def _walk(
+    value: Any, outer_fields: dict[str, Any], path: tuple[str, ...], key: str
+) -> Iterator[Wrapped]:
     """Find the conversations within a value.
 
-    :param about: what the objects around it say.
+    :param outer_fields: what the objects around it say.
     :param path: the keys that lead to it, the last of which is ``key``; empty in a list.
     """
     if len(path) > _MOST_DEEP:
         return
     messages = _list_messages(value)
     if messages:
-        record = about | {"messages": messages}
+        record = outer_fields | {"messages": messages}
         if record.get("id", key) in path:  # the name of a key gives way to that of one within
             record |= _name(key)
         yield Wrapped(".".join(path), record)
     elif isinstance(value, dict):
-        around = about.copy()
+        inner_fields = outer_fields.copy()
         for own_key in _OWN:
-            around.pop(own_key, None)
-        around |= _name(key) | _describe(value)
-        for inner_key, inner in value.items():
+            inner_fields.pop(own_key, None)
+        inner_fields |= _name(key) | _describe(value)
+        for inner_key, inner_value in value.items():
             inner_path = *path, str(inner_key)
-            yield from _walk(inner, around, inner_path, inner_path[-1])
+            yield from _walk(inner_value, inner_fields, inner_path, inner_path[-1])
     else:
-        for inner in list_or_empty(value):
-            yield from _walk(inner, about, path, "")
+        for inner_value in list_or_empty(value):
+            yield from _walk(inner_value, outer_fields, path, "")
 
 
 def _name(key: str) -> dict[str, Any]:
@@ -105,13 +108,13 @@ def _name(key: str) -> dict[str, Any]:
 
 def _list_messages(value: Any) -> list[dict[str, Any]]:
     """Give a list of messages, or those in an object by their ids; none of anything else."""
-    listed = list_or_empty(value)
+    value_list = list_or_empty(value)
     if isinstance(value, dict):
-        listed = list(value.values())
-    if not all(isinstance(each, dict) for each in listed):
+        value_list = list(value.values())
+    if not all(isinstance(list_value, dict) for list_value in value_list):
         return []
-    if any(map(_is_message, listed)):
-        return listed
+    if any(map(_is_message, value_list)):
+        return value_list
     return []
 
 
@@ -129,12 +132,12 @@ def _describe(value: dict[str, Any]) -> dict[str, Any]:
     """Give what an object says about its conversations, without texts, which are counted
     elsewhere.
     """
-    about: dict[str, Any] = {}
-    for key, said in value.items():
-        if isinstance(said, str):
-            is_kept = not holds_words(said)
+    kept_fields: dict[str, Any] = {}
+    for key, field_value in value.items():
+        if isinstance(field_value, str):
+            is_kept = not holds_words(field_value)
         else:
-            is_kept = key in _METADATA or not isinstance(said, (dict, list))
+            is_kept = key in _METADATA or not isinstance(field_value, (dict, list))
         if is_kept:
-            about[key] = said
-    return about
+            kept_fields[key] = field_value
+    return kept_fields
