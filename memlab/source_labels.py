@@ -99,13 +99,15 @@ def source_note(frame: pl.DataFrame) -> str:
     """
     if COLUMN not in frame.columns:
         return ""
-    described = frame[COLUMN].unique(maintain_order=True).to_list()
+    # Null where a row is of no questions.
+    described = frame[COLUMN].drop_nulls().unique(maintain_order=True).to_list()
     explained = explain_sources(*described)
     if len(described) == 1 and str(described[0]).startswith("all "):
         return explained
     counted = []
     if "n" in frame.columns:
-        counted = _count_by_text(frame.select("n", COLUMN).unique(maintain_order=True))
+        pairs = frame.select("n", COLUMN).drop_nulls(COLUMN)
+        counted = _count_by_text(pairs.unique(maintain_order=True))
     parts = ["; ".join(counted), explained.removesuffix(".")]
     said = ". ".join(filter(None, parts))
     if not said:

@@ -12,10 +12,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.cluster.evidence_spread import nearest_same_speaker, observed_and_null_spread
+from memlab.cluster.evidence_spread import (
+    nearest_same_speaker,
+    observed_and_null_spread,
+    pair_similarity,
+    similarity_quartiles,
+)
 from memlab.evaluate.conclusions import level_text, p_text, percent, share_text
 from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
-from memlab.evaluate.groups import describe_item_sources
+from memlab.evaluate.groups import describe_item_sources, with_sources
 from memlab.evaluate.significance import ALPHA, LEVEL, compare_with_null, fewest_units
 from memlab.retrieve import Bench
 from memlab.source_labels import COLUMN
@@ -121,6 +126,31 @@ def spread_table(
     if not any(table[COLUMN]):
         return table.drop(COLUMN)
     return table
+
+
+def evidence_similarity(bench: Bench, questions: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
+    """Give how similar the evidence items of a question are, beside random turns: of each kind of
+    pair the median cosine and its quartiles.
+
+    :param questions: of the bench, with ``evidence``.
+    :param seed: of the random turns.
+    :returns: the columns of :func:`memlab.cluster.evidence_spread.similarity_quartiles`, and
+        ``form``, which is ``all``.
+    :raises DataError: when the bench was made without an encoder.
+    """
+    documents = bench.documents("turn")
+    pairs = pair_similarity(
+        documents.vectors(),
+        documents.ids.tolist(),
+        questions,
+        question_embeddings=bench.query_vectors,
+        turns=bench.turns,
+        seed=seed,
+    )
+    quartiles = similarity_quartiles(pairs).with_columns(form=pl.lit("all"))
+    if not describe_item_sources(questions):
+        return quartiles
+    return with_sources(quartiles, questions)
 
 
 def asked_in_order(members: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:

@@ -117,6 +117,34 @@ def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **optio
     return verdicts(group_tables)
 
 
+def selection_tests(
+    reports: Mapping[str, Sequence[Report]],
+    settings: pl.DataFrame,
+    *,
+    measure: MeasureLike,
+    swept: str,
+) -> Table:
+    """Judge every selector with its defaults and every setting of them as one family of tests.
+
+    :param reports: by the ranking that is chosen from: its own report, and those of the selectors
+        on it.
+    :param settings: what :func:`memlab.experiments.sweep` gave, of one or several parameters.
+    :param swept: the ranking that the settings choose from.
+    :returns: the columns of :func:`~memlab.evaluate.significance.verdicts`, and ``group``, ``base``
+        (the ranking that is chosen from), ``system`` (the selector, with its setting) and
+        ``selector``, which only the settings have.
+    """
+    tables = []
+    for base, base_reports in reports.items():
+        table = compare_by_group(base_reports, measure=measure).with_columns(base=pl.lit(base))
+        selector_name = pl.col("system").str.strip_prefix(f"{base} | ")
+        tables.append(table.with_columns(selector_name))
+    setting_name = pl.format("{}({} = {})", "system", "parameter", "setting")
+    named_settings = settings.with_columns(system=setting_name, selector="system")
+    tables.append(named_settings.with_columns(base=pl.lit(swept)))
+    return verdicts(tables)
+
+
 def group_means(report: Report, *, measure: MeasureLike) -> pl.DataFrame:
     """Give the mean of a measure in each of :func:`~memlab.evaluate.groups.question_groups`.
 

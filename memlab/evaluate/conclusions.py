@@ -51,7 +51,10 @@ class Conclusions(tuple[str, ...]):
     __slots__ = ()
 
     def __add__(self, others: Iterable[str]) -> Conclusions:  # type: ignore[override]
-        return Conclusions((*self, *others))
+        """Give both, and what both say once, at its later place."""
+        later = tuple(others)
+        earlier = (sentence for sentence in self if sentence not in later)
+        return Conclusions((*earlier, *later))
 
     def __str__(self) -> str:
         return "\n".join(f"- {sentence}" for sentence in self)
@@ -516,9 +519,8 @@ def still_missed(missed: pl.DataFrame, causes: pl.DataFrame, *, k: int) -> Concl
     cause_list = listed(
         f"{cause} ({n:,})" for cause, n in top_causes.select("cause", "n").iter_rows()
     )
-    return Conclusions(
-        [missed_sentence, f"Most frequent causes of the {missed.height:,}: {cause_list}."]
-    )
+    causes_sentence = f"Most frequent causes of the {missed.height:,}: {cause_list}."
+    return Conclusions([missed_sentence, causes_sentence, *_note_of_sources(causes)])
 
 
 def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
@@ -627,7 +629,7 @@ def similarity(pairs: pl.DataFrame) -> Conclusions:
         f"Evidence items of different sessions {answer} each other more than they do a random "
         f"turn: median speaker-centred cosine {listed(cosine_texts)}."
     )
-    return Conclusions([sentence.replace("-0.", "−0.")])
+    return Conclusions([sentence.replace("-0.", "−0."), *_note_of_sources(pairs)])
 
 
 def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "") -> Conclusions:
@@ -781,7 +783,8 @@ def cited(kept: pl.DataFrame) -> Conclusions:
     if not kind_texts:
         too_few_text = f"fewer than {fewest_units()} questions have evidence"
         return Conclusions([f"What summaries keep cannot be said: {too_few_text}."])
-    return Conclusions([f"Summaries cite all evidence: {'; '.join(kind_texts)}."])
+    sentence = f"Summaries cite all evidence: {'; '.join(kind_texts)}."
+    return Conclusions([sentence, *_note_of_sources(kept)])
 
 
 def sizes(counted: pl.DataFrame) -> Conclusions:

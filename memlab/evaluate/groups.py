@@ -159,8 +159,8 @@ def count_questions(questions: pl.DataFrame) -> str:
 def with_sources(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
     """Put to means who wrote the questions that they are of; nothing where no source is known.
 
-    :param questions: with ``source``, or all are written; of several rows with one ``query_id``, such as the evidence
-        items of a question, one counts.
+    :param questions: with ``source``, or all are written; of several rows with one ``query_id``,
+        such as the evidence items of a question, one counts.
 
     >>> import polars as pl
     >>> from memlab.evaluate.groups import with_sources
@@ -202,6 +202,22 @@ def add_sources(rows: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
         return rows
     sources = questions.select("query_id", source_expr())
     return rows.join(sources, on="query_id", how="left", maintain_order="left")
+
+
+def multi_session_questions(questions: pl.DataFrame) -> pl.DataFrame:
+    """Keep the questions with evidence in two or more sessions, or, where there are none, all that
+    have evidence.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.groups import multi_session_questions
+    >>> where = {"evidence_sessions": [["a"], ["a", "b"]], "evidence": [["1"], ["1", "2"]]}
+    >>> multi_session_questions(pl.DataFrame({"query_id": ["x", "y"], **where}))["query_id"].item()
+    'y'
+    """
+    several = questions.filter(pl.col("evidence_sessions").list.n_unique() >= 2)
+    if several.height:
+        return several
+    return questions.filter(pl.col("evidence").list.len() > 0)
 
 
 def evidence_items(questions: pl.DataFrame) -> pl.DataFrame:
