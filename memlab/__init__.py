@@ -69,13 +69,13 @@ __all__ = ["__version__", *_EXPORTS, *_ROOMS]
 
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
-        value = getattr(importlib.import_module(_EXPORTS[name]), name)
+        exported = getattr(importlib.import_module(_EXPORTS[name]), name)
     elif name in _ROOMS:
-        value = importlib.import_module(f"memlab.{name}")
+        exported = importlib.import_module(f"memlab.{name}")
     else:
         raise AttributeError(f"module 'memlab' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    globals()[name] = exported
+    return exported
 
 
 def __dir__() -> list[str]:

@@ -22,7 +22,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Real
 from reprlib import Repr
 from types import FrameType, NoneType, TracebackType, UnionType
@@ -47,8 +47,8 @@ class _Names(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         for module in [*sys.modules.values()]:
-            own = str(getattr(module, "__name__", "")).partition(".")[0] == "memlab"
-            if own and name in vars(module):
+            is_own = str(getattr(module, "__name__", "")).partition(".")[0] == "memlab"
+            if is_own and name in vars(module):
                 return vars(module)[name]
         return _NoSuch
 
@@ -82,23 +82,23 @@ def _annotated(
     """
     hints = parameter_hints(function)
     for name, value in bound.arguments.items():
-        kind = bound.signature.parameters[name].kind
+        parameter_kind = bound.signature.parameters[name].kind
         values = [value]
-        if kind is inspect.Parameter.VAR_POSITIONAL:
+        if parameter_kind is inspect.Parameter.VAR_POSITIONAL:
             values = [*value]
-        elif kind is inspect.Parameter.VAR_KEYWORD:
+        elif parameter_kind is inspect.Parameter.VAR_KEYWORD:
             values = [*value.values()]
-        for each in values:
-            yield name, each, hints[name]
+        for argument in values:
+            yield name, argument, hints[name]
 
 
 def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Read the types of the parameters of a function; one that cannot be evaluated is ``Any``."""
-    names = _Names(vars(builtins))
-    names.update(getattr(inspect.unwrap(function), "__globals__", {}))
+    known_names = _Names(vars(builtins))
+    known_names.update(getattr(inspect.unwrap(function), "__globals__", {}))
     hints = dict[str, Any]()
     for name, parameter in inspect.signature(function).parameters.items():
-        hints[name] = _evaluate(parameter.annotation, names)
+        hints[name] = _evaluate(parameter.annotation, known_names)
     return hints
 
 
@@ -114,15 +114,15 @@ def _evaluate(hint: Any, names: _Names) -> Any:
 def fits(value: Any, hint: Any) -> bool:
     """Say whether a value is of a type, as far as that can be seen without using it up."""
     origin = get_origin(hint)
-    inner = get_args(hint)
+    inner_hints = get_args(hint)
     if hint in _ANY or isinstance(hint, TypeVar | ForwardRef | str):
         return True
     if origin in (Union, UnionType):
-        return any(fits(value, each) for each in inner)
+        return any(map(partial(fits, value), inner_hints))
     if origin is Literal:
-        return type(value) in _PLAIN and value in inner
+        return type(value) in _PLAIN and value in inner_hints
     if origin is Annotated:
-        return fits(value, inner[0])
+        return fits(value, inner_hints[0])
     if hint is None:
         return value is None
     if hint in _NUMBERS:
@@ -132,12 +132,12 @@ def fits(value: Any, hint: Any) -> bool:
         return True
     if container in _LISTS:
         if hasattr(value, "__array__"):
-            return _array_fits(value, inner)
+            return _array_fits(value, inner_hints)
     elif getattr(container, "_is_protocol", False):
-        return all(hasattr(value, name) for name in _members(container))
+        return all(map(partial(hasattr, value), _members(container)))
     if not isinstance(value, container):
         return False
-    return _items_fit(value, container, inner)
+    return _items_fit(value, container, inner_hints)
 
 
 def _array_fits(value: Any, inner: tuple[Any, ...]) -> bool:
@@ -155,31 +155,33 @@ def _items_fit(value: Any, container: type, inner: tuple[Any, ...]) -> bool:
         return True
     if isinstance(value, Mapping) and len(inner) == 2:
         key_hint, value_hint = inner
-        if not all(fits(key, key_hint) for key in value):
-            return False
-        return all(fits(each, value_hint) for each in value.values())
+        return _all_fit(value, key_hint) and _all_fit(value.values(), value_hint)
     if isinstance(value, tuple) and container is tuple and inner[-1] is not Ellipsis:
         return len(value) == len(inner) and all(map(fits, value, inner))
     if isinstance(value, list | tuple | set | frozenset):
-        return all(fits(each, inner[0]) for each in value)
+        return _all_fit(value, inner[0])
     return True
+
+
+def _all_fit(values: Iterable[Any], hint: Any) -> bool:
+    return all(fits(value, hint) for value in values)
 
 
 def _members(protocol: type) -> set[str]:
     """List the attributes that a protocol asks for."""
-    names = set[str]()
+    member_names = set[str]()
     for base in protocol.__mro__[:-1]:
         if getattr(base, "_is_protocol", False):
-            names.update(vars(base).get("__annotations__", ()), vars(base))
-    return {name for name in names if not name.startswith("_")}
+            member_names.update(vars(base).get("__annotations__", ()), vars(base))
+    return {name for name in member_names if not name.startswith("_")}
 
 
 def _describe(value: Any) -> str:
     """Show a plain value; of any other its type."""
     if type(value) in _PLAIN:
         return _SHORT.repr(value)
-    kind = type(value).__name__
-    return f"{_article(kind)} {kind}"
+    type_name = type(value).__name__
+    return f"{_article(type_name)} {type_name}"
 
 
 def _article(noun: str) -> str:
@@ -223,7 +225,9 @@ def find_callers_frame(frame: FrameType | None) -> FrameType | None:
 def _is_callers(frame: FrameType) -> bool:
     """Say whether a frame is neither memlab's nor of Python or an installed package."""
     module = str(frame.f_globals.get("__name__", ""))
-    file = frame.f_code.co_filename
-    is_library = file.startswith((*_library_folders(), "<frozen")) or file.endswith(_COMPILED)
+    code_file = frame.f_code.co_filename
+    is_library = code_file.startswith((*_library_folders(), "<frozen")) or code_file.endswith(
+        _COMPILED
+    )
     is_own = module.partition(".")[0] == "memlab"
     return not is_library and not is_own

@@ -205,14 +205,19 @@ def settings(
     >>> in_force.seed, origin["seed"], origin["store"]
     (3, 'flag', 'default')
     """
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
-    layers = {FILE: _read_file(Path(directory) / FILE), PREFIX: _read_environment(), "flag": given}
-    values, origin = dict[str, Any](), dict.fromkeys(Settings.model_fields, "default")
-    for source, layer in layers.items():
+    given_flags = {name: value for name, value in (flags or {}).items() if value is not None}
+    layer_by_source = {
+        FILE: _read_file(Path(directory) / FILE),
+        PREFIX: _read_environment(),
+        "flag": given_flags,
+    }
+    merged_values = dict[str, Any]()
+    origin = dict.fromkeys(Settings.model_fields, "default")
+    for source, layer in layer_by_source.items():
         for name, value in layer.items():
-            values[name] = _merge_tables(values.get(name), value)
+            merged_values[name] = _merge_tables(merged_values.get(name), value)
             origin[name] = PREFIX + name.upper() if source == PREFIX else source
-    return _validate(values, origin), origin
+    return _validate(merged_values, origin), origin
 
 
 def settings_of_file(path: str | Path) -> tuple[Settings, list[str]]:
@@ -231,8 +236,8 @@ def settings_of_file(path: str | Path) -> tuple[Settings, list[str]]:
     """
     if not Path(path).is_file():
         raise DataError(f"{path} is no file of settings; name one of the form of {FILE}")
-    values = _read_file(Path(path))
-    return _validate(values, dict.fromkeys(values, str(path))), list(values)
+    file_values = _read_file(Path(path))
+    return _validate(file_values, dict.fromkeys(file_values, str(path))), list(file_values)
 
 
 def _validate(values: dict[str, Any], origin: Mapping[str, str]) -> Settings:
@@ -240,19 +245,22 @@ def _validate(values: dict[str, Any], origin: Mapping[str, str]) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        source = origin.get(str(first["loc"][0]), "?")
-        known = ", ".join(Settings.model_fields)
-        place = "settings are"
+        first_error = error.errors()[0]
+        setting_name = ".".join(map(str, first_error["loc"]))
+        source = origin.get(str(first_error["loc"][0]), "?")
+        known_names = ", ".join(Settings.model_fields)
+        owner_text = "settings are"
         # A service's table may hold a key that somebody wrote into it.
-        shown = "" if first["loc"][0] == "llm" else f", found {first['input']!r}"
-        if first["loc"][:2] == ("llm", "services") and len(first["loc"]) > 2:
-            known, place = ", ".join(ServiceSettings.model_fields), "a table of [llm.services] has"
-        if first["loc"][0] == "embed":
-            known, place = ", ".join(EmbedSettings.model_fields), "a table of [embed] has"
+        found_text = "" if first_error["loc"][0] == "llm" else f", found {first_error['input']!r}"
+        if first_error["loc"][:2] == ("llm", "services") and len(first_error["loc"]) > 2:
+            known_names = ", ".join(ServiceSettings.model_fields)
+            owner_text = "a table of [llm.services] has"
+        if first_error["loc"][0] == "embed":
+            known_names = ", ".join(EmbedSettings.model_fields)
+            owner_text = "a table of [embed] has"
         raise DataError(
-            f"setting {name!r} (from {source}): {first['msg']}{shown}; {place} {known}"
+            f"setting {setting_name!r} (from {source}): {first_error['msg']}{found_text}; "
+            f"{owner_text} {known_names}"
         ) from None
 
 
@@ -260,7 +268,10 @@ def _merge_tables(before: Any, value: Any) -> Any:
     """Merge two values of a setting; of tables, fields that the later one does not set are kept."""
     if not (isinstance(before, dict) and isinstance(value, dict)):
         return value
-    return before | {key: _merge_tables(before.get(key), inner) for key, inner in value.items()}
+    return before | {
+        table_key: _merge_tables(before.get(table_key), inner_value)
+        for table_key, inner_value in value.items()
+    }
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -280,24 +291,31 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _read_environment() -> dict[str, Any]:
-    if not any(v.upper().startswith(PREFIX) for v in os.environ):
+    if not any(variable.upper().startswith(PREFIX) for variable in os.environ):
         # As in most processes: to find nothing takes pydantic-settings milliseconds.
         return {}
-    known = {PREFIX + name.upper() for name in Settings.model_fields}
-    mine = [v for v in os.environ if v.startswith(PREFIX) and v not in RESERVED_VARIABLES]
-    unknown = [v for v in mine if v.split("__")[0] not in known]
-    if unknown:
+    known_variables = {PREFIX + name.upper() for name in Settings.model_fields}
+    own_variables = [
+        variable
+        for variable in os.environ
+        if variable.startswith(PREFIX) and variable not in RESERVED_VARIABLES
+    ]
+    unknown_variables = [
+        variable for variable in own_variables if variable.split("__")[0] not in known_variables
+    ]
+    if unknown_variables:
         raise DataError(
-            f"variable {sorted(unknown)[0]} names no setting; there are {', '.join(sorted(known))}"
+            f"variable {sorted(unknown_variables)[0]} names no setting; there are "
+            f"{', '.join(sorted(known_variables))}"
         )
     try:
         # Its values alone are wanted: `settings` says of each where it came from.
-        source = EnvSettingsSource(
+        environment_source = EnvSettingsSource(
             Settings,  # type: ignore[arg-type]
             env_prefix=PREFIX,
             env_nested_delimiter="__",
         )
-        return source()
+        return environment_source()
     except (
         Exception
     ) as error:  # pydantic-settings raises its own kinds for a variable that is no JSON

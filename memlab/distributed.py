@@ -145,19 +145,19 @@ def _map_on_ray(
     function: Callable[..., R], parts: Iterable[P], shared: tuple[Any, ...]
 ) -> Iterator[R]:
     ray = _connect_ray()
-    task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(function)
-    sent = [ray.put(each) for each in shared]
-    waiting: deque[Any] = deque()
+    remote_task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(function)
+    shared_references = [ray.put(shared_value) for shared_value in shared]
+    waiting_results: deque[Any] = deque()
     try:
         for part in parts:
-            waiting.append(task.remote(part, *sent))
-            if len(waiting) >= PARTS_PER_CORE * core_count():
-                yield _ray_result(ray, waiting.popleft())
-        while waiting:
-            yield _ray_result(ray, waiting.popleft())
+            waiting_results.append(remote_task.remote(part, *shared_references))
+            if len(waiting_results) >= PARTS_PER_CORE * core_count():
+                yield _ray_result(ray, waiting_results.popleft())
+        while waiting_results:
+            yield _ray_result(ray, waiting_results.popleft())
     finally:
-        for left in waiting:
-            ray.cancel(left)
+        for waiting_result in waiting_results:
+            ray.cancel(waiting_result)
 
 
 def _ray_result(ray: Any, reference: Any) -> Any:
@@ -186,11 +186,12 @@ def _connect_ray() -> Any:
         try:
             call_within(DEADLINE, partial(_start, ray))
         except Exception as error:  # whatever a cluster does that cannot be reached
-            where = os.environ.get("RAY_ADDRESS")
+            cluster_address = os.environ.get("RAY_ADDRESS")
             raise ModelError(
-                f"no Ray cluster {f'at {where}' if where else 'on this machine'} "
-                f"({type(error).__name__}: "
-                f"{str(error)[:200]}): correct RAY_ADDRESS, or start one with `ray start --head`"
+                "no Ray cluster "
+                f"{f'at {cluster_address}' if cluster_address else 'on this machine'} "
+                f"({type(error).__name__}: {str(error)[:200]}): correct RAY_ADDRESS, or start one "
+                "with `ray start --head`"
             ) from error
     return ray
 

@@ -145,16 +145,16 @@ def warn_user(message: str) -> None:
     """
     from memlab.arguments import find_callers_frame
 
-    here = sys._getframe(1)
-    frame = find_callers_frame(here) or here
-    names = frame.f_globals
+    calling_frame = sys._getframe(1)
+    frame = find_callers_frame(calling_frame) or calling_frame
+    frame_globals = frame.f_globals
     warnings.warn_explicit(
         message,
         UserWarning,
         frame.f_code.co_filename,
         frame.f_lineno,
-        module=str(names.get("__name__", "")),
-        registry=names.setdefault("__warningregistry__", {}),
+        module=str(frame_globals.get("__name__", "")),
+        registry=frame_globals.setdefault("__warningregistry__", {}),
     )
 
 
@@ -164,24 +164,26 @@ def explain_arguments(namespace: MutableMapping[str, Any]) -> None:
     :param namespace: the globals of a module. What its ``__all__`` names, or else what is
         defined in it, is replaced there and where it is defined.
     """
-    listed = namespace.get("__all__") or _defined_names(namespace)
-    for name in set(listed) & namespace.keys():  # some are imported when first asked for
-        value = namespace[name]
-        if inspect.isclass(value):
-            explain_methods(value)
-        elif inspect.isfunction(value) and _is_own(value.__module__):
-            namespace[name] = explained(value)
-            home = vars(sys.modules[str(value.__module__)])
-            own_name = str(value.__name__)
-            if home.get(own_name) is value:
-                home[own_name] = namespace[name]
+    public_names = namespace.get("__all__") or _defined_names(namespace)
+    for name in set(public_names) & namespace.keys():  # some are imported when first asked for
+        exported = namespace[name]
+        if inspect.isclass(exported):
+            explain_methods(exported)
+        elif inspect.isfunction(exported) and _is_own(exported.__module__):
+            namespace[name] = explained(exported)
+            home_module = vars(sys.modules[str(exported.__module__)])
+            own_name = str(exported.__name__)
+            if home_module.get(own_name) is exported:
+                home_module[own_name] = namespace[name]
 
 
 def _defined_names(namespace: Mapping[str, Any]) -> list[str]:
     """Give the public names that a module without ``__all__`` defines."""
-    here = namespace["__name__"]
-    public = [name for name in namespace if not name.startswith("_")]
-    return [name for name in public if getattr(namespace[name], "__module__", "") == here]
+    module_name = namespace["__name__"]
+    public_names = [name for name in namespace if not name.startswith("_")]
+    return [
+        name for name in public_names if getattr(namespace[name], "__module__", "") == module_name
+    ]
 
 
 def explain_methods(owner: type, translate: Translate | None = None) -> None:
@@ -196,18 +198,18 @@ def explain_methods(owner: type, translate: Translate | None = None) -> None:
         # Made after the class, so that pydantic does not take it for an initialiser of the class's
         # own, which it would call for tables within tables too.
         setattr(owner, "__init__", explained(owner.__init__))  # noqa: B010
-    for each in owner.__mro__:
-        for name, value in [*vars(each).items()] if _is_own(each.__module__) else ():
+    for base_class in owner.__mro__:
+        for name, member in [*vars(base_class).items()] if _is_own(base_class.__module__) else ():
             # A dataclass that checks nothing cannot fail when it is made.
-            makes = name == "__init__" and (
-                not is_dataclass(each) or hasattr(each, "__post_init__")
+            is_initialiser = name == "__init__" and (
+                not is_dataclass(base_class) or hasattr(base_class, "__post_init__")
             )
-            if name.startswith("_") and not makes:
+            if name.startswith("_") and not is_initialiser:
                 continue
-            if inspect.isfunction(value):
-                setattr(each, name, explained(value, translate))
-            elif isinstance(value, classmethod | staticmethod):
-                setattr(each, name, type(value)(explained(value.__func__, translate)))
+            if inspect.isfunction(member):
+                setattr(base_class, name, explained(member, translate))
+            elif isinstance(member, classmethod | staticmethod):
+                setattr(base_class, name, type(member)(explained(member.__func__, translate)))
 
 
 def explained(function: F, translate: Translate | None = None) -> F:
@@ -247,12 +249,16 @@ def explained(function: F, translate: Translate | None = None) -> F:
                 raise
             raise explanation from error
 
-    outer: Any = iterate if inspect.isgeneratorfunction(function) else call
+    outer_function: Any = iterate if inspect.isgeneratorfunction(function) else call
     # The globals stay those of the function, by which doctest and the registries know its module.
-    named = FunctionType(
-        outer.__code__, function.__globals__, function.__name__, None, outer.__closure__
+    named_function = FunctionType(
+        outer_function.__code__,
+        function.__globals__,
+        function.__name__,
+        None,
+        outer_function.__closure__,
     )
-    wrapper: Any = wraps(function)(named)
+    wrapper: Any = wraps(function)(named_function)
     wrapper.__explained__ = True
     return wrapper
 
@@ -275,8 +281,10 @@ def _explain_failure(
     translate: Translate | None,
 ) -> MemlabError | None:
     """Make one error of memlab's of what a call raised; ``None`` for what passes as it is."""
-    inner = getattr(error, "explains_argument", False)  # of a function that this one called
-    if isinstance(error, _PASSING) and not inner:
+    is_of_argument = getattr(
+        error, "explains_argument", False
+    )  # of a function that this one called
+    if isinstance(error, _PASSING) and not is_of_argument:
         return None
     if not (is_panic(error) or isinstance(error, Exception)):
         return None
@@ -288,24 +296,24 @@ def _explain_failure(
         bound = inspect.signature(function).bind(*args, **kwargs)
     except TypeError:
         return None
-    where = function.__qualname__
+    function_name = function.__qualname__
     if function.__name__ == "__init__":
-        where = type(args[0]).__name__
+        function_name = type(args[0]).__name__
     misfit = find_misfit(function, bound)
     if misfit is not None:
-        return _explanation(f"{where}: {misfit}")
-    if inner:
+        return _explanation(f"{function_name}: {misfit}")
+    if is_of_argument:
         return None
     translated = None
     if translate is not None:
-        translated = translate(where, next(iter(args), None), error)
+        translated = translate(function_name, next(iter(args), None), error)
     if translated is not None:
         return translated
-    said = " ".join(str(error).split())[:300]
-    return _explanation(f"{where}: {type(error).__name__}: {said}; {VAGUE}")
+    error_text = " ".join(str(error).split())[:300]
+    return _explanation(f"{function_name}: {type(error).__name__}: {error_text}; {VAGUE}")
 
 
 def _explanation(message: str) -> DataError:
-    error = DataError(message)
-    vars(error)["explains_argument"] = True
-    return error
+    explaining_error = DataError(message)
+    vars(explaining_error)["explains_argument"] = True
+    return explaining_error

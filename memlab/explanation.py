@@ -47,24 +47,26 @@ class Explanation:
     above: pl.DataFrame
 
     def __str__(self) -> str:
-        ranks = self.stages.with_columns(pl.col("rank").cast(pl.String).fill_null("–"))
-        wide = ranks.pivot("turn_id", index="stage", values="rank", maintain_order=True)
+        rank_texts = self.stages.with_columns(pl.col("rank").cast(pl.String).fill_null("–"))
+        ranks_by_stage = rank_texts.pivot(
+            "turn_id", index="stage", values="rank", maintain_order=True
+        )
         question = escape_markdown(str(self.question["text"]))
         if self.stages.is_empty():
             return question
         answer = escape_markdown(str(self.question["answer"]))
-        tables = tables_to_markdown(
+        tables_text = tables_to_markdown(
             {
-                "Rank after each stage": wide,
+                "Rank after each stage": ranks_by_stage,
                 "Evidence": _shorten_texts(self.evidence),
                 "Above it": _shorten_texts(self.above),
             }
         )
-        head = f"{question} → {answer}"
-        said = explain_question(self.question.get("source"))
-        if said:
-            head += f" ({said})"
-        return f"{head}\n\n{tables}"
+        heading = f"{question} → {answer}"
+        source_text = explain_question(self.question.get("source"))
+        if source_text:
+            heading += f" ({source_text})"
+        return f"{heading}\n\n{tables_text}"
 
     def _repr_markdown_(self) -> str:
         return str(self)
@@ -99,46 +101,50 @@ def explain(
             f"{bench.queries['query_id'].head(3).to_list()}"
         )
     question = data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
-    items = pl.DataFrame(
+    evidence_items = pl.DataFrame(
         {"turn_id": list(dict.fromkeys(question["evidence"]))}, schema={"turn_id": pl.String}
     )
-    if items.is_empty():
+    if evidence_items.is_empty():
         raise DataError(
             f"question {query_id!r} has no evidence among the turns; there is nothing to follow"
         )
     check_at_least(1, k=k)
-    alone = _bench_of_question(bench, question["scope"], query_id)
-    followed = pipeline(stages)
-    runs: dict[str, pl.DataFrame] = {}
-    ranks: dict[str, pl.DataFrame] = {}
-    for name, traced in _traced_pipelines(followed, bench).items():
-        run = traced.run(alone).frame.rename({"doc_id": "turn_id"})
-        runs[name] = run
-        ranks[name] = _join_turns(items, run)
+    question_bench = _bench_of_question(bench, question["scope"], query_id)
+    followed_pipeline = pipeline(stages)
+    run_by_stage: dict[str, pl.DataFrame] = {}
+    ranks_by_stage: dict[str, pl.DataFrame] = {}
+    for stage_name, traced_pipeline in _traced_pipelines(followed_pipeline, bench).items():
+        run = traced_pipeline.run(question_bench).frame.rename({"doc_id": "turn_id"})
+        run_by_stage[stage_name] = run
+        ranks_by_stage[stage_name] = _join_turns(evidence_items, run)
 
-    own_stages = list(runs)[-len(followed.stages) :]
-    last = own_stages[-1]
-    lost = []
-    for place in range(items.height):
-        own_ranks = [ranks[stage]["rank"][place] for stage in own_stages]
-        lost.append(_losing_stage(own_ranks, own_stages, k))
+    own_stages = list(run_by_stage)[-len(followed_pipeline.stages) :]
+    last_stage = own_stages[-1]
+    losing_stages = []
+    for item_number in range(evidence_items.height):
+        own_ranks = [ranks_by_stage[stage]["rank"][item_number] for stage in own_stages]
+        losing_stages.append(_losing_stage(own_ranks, own_stages, k))
 
-    matched = _match_turns(alone, question["text"])
-    named = _with_snippets(items, matched, question["text"], bench.language)
-    after = []
-    for name, ranked in ranks.items():
-        rows = ranked.select(pl.lit(name).alias("stage"), "turn_id", "rank", "score")
-        after.append(_join_turns(rows, named))
-    evidence = ranks[last].with_columns(lost=pl.Series(lost, dtype=pl.String))
-    evidence = _join_turns(evidence, matched)
-    first_turns = runs[last].filter(pl.col("rank") <= k)
-    above = first_turns.join(items, on="turn_id", how="anti", maintain_order="left")
-    above = _join_turns(above, matched)
+    matched_turns = _match_turns(question_bench, question["text"])
+    named_items = _with_snippets(evidence_items, matched_turns, question["text"], bench.language)
+    stage_rows = []
+    for stage_name, ranked_items in ranks_by_stage.items():
+        rank_rows = ranked_items.select(
+            pl.lit(stage_name).alias("stage"), "turn_id", "rank", "score"
+        )
+        stage_rows.append(_join_turns(rank_rows, named_items))
+    evidence = ranks_by_stage[last_stage].with_columns(
+        lost=pl.Series(losing_stages, dtype=pl.String)
+    )
+    evidence = _join_turns(evidence, matched_turns)
+    first_turns = run_by_stage[last_stage].filter(pl.col("rank") <= k)
+    turns_above = first_turns.join(evidence_items, on="turn_id", how="anti", maintain_order="left")
+    turns_above = _join_turns(turns_above, matched_turns)
     return Explanation(
         question,
-        pl.concat(after),
+        pl.concat(stage_rows),
         evidence.select("turn_id", "text", "rank", "lost", "words", "cosine"),
-        above.select("rank", "turn_id", "score", "text", "words", "cosine"),
+        turns_above.select("rank", "turn_id", "score", "text", "words", "cosine"),
     )
 
 
@@ -148,57 +154,74 @@ def _join_turns(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
 
 def explain_nothing() -> Explanation:
     """Give the explanation of no question: no rows, and a sentence for its text."""
-    texts = dict.fromkeys(("turn_id", "text", "words", "stage", "snippet", "lost"), pl.String())
-    columns: dict[str, Any] = {**texts, "rank": pl.Int64(), "score": pl.Float64()}
-    nothing = pl.DataFrame(schema=columns | {"cosine": pl.Float64()})
-    stages = nothing.select("stage", "turn_id", "rank", "score", "text", "snippet")
-    evidence = nothing.select("turn_id", "text", "rank", "lost", "words", "cosine")
-    above = nothing.select("rank", "turn_id", "score", "text", "words", "cosine")
+    text_columns = dict.fromkeys(
+        ("turn_id", "text", "words", "stage", "snippet", "lost"), pl.String()
+    )
+    columns: dict[str, Any] = {**text_columns, "rank": pl.Int64(), "score": pl.Float64()}
+    empty_rows = pl.DataFrame(schema=columns | {"cosine": pl.Float64()})
+    stages = empty_rows.select("stage", "turn_id", "rank", "score", "text", "snippet")
+    evidence = empty_rows.select("turn_id", "text", "rank", "lost", "words", "cosine")
+    turns_above = empty_rows.select("rank", "turn_id", "score", "text", "words", "cosine")
     question: dict[str, object] = {"text": "No question with evidence is left to explain."}
-    return Explanation(question | {"answer": None}, stages, evidence, above)
+    return Explanation(question | {"answer": None}, stages, evidence, turns_above)
 
 
 def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:
     """Keep one question and its scope, so that no tokens of another are encoded."""
-    turns, documents = bench.turns.filter(scope=scope), bench.documents("turn")
-    vectors = (
+    turns = bench.turns.filter(scope=scope)
+    documents = bench.documents("turn")
+    turn_vectors = (
         bench.turn_vectors
         if bench.turn_vectors is None
         else bench.turn_vectors[documents.at(turns["turn_id"])]
     )
-    asked, sessions = bench.queries.filter(query_id=query_id), bench.sessions.filter(scope=scope)
-    return bench.but(turns=turns, sessions=sessions, queries=asked, vectors=vectors)
+    question_rows = bench.queries.filter(query_id=query_id)
+    sessions = bench.sessions.filter(scope=scope)
+    return bench.but(turns=turns, sessions=sessions, queries=question_rows, vectors=turn_vectors)
 
 
 def _traced_pipelines(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
     """Give the simple rankings, and the pipeline up to each of its stages, by the names that they
     have in tables.
     """
-    tokens = isinstance(bench.encoder, TokenEncoder)
-    simple = ["bm25", *(["dense"] if bench.encoder else []), *(["late"] if tokens else [])]
-    steps = {name: pipeline(name) for name in simple if str(read.stages[0]) != name}
-    for n, each in enumerate(read.stages, 1):
-        steps[str(each) if n == 1 else f"… | {each}"] = Pipeline(read.stages[:n])
-    return steps
+    has_tokens = isinstance(bench.encoder, TokenEncoder)
+    simple_names = [
+        "bm25",
+        *(["dense"] if bench.encoder else []),
+        *(["late"] if has_tokens else []),
+    ]
+    pipeline_by_name = {
+        name: pipeline(name) for name in simple_names if str(read.stages[0]) != name
+    }
+    for stage_number, read_stage in enumerate(read.stages, 1):
+        pipeline_by_name[str(read_stage) if stage_number == 1 else f"… | {read_stage}"] = Pipeline(
+            read.stages[:stage_number]
+        )
+    return pipeline_by_name
 
 
 def _with_snippets(
     items: pl.DataFrame, turns: pl.DataFrame, question: str, language: str
 ) -> pl.DataFrame:
     """Give the text of each item, and the part of it that shares most words with the question."""
-    texts = items.join(turns.select("turn_id", "text"), on="turn_id", maintain_order="left")
-    cut = snippets(texts["text"].to_list(), question, length=SNIPPET_CHARS, language=language)
-    return texts.with_columns(snippet=pl.Series(cut, dtype=pl.String))
+    turn_texts = items.join(turns.select("turn_id", "text"), on="turn_id", maintain_order="left")
+    snippet_texts = snippets(
+        turn_texts["text"].to_list(), question, length=SNIPPET_CHARS, language=language
+    )
+    return turn_texts.with_columns(snippet=pl.Series(snippet_texts, dtype=pl.String))
 
 
 def _losing_stage(ranks: list[int | None], stages: list[str], k: int) -> str | None:
     """Name the stage after which an item was no longer among the first k, the last where it came
     back between.
     """
-    within = [rank is not None and rank <= k for rank in ranks]
-    if within[-1]:
+    is_within = [rank is not None and rank <= k for rank in ranks]
+    if is_within[-1]:
         return None
-    return stages[max((n for n, inside in enumerate(within) if inside), default=-1) + 1]
+    return stages[
+        max((stage_number for stage_number, inside in enumerate(is_within) if inside), default=-1)
+        + 1
+    ]
 
 
 def _match_turns(bench: Bench, question: str) -> pl.DataFrame:
@@ -206,20 +229,31 @@ def _match_turns(bench: Bench, question: str) -> pl.DataFrame:
     cosine.
     """
     documents = bench.documents("turn")
-    ((_, span),) = bench.by_scope("turn")
-    texts = documents.texts[span]
-    stems, *words = tokenize([question, *texts], language=bench.language)
-    plain = dict(
+    ((_, turn_span),) = bench.by_scope("turn")
+    turn_texts = documents.texts[turn_span]
+    stems, *words_of_turns = tokenize([question, *turn_texts], language=bench.language)
+    word_by_stem = dict(
         zip(stems, tokenize([question], language=bench.language, stem=False)[0], strict=True)
     )
-    shared = [", ".join(word for stem, word in plain.items() if stem in each) for each in words]
+    shared_words = [
+        ", ".join(word for stem, word in word_by_stem.items() if stem in turn_words)
+        for turn_words in words_of_turns
+    ]
     cosines = (
         None
         if bench.query_vectors is None
-        else next(each[0] for _, _, each in dense_scores(bench, level="turn"))
+        else next(turn_words[0] for _, _, turn_words in dense_scores(bench, level="turn"))
     )
-    schema = {**dict.fromkeys(("turn_id", "text", "words"), pl.String()), "cosine": pl.Float64()}
+    column_types = {
+        **dict.fromkeys(("turn_id", "text", "words"), pl.String()),
+        "cosine": pl.Float64(),
+    }
     return pl.DataFrame(
-        {"turn_id": documents.ids[span], "text": texts, "words": shared, "cosine": cosines},
-        schema_overrides=schema,
+        {
+            "turn_id": documents.ids[turn_span],
+            "text": turn_texts,
+            "words": shared_words,
+            "cosine": cosines,
+        },
+        schema_overrides=column_types,
     )

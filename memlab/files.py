@@ -24,10 +24,12 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-STATED_AFTER, STATED_EVERY = 2.0, 60.0
+STATED_AFTER = 2.0
+STATED_EVERY = 60.0
 """Seconds of waiting for a lock after which its holder is stated, and stated again."""
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
+_FIRST_PAUSE = 0.002
+_LONGEST_PAUSE = 0.1
 _IS_LOCKED = (errno.EWOULDBLOCK, errno.EACCES)
 _HAS_NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
 
@@ -81,13 +83,13 @@ def open_atomically(path: Path) -> Iterator[BinaryIO]:
 
     :raises ExportError: when the folder or the file cannot be written.
     """
-    partial = path.parent / f".{path.name}.{os.getpid()}.partial"
+    partial_file = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_stale_partials(path.parent)
-        with partial.open("wb") as stream, lock_path(partial):
+        with partial_file.open("wb") as stream, lock_path(partial_file):
             yield stream
-        partial.replace(path)
+        partial_file.replace(path)
     except OSError as error:
         raise ExportError(
             f"{path}: cannot be written: {error.strerror or error}; nothing was changed: free "
@@ -95,7 +97,7 @@ def open_atomically(path: Path) -> Iterator[BinaryIO]:
             "another folder"
         ) from error
     finally:
-        remove(partial)
+        remove(partial_file)
 
 
 @contextmanager
@@ -120,11 +122,11 @@ def lock_path(path: Path, *, alone: bool = False, wait_for: str = "") -> Iterato
     handle = _open_to_lock(path, alone=alone)
     is_locked: bool | None = None
     try:
-        kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+        lock_kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         if alone and not wait_for:
-            is_locked = _try_lock(handle, kind | fcntl.LOCK_NB)
+            is_locked = _try_lock(handle, lock_kind | fcntl.LOCK_NB)
         else:
-            is_locked = _poll_lock(handle, kind | fcntl.LOCK_NB, path, wait_for or str(path))
+            is_locked = _poll_lock(handle, lock_kind | fcntl.LOCK_NB, path, wait_for or str(path))
         if is_locked and alone and wait_for:
             _write_holder(handle)
         yield bool(is_locked)
@@ -143,9 +145,9 @@ def _open_to_lock(path: Path, *, alone: bool) -> int:
     """
     if path.is_dir():
         return os.open(path, os.O_RDONLY)
-    mode = os.O_RDWR if alone else os.O_RDONLY
+    open_mode = os.O_RDWR if alone else os.O_RDONLY
     try:
-        return os.open(path, os.O_CREAT | mode, 0o666)
+        return os.open(path, os.O_CREAT | open_mode, 0o666)
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
@@ -174,22 +176,23 @@ def _poll_lock(handle: int, kind: int, path: Path, what: str) -> bool | None:
     One that waited in the system would go on waiting after Ctrl-C: polars has its handler restart
     system calls, in the whole process.
     """
-    pause, state_at = _FIRST_PAUSE, time.monotonic() + STATED_AFTER
+    pause_seconds = _FIRST_PAUSE
+    state_at = time.monotonic() + STATED_AFTER
     while (is_locked := _try_lock(handle, kind)) is False:
         if time.monotonic() >= state_at:
             _log.warning("waiting for %s: %s; Ctrl-C ends the waiting", what, _read_holder(path))
             state_at += STATED_EVERY
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
+        time.sleep(pause_seconds)
+        pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE)
     return is_locked
 
 
 def _write_holder(handle: int) -> None:
     """Note in a locked file who has it; one that cannot be written, or a full disk, has no note."""
-    since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    held_since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     with suppress(OSError):
         os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()} {socket.gethostname()} {since}".encode(), 0)
+        os.pwrite(handle, f"{os.getpid()} {socket.gethostname()} {held_since}".encode(), 0)
 
 
 def _clear_holder(handle: int) -> None:
@@ -199,17 +202,17 @@ def _clear_holder(handle: int) -> None:
 
 def _read_holder(path: Path) -> str:
     """Say who has an exclusive lock, as far as its file says."""
-    noted = ""
+    noted_holder = ""
     with suppress(OSError, ValueError):
-        noted = path.read_text(encoding="utf-8")
-    process, _, rest = noted.partition(" ")
-    host, _, since = rest.partition(" ")
-    if not since:
+        noted_holder = path.read_text(encoding="utf-8")
+    process, _, host_and_time = noted_holder.partition(" ")
+    host_name, _, held_since = host_and_time.partition(" ")
+    if not held_since:
         return "another process has it"
-    who = f"process {process} of {host}"
-    if (process, host) == (str(os.getpid()), socket.gethostname()):
-        who = f"another thread of this process ({process})"
-    return f"{who} has had it since {since}"
+    holder_text = f"process {process} of {host_name}"
+    if (process, host_name) == (str(os.getpid()), socket.gethostname()):
+        holder_text = f"another thread of this process ({process})"
+    return f"{holder_text} has had it since {held_since}"
 
 
 def hear_interrupts() -> None:
@@ -234,11 +237,12 @@ def call_within(seconds: float, function: Callable[[], T]) -> T:
     >>> call_within(60, lambda: 2 + 2)
     4
     """
-    given, errors = list[T](), list[BaseException]()
+    results = list[T]()
+    errors = list[BaseException]()
 
     def call() -> None:
         try:
-            given.append(function())
+            results.append(function())
         except BaseException as error:  # raised again in the thread that asked
             errors.append(error)
 
@@ -250,16 +254,16 @@ def call_within(seconds: float, function: Callable[[], T]) -> T:
         raise TimeoutError(f"it did not answer within {seconds:g} seconds")
     if errors:
         raise errors[0]
-    return given[0]
+    return results[0]
 
 
 def remove_stale_partials(folder: Path) -> None:
     """Remove temporary files whose process has ended, here or on another machine."""
     for path in folder.glob(".*.partial"):
-        process = path.suffixes[-2][1:] if len(path.suffixes) > 1 else ""
+        process_id = path.suffixes[-2][1:] if len(path.suffixes) > 1 else ""
         if (
-            process.isdecimal()
-            and not Path(f"/proc/{process}").exists()
+            process_id.isdecimal()
+            and not Path(f"/proc/{process_id}").exists()
             and Path("/proc/self").exists()
         ):
             # Another process may be removing it too.
@@ -290,10 +294,10 @@ def digest(path: Path) -> str:
     """
     if not path.is_dir():
         return sha256(path)[:16]
-    whole = hashlib.sha256()
-    for file in sorted(inner for inner in path.rglob("*") if inner.is_file()):
-        whole.update(f"{file.relative_to(path)}\0{sha256(file)}\n".encode())
-    return whole.hexdigest()[:16]
+    folder_digest = hashlib.sha256()
+    for inner_file in sorted(inner for inner in path.rglob("*") if inner.is_file()):
+        folder_digest.update(f"{inner_file.relative_to(path)}\0{sha256(inner_file)}\n".encode())
+    return folder_digest.hexdigest()[:16]
 
 
 def sha256(path: Path) -> str:

@@ -12,8 +12,11 @@ from typing import NamedTuple
 import polars as pl
 import polars.selectors as cs
 
-WILSON, NEWCOMBE, BOOTSTRAP = "Wilson", "Newcombe", "bootstrap"
-CLUSTERED, CLUSTERED_WILSON = "t over scopes", "Wilson over scopes"
+WILSON = "Wilson"
+NEWCOMBE = "Newcombe"
+BOOTSTRAP = "bootstrap"
+CLUSTERED = "t over scopes"
+CLUSTERED_WILSON = "Wilson over scopes"
 METHODS = (WILSON, NEWCOMBE, BOOTSTRAP, CLUSTERED, CLUSTERED_WILSON)
 ABOUT = ("level", "unit", "units", "method")
 """Columns that say of an interval what it is."""
@@ -55,23 +58,23 @@ def interval_columns(
     >>> interval_columns(frame, "mean")
     IntervalColumns(low='low', high='high', about={'level': 'level'})
     """
-    behind = frame.columns.index(name) + 1
-    ends = f"{name}_low", f"{name}_high"
-    adjacent = frame.columns[behind : behind + 2] == ["low", "high"]
-    if adjacent or (anywhere and not {*ends} <= {*frame.columns}):
-        ends = "low", "high"
-    if not {*ends} <= {*frame.columns}:
+    next_column = frame.columns.index(name) + 1
+    end_columns = f"{name}_low", f"{name}_high"
+    is_adjacent = frame.columns[next_column : next_column + 2] == ["low", "high"]
+    if is_adjacent or (anywhere and not {*end_columns} <= {*frame.columns}):
+        end_columns = "low", "high"
+    if not {*end_columns} <= {*frame.columns}:
         return None
-    about = {}
-    for what in ABOUT:
-        fitting = cs.expand_selector(frame, _SELECTORS[what])
-        for column in (what, f"{name}_{what}"):
-            told = column in fitting
-            if told and what == "method":
-                told = frame[column].drop_nulls().is_in(METHODS).all()
-            if told:
-                about[what] = column
-    return IntervalColumns(*ends, about)
+    label_columns = {}
+    for label_name in ABOUT:
+        fitting = cs.expand_selector(frame, _SELECTORS[label_name])
+        for column in (label_name, f"{name}_{label_name}"):
+            is_told = column in fitting
+            if is_told and label_name == "method":
+                is_told = frame[column].drop_nulls().is_in(METHODS).all()
+            if is_told:
+                label_columns[label_name] = column
+    return IntervalColumns(*end_columns, label_columns)
 
 
 def format_level(level: float) -> str:
@@ -82,10 +85,10 @@ def format_level(level: float) -> str:
     ('90 %', '99.7 %', '99.995 %')
     """
     for digits in (1, 2, 3, 4, 5):
-        text = f"{100 * level:.{digits}f}"
-        if float(text) < 100:
+        percent_text = f"{100 * level:.{digits}f}"
+        if float(percent_text) < 100:
             break
-    return f"{text.rstrip('0').rstrip('.')} %"
+    return f"{percent_text.rstrip('0').rstrip('.')} %"
 
 
 def format_interval_label(level: float | None, unit: str | None, units: int | None) -> str:
@@ -99,35 +102,37 @@ def format_interval_label(level: float | None, unit: str | None, units: int | No
     >>> format_interval_label(0.9, None, None), format_interval_label(None, None, None)
     ('90 %', '')
     """
-    parts = []
+    label_parts = []
     if level is not None:
-        parts.append(format_level(level))
+        label_parts.append(format_level(level))
     if unit is not None:
-        counted = f"{unit}s"
+        unit_text = f"{unit}s"
         if unit != "question" and units is not None:
-            counted = f"{units:,} {counted}"
+            unit_text = f"{units:,} {unit_text}"
         if units == 1:
-            counted = counted.removesuffix("s")
-        parts.append(counted)
-    return ", ".join(parts)
+            unit_text = unit_text.removesuffix("s")
+        label_parts.append(unit_text)
+    return ", ".join(label_parts)
 
 
 def interval_labels(frame: pl.DataFrame, name: str) -> list[str]:
     """Give the label of each row's interval around a column; empty where there is none."""
-    found = interval_columns(frame, name, anywhere=True)
-    if found is None:
+    interval = interval_columns(frame, name, anywhere=True)
+    if interval is None:
         return [""] * frame.height
-    columns = []
-    for what in ("level", "unit", "units"):
-        values = pl.Series([None] * frame.height)
-        if what in found.about:
-            values = frame[found.about[what]]
-        columns.append(values)
+    label_columns = []
+    for label_name in ("level", "unit", "units"):
+        label_values = pl.Series([None] * frame.height)
+        if label_name in interval.about:
+            label_values = frame[interval.about[label_name]]
+        label_columns.append(label_values)
     labels = []
-    for low, value, *about in zip(frame[found.low], frame[name], *columns, strict=True):
+    for low, value, *row_label_parts in zip(
+        frame[interval.low], frame[name], *label_columns, strict=True
+    ):
         label = ""
         if low is not None or value is not None:
-            label = format_interval_label(*about)
+            label = format_interval_label(*row_label_parts)
         labels.append(label)
     return labels
 
@@ -143,17 +148,17 @@ def describe_intervals(frame: pl.DataFrame, name: str = "mean") -> str:
     ('95 % intervals over questions', 'intervals')
     """
     labels = interval_labels(frame, name)
-    said = []
+    interval_texts = []
     for label in dict.fromkeys(labels):
-        level, comma, unit = label.partition(", ")
-        text = f"{level} intervals"
-        if comma:
-            text += f" over {unit}"
+        level_text, separator, unit = label.partition(", ")
+        interval_text = f"{level_text} intervals"
+        if separator:
+            interval_text += f" over {unit}"
         if label:
-            said.append(text)
-    if not said:
+            interval_texts.append(interval_text)
+    if not interval_texts:
         return "intervals"
-    return " and ".join(said)
+    return " and ".join(interval_texts)
 
 
 def smallest_p(units: int) -> float:
@@ -179,11 +184,13 @@ def scope_note(frame: pl.DataFrame) -> str:
     """
     if not {"p", "unit", "units"} <= {*frame.columns}:
         return ""
-    tested = frame.filter(pl.col("p").is_not_null(), unit="scope")
-    few = tested.filter(pl.col("units") <= MANY_SCOPES)["units"]
-    if few.is_empty():
+    tested_rows = frame.filter(pl.col("p").is_not_null(), unit="scope")
+    few_scopes = tested_rows.filter(pl.col("units") <= MANY_SCOPES)["units"]
+    if few_scopes.is_empty():
         return ""
-    notes = [f"{units:,} scopes: no p below {_short_p(units)}" for units in few.unique().sort()]
+    notes = [
+        f"{units:,} scopes: no p below {_short_p(units)}" for units in few_scopes.unique().sort()
+    ]
     return f"{'; '.join(notes)}; {_OTHERWISE}"
 
 
@@ -203,7 +210,7 @@ def bold_note(units: int, systems: int, *, alpha: float = 0.05) -> str:
     """
     if smallest_p(units) * (systems - 1) < alpha:
         return ""
-    able = (
+    limit_text = (
         f"{units:,} scopes: no p below {_short_p(units)}, so none of {systems} systems can be bold"
     )
-    return f"{able}; {_OTHERWISE}"
+    return f"{limit_text}; {_OTHERWISE}"

@@ -57,8 +57,10 @@ class Stage:
     parameters: Mapping[str, Any]
 
     def __str__(self) -> str:
-        inside = ", ".join(f"{key}={value!r}" for key, value in self.parameters.items())
-        return f"{self.name}({inside})" if inside else self.name
+        parameter_list = ", ".join(
+            f"{parameter}={value!r}" for parameter, value in self.parameters.items()
+        )
+        return f"{self.name}({parameter_list})" if parameter_list else self.name
 
     @property
     def ranks_sessions(self) -> bool:
@@ -76,14 +78,16 @@ class Stage:
     def nested(self) -> list[Stage]:
         """Give the stage and the stages within its parameters, including defaults."""
         types = parameter_types(stages[self.name])
-        texts = [self.value(name) for name, hint in types.items() if hint is Transforms]
+        transform_texts = [
+            self.value(name) for name, type_hint in types.items() if type_hint is Transforms
+        ]
         return [
             self,
             *(
-                inner
-                for text in texts
-                for each in _parse_transforms(text)
-                for inner in each.nested()
+                nested_stage
+                for text in transform_texts
+                for inner_stage in _parse_transforms(text)
+                for nested_stage in inner_stage.nested()
             ),
         ]
 
@@ -114,44 +118,51 @@ class Pipeline:
             )
         if level not in LEVELS:
             raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
-        if (parts := divide_bench(bench)) is not None:
-            return self._run_parts(parts, bench, level)
+        if (bench_parts := divide_bench(bench)) is not None:
+            return self._run_parts(bench_parts, bench, level)
         if level == "session" and not self.stages[-1].ranks_sessions:
-            run, spent = self._run_stages(bench, "turn")
+            run, model_spending = self._run_stages(bench, "turn")
             run = sessions_from_turns(run, bench)
         else:
-            run, spent = self._run_stages(bench, level)
+            run, model_spending = self._run_stages(bench, level)
         # A stage may say what it had to leave out; what the bench is made of is the bench's to say.
-        about = {**run.provenance, **bench.provenance, "pipeline": str(self), "level": level}
-        if spent.tokens or spent.unanswered:
-            about["llm"] = spent.describe()
+        run_facts = {**run.provenance, **bench.provenance, "pipeline": str(self), "level": level}
+        if model_spending.tokens or model_spending.unanswered:
+            run_facts["llm"] = model_spending.describe()
         return replace(
             run,
             name=_name_in_tables(self, run),
-            provenance=about | {k: v for k, v in self.dependencies().items() if v},
+            provenance=run_facts
+            | {
+                fact_name: fact_value
+                for fact_name, fact_value in self.dependencies().items()
+                if fact_value
+            },
         )
 
     def _run_parts(self, parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
         """Run on each part of a bench with large scopes, and join the rankings."""
         from tqdm.auto import tqdm
 
-        frames, about, name = [], dict(bench.provenance), str(self)
-        with llm.track_spending() as spent:
-            for part in tqdm(parts, desc=str(self), disable=bench.queries.height < 10):
-                run = self.run(part, level=level)
-                frames.append(run.frame)
-                about |= run.provenance
-                name = run.name
-        if "llm" in about:
-            about["llm"] = spent.describe()  # of all parts
-        order = bench.queries.select("query_id").with_row_index("row")
-        frame = (
-            pl.concat(frames)
-            .join(order, on="query_id", maintain_order="left")
+        run_frames = []
+        run_facts = dict(bench.provenance)
+        run_name = str(self)
+        with llm.track_spending() as model_spending:
+            for bench_part in tqdm(parts, desc=str(self), disable=bench.queries.height < 10):
+                part_run = self.run(bench_part, level=level)
+                run_frames.append(part_run.frame)
+                run_facts |= part_run.provenance
+                run_name = part_run.name
+        if "llm" in run_facts:
+            run_facts["llm"] = model_spending.describe()  # of all parts
+        query_order = bench.queries.select("query_id").with_row_index("row")
+        joined_frame = (
+            pl.concat(run_frames)
+            .join(query_order, on="query_id", maintain_order="left")
             .sort("row", "rank")
             .drop("row")
         )
-        return Run(frame, level, name, about)
+        return Run(joined_frame, level, run_name, run_facts)
 
     def dependencies(self) -> dict[str, dict[str, str]]:
         """Give digests of what decides a ranking besides its text: model files and files of
@@ -165,19 +176,33 @@ class Pipeline:
         >>> pipeline("hybrid | mmr").dependencies()
         {'files': {}, 'stages': {}}
         """
-        every = [inner for each in self.stages for inner in each.nested()]
-        paths = {str(each.parameters["model"]) for each in every if "model" in each.parameters}
-        digests = {each.name: stages.digest(each.name) for each in every}
-        named = {each.value("clustering") for each in every} - {None}
-        digests |= {
-            f"clustering={name!r}": clusterers.digest(name) for name in named if name in clusterers
+        all_stages = [
+            nested_stage for own_stage in self.stages for nested_stage in own_stage.nested()
+        ]
+        model_paths = {
+            str(own_stage.parameters["model"])
+            for own_stage in all_stages
+            if "model" in own_stage.parameters
         }
-        files = {path: digest(Path(path)) for path in sorted(paths) if os.path.exists(path)}
-        if any(each.value("service") == llm.RECORDED for each in every):
-            files["recorded answers"] = recordings_digest()
+        stage_digests = {own_stage.name: stages.digest(own_stage.name) for own_stage in all_stages}
+        clusterings = {own_stage.value("clustering") for own_stage in all_stages} - {None}
+        stage_digests |= {
+            f"clustering={used_name!r}": clusterers.digest(used_name)
+            for used_name in clusterings
+            if used_name in clusterers
+        }
+        file_digests = {
+            model_path: digest(Path(model_path))
+            for model_path in sorted(model_paths)
+            if os.path.exists(model_path)
+        }
+        if any(own_stage.value("service") == llm.RECORDED for own_stage in all_stages):
+            file_digests["recorded answers"] = recordings_digest()
         return {
-            "files": files,
-            "stages": {name: source for name, source in sorted(digests.items()) if source},
+            "files": file_digests,
+            "stages": {
+                used_name: source for used_name, source in sorted(stage_digests.items()) if source
+            },
         }
 
     def _run_stages(self, bench: Bench, level: Level) -> tuple[Run, llm.ModelSpending]:
@@ -185,46 +210,55 @@ class Pipeline:
 
         Give it with what it spent.
         """
-        reads = self.dependencies()
-        place = (str(self), level, *reads["files"].items(), *reads["stages"].items())
-        remembered = bench.remembered.pop(place, None)
-        if remembered is None:
-            *before, last = self.stages
-            options = {"level": level} if last.ranks_sessions else {}
-            first, earlier = (
-                Pipeline(tuple(before))._run_stages(bench, "turn")
-                if before
-                else (None, llm.ModelSpending())
-            )
-            with llm.track_spending() as spent:
-                if first is None:
-                    run = _call_stage(last, bench, **options)
+        read_digests = self.dependencies()
+        memory_key = (
+            str(self),
+            level,
+            *read_digests["files"].items(),
+            *read_digests["stages"].items(),
+        )
+        remembered_run = bench.remembered.pop(memory_key, None)
+        if remembered_run is None:
+            *earlier_stages, last_stage = self.stages
+            stage_options = {"level": level} if last_stage.ranks_sessions else {}
+            first_run = None
+            earlier_spending = llm.ModelSpending()
+            if earlier_stages:
+                earlier = Pipeline(tuple(earlier_stages))
+                first_run, earlier_spending = earlier._run_stages(bench, "turn")
+            with llm.track_spending() as model_spending:
+                if first_run is None:
+                    stage_run = _call_stage(last_stage, bench, **stage_options)
                 else:
-                    run = _call_stage(last, first, bench, **options)
-                    run = _keep_left_out(run, first)
-            spent.add(earlier.tokens, earlier.unanswered, earlier.seconds)
-            remembered = run, spent
-        if not remembered[1].unanswered:  # else a service that is repaired would not be asked again
-            bench.remembered[place] = remembered
+                    stage_run = _call_stage(last_stage, first_run, bench, **stage_options)
+                    stage_run = _keep_left_out(stage_run, first_run)
+            model_spending.add(
+                earlier_spending.tokens, earlier_spending.unanswered, earlier_spending.seconds
+            )
+            remembered_run = stage_run, model_spending
+        _, model_spending = remembered_run
+        # Else a service that is repaired would not be asked again.
+        if not model_spending.unanswered:
+            bench.remembered[memory_key] = remembered_run
         if len(bench.remembered) > MAX_REMEMBERED:
             del bench.remembered[next(iter(bench.remembered))]
-        return remembered
+        return remembered_run
 
 
 def _keep_left_out(run: Run, first: Run) -> Run:
     """Note in a run what the stages before it left out: it chose among what these found."""
-    lacking = [*first.provenance.get("left_out", []), *run.provenance.get("left_out", [])]
-    if not lacking:
+    left_out_names = [*first.provenance.get("left_out", []), *run.provenance.get("left_out", [])]
+    if not left_out_names:
         return run
-    return replace(run, provenance={**run.provenance, "left_out": [*dict.fromkeys(lacking)]})
+    return replace(run, provenance={**run.provenance, "left_out": [*dict.fromkeys(left_out_names)]})
 
 
 def _name_in_tables(stages: Pipeline, run: Run) -> str:
     """Give a pipeline's text, and what its stages had to leave out: ``best (without late)``."""
-    lacking = run.provenance.get("left_out", [])
-    if not lacking:
+    left_out_names = run.provenance.get("left_out", [])
+    if not left_out_names:
         return str(stages)
-    return f"{stages} (without {' and '.join(lacking)})"
+    return f"{stages} (without {' and '.join(left_out_names)})"
 
 
 def _call_stage(stage: Stage, *inputs: Any, **level: Any) -> Run:
@@ -262,8 +296,8 @@ def apply_transforms(text: str, run: Run, bench: Bench) -> Run:
 
     :raises PipelineError: when the text cannot be read.
     """
-    for each in _parse_transforms(text):
-        run = _call_stage(each, run, bench)
+    for transform in _parse_transforms(text):
+        run = _call_stage(transform, run, bench)
     return run
 
 
@@ -289,71 +323,90 @@ def pipeline(text: str | Pipeline) -> Pipeline:
             f"a pipeline is text such as 'hybrid(k=200) | mmr', not {type(text).__name__}"
         )
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        syntax_tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if re.search(r"\blambda\s*=", text):
             raise PipelineError(
                 f"{shorten_line(text)!r}: lambda is a word of Python; write lambda_=…"
             ) from None
-        fault = (
+        fault_text = (
             f"is not a pipeline ({error}); join stages with |: 'hybrid(k=200) | mmr(lambda_=0.7)'"
         )
-        raise PipelineError(f"{shorten_line(text)!r} {fault}") from error
-    nodes: list[ast.expr] = []
-    while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
-        nodes.append(tree.right)
-        tree = tree.left
-    nodes.append(tree)
+        raise PipelineError(f"{shorten_line(text)!r} {fault_text}") from error
+    stage_nodes: list[ast.expr] = []
+    while isinstance(syntax_tree, ast.BinOp) and isinstance(syntax_tree.op, ast.BitOr):
+        stage_nodes.append(syntax_tree.right)
+        syntax_tree = syntax_tree.left
+    stage_nodes.append(syntax_tree)
     return Pipeline(
-        tuple(_parse_stage(node, first=i == 0) for i, node in enumerate(reversed(nodes)))
+        tuple(
+            _parse_stage(stage_node, first=stage_number == 0)
+            for stage_number, stage_node in enumerate(reversed(stage_nodes))
+        )
     )
 
 
 def _parse_stage(node: ast.expr, *, first: bool) -> Stage:
-    call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
-    if not isinstance(call.func, ast.Name):
+    call_node = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+    if not isinstance(call_node.func, ast.Name):
         raise PipelineError(
             f"{_node_text(node)!r} is not a stage; a stage is name or name(key=value, …)"
         )
-    name = call.func.id
-    function = stages.get(name)
+    stage_name = call_node.func.id
+    function = stages.get(stage_name)
     if function is None or is_retriever(function) != first:
-        raise PipelineError(_unknown_stage_message(name, first=first))
-    if call.args:
-        raise PipelineError(f"stage {name!r}: write {_node_text(call.args[0])!r} as key=value")
-    named = stage_parameters(function)
-    allowed = [p for p in named if p not in STAGE_INPUTS]
-    parameters: dict[str, Any] = {}
-    for keyword in call.keywords:
-        if keyword.arg in parameters:
-            raise PipelineError(f"stage {name!r}: {keyword.arg} is given twice; keep one")
-        if keyword.arg not in allowed:
-            raise PipelineError(
-                f"stage {name!r} has no parameter {keyword.arg!r}; it has {', '.join(allowed)}"
-            )
-        value = _parse_literal(keyword.value, f"stage {name!r}: {keyword.arg}")
-        parameters[keyword.arg] = _check_type(
-            value, function, keyword.arg, f"stage {name!r}: {keyword.arg}"
+        raise PipelineError(_unknown_stage_message(stage_name, first=first))
+    if call_node.args:
+        raise PipelineError(
+            f"stage {stage_name!r}: write {_node_text(call_node.args[0])!r} as key=value"
         )
-    if missing := [
-        p for p in allowed if p not in parameters and named[p].default is named[p].empty
+    known_parameters = stage_parameters(function)
+    allowed_names = [parameter for parameter in known_parameters if parameter not in STAGE_INPUTS]
+    parameters: dict[str, Any] = {}
+    for keyword in call_node.keywords:
+        if keyword.arg in parameters:
+            raise PipelineError(f"stage {stage_name!r}: {keyword.arg} is given twice; keep one")
+        if keyword.arg not in allowed_names:
+            raise PipelineError(
+                f"stage {stage_name!r} has no parameter {keyword.arg!r}; it has "
+                f"{', '.join(allowed_names)}"
+            )
+        literal = _parse_literal(keyword.value, f"stage {stage_name!r}: {keyword.arg}")
+        parameters[keyword.arg] = _check_type(
+            literal, function, keyword.arg, f"stage {stage_name!r}: {keyword.arg}"
+        )
+    if missing_names := [
+        parameter
+        for parameter in allowed_names
+        if parameter not in parameters
+        and known_parameters[parameter].default is known_parameters[parameter].empty
     ]:
-        raise PipelineError(f"stage {name!r} needs {missing[0]}: write {name}({missing[0]}=…)")
-    return Stage(name, parameters)
+        raise PipelineError(
+            f"stage {stage_name!r} needs {missing_names[0]}: write "
+            f"{stage_name}({missing_names[0]}=…)"
+        )
+    return Stage(stage_name, parameters)
 
 
 def _unknown_stage_message(name: str, *, first: bool) -> str:
-    known = [each for each, function in stages.items() if is_retriever(function) == first]
-    listed = f"{'a pipeline begins with' if first else 'after the first come'} {', '.join(known)}"
+    known_names = [
+        known_name for known_name, function in stages.items() if is_retriever(function) == first
+    ]
+    known_text = (
+        f"{'a pipeline begins with' if first else 'after the first come'} {', '.join(known_names)}"
+    )
     if name in stages:
-        rule = (
+        rule_text = (
             "retrieves nothing and cannot come first"
             if first
             else "retrieves and can only come first"
         )
-        return f"stage {name!r} {rule}, as in 'hybrid | mmr'; {listed}"
-    near = difflib.get_close_matches(name, known, 1)
-    return f"no stage is called {name!r}{f' (did you mean {near[0]!r}?)' if near else ''}; {listed}"
+        return f"stage {name!r} {rule_text}, as in 'hybrid | mmr'; {known_text}"
+    near_names = difflib.get_close_matches(name, known_names, 1)
+    return (
+        "no stage is called "
+        f"{name!r}{f' (did you mean {near_names[0]!r}?)' if near_names else ''}; {known_text}"
+    )
 
 
 def _check_type(value: Any, function: Callable[..., Run], parameter: str, where: str) -> Any:
@@ -365,9 +418,11 @@ def _check_type(value: Any, function: Callable[..., Run], parameter: str, where:
     try:
         TypeAdapter(hint).validate_python(value, strict=True)
     except ValidationError:
-        written = stage_parameters(function)[parameter].annotation
+        annotation = stage_parameters(function)[parameter].annotation
         expected = (
-            "str" if get_origin(hint) is Annotated else inspect.formatannotation(written).strip("'")
+            "str"
+            if get_origin(hint) is Annotated
+            else inspect.formatannotation(annotation).strip("'")
         )
         raise PipelineError(
             f"{where} is {shorten_line(repr(value))}; expected {expected}"
@@ -378,9 +433,9 @@ def _check_type(value: Any, function: Callable[..., Run], parameter: str, where:
 def _parse_literal(node: ast.expr, where: str) -> Any:
     """Parse a literal, which ``repr`` writes so that it can be parsed again; inf and … are none."""
     try:
-        value = ast.literal_eval(node)
-        if ast.literal_eval(repr(value)) == value:
-            return value
+        literal = ast.literal_eval(node)
+        if ast.literal_eval(repr(literal)) == literal:
+            return literal
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         pass
     raise PipelineError(

@@ -50,7 +50,10 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         check: Callable[[str, Callable[..., Any]], None],
         own: tuple[str, ...] = (),
     ) -> None:
-        self.kind, self.group, self._check, self._own = kind, group, check, own
+        self.kind = kind
+        self.group = group
+        self._check = check
+        self._own = own
         self._functions: dict[str, Callable[..., Any]] = {}
         self._own_imported = not own
         self._packages_read = False
@@ -93,9 +96,10 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
 
     def __setitem__(self, name: str, function: Callable[..., Any]) -> None:
         if not inspect.isfunction(function) or function.__name__ == "<lambda>":
-            what = "a lambda" if inspect.isfunction(function) else type(function).__name__
+            kind_text = "a lambda" if inspect.isfunction(function) else type(function).__name__
             raise PipelineError(
-                f"{self.kind} {name!r} is {what}; write it as a function: def {name or 'mine'}(…)"
+                f"{self.kind} {name!r} is {kind_text}; write it as a function: def "
+                f"{name or 'mine'}(…)"
             )
         if not name.isidentifier() or keyword.iskeyword(name):
             raise PipelineError(f"{name!r} cannot name a {self.kind}; choose letters, digits and _")
@@ -133,12 +137,12 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         So the order of a listing does not depend on what was imported first.
         """
         module = self._functions[name].__module__
-        places = [
-            place
-            for place, own in enumerate(self._own)
-            if module == own or module.startswith(f"{own}.")
+        module_places = [
+            module_place
+            for module_place, own_module in enumerate(self._own)
+            if module == own_module or module.startswith(f"{own_module}.")
         ]
-        return max(places, default=len(self._own))
+        return max(module_places, default=len(self._own))
 
     def _import_own_before(self, function: Callable[..., Any]) -> None:
         """Import memlab's own modules before others' code takes a name, which may be theirs."""
@@ -211,17 +215,16 @@ def plugin_digest(function: Callable[..., Any]) -> str:
     >>> len(plugin_digest(plugin_digest.__wrapped__))
     16
     """
-    code = function.__code__
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines:
+    code_object = function.__code__
+    linecache.checkcache(code_object.co_filename)
+    source_lines = linecache.getlines(code_object.co_filename, function.__globals__)
+    if not source_lines:
         raise PipelineError(
-            f"the source of {code.co_name!r} cannot be read, and by it memlab tells whether a "
-            "saved "
-            "run is still its own: define it in a file or in a notebook cell"
+            f"the source of {code_object.co_name!r} cannot be read, and by it memlab tells whether "
+            "a saved run is still its own: define it in a file or in a notebook cell"
         )
-    place = f"{code.co_qualname}, line {code.co_firstlineno}"
-    return hashlib.sha256("\x1e".join([place, *lines]).encode()).hexdigest()[:16]
+    code_place = f"{code_object.co_qualname}, line {code_object.co_firstlineno}"
+    return hashlib.sha256("\x1e".join([code_place, *source_lines]).encode()).hexdigest()[:16]
 
 
 def is_own_code(function: Callable[..., Any]) -> bool:
@@ -246,14 +249,18 @@ def parameter_types(function: Callable[..., Any]) -> Mapping[str, Any]:
 
     An annotation that cannot be evaluated allows any value.
     """
-    hints: dict[str, Any] = {}
+    type_by_name: dict[str, Any] = {}
     for name, parameter in stage_parameters(function).items():
-        hint = Any if parameter.annotation is parameter.empty else parameter.annotation
+        annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
         try:
-            hints[name] = eval(hint, function.__globals__) if isinstance(hint, str) else hint
+            type_by_name[name] = (
+                eval(annotation, function.__globals__)
+                if isinstance(annotation, str)
+                else annotation
+            )
         except Exception:  # whatever stands in an annotation
-            hints[name] = Any
-    return hints
+            type_by_name[name] = Any
+    return type_by_name
 
 
 def is_retriever(function: Callable[..., Any]) -> bool:
@@ -266,23 +273,26 @@ def is_retriever(function: Callable[..., Any]) -> bool:
 
 def _check_stage(name: str, function: Callable[..., Any]) -> None:
     parameters = inspect.signature(function).parameters
-    kinds = {n: p.kind for n, p in parameters.items()}
-    data = list(parameters)[: 1 if next(iter(parameters), "") == "bench" else 2]
-    if data not in (["bench"], ["run", "bench"]):
+    kind_by_name = {
+        parameter_name: parameter.kind for parameter_name, parameter in parameters.items()
+    }
+    input_names = list(parameters)[: 1 if next(iter(parameters), "") == "bench" else 2]
+    if input_names not in (["bench"], ["run", "bench"]):
         raise PipelineError(
             f"stage {name!r} takes ({', '.join(parameters)}); a retriever takes bench first, any "
             "other run and bench: "
             f"def {name}(run, bench, *, k=10)"
         )
-    loose = [
-        n
-        for n, kind in kinds.items()
-        if n not in data and kind is not inspect.Parameter.KEYWORD_ONLY
+    loose_names = [
+        parameter_name
+        for parameter_name, parameter_kind in kind_by_name.items()
+        if parameter_name not in input_names
+        and parameter_kind is not inspect.Parameter.KEYWORD_ONLY
     ]
-    if loose:
+    if loose_names:
         raise PipelineError(
-            f"stage {name!r}: {loose[0]} is written by name: put * before it, as in def {name}(…, "
-            "*, k=10)"
+            f"stage {name!r}: {loose_names[0]} is written by name: put * before it, as in def "
+            f"{name}(…, *, k=10)"
         )
 
 
@@ -291,14 +301,16 @@ def _argument_check(
 ) -> Callable[[str, Callable[..., Any]], None]:
     def check(name: str, function: Callable[..., Any]) -> None:
         positional = tuple(
-            n
-            for n, p in inspect.signature(function).parameters.items()
-            if p.kind is not inspect.Parameter.KEYWORD_ONLY
+            parameter_name
+            for parameter_name, parameter in inspect.signature(function).parameters.items()
+            if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
         )
         if positional not in allowed:
-            written = " or ".join(f"def {name}({', '.join(names)})" for names in allowed)
+            written_forms = " or ".join(
+                f"def {name}({', '.join(allowed_names)})" for allowed_names in allowed
+            )
             raise PipelineError(
-                f"{kind} {name!r} takes ({', '.join(positional)}); write it as {written}"
+                f"{kind} {name!r} takes ({', '.join(positional)}); write it as {written_forms}"
             )
 
     return check
@@ -399,20 +411,22 @@ class FormatRegistry(Registry):
         """
         if function is None:
             return lambda later: self.register(later, name=name, **about)
-        called = getattr(function, "__name__", "") if name is None else name
+        registered_name = getattr(function, "__name__", "") if name is None else name
         try:
-            described = Format(**about)
+            format_description = Format(**about)
         except TypeError as error:
-            known = ", ".join(field.name for field in fields(Format))
-            raise PipelineError(f"format {called!r}: {error}; its fields are {known}") from error
-        readable = inspect.isfunction(function) and described.kind == "export"
-        if readable and "path" in stage_parameters(function):
+            known_fields = ", ".join(field.name for field in fields(Format))
             raise PipelineError(
-                f"format {called!r} is an export, which may lie in an archive: write it as "
-                f"def {called}(source), over source.members"
+                f"format {registered_name!r}: {error}; its fields are {known_fields}"
+            ) from error
+        is_export_reader = inspect.isfunction(function) and format_description.kind == "export"
+        if is_export_reader and "path" in stage_parameters(function):
+            raise PipelineError(
+                f"format {registered_name!r} is an export, which may lie in an archive: write it "
+                f"as def {registered_name}(source), over source.members"
             )
         super().register(function, name=name)
-        self._described[called] = described
+        self._described[registered_name] = format_description
         return function
 
     def describe(self, name: str) -> Format:
@@ -431,4 +445,5 @@ formats = FormatRegistry(
         "memlab.datasets.benchmarks",
     ),
 )
-stage, clusterer = stages.register, clusterers.register
+stage = stages.register
+clusterer = clusterers.register

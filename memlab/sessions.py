@@ -57,40 +57,54 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
     """
     if gap < timedelta(0):
         raise DataError(f"gap is {gap}, expected a length of time that is not negative")
-    if missing := {"scope", "timestamp"} - set(messages.columns):
+    if missing_columns := {"scope", "timestamp"} - set(messages.columns):
         raise DataError(
-            f"messages have no column {sorted(missing)[0]!r}; they have {messages.columns}"
+            f"messages have no column {sorted(missing_columns)[0]!r}; they have {messages.columns}"
         )
-    kept = [c for c in messages.columns if c not in ("session", "n")]
-    named = pl.col("session") if "session" in messages.columns else pl.lit(None)
-    timed = (
-        _times_in_utc(messages).with_columns(session=named.cast(pl.String)).with_row_index("_row")
+    kept_columns = [column for column in messages.columns if column not in ("session", "n")]
+    named_session = pl.col("session") if "session" in messages.columns else pl.lit(None)
+    timed_messages = (
+        _times_in_utc(messages)
+        .with_columns(session=named_session.cast(pl.String))
+        .with_row_index("_row")
     )
-    group = ["scope", "session"]
-    put = pl.col("placed" if "placed" in messages.columns else "timestamp")
-    placed = timed.with_columns(_time=put, _scope=pl.col("_row").min().over("scope"))
-    if placed["_time"].has_nulls():
-        filled = pl.col("_time").forward_fill().backward_fill().over(group)
-        placed = placed.with_columns(filled)
-    ordered = _sort(placed, "_scope", "_time", "_row")
-    split = _number_runs(_name_sessions(ordered, gap))
-    firsts = split.group_by("run", maintain_order=True).agg(
-        pl.col(*group).first(),
+    session_key = ["scope", "session"]
+    placing_time = pl.col("placed" if "placed" in messages.columns else "timestamp")
+    placed_messages = timed_messages.with_columns(
+        _time=placing_time, _scope=pl.col("_row").min().over("scope")
+    )
+    if placed_messages["_time"].has_nulls():
+        filled_time = pl.col("_time").forward_fill().backward_fill().over(session_key)
+        placed_messages = placed_messages.with_columns(filled_time)
+    ordered_messages = _sort(placed_messages, "_scope", "_time", "_row")
+    split_messages = _number_runs(_name_sessions(ordered_messages, gap))
+    first_rows = split_messages.group_by("run", maintain_order=True).agg(
+        pl.col(*session_key).first(),
         start=pl.col("_time").min(),
         first=pl.col("_row").min(),
         scope_first=pl.col("_scope").first(),
     )
-    if firsts.select(group).is_duplicated().any():
+    if first_rows.select(session_key).is_duplicated().any():
         # Sessions that the source names may lie within each other.
-        firsts = firsts.group_by(group).agg(pl.col("start", "first", "scope_first").min())
-        order = _sort_sessions(firsts).with_row_index("_place").select(*group, "_place")
-        split = split.join(order, on=group, how="left").sort("_place", "_time", "_row")
-        split = _number_runs(split)
+        first_rows = first_rows.group_by(session_key).agg(
+            pl.col("start", "first", "scope_first").min()
+        )
+        session_places = (
+            _sort_sessions(first_rows).with_row_index("_place").select(*session_key, "_place")
+        )
+        split_messages = split_messages.join(session_places, on=session_key, how="left").sort(
+            "_place", "_time", "_row"
+        )
+        split_messages = _number_runs(split_messages)
     else:
-        order = _sort_sessions(firsts).with_row_index("_place").sort("run")
-        split = split.with_columns(order["_place"].gather(split["run"]))
-        split = _sort(split, "_place", "_time", "_row")
-    return split.with_columns(n=_count_in_runs(split["run"])).select(*kept, "session", "n")
+        session_places = _sort_sessions(first_rows).with_row_index("_place").sort("run")
+        split_messages = split_messages.with_columns(
+            session_places["_place"].gather(split_messages["run"])
+        )
+        split_messages = _sort(split_messages, "_place", "_time", "_row")
+    return split_messages.with_columns(n=_count_in_runs(split_messages["run"])).select(
+        *kept_columns, "session", "n"
+    )
 
 
 def _number_runs(rows: pl.DataFrame) -> pl.DataFrame:
@@ -100,37 +114,38 @@ def _number_runs(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _count_in_runs(runs: pl.Series) -> pl.Series:
     """Give the place of each row in its run, from 1."""
-    lengths = runs.rle().struct.field("len")
-    return pl.select(pl.int_ranges(1, lengths + 1, dtype=pl.Int32)).to_series().explode()
+    run_lengths = runs.rle().struct.field("len")
+    return pl.select(pl.int_ranges(1, run_lengths + 1, dtype=pl.Int32)).to_series().explode()
 
 
 def _sort(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
     """Sort rows by some columns, nulls first; most are in order, which a part of the time shows."""
     in_order = pl.lit(value=True)
     for name in reversed(columns):
-        column, before = pl.col(name), pl.col(name).shift()
-        in_order = (column > before) | ((column == before) & in_order)
+        column = pl.col(name)
+        value_before = pl.col(name).shift()
+        in_order = (column > value_before) | ((column == value_before) & in_order)
     if rows.select(in_order.slice(1).all(ignore_nulls=False)).item():
         return rows
     return rows.sort(columns, nulls_last=False)
 
 
 def _times_in_utc(messages: pl.DataFrame) -> pl.DataFrame:
-    dtype = messages.schema["timestamp"]
+    time_type = messages.schema["timestamp"]
     time = pl.col("timestamp")
-    if dtype == pl.Null:
+    if time_type == pl.Null:
         return messages.with_columns(time.cast(TIMESTAMP))
-    if not isinstance(dtype, pl.Datetime):
+    if not isinstance(time_type, pl.Datetime):
         raise DataError(
-            f"column 'timestamp' is {dtype}, expected Datetime; parse it with str.to_datetime or "
-            "from_epoch"
+            f"column 'timestamp' is {time_type}, expected Datetime; parse it with str.to_datetime "
+            "or from_epoch"
         )
-    zoned = (
+    time_in_utc = (
         time.dt.replace_time_zone("UTC")
-        if dtype.time_zone is None
+        if time_type.time_zone is None
         else time.dt.convert_time_zone("UTC")
     )
-    return messages.with_columns(zoned.cast(TIMESTAMP))
+    return messages.with_columns(time_in_utc.cast(TIMESTAMP))
 
 
 def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
@@ -141,24 +156,27 @@ def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
     is_unnamed = ordered["session"].is_null()
     if not is_unnamed.any():
         return ordered
-    unnamed = ordered.select("scope", "_time").filter(is_unnamed)
-    named = ordered.select("scope", "session").filter(~is_unnamed)
-    taken = set(named.unique().iter_rows())
+    unnamed_messages = ordered.select("scope", "_time").filter(is_unnamed)
+    named_sessions = ordered.select("scope", "session").filter(~is_unnamed)
+    taken_names = set(named_sessions.unique().iter_rows())
     scope_number = pl.col("scope").rle_id()
     is_other_scope = (scope_number != scope_number.shift()).fill_null(value=True)
     is_late = (pl.col("_time").diff() > gap).fill_null(value=False)
-    begins = unnamed.select(is_other_scope | is_late).to_series()
-    if named.is_empty():
-        return ordered.with_columns(session=_number_sessions(unnamed["scope"], begins))
-    names, last = list[str](), Counter[str]()
-    for scope in unnamed["scope"].filter(begins).to_list():
-        last[scope] += 1
-        while (scope, f"s{last[scope]:04d}") in taken:
-            last[scope] += 1
-        names.append(f"s{last[scope]:04d}")
-    given = pl.Series(names, dtype=pl.String).gather(begins.cum_sum() - 1)
-    session = ordered["session"].scatter(is_unnamed.arg_true(), given)
-    return ordered.with_columns(session)
+    begins_session = unnamed_messages.select(is_other_scope | is_late).to_series()
+    if named_sessions.is_empty():
+        return ordered.with_columns(
+            session=_number_sessions(unnamed_messages["scope"], begins_session)
+        )
+    session_names = list[str]()
+    last_numbers = Counter[str]()
+    for scope in unnamed_messages["scope"].filter(begins_session).to_list():
+        last_numbers[scope] += 1
+        while (scope, f"s{last_numbers[scope]:04d}") in taken_names:
+            last_numbers[scope] += 1
+        session_names.append(f"s{last_numbers[scope]:04d}")
+    given_names = pl.Series(session_names, dtype=pl.String).gather(begins_session.cum_sum() - 1)
+    session_column = ordered["session"].scatter(is_unnamed.arg_true(), given_names)
+    return ordered.with_columns(session_column)
 
 
 def _number_sessions(scopes: pl.Series, begins: pl.Series) -> pl.Series:
@@ -166,17 +184,17 @@ def _number_sessions(scopes: pl.Series, begins: pl.Series) -> pl.Series:
 
     :param begins: where a session begins; a scope begins with one.
     """
-    started = scopes.to_frame("scope").filter(begins)
-    number = pl.int_range(1, pl.len() + 1).over("scope").cast(pl.String)
-    names = started.select(pl.format("s{}", number.str.zfill(4))).to_series()
-    return names.gather(begins.cum_sum() - 1)
+    session_starts = scopes.to_frame("scope").filter(begins)
+    session_number = pl.int_range(1, pl.len() + 1).over("scope").cast(pl.String)
+    session_names = session_starts.select(pl.format("s{}", session_number.str.zfill(4))).to_series()
+    return session_names.gather(begins.cum_sum() - 1)
 
 
 def _sort_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
     """Sort sessions (``scope``, ``scope_first``, ``start``, ``first``) by scope and start; one
     without times follows the session that appears before it."""
-    start = pl.col("start").forward_fill().backward_fill().over("scope")
-    by_appearance = sessions.sort("scope_first", "first").with_columns(_start=start)
+    filled_start = pl.col("start").forward_fill().backward_fill().over("scope")
+    by_appearance = sessions.sort("scope_first", "first").with_columns(_start=filled_start)
     return by_appearance.sort("scope_first", "_start", "first").drop("_start")
 
 
@@ -195,31 +213,33 @@ def sessions_of(turns: pl.DataFrame, *, summaries: Mapping[str, str] | None = No
     >>> sessions_of(turns).select("session_id", "n_turns", "status").row(0)
     ('a/s0001', 1, 'closed')
     """
-    times = pl.col("timestamp")
-    rows = (
+    sent_at = pl.col("timestamp")
+    session_rows = (
         turns.with_row_index("_row")
         .with_columns(scope_first=pl.col("_row").min().over("scope"))
         .group_by("session_id", maintain_order=True)
         .agg(
             pl.col("scope", "scope_first").first(),
-            start=times.min(),
-            end=times.max(),
+            start=sent_at.min(),
+            end=sent_at.max(),
             n_turns=pl.len().cast(pl.Int32),
             participants=pl.col("speaker").unique(maintain_order=True),
             first=pl.col("_row").min(),
         )
     )
     summary_of = dict(summaries or {})
-    if unknown := summary_of.keys() - set(rows["session_id"] if summary_of else ()):
+    if unknown_sessions := summary_of.keys() - set(
+        session_rows["session_id"] if summary_of else ()
+    ):
         raise DataError(
-            f"a summary is given for session {min(unknown)!r}, which has no turns; drop it"
+            f"a summary is given for session {min(unknown_sessions)!r}, which has no turns; drop it"
         )
     summary = pl.col("session_id").replace_strict(summary_of, default=None, return_dtype=pl.String)
     status = (
         pl.when(pl.col("summary").is_null()).then(pl.lit("closed")).otherwise(pl.lit("summarized"))
     )
     return (
-        _sort_sessions(rows.with_columns(summary=summary))
+        _sort_sessions(session_rows.with_columns(summary=summary))
         .with_columns(n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("scope"), status=status)
         .select(*schema(Session))
     )
@@ -245,45 +265,53 @@ def order_times(messages: pl.DataFrame, *, ordered: bool) -> pl.Series:
     >>> order_times(said, ordered=True).dt.second().to_list()
     [5, 5, 9]
     """
-    time = pl.col("timestamp").forward_fill().over(_GROUP)
-    timed = messages.select(*_GROUP, time=time).with_columns(
+    filled_time = pl.col("timestamp").forward_fill().over(_GROUP)
+    timed_messages = messages.select(*_GROUP, time=filled_time).with_columns(
         step=pl.col("time").diff().over(_GROUP)
     )
-    if not (timed["step"] < timedelta(0)).any():
-        return timed["time"]
-    runs = timed.with_columns(run=_find_runs(ordered=ordered).over(_GROUP))
-    going_on = pl.col("time").cum_max().over(*_GROUP, "run")
+    if not (timed_messages["step"] < timedelta(0)).any():
+        return timed_messages["time"]
+    numbered_runs = timed_messages.with_columns(run=_find_runs(ordered=ordered).over(_GROUP))
+    latest_so_far = pl.col("time").cum_max().over(*_GROUP, "run")
     if ordered:
         is_turned = _has_newest_first().over(_GROUP)
-        return runs.select(pl.when(is_turned).then("time").otherwise(going_on)).to_series()
-    trusted = _follows_clock().over(_GROUP)
-    return runs.select(pl.when(trusted).then(going_on).otherwise("time")).to_series()
+        return numbered_runs.select(
+            pl.when(is_turned).then("time").otherwise(latest_so_far)
+        ).to_series()
+    is_trusted = _follows_clock().over(_GROUP)
+    return numbered_runs.select(
+        pl.when(is_trusted).then(latest_so_far).otherwise("time")
+    ).to_series()
 
 
 def _find_runs(*, ordered: bool) -> pl.Expr:
     """Number the runs of messages that a clock which steps back a little does not break."""
-    furthest = _LISTED if ordered else _LOGGED
-    breaks = pl.col("named").is_null() & (pl.col("step") < -furthest)
+    furthest_back = _LISTED if ordered else _LOGGED
+    breaks_run = pl.col("named").is_null() & (pl.col("step") < -furthest_back)
     if not ordered:
-        breaks = breaks | (pl.col("step") < -_LISTED)
-    return breaks.fill_null(False).cum_sum()
+        breaks_run = breaks_run | (pl.col("step") < -_LISTED)
+    return breaks_run.fill_null(False).cum_sum()
 
 
 def _has_newest_first() -> pl.Expr:
     """Say whether the times of a chat without named sessions fall throughout, three or more."""
-    step, none = pl.col("step"), pl.duration()
-    falls = (step <= none).all() & (step < none).any() & (step.len() > _FEW_TIMES)
-    return pl.col("named").is_null() & falls & pl.col("time").is_not_null().all()
+    time_step = pl.col("step")
+    no_time = pl.duration()
+    is_falling = (
+        (time_step <= no_time).all() & (time_step < no_time).any() & (time_step.len() > _FEW_TIMES)
+    )
+    return pl.col("named").is_null() & is_falling & pl.col("time").is_not_null().all()
 
 
 def _follows_clock() -> pl.Expr:
     """Say whether the lines of a group are in order, but for a clock that steps back at times."""
-    step, none = pl.col("step"), pl.duration()
-    back = -step.filter(step < none).sum()
-    forward = step.filter(step > none).sum()
-    known = pl.col("time").drop_nulls()
-    goes_on = ((step < none).sum() == 1) | (known.last() >= known.first())
-    return (goes_on & (back <= pl.lit(_LOGGED))) | (2 * back < forward)
+    time_step = pl.col("step")
+    no_time = pl.duration()
+    time_back = -time_step.filter(time_step < no_time).sum()
+    time_forward = time_step.filter(time_step > no_time).sum()
+    known_times = pl.col("time").drop_nulls()
+    is_going_on = ((time_step < no_time).sum() == 1) | (known_times.last() >= known_times.first())
+    return (is_going_on & (time_back <= pl.lit(_LOGGED))) | (2 * time_back < time_forward)
 
 
 def count_steps_back(messages: pl.DataFrame) -> int:

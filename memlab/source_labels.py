@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-_PROPOSED, _ACCEPTED = "proposed", "accepted"
+_PROPOSED = "proposed"
+_ACCEPTED = "accepted"
 COLUMN = "question_sources"
 _ONE = {
     _PROPOSED: "proposed by a model, not read by a person",
@@ -32,14 +33,14 @@ def format_count(n: int | str, sources: str | None) -> str:
     >>> format_count(60, "40 proposed, 20 accepted")
     '60: 40 proposed, 20 accepted'
     """
-    text = n
+    count_text = n
     if isinstance(n, int):
-        text = f"{n:,}"
+        count_text = f"{n:,}"
     if not sources:
-        return str(text)
+        return str(count_text)
     if sources.startswith("all "):
-        return f"{text}, {sources}"
-    return f"{text}: {sources}"
+        return f"{count_text}, {sources}"
+    return f"{count_text}: {sources}"
 
 
 def explain_sources(*described: str | None) -> str:
@@ -57,11 +58,11 @@ def explain_sources(*described: str | None) -> str:
     >>> explain_sources("")
     ''
     """
-    given = set(described) - {None, ""}
+    given_texts = set(described) - {None, ""}
     for source, sentence in _ALL.items():
-        if given == {f"all {source}"}:
+        if given_texts == {f"all {source}"}:
             return sentence
-    if any(_PROPOSED in str(text) for text in given):
+    if any(_PROPOSED in str(given_text) for given_text in given_texts):
         return _SOME
     return ""
 
@@ -100,24 +101,28 @@ def source_note(frame: pl.DataFrame) -> str:
     if COLUMN not in frame.columns:
         return ""
     # Null where a row is of no questions.
-    described = frame[COLUMN].drop_nulls().unique(maintain_order=True).to_list()
-    explained = explain_sources(*described)
-    if len(described) == 1 and str(described[0]).startswith("all "):
-        return explained
-    counted = []
+    source_texts = frame[COLUMN].drop_nulls().unique(maintain_order=True).to_list()
+    explanation = explain_sources(*source_texts)
+    if len(source_texts) == 1 and str(source_texts[0]).startswith("all "):
+        return explanation
+    count_texts = []
     if "n" in frame.columns:
-        pairs = frame.select("n", COLUMN).drop_nulls(COLUMN)
-        counted = _count_by_text(pairs.unique(maintain_order=True))
-    parts = ["; ".join(counted), explained.removesuffix(".")]
-    said = ". ".join(filter(None, parts))
-    if not said:
+        counts_and_sources = frame.select("n", COLUMN).drop_nulls(COLUMN)
+        count_texts = _count_by_text(counts_and_sources.unique(maintain_order=True))
+    note_parts = ["; ".join(count_texts), explanation.removesuffix(".")]
+    note_text = ". ".join(filter(None, note_parts))
+    if not note_text:
         return ""
-    return f"{said}."
+    return f"{note_text}."
 
 
-def _count_by_text(pairs: pl.DataFrame) -> list[str]:
+def _count_by_text(counts_and_sources: pl.DataFrame) -> list[str]:
     """Write each n with who wrote its questions, and no n where a text has several."""
-    described = pairs[COLUMN].unique(maintain_order=True).to_list()
-    if len(described) == 1 and pairs.height > 1:
-        return [f"Questions: {text}" for text in described if text]
-    return [f"n = {format_count(n, sources)}" for n, sources in pairs.iter_rows() if sources]
+    source_texts = counts_and_sources[COLUMN].unique(maintain_order=True).to_list()
+    if len(source_texts) == 1 and counts_and_sources.height > 1:
+        return [f"Questions: {text}" for text in source_texts if text]
+    return [
+        f"n = {format_count(n, sources)}"
+        for n, sources in counts_and_sources.iter_rows()
+        if sources
+    ]

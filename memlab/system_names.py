@@ -19,8 +19,8 @@ def hide_model_files(pipeline: str) -> str:
     >>> hidden, hide_model_files("learned(model='a', k=3)")
     ('best | learned', 'learned(k=3)')
     """
-    model = r"""model=(?:'[^']*'|"[^"]*")"""
-    return re.sub(rf"\({model}\)|{model}, |, {model}", "", pipeline)
+    model_pattern = r"""model=(?:'[^']*'|"[^"]*")"""
+    return re.sub(rf"\({model_pattern}\)|{model_pattern}, |, {model_pattern}", "", pipeline)
 
 
 def short_names(names: Sequence[str], *, width: int = 40) -> dict[str, str]:
@@ -30,20 +30,20 @@ def short_names(names: Sequence[str], *, width: int = 40) -> dict[str, str]:
     >>> list(short_names(["best | mmr(lambda_=0.5)", "best | mmr(lambda_=0.7)"], width=12).values())
     ['best |…=0.5)', 'best |…=0.7)']
     """
-    distinct = dict.fromkeys(names)
-    for size in range(width, max(map(len, distinct), default=0)):
-        short = {name: _cut_middle(name, size) for name in distinct}
-        if len(set(short.values())) == len(distinct):
-            return short
-    return {name: name for name in distinct}
+    distinct_names = dict.fromkeys(names)
+    for name_length in range(width, max(map(len, distinct_names), default=0)):
+        short_by_name = {name: _cut_middle(name, name_length) for name in distinct_names}
+        if len(set(short_by_name.values())) == len(distinct_names):
+            return short_by_name
+    return {name: name for name in distinct_names}
 
 
 def _cut_middle(name: str, size: int) -> str:
     if len(name) <= size:
         return name
-    head = size // 2
-    tail = size - head - 1
-    return f"{name[:head]}…{name[-tail:]}"
+    head_length = size // 2
+    tail_length = size - head_length - 1
+    return f"{name[:head_length]}…{name[-tail_length:]}"
 
 
 def _is_one_line(name: Any) -> bool:
@@ -65,8 +65,8 @@ def check_system_names(names: Iterable[Any], *, reserved: Collection[str] = ()) 
         ...
     memlab.errors.DataError: a row of the tables is called 'chance'; give that system another name
     """
-    listed = [*names]
-    for name in listed:
+    name_list = [*names]
+    for name in name_list:
         if not _is_one_line(name):
             raise DataError(
                 f"a system is called {name!r}; its name is a text of one line, and not empty"
@@ -75,5 +75,5 @@ def check_system_names(names: Iterable[Any], *, reserved: Collection[str] = ()) 
             raise DataError(
                 f"a row of the tables is called {name!r}; give that system another name"
             )
-    if not listed or len(set(listed)) < len(listed):
-        raise DataError(f"systems are {listed}; give at least one, each its own name, a text")
+    if not name_list or len(set(name_list)) < len(name_list):
+        raise DataError(f"systems are {name_list}; give at least one, each its own name, a text")

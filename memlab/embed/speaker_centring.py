@@ -107,7 +107,8 @@ def centre_by_speaker(
     speaker_names, speaker_of_row = _number_speakers(vectors, speakers)
     if sums is None:
         sums = add_by_speaker(vectors, speakers)
-    mean_by_speaker, usual_mean = sums.speaker_means, sums.scope_mean
+    mean_by_speaker = sums.speaker_means
+    usual_mean = sums.scope_mean
     means_by_number = np.array([mean_by_speaker.get(name, usual_mean) for name in speaker_names])
     centred = (
         vectors - means_by_number.reshape(len(speaker_names), vectors.shape[1])[speaker_of_row]

@@ -116,7 +116,8 @@ def compress_tokens(tokens: TokenVectors) -> TokenVectors:
     if tokens.vectors.dtype == np.uint8:
         return tokens
     n_tokens, dim = tokens.vectors.shape
-    sign_codes, part_size = np.empty((n_tokens, -(-dim // 8)), np.uint8), 16 * _TOGETHER
+    sign_codes = np.empty((n_tokens, -(-dim // 8)), np.uint8)
+    part_size = 16 * _TOGETHER
     for part_start in range(
         0, n_tokens, part_size
     ):  # in parts, since wide copies of a whole memory take gigabytes
@@ -153,7 +154,8 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
     >>> best_token_cosines(rows[1:2], codes, np.array([0, 1, 1, 3])).round().tolist()
     [[0.0, 0.0, 1.0]]
     """
-    dim, code_width = asked.shape[1], 8 * codes.shape[1]
+    dim = asked.shape[1]
+    code_width = 8 * codes.shape[1]
     # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of
     # a cosine of 1.
     scale = np.float32(np.sqrt(np.pi / 2 / dim))
@@ -161,7 +163,8 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
         rotated_questions = asked.astype(np.float32) @ _rotation(dim).T * scale
     weights = np.pad(2 * rotated_questions, ((0, 0), (0, code_width - dim))).T
     filled_texts = np.flatnonzero(np.diff(start))
-    begins_of_filled, ends_of_filled = start[filled_texts], start[filled_texts + 1]
+    begins_of_filled = start[filled_texts]
+    ends_of_filled = start[filled_texts + 1]
     best_cosines = np.zeros((len(start) - 1, len(asked)), np.float32)
     blocks = list(pairwise(_block_edges(begins_of_filled, ends_of_filled)))
 

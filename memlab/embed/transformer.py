@@ -339,7 +339,8 @@ class TransformerEncoder(IdentifiedEncoder):
     @cached_property
     def _frame(self) -> tuple[list[int], list[int]]:
         """The special tokens that the model puts before and behind a text."""
-        word_ids, framed_ids = self._plain(["a"])[0], self._tokenized(["a"])[0]
+        word_ids = self._plain(["a"])[0]
+        framed_ids = self._tokenized(["a"])[0]
         word_place = framed_ids.index(word_ids[0])
         return framed_ids[:word_place], framed_ids[word_place + len(word_ids) :]
 

@@ -222,11 +222,9 @@ def share_of_clusters_reached(
         pl.when(pl.col("label") < 0).then("turn_id").otherwise(pl.col("label").cast(pl.String))
     )
     turn_clusters = labels.select("turn_id", "draw", group=cluster_of_turn)
-    evidence_clusters, reached_clusters = (
-        sets.join(turn_clusters, on="turn_id").select("query_id", "draw", "group").unique()
-        for sets in (evidence, retrieved)
-    )
     cluster_key = ["query_id", "draw", "group"]
+    evidence_clusters = evidence.join(turn_clusters, on="turn_id").select(cluster_key).unique()
+    reached_clusters = retrieved.join(turn_clusters, on="turn_id").select(cluster_key).unique()
     evidence_reached = evidence_clusters.join(
         reached_clusters.with_columns(hit=1), on=cluster_key, how="left"
     )

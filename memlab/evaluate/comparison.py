@@ -415,18 +415,12 @@ def stale_outcomes(run: Run, data: Dataset) -> pl.DataFrame:
     :returns: ``query_id``, ``scope`` and a Boolean column for each of :data:`STALE_COLUMNS`.
     """
     stale_questions = data.questions.filter(pl.col("stale").list.len() > 0)
-    stale_places, current_places = (
-        _evidence_places(run, stale_questions, evidence_column)
-        for evidence_column in ("stale", "evidence")
-    )
+    stale_places = _evidence_places(run, stale_questions, "stale")
+    current_places = _evidence_places(run, stale_questions, "evidence")
     is_current_above = (current_places["first"] < stale_places["first"]).fill_null(False)
-    columns = stale_places["first"] <= 10, current_places["last"] <= 10, is_current_above
-    return stale_questions.select("query_id", "scope").with_columns(
-        [
-            expression.alias(column_name)
-            for expression, column_name in zip(columns, STALE_COLUMNS, strict=True)
-        ]
-    )
+    columns = [stale_places["first"] <= 10, current_places["last"] <= 10, is_current_above]
+    named_columns = dict(zip(STALE_COLUMNS, columns, strict=True))
+    return stale_questions.select("query_id", "scope").with_columns(**named_columns)
 
 
 def _evidence_places(run: Run, questions: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -429,9 +429,8 @@ def _ends_at_level(row: dict[str, float], level: float) -> tuple[float, float]:
         )
         return float(low_end), float(high_end)
     if row["unit"] == "scope":
-        new_quantile, old_quantile = (
-            t_quantile(each, int(row["units"])) for each in (level, row["level"])
-        )
+        new_quantile = t_quantile(level, int(row["units"]))
+        old_quantile = t_quantile(row["level"], int(row["units"]))
     else:
         new_quantile = normal_quantile(level)
         old_quantile = normal_quantile(row["level"])

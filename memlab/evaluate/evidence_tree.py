@@ -501,9 +501,8 @@ def merge_sentences(table: pl.DataFrame) -> list[str]:
     if branch_row is None or branch_row["n"] < FEWEST:
         return []
     control_row = rows_by_key[CENTRED, "average", BRANCH, WITHIN]
-    tenth_row, tenth_control = (
-        rows_by_key[CENTRED, "average", TENTH, column_name] for column_name in (MEASURED, WITHIN)
-    )
+    tenth_row = rows_by_key[CENTRED, "average", TENTH, MEASURED]
+    tenth_control = rows_by_key[CENTRED, "average", TENTH, WITHIN]
     sentences = [
         "To have all evidence of a question in one branch of the average-linkage tree, "
         f"{mean_share_text(branch_row)} of the memory must be taken (mean of {branch_row['n']:,} "
@@ -512,9 +511,8 @@ def merge_sentences(table: pl.DataFrame) -> list[str]:
     ]
     other_trees = []
     for vectors, linkage in ((CENTRED, "single"), (AS_ENCODED, "average"), (AS_ENCODED, "single")):
-        tree_row, tree_control = (
-            rows_by_key[vectors, linkage, BRANCH, column_name] for column_name in (MEASURED, WITHIN)
-        )
+        tree_row = rows_by_key[vectors, linkage, BRANCH, MEASURED]
+        tree_control = rows_by_key[vectors, linkage, BRANCH, WITHIN]
         other_trees.append(
             f"{linkage} linkage, {vectors}: {percent(tree_row['mean'])} against "
             f"{percent(tree_control['mean'])}"

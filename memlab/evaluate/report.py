@@ -191,13 +191,11 @@ def _expected_value(measure: Measure, n: int, m: int) -> float:
 def _read_sizes(
     n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike
 ) -> tuple[np.ndarray, np.ndarray, Measure]:
-    document_counts, relevant_counts = (
-        np.atleast_1d(count_like).astype(np.int64)
-        for count_like in np.broadcast_arrays(n_docs, n_relevant)
-    )
-    for query_number in np.flatnonzero((relevant_counts < 1) | (relevant_counts > document_counts))[
-        :1
-    ]:
+    both_counts = np.broadcast_arrays(n_docs, n_relevant)
+    document_counts = np.atleast_1d(both_counts[0]).astype(np.int64)
+    relevant_counts = np.atleast_1d(both_counts[1]).astype(np.int64)
+    is_impossible = (relevant_counts < 1) | (relevant_counts > document_counts)
+    for query_number in np.flatnonzero(is_impossible)[:1]:
         raise DataError(
             f"query {query_number} has {relevant_counts[query_number]} evidence items among "
             f"{document_counts[query_number]} documents of its scope; expected 1 to "
@@ -426,12 +424,13 @@ def _check_ids(run: Run, dataset: Dataset) -> None:
         "doc_id"
     ].unique(maintain_order=True)
     if run.frame.height and (known_queries.is_empty() or len(unknown_ids)):
-        unknown_text = f"{len(unknown_ids):,} {run.level}s" if len(unknown_ids) else "questions"
-        known_ids, odd_ids = (
-            (documents, unknown_ids)
-            if len(unknown_ids)
-            else (dataset.questions["query_id"], run.frame["query_id"])
-        )
+        unknown_text = "questions"
+        odd_ids = run.frame["query_id"]
+        known_ids = dataset.questions["query_id"]
+        if len(unknown_ids):
+            unknown_text = f"{len(unknown_ids):,} {run.level}s"
+            odd_ids = unknown_ids
+            known_ids = documents
         raise DataError(
             f"run {run.name!r} names {unknown_text} that {dataset.name!r} does not hold, such as "
             f"{', '.join(map(repr, odd_ids.head(3)))}; its ids look like "

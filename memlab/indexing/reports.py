@@ -117,7 +117,8 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
 
 def _unanswered_lines(events: pl.DataFrame) -> list[str]:
     """Say in a line each how many sessions a model did not read, read in part, or read earlier."""
-    is_without_model, event_kind = pl.col("service") == "extractive", pl.col("kind")
+    is_without_model = pl.col("service") == "extractive"
+    event_kind = pl.col("kind")
     is_in_part = ~is_without_model & (event_kind == "fallback")
     no_facts = pl.col("reason").str.starts_with(NO_FACTS).fill_null(False)
     again_text = "the next memlab index asks again"

@@ -31,7 +31,8 @@ from memlab.summaries import summarize_sessions
 from memlab.summaries.summary_prompts import SESSION
 
 EXTRACTIVE = "extractive"
-EARLIER_TURNS, EARLIER_CHARS = 8, 300
+EARLIER_TURNS = 8
+EARLIER_CHARS = 300
 """Turns before a session that a model reads for context, and characters of each."""
 CODE_VERSION = 11  # raised with a change of code that gives other rows for the same turns
 _NO_ROWS = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
@@ -267,7 +268,8 @@ def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[d
 
 def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
     """Index a batch of sessions without a store; where that fails, each session alone."""
-    begun_at, due_sessions = time.perf_counter(), batch.due
+    begun_at = time.perf_counter()
+    due_sessions = batch.due
     try:
         index_rows = _index_sessions(batch, job)
     except ModelError:
@@ -309,12 +311,10 @@ def _index_one_by_one(batch: Batch, job: IndexJob) -> IndexRows:
 
 def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
     """Make summaries, facts and entities of some sessions, as the settings ask for."""
-    index_settings, due_sessions, batch_turns, service = (
-        job.settings,
-        batch.due,
-        batch.turns,
-        None if batch.left_alone else job.service,
-    )
+    index_settings = job.settings
+    due_sessions = batch.due
+    batch_turns = batch.turns
+    service = None if batch.left_alone else job.service
     index_rows = dict(_NO_ROWS)
     outcomes = [
         due_sessions.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))

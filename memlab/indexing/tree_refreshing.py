@@ -33,7 +33,8 @@ def refresh_trees(
     :returns: what was done, in lines.
     :raises ModelError: when the service cannot be asked at all.
     """
-    n_written, report_lines = 0, list[str]()
+    n_written = 0
+    report_lines = list[str]()
     for scope, designs in _whole_trees(store, dataset, service).group_by(
         "scope", maintain_order=True
     ):

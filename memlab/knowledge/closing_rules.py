@@ -67,13 +67,13 @@ def takes_back_closings(old: Interval) -> bool:
 
 def lasting_closed_by(closer: Interval) -> list[Interval]:
     """Give the states and rules that an interval closes, if no other one has closed them since."""
-    closed = []
-    for each in closer.made:
-        if each.closed is None:
+    lasting_intervals = []
+    for closed_interval in closer.made:
+        if closed_interval.closed is None:
             continue
-        if each.closed.within is closer and each.kind in LASTING:
-            closed.append(each)
-    return closed
+        if closed_interval.closed.within is closer and closed_interval.kind in LASTING:
+            lasting_intervals.append(closed_interval)
+    return lasting_intervals
 
 
 def _end_of_event(effect: str, old: Interval, new: Statement) -> datetime | None:

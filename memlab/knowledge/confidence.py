@@ -60,13 +60,12 @@ class ConfidenceSettings(BaseModel):
         try:
             return cls.model_validate(dict(table))
         except ValidationError as error:
-            first = error.errors()[0]
-            name, names = (
-                ".".join(map(str, ("confidence", *first["loc"]))),
-                ", ".join(cls.model_fields),
-            )
+            first_error = error.errors()[0]
+            setting_name = ".".join(map(str, ("confidence", *first_error["loc"])))
+            known_names = ", ".join(cls.model_fields)
             raise DataError(
-                f"setting {name!r}: {first['msg']}; the table [confidence] has {names}"
+                f"setting {setting_name!r}: {first_error['msg']}; the table [confidence] has "
+                f"{known_names}"
             ) from None
 
 
@@ -103,20 +102,26 @@ def score(
     facts = read_frame(facts, "facts")
     _check_facts(facts, now)
     now = in_utc(now) if now.tzinfo else now
-    last = pl.col("last_access").cast(pl.Datetime("us", "UTC" if now.tzinfo else None))
-    age = (pl.lit(now) - last).dt.total_microseconds() / _DAY_MICROSECONDS
-    aged = facts.with_columns(age_days=age.clip(0))
-    base = pl.col("source").cast(pl.String)
-    base = base.replace_strict(settings.base.model_dump(), return_dtype=pl.Float64)
-    lift = 1.0 + settings.reinforcement_step * pl.col("n_reinforced")
-    lift = lift.clip(None, settings.reinforcement_limit).cast(pl.Float64)
-    retained = pl.Series(settings.decay.retention(aged["age_days"].fill_null(0.0).to_numpy()))
-    unknown = pl.col("age_days").is_null()
-    retention = pl.when(unknown).then(settings.unknown_age).otherwise(retained)
-    parts = aged.with_columns(base=base, reinforcement=lift, retention=retention)
+    last_access = pl.col("last_access").cast(pl.Datetime("us", "UTC" if now.tzinfo else None))
+    age_in_days = (pl.lit(now) - last_access).dt.total_microseconds() / _DAY_MICROSECONDS
+    aged_facts = facts.with_columns(age_days=age_in_days.clip(0))
+    base_confidence = pl.col("source").cast(pl.String)
+    base_confidence = base_confidence.replace_strict(
+        settings.base.model_dump(), return_dtype=pl.Float64
+    )
+    reinforcement = 1.0 + settings.reinforcement_step * pl.col("n_reinforced")
+    reinforcement = reinforcement.clip(None, settings.reinforcement_limit).cast(pl.Float64)
+    retained_shares = pl.Series(
+        settings.decay.retention(aged_facts["age_days"].fill_null(0.0).to_numpy())
+    )
+    is_unknown = pl.col("age_days").is_null()
+    retention = pl.when(is_unknown).then(settings.unknown_age).otherwise(retained_shares)
+    fact_factors = aged_facts.with_columns(
+        base=base_confidence, reinforcement=reinforcement, retention=retention
+    )
     product = pl.col("base") * pl.col("reinforcement") * pl.col("retention")
     confidence = pl.when("superseded").then(0.0).otherwise(product.clip(0.0, 1.0))
-    return parts.with_columns(confidence=confidence)
+    return fact_factors.with_columns(confidence=confidence)
 
 
 def trajectory(
@@ -142,46 +147,53 @@ def trajectory(
     [0.5, 1.0]
     """
     accesses = sorted(accesses_days)
-    end = datetime(2000, 1, 1)
+    end_time = datetime(2000, 1, 1)
     last_day = accesses[0] + days
     # A jump has two rows: without the access of that day, and with it.
     moments = {(accesses[0] + day, True) for day in range(days + 1)}
     for day in accesses[1:]:
         if day <= last_day:
             moments |= {(day, False), (day, True)}
-    rows = []
-    for day, included in sorted(moments):
-        before = [access for access in accesses if access < day]
-        if included:
-            before += [access for access in accesses if access == day]
-        last = end - timedelta(days=day - before[-1])
-        rows.append((float(day), len(before) - 1, last, source, False))
+    moment_rows = []
+    for day, is_included in sorted(moments):
+        accesses_before = [access_day for access_day in accesses if access_day < day]
+        if is_included:
+            accesses_before += [access_day for access_day in accesses if access_day == day]
+        last_access = end_time - timedelta(days=day - accesses_before[-1])
+        moment_rows.append((float(day), len(accesses_before) - 1, last_access, source, False))
     columns = ["day", "n_reinforced", "last_access", "source", "superseded"]
-    facts = pl.DataFrame(rows, schema=columns, orient="row")
-    paths = []
+    facts = pl.DataFrame(moment_rows, schema=columns, orient="row")
+    scored_curves = []
     for name, curve in curves.items():
-        scored = score(facts, now=end, settings=ConfidenceSettings(decay=curve))
-        paths.append(scored.with_columns(family=pl.lit(name)))
-    return pl.concat(paths).select("family", "day", "n_reinforced", "retention", "confidence")
+        scored = score(facts, now=end_time, settings=ConfidenceSettings(decay=curve))
+        scored_curves.append(scored.with_columns(family=pl.lit(name)))
+    return pl.concat(scored_curves).select(
+        "family", "day", "n_reinforced", "retention", "confidence"
+    )
 
 
 def _check_facts(facts: pl.DataFrame, now: datetime) -> None:
-    needed = ("source", "n_reinforced", "last_access", "superseded")
-    missing = [name for name in needed if name not in facts.columns]
-    if missing:
+    needed_columns = ("source", "n_reinforced", "last_access", "superseded")
+    missing_columns = [name for name in needed_columns if name not in facts.columns]
+    if missing_columns:
         raise DataError(
-            f"confidence needs the column(s) {', '.join(missing)}; the frame has {facts.columns}"
+            f"confidence needs the column(s) {', '.join(missing_columns)}; the frame has "
+            f"{facts.columns}"
         )
     sources = list(SourceSettings.model_fields)
-    wrong = facts.filter(~pl.col("source").cast(pl.String).is_in(sources).fill_null(False))[
+    wrong_sources = facts.filter(~pl.col("source").cast(pl.String).is_in(sources).fill_null(False))[
         "source"
     ]
-    if wrong.len():
+    if wrong_sources.len():
         raise DataError(
-            f"source is {wrong[0]!r} in {wrong.len()} facts; expected one of {', '.join(sources)}"
+            f"source is {wrong_sources[0]!r} in {wrong_sources.len()} facts; expected one of "
+            f"{', '.join(sources)}"
         )
-    kind = facts.schema["last_access"]
-    if isinstance(kind, pl.Datetime) and (kind.time_zone is None) != (now.tzinfo is None):
+    column_type = facts.schema["last_access"]
+    if isinstance(column_type, pl.Datetime) and (column_type.time_zone is None) != (
+        now.tzinfo is None
+    ):
         raise DataError(
-            f"last_access has {kind.time_zone or 'no time zone'} and now is {now.isoformat()}"
+            f"last_access has {column_type.time_zone or 'no time zone'} and now is "
+            f"{now.isoformat()}"
         )

@@ -63,8 +63,12 @@ class Curve:
         >>> Weibull(100, shape=2).parameters
         {'half_life_days': 100.0, 'shape': 2.0}
         """
-        each: Any = fields(self)  # type: ignore[arg-type]
-        return {f.name: float(getattr(self, f.name)) for f in each if f.name != "family"}
+        curve_fields: Any = fields(self)  # type: ignore[arg-type]
+        return {
+            curve_field.name: float(getattr(self, curve_field.name))
+            for curve_field in curve_fields
+            if curve_field.name != "family"
+        }
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,8 @@ class PlateauLinear(Curve):
             )
 
     def retention(self, age_days: np.ndarray) -> np.ndarray:
-        past = (age_days - self.plateau_days) / (self.end_days - self.plateau_days)
-        return 1.0 - (1.0 - self.floor) * np.clip(past, 0.0, 1.0)
+        share_of_slope = (age_days - self.plateau_days) / (self.end_days - self.plateau_days)
+        return 1.0 - (1.0 - self.floor) * np.clip(share_of_slope, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -143,12 +147,12 @@ class PowerLaw(Curve):
 
     def retention(self, age_days: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", divide="ignore"):
-            age = age_days / self.half_life_days
+            relative_age = age_days / self.half_life_days
             if np.log(2) / self.exponent > _LARGEST_LOGARITHM:
                 # 1/scale is beyond a float, and 1 nothing beside it where age is not 0.
-                return np.exp(-np.maximum(0.0, np.log(2) + self.exponent * np.log(age)))
-            grown = age * np.expm1(np.log(2) / self.exponent)
-            return np.exp(-self.exponent * np.log1p(grown))
+                return np.exp(-np.maximum(0.0, np.log(2) + self.exponent * np.log(relative_age)))
+            scaled_age = relative_age * np.expm1(np.log(2) / self.exponent)
+            return np.exp(-self.exponent * np.log1p(scaled_age))
 
 
 @dataclass(frozen=True)

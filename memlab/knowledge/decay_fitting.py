@@ -19,8 +19,10 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.knowledge.decay_curves import BOUNDS, FAMILIES, AnyCurve, PlateauLinear
 
-CONSTANT, DEFAULT = "constant", "default"
-MIN_LABELS, FOLDS = 20, 5
+CONSTANT = "constant"
+DEFAULT = "default"
+MIN_LABELS = 20
+FOLDS = 5
 MIN_CHANCE = 1e-6
 """How far chances are kept from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not
 infinity.
@@ -86,37 +88,43 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
 
     if name not in FAMILIES:
         raise DataError(f"{name!r} is no decay family; there are {', '.join(FAMILIES)}")
-    age, true = _check_labels(labels)
-    if len(true) < MIN_LABELS or true.all() or not true.any():
+    ages, is_true = _check_labels(labels)
+    if len(is_true) < MIN_LABELS or is_true.all() or not is_true.any():
         raise DataError(
-            f"{len(true)} labels, {true.sum()} of them still true, do not determine a {name} "
+            f"{len(is_true)} labels, {is_true.sum()} of them still true, do not determine a {name} "
             "curve; give at least "
             f"{MIN_LABELS}, of both kinds"
         )
-    names = list(FAMILIES[name]().parameters)
-    bounds = np.array([BOUNDS[each] for each in names])
-    linear = bounds[:, 0] == 0
-    bounds[~linear] = np.log(bounds[~linear])
+    parameter_names = list(FAMILIES[name]().parameters)
+    bounds = np.array([BOUNDS[parameter_name] for parameter_name in parameter_names])
+    is_linear = bounds[:, 0] == 0
+    bounds[~is_linear] = np.log(bounds[~is_linear])
 
     def curve(place: np.ndarray) -> AnyCurve:
-        values = np.where(linear, place, np.exp(place))
-        return FAMILIES[name](**dict(zip(names, values.tolist(), strict=True)))
+        parameter_values = np.where(is_linear, place, np.exp(place))
+        return FAMILIES[name](**dict(zip(parameter_names, parameter_values.tolist(), strict=True)))
 
     def loss(place: np.ndarray) -> float:
         try:
-            chance = _survival_probabilities(curve(place), age)
+            survival = _survival_probabilities(curve(place), ages)
         except DataError:  # the floor is reached before the plateau ends
             return 1e9
-        return float(-np.log(np.where(true, chance, 1 - chance)).sum())
+        return float(-np.log(np.where(is_true, survival, 1 - survival)).sum())
 
     optimum = differential_evolution(loss, bounds, popsize=12, tol=1e-4, polish=False, rng=seed)
-    best = _minimise(loss, optimum.x, bounds)
-    limit = loss(best) + float(chi2.ppf(_INTERVAL_LEVEL, 1)) / 2
-    rows = []
-    for i, each in enumerate(names if intervals else ()):
-        ends = (best[i], *_profile_interval(loss, best, bounds, i, limit))
-        values = (float(end if linear[i] else np.exp(end)) for end in ends)
-        rows.append((each, *values, _INTERVAL_LEVEL))
+    best_place = _minimise(loss, optimum.x, bounds)
+    limit = loss(best_place) + float(chi2.ppf(_INTERVAL_LEVEL, 1)) / 2
+    parameter_rows = []
+    for parameter_number, parameter_name in enumerate(parameter_names if intervals else ()):
+        place_ends = (
+            best_place[parameter_number],
+            *_profile_interval(loss, best_place, bounds, parameter_number, limit),
+        )
+        values = (
+            float(place_end if is_linear[parameter_number] else np.exp(place_end))
+            for place_end in place_ends
+        )
+        parameter_rows.append((parameter_name, *values, _INTERVAL_LEVEL))
     columns = {
         "parameter": pl.String(),
         "estimate": pl.Float64(),
@@ -124,7 +132,7 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
         "high": pl.Float64(),
         "level": pl.Float64(),
     }
-    return Fit(curve(best), pl.DataFrame(rows, schema=columns, orient="row"))
+    return Fit(curve(best_place), pl.DataFrame(parameter_rows, schema=columns, orient="row"))
 
 
 def _check_labels(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -132,22 +140,24 @@ def _check_labels(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
     :raises DataError: for a missing column, an age or label that is missing or out of range.
     """
-    if missing := {"age_days", "still_true"} - set(labels.columns):
-        raise DataError(f"labels need the column {min(missing)}; the frame has {labels.columns}")
-    age, true = (
-        labels["age_days"].cast(pl.Float64).fill_null(np.nan).to_numpy(),
-        labels["still_true"],
-    )
-    wrong = np.flatnonzero(~((age >= 0) & np.isfinite(age)))
-    if wrong.size:
+    if missing_columns := {"age_days", "still_true"} - set(labels.columns):
         raise DataError(
-            f"age_days is {age[wrong[0]]} in row {wrong[0]}; expected a number of days from 0"
+            f"labels need the column {min(missing_columns)}; the frame has {labels.columns}"
         )
-    if true.dtype != pl.Boolean or true.null_count():
+    ages = labels["age_days"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    still_true = labels["still_true"]
+    wrong_rows = np.flatnonzero(~((ages >= 0) & np.isfinite(ages)))
+    if wrong_rows.size:
         raise DataError(
-            f"still_true is {true.dtype}, {true.null_count()} missing; expected true or false"
+            f"age_days is {ages[wrong_rows[0]]} in row {wrong_rows[0]}; expected a number of days "
+            "from 0"
         )
-    return age, true.to_numpy()
+    if still_true.dtype != pl.Boolean or still_true.null_count():
+        raise DataError(
+            f"still_true is {still_true.dtype}, {still_true.null_count()} missing; expected true "
+            "or false"
+        )
+    return ages, still_true.to_numpy()
 
 
 def _survival_probabilities(curve: AnyCurve, age: np.ndarray) -> np.ndarray:
@@ -163,9 +173,9 @@ def _minimise(loss: Loss, start: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     if not len(start):
         return start
     # The simplex points inwards, so that it keeps its size at a bound.
-    shift = np.where(start + 0.1 > bounds[:, 1], -0.1, 0.1)
+    simplex_shift = np.where(start + 0.1 > bounds[:, 1], -0.1, 0.1)
     options = {
-        "initial_simplex": np.vstack([start, start + np.diag(shift)]),
+        "initial_simplex": np.vstack([start, start + np.diag(simplex_shift)]),
         "xatol": 1e-3,
         "fatol": 1e-4,
     }
@@ -173,22 +183,26 @@ def _minimise(loss: Loss, start: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 
 def _profile_interval(
-    loss: Loss, top: np.ndarray, bounds: np.ndarray, i: int, limit: float
+    loss: Loss, best_place: np.ndarray, bounds: np.ndarray, number: int, limit: float
 ) -> list[float]:
     """Find the ends of the interval of parameter i, where its profile of the loss crosses a limit,
     or its bounds.
     """
     from scipy.optimize import brentq
 
-    others = np.delete(np.arange(len(top)), i)
+    other_numbers = np.delete(np.arange(len(best_place)), number)
 
     def excess(value: float) -> float:
-        rest = _minimise(lambda rest: loss(np.insert(rest, i, value)), top[others], bounds[others])
-        return loss(np.insert(rest, i, value)) - limit
+        rest = _minimise(
+            lambda rest: loss(np.insert(rest, number, value)),
+            best_place[other_numbers],
+            bounds[other_numbers],
+        )
+        return loss(np.insert(rest, number, value)) - limit
 
     return [
-        float(end) if excess(end) <= 0 else brentq(excess, top[i], end, xtol=1e-3)
-        for end in bounds[i]
+        float(end) if excess(end) <= 0 else brentq(excess, best_place[number], end, xtol=1e-3)
+        for end in bounds[number]
     ]
 
 
@@ -218,28 +232,36 @@ def compare_curves(
 
     if group not in labels.columns or labels[group].n_unique() < FOLDS:
         raise DataError(f"labels need the column {group}, with at least {FOLDS} different values")
-    age, true = _check_labels(labels)
-    if len(true) < (least := MIN_LABELS * FOLDS // (FOLDS - 1)):
+    ages, is_true = _check_labels(labels)
+    if len(is_true) < (least_labels := MIN_LABELS * FOLDS // (FOLDS - 1)):
         raise DataError(
-            f"{len(true)} labels are too few to compare families in {FOLDS} folds; give at least "
-            f"{least}"
+            f"{len(is_true)} labels are too few to compare families in {FOLDS} folds; give at "
+            f"least {least_labels}"
         )
-    chance = {name: np.zeros(len(true)) for name in (CONSTANT, DEFAULT, *families)}
+    survival_by_name = {name: np.zeros(len(is_true)) for name in (CONSTANT, DEFAULT, *families)}
     folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
-    for learn, test in folds.split(labels, groups=labels[group].to_list()):
-        chance[CONSTANT][test] = true[learn].mean()
-        chance[DEFAULT][test] = _survival_probabilities(PlateauLinear(), age[test])
+    for learning_rows, test_rows in folds.split(labels, groups=labels[group].to_list()):
+        survival_by_name[CONSTANT][test_rows] = is_true[learning_rows].mean()
+        survival_by_name[DEFAULT][test_rows] = _survival_probabilities(
+            PlateauLinear(), ages[test_rows]
+        )
         for name in families:
-            curve = fit(labels[learn], name, intervals=False, seed=seed).curve
-            chance[name][test] = _survival_probabilities(curve, age[test])
-    losses = {name: -np.log(np.where(true, its, 1 - its)) for name, its in chance.items()}
-    best = min(families, key=lambda name: float(losses[name].mean()))
-    rows = []
-    for name, loss in losses.items():
-        means = (_mean_with_interval(each, labels[group]) for each in (loss, loss - losses[best]))
-        rows.append((name, len(true), *chain(*means)))
+            curve = fit(labels[learning_rows], name, intervals=False, seed=seed).curve
+            survival_by_name[name][test_rows] = _survival_probabilities(curve, ages[test_rows])
+    losses_by_name = {
+        name: -np.log(np.where(is_true, survival, 1 - survival))
+        for name, survival in survival_by_name.items()
+    }
+    best_family = min(families, key=lambda name: float(losses_by_name[name].mean()))
+    family_rows = []
+    for name, loss in losses_by_name.items():
+        means_with_intervals = (
+            _mean_with_interval(label_losses, labels[group])
+            for label_losses in (loss, loss - losses_by_name[best_family])
+        )
+        family_rows.append((name, len(is_true), *chain(*means_with_intervals)))
     measures = ["log_loss", "low", "high", "difference", "difference_low", "difference_high"]
-    table = pl.DataFrame(rows, schema=["family", "n", *measures], orient="row")
+    table = pl.DataFrame(family_rows, schema=["family", "n", *measures], orient="row")
     return table.with_columns(
         level=pl.lit(_INTERVAL_LEVEL),
         unit=pl.lit(group.removesuffix("_id")),
@@ -251,14 +273,15 @@ def _mean_with_interval(values: np.ndarray, groups: pl.Series) -> tuple[float, f
     """Give a mean with its normal interval, clustered by group."""
     from scipy.stats import norm
 
-    mean, (_, at) = float(values.mean()), np.unique(groups.to_numpy(), return_inverse=True)
-    sums = np.bincount(at, weights=values - mean)
-    half = (
+    mean_value = float(values.mean())
+    (_, group_numbers) = np.unique(groups.to_numpy(), return_inverse=True)
+    group_sums = np.bincount(group_numbers, weights=values - mean_value)
+    half_width = (
         norm.ppf((1 + _INTERVAL_LEVEL) / 2)
-        * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1))
+        * np.sqrt((group_sums**2).sum() * len(group_sums) / (len(group_sums) - 1))
         / len(values)
     )
-    return mean, mean - half, mean + half
+    return mean_value, mean_value - half_width, mean_value + half_width
 
 
 def recommend(
@@ -273,22 +296,25 @@ def recommend(
     :param comparison: what :func:`compare_curves` gave for these labels; made here where not given.
     """
     table = compare_curves(labels, seed=seed) if comparison is None else comparison
-    n_each = {name: len(kind().parameters) for name, kind in FAMILIES.items()}
-    fitted = table.filter(pl.col("family").is_in(list(FAMILIES)))
-    fitted = fitted.with_columns(parameters=pl.col("family").replace_strict(n_each)).sort(
-        "log_loss"
+    n_parameters = {name: len(kind().parameters) for name, kind in FAMILIES.items()}
+    fitted_rows = table.filter(pl.col("family").is_in(list(FAMILIES)))
+    fitted_rows = fitted_rows.with_columns(
+        parameters=pl.col("family").replace_strict(n_parameters)
+    ).sort("log_loss")
+    candidates = fitted_rows.filter(pl.col("difference_low") <= 0).sort("parameters", "log_loss")
+    best_row = fitted_rows.row(0, named=True)
+    chosen_row = candidates.row(0, named=True)
+    standing = (
+        "the best of all"
+        if chosen_row == best_row
+        else f"not significantly worse than {best_row['family']}"
     )
-    candidates = fitted.filter(pl.col("difference_low") <= 0).sort("parameters", "log_loss")
-    best, chosen = fitted.row(0, named=True), candidates.row(0, named=True)
-    place = (
-        "the best of all" if chosen == best else f"not significantly worse than {best['family']}"
+    reason = (
+        f"{chosen_row['family']}: held-out log-loss {chosen_row['log_loss']:.4f}, {standing}, with "
+        f"{chosen_row['parameters']} "
+        f"parameter(s), on {chosen_row['n']:,} labels"
     )
-    why = (
-        f"{chosen['family']}: held-out log-loss {chosen['log_loss']:.4f}, {place}, with "
-        f"{chosen['parameters']} "
-        f"parameter(s), on {chosen['n']:,} labels"
-    )
-    curve = fit(labels, chosen["family"], intervals=False, seed=seed).curve
+    curve = fit(labels, chosen_row["family"], intervals=False, seed=seed).curve
     # Four significant digits: more than any data know, and readable in a file.
     rounded = {name: float(f"{value:.4g}") for name, value in curve.parameters.items()}
-    return Recommendation({"family": curve.family} | rounded, why)
+    return Recommendation({"family": curve.family} | rounded, reason)

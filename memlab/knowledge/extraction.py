@@ -78,12 +78,12 @@ class Extracted:
 
         Empty where it read all.
         """
-        unread = self.outcomes.filter(pl.col("service").is_null())
-        if unread.is_empty():
+        unread_sessions = self.outcomes.filter(pl.col("service").is_null())
+        if unread_sessions.is_empty():
             return ""
-        counted = f"{unread.height:,} of {self.outcomes.height:,} sessions"
+        count_text = f"{unread_sessions.height:,} of {self.outcomes.height:,} sessions"
         advice = 'service="NAME" or --service NAME asks a model'
-        return f"no facts: no model read {counted} ({unread['reason'][0]}); {advice}"
+        return f"no facts: no model read {count_text} ({unread_sessions['reason'][0]}); {advice}"
 
 
 def extract(
@@ -130,26 +130,28 @@ def extract(
     asks a model'
     """
     sessions = _sessions(turns)
-    memory = KnownFacts(known, skip=sessions, order=order)
+    known_facts = KnownFacts(known, skip=sessions, order=order)
     readings: dict[str, _Reading] = {}
     failures: list[str] = []
-    for asked in _rounds(sessions):
+    for round_sessions in _rounds(sessions):
         requests = []
-        for session in asked:
-            shown = _shown_facts(memory, session, sessions[session])
-            before = (earlier or {}).get(session, [])
-            requests.append(_request(sessions[session], before, shown))
+        for session in round_sessions:
+            shown_facts = _shown_facts(known_facts, session, sessions[session])
+            earlier_turns = (earlier or {}).get(session, [])
+            requests.append(_request(sessions[session], earlier_turns, shown_facts))
         answers = _ask_patiently(requests, service, failures)
-        for session, answer in zip(asked, answers, strict=True):
-            rows = sessions[session]
+        for session, answer in zip(round_sessions, answers, strict=True):
+            session_turns = sessions[session]
             if answer.value is None:
                 status = "none" if service is None else "unanswered"
                 readings[session] = _Reading(status, answer.error)
                 continue
-            reading = _read_answer(answer.value, rows, memory.before(session, rows))
+            reading = _read_answer(
+                answer.value, session_turns, known_facts.before(session, session_turns)
+            )
             reading.service = service_name(service)
             readings[session] = reading
-            memory.add(reading.facts)
+            known_facts.add(reading.facts)
     in_order = [(session, readings[session]) for session in sessions]
     outcomes = [
         (session, reading.status, reading.reason, reading.service) for session, reading in in_order
@@ -186,25 +188,33 @@ def make_fact(
     >>> fact.fact_id, fact.evidence, fact.said_by
     ('u/1/fbacd316172aa', ['u/1'], 'Mel')
     """
-    first = turns[0]
-    said_by = parts.pop("said_by", None) or first.get("forwarded_from") or first["speaker"]
+    first_turn = turns[0]
+    said_by = (
+        parts.pop("said_by", None) or first_turn.get("forwarded_from") or first_turn["speaker"]
+    )
     if all(turn["role"] == "system" for turn in turns):
         source = "system"
         said_by = None
-    stated = (about, slot, value.casefold(), parts.get("kind", "state"), parts.get("holds", True))
-    named = "\x1f".join(map(str, stated))
-    digest = hashlib.blake2b(named.encode(), digest_size=6).hexdigest()
+    stated_parts = (
+        about,
+        slot,
+        value.casefold(),
+        parts.get("kind", "state"),
+        parts.get("holds", True),
+    )
+    joined_parts = "\x1f".join(map(str, stated_parts))
+    digest = hashlib.blake2b(joined_parts.encode(), digest_size=6).hexdigest()
     return Fact(
-        fact_id=f"{first['turn_id']}/f{digest}",
-        scope=first["scope"],
+        fact_id=f"{first_turn['turn_id']}/f{digest}",
+        scope=first_turn["scope"],
         about=about,
         slot=slot,
         value=value,
         source=source,
         evidence=[turn["turn_id"] for turn in turns],
-        asserted_at=first["timestamp"],
+        asserted_at=first_turn["timestamp"],
         said_by=said_by,
-        session_id=first["session_id"],
+        session_id=first_turn["session_id"],
         **parts,
     )
 
@@ -232,30 +242,37 @@ class _Reading:
     def reason(self) -> str | None:
         if self.error:
             return self.error
-        counted = [f"{count_noun(n, things)} {why}" for (things, why), n in self.left_out.items()]
-        if not counted:
+        count_texts = [
+            f"{count_noun(n_left_out, counted_noun)} {reason_text}"
+            for (counted_noun, reason_text), n_left_out in self.left_out.items()
+        ]
+        if not count_texts:
             return None
-        return "; ".join(counted)
+        return "; ".join(count_texts)
 
 
 def _sessions(turns: pl.DataFrame) -> dict[str, list[TurnRow]]:
     return {
-        str(key[0]): part.to_dicts()
-        for key, part in turns.group_by("session_id", maintain_order=True)
+        str(session_key[0]): session_turns.to_dicts()
+        for session_key, session_turns in turns.group_by("session_id", maintain_order=True)
     }
 
 
 def _rounds(sessions: Mapping[str, list[TurnRow]]) -> Iterator[list[str]]:
     """Give the sessions that are asked together: the next one of each scope, in order of time."""
-    waiting: dict[str, list[str]] = {}
-    for session, rows in sessions.items():
-        waiting.setdefault(rows[0]["scope"], []).append(session)
-    for scope, named in waiting.items():
-        begins = [sessions[session][0]["timestamp"] for session in named]
-        waiting[scope] = in_order_of_time(named, begins)
-    longest = max(map(len, waiting.values()), default=0)
-    for place in range(longest):
-        yield [named[place] for named in waiting.values() if place < len(named)]
+    sessions_by_scope: dict[str, list[str]] = {}
+    for session, session_turns in sessions.items():
+        sessions_by_scope.setdefault(session_turns[0]["scope"], []).append(session)
+    for scope, scope_sessions in sessions_by_scope.items():
+        session_starts = [sessions[session][0]["timestamp"] for session in scope_sessions]
+        sessions_by_scope[scope] = in_order_of_time(scope_sessions, session_starts)
+    most_sessions = max(map(len, sessions_by_scope.values()), default=0)
+    for round_number in range(most_sessions):
+        yield [
+            scope_sessions[round_number]
+            for scope_sessions in sessions_by_scope.values()
+            if round_number < len(scope_sessions)
+        ]
 
 
 def _shown_facts(memory: KnownFacts, session: str, rows: list[TurnRow]) -> dict[str, list[Any]]:
@@ -266,16 +283,18 @@ def _shown_facts(memory: KnownFacts, session: str, rows: list[TurnRow]) -> dict[
 
 def _request(rows: list[TurnRow], before: list[TurnRow], shown: dict[str, list[Any]]) -> Request:
     """Make the request about a session; its key is made of the turns alone."""
-    about = tuple(part for row in rows for part in (row["turn_id"], row["text"]))
-    earlier = [_turn_entry(n, row) for n, row in enumerate(before, -len(before))]
-    entries = [_turn_entry(n, row) for n, row in enumerate(rows, 1)]
+    request_key = tuple(id_or_text for row in rows for id_or_text in (row["turn_id"], row["text"]))
+    earlier = [
+        _turn_entry(turn_number, row) for turn_number, row in enumerate(before, -len(before))
+    ]
+    entries = [_turn_entry(turn_number, row) for turn_number, row in enumerate(rows, 1)]
     prompt = json.dumps({**shown, "earlier": earlier, "session": entries}, ensure_ascii=False)
     system = FACTS
     for entry in (*earlier, *entries):
         if "forwarded_from" in entry or "quoted" in entry:
             system += WORDS_OF_OTHERS
             break
-    return Request("facts", VERSION, about, prompt, Stated, system)
+    return Request("facts", VERSION, request_key, prompt, Stated, system)
 
 
 def _ask_patiently(
@@ -301,13 +320,13 @@ def _ask_patiently(
 
 def _turn_entry(n: int, row: TurnRow) -> dict[str, Any]:
     """Give a turn as a prompt shows it; words of others stand apart from those of the speaker."""
-    when = row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}"
-    entry = {"id": n, "time": when, "speaker": row["speaker"], "text": _on_one_line(row["text"])}
+    sent_at = row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}"
+    entry = {"id": n, "time": sent_at, "speaker": row["speaker"], "text": _on_one_line(row["text"])}
     if row.get("forwarded_from"):
         entry["forwarded_from"] = row["forwarded_from"]
     if row.get("quoted"):
         entry["text"] = _on_one_line(remove_quotations(row["text"], row["quoted"]))
-        entry["quoted"] = [_on_one_line(part) for part in row["quoted"]]
+        entry["quoted"] = [_on_one_line(quotation) for quotation in row["quoted"]]
     return entry
 
 
@@ -318,13 +337,13 @@ def _on_one_line(text: str) -> str:
 def _read_answer(answer: Stated, rows: list[TurnRow], known: list[FactRow]) -> _Reading:
     """Make rows of what a model answered about a session, and count what is left out."""
     reading = _Reading("ok")
-    by_id = {prompt_id(fact): fact for fact in known}
-    made: dict[str, Fact] = {}
+    facts_by_id = {prompt_id(fact): fact for fact in known}
+    read_facts: dict[str, Fact] = {}
     for stated in answer.facts:
-        fact = _read_fact(stated, rows, by_id, reading.left_out)
+        fact = _read_fact(stated, rows, facts_by_id, reading.left_out)
         if fact is not None:
-            made.setdefault(fact.fact_id, fact)
-    reading.facts = [*made.values()]
+            read_facts.setdefault(fact.fact_id, fact)
+    reading.facts = [*read_facts.values()]
     reading.entities = _named_entities(answer.entities, answer.relations, rows)
     return reading
 
@@ -341,8 +360,8 @@ def _read_fact(
         left_out[_UNCITED] += 1
         return None
     source: str = stated.source
-    others = is_reported(turns, stated.value)
-    if others:
+    is_others_word = is_reported(turns, stated.value)
+    if is_others_word:
         source = "reported"
         if is_about_speaker(stated.about, turns):
             left_out[_OF_OTHERS] += 1
@@ -353,7 +372,7 @@ def _read_fact(
         target = by_id.get(effect.id)
         if target is None:
             left_out[_UNKNOWN] += 1
-        elif others and is_about_speaker(target["about"], turns):
+        elif is_others_word and is_about_speaker(target["about"], turns):
             left_out[_EFFECTS_OF_OTHERS] += 1
         else:
             effects.append(effect.how)
@@ -380,10 +399,10 @@ def _read_date(text: str, left_out: Counter[tuple[str, str]]) -> str | None:
     """Give a date as it is written; a time of day behind it is dropped."""
     if not text:
         return None
-    written = re.split("[ T]", text, maxsplit=1)[0]
-    for form in _DATE_FORMS:
+    written_date = re.split("[ T]", text, maxsplit=1)[0]
+    for date_form in _DATE_FORMS:
         with suppress(ValueError):
-            return datetime.strptime(written, form).strftime(form)
+            return datetime.strptime(written_date, date_form).strftime(date_form)
     left_out[_UNREADABLE] += 1
     return None
 
@@ -393,46 +412,48 @@ def _named_entities(
 ) -> list[Entity]:
     """Find the cited turns that contain a word of an entity's name; a speaker needs none."""
     speakers = {row["speaker"].casefold() for row in rows}
-    names: dict[str, str] = {}
+    name_by_key: dict[str, str] = {}
     for entity in named:
-        names.setdefault(entity.name.casefold(), entity.name)
-    related: dict[str, list[tuple[str, str]]] = {}
-    for each in relations:
-        pair = (each.entity.casefold(), each.other.casefold())
-        if pair[0] in names and pair[1] in names:
-            related.setdefault(pair[0], []).append((each.relation, names[pair[1]]))
+        name_by_key.setdefault(entity.name.casefold(), entity.name)
+    relations_by_key: dict[str, list[tuple[str, str]]] = {}
+    for stated_relation in relations:
+        entity_and_other = (stated_relation.entity.casefold(), stated_relation.other.casefold())
+        if entity_and_other[0] in name_by_key and entity_and_other[1] in name_by_key:
+            relations_by_key.setdefault(entity_and_other[0], []).append(
+                (stated_relation.relation, name_by_key[entity_and_other[1]])
+            )
     entities: dict[str, Entity] = {}
     for entity in named:
-        key = entity.name.casefold()
-        turns = _naming_turns(key, _cited_turns(entity.turns, rows), speakers)
-        if not turns or key in entities:
+        entity_key = entity.name.casefold()
+        turns = _naming_turns(entity_key, _cited_turns(entity.turns, rows), speakers)
+        if not turns or entity_key in entities:
             continue
-        first = turns[0]
-        entities[key] = Entity(
-            entity_id=f"{first['session_id']}/e{len(entities) + 1}",
-            scope=first["scope"],
-            session_id=first["session_id"],
+        first_turn = turns[0]
+        entities[entity_key] = Entity(
+            entity_id=f"{first_turn['session_id']}/e{len(entities) + 1}",
+            scope=first_turn["scope"],
+            session_id=first_turn["session_id"],
             name=entity.name,
             type=entity.type,
-            context=first["text"],
+            context=first_turn["text"],
             evidence=[turn["turn_id"] for turn in turns],
-            relations=[relation for relation, _ in related.get(key, ())],
-            related=[other for _, other in related.get(key, ())],
+            relations=[relation for relation, _ in relations_by_key.get(entity_key, ())],
+            related=[other for _, other in relations_by_key.get(entity_key, ())],
         )
     return list(entities.values())
 
 
 def _naming_turns(name: str, cited: list[TurnRow], speakers: set[str]) -> list[TurnRow]:
     """Give the cited turns that hold a word of a name."""
-    parts = {word for word in re.findall(r"\w+", name) if len(word) > 1 or word.isdigit()}
-    turns = []
+    name_words = {word for word in re.findall(r"\w+", name) if len(word) > 1 or word.isdigit()}
+    naming_turns = []
     for turn in cited:
-        text = turn["text"].casefold()
-        if name in text or parts.intersection(re.findall(r"\w+", text)):
-            turns.append(turn)
-    if not turns and name in speakers:
+        turn_text = turn["text"].casefold()
+        if name in turn_text or name_words.intersection(re.findall(r"\w+", turn_text)):
+            naming_turns.append(turn)
+    if not naming_turns and name in speakers:
         return cited[:1]
-    return turns
+    return naming_turns
 
 
 def _cited_turns(numbers: list[int], rows: list[TurnRow]) -> list[TurnRow]:
@@ -440,4 +461,8 @@ def _cited_turns(numbers: list[int], rows: list[TurnRow]) -> list[TurnRow]:
 
     Unknown numbers are dropped.
     """
-    return [rows[n - 1] for n in sorted(set(numbers)) if 1 <= n <= len(rows)]
+    return [
+        rows[turn_number - 1]
+        for turn_number in sorted(set(numbers))
+        if 1 <= turn_number <= len(rows)
+    ]

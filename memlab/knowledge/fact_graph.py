@@ -16,7 +16,8 @@ from memlab.text.words import ARTICLES, STOP_WORDS
 
 ALPHA = 0.85
 """The probability of following an edge rather than beginning anew."""
-_TOLERANCE, _MOST_STEPS = 1e-9, 300
+_TOLERANCE = 1e-9
+_MOST_STEPS = 300
 """Of PageRank: the change of a node's share at which it ends, on average, and after how many steps
 at the latest."""
 _MAX_NAME_WORDS = 4
@@ -38,18 +39,18 @@ class NameFinder:
         self.names: set[Key] = set()
         # How many stems the longest name has that begins with a stem.
         self.longest: dict[str, int] = {}
-        for key in names:
-            if len(key) > _MAX_KEY_WORDS or _stop_stems().issuperset(key):
+        for name_stems in names:
+            if len(name_stems) > _MAX_KEY_WORDS or _stop_stems().issuperset(name_stems):
                 continue
-            self.names.add(key)
-            self.longest[key[0]] = max(len(key), self.longest.get(key[0], 0))
+            self.names.add(name_stems)
+            self.longest[name_stems[0]] = max(len(name_stems), self.longest.get(name_stems[0], 0))
 
     def longest_at(self, stems: Key, start: int) -> Key:
         """Give the longest name that begins at a place of a text, or an empty one."""
-        for n in range(self.longest.get(stems[start], 0), 0, -1):
-            key = stems[start : start + n]
-            if key in self.names:
-                return key
+        for n_stems in range(self.longest.get(stems[start], 0), 0, -1):
+            name_stems = stems[start : start + n_stems]
+            if name_stems in self.names:
+                return name_stems
         return ()
 
 
@@ -71,10 +72,10 @@ class FactGraph:
 
     def neighbours(self, node: str | Key) -> list[str | Key]:
         """Give the nodes that a node is joined to, in the order in which they were added."""
-        begin, end = self.steps.indptr[self.places[node] :][:2].tolist()
-        joined = np.sort(self.steps.indices[begin:end]).tolist()
-        nodes = list(self.places)
-        return [nodes[place] for place in joined]
+        first_edge, end_edge = self.steps.indptr[self.places[node] :][:2].tolist()
+        joined_places = np.sort(self.steps.indices[first_edge:end_edge]).tolist()
+        all_nodes = list(self.places)
+        return [all_nodes[place] for place in joined_places]
 
 
 def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> FactGraph:
@@ -102,23 +103,28 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> Fa
     >>> known.neighbours(("oslo",))
     ['f2']
     """
-    known = _named_keys(facts, entities)
-    finder = NameFinder(known)
-    places: dict[str | Key, int] = {}
-    for key in known:
-        places[key] = len(places)
-    starts: list[int] = []
-    ends: list[int] = []
-    edges = [_fact_edges(facts, finder), _part_edges(known)]
+    names_by_key = _named_keys(facts, entities)
+    finder = NameFinder(names_by_key)
+    place_by_node: dict[str | Key, int] = {}
+    for name_key in names_by_key:
+        place_by_node[name_key] = len(place_by_node)
+    edge_starts: list[int] = []
+    edge_ends: list[int] = []
+    edge_lists = [_fact_edges(facts, finder), _part_edges(names_by_key)]
     if entities is not None:
-        edges.append(_relation_edges(entities))
-    for some in edges:
-        for node, joined in some:
-            place = places.setdefault(node, len(places))
-            starts.extend([place] * len(joined))
-            ends.extend(places.setdefault(other, len(places)) for other in joined)
-    steps = _even_steps(np.array(starts, np.int32), np.array(ends, np.int32), len(places))
-    return FactGraph(places, known, finder, steps)
+        edge_lists.append(_relation_edges(entities))
+    for edge_list in edge_lists:
+        for node, joined_nodes in edge_list:
+            node_place = place_by_node.setdefault(node, len(place_by_node))
+            edge_starts.extend([node_place] * len(joined_nodes))
+            edge_ends.extend(
+                place_by_node.setdefault(other_node, len(place_by_node))
+                for other_node in joined_nodes
+            )
+    steps = _even_steps(
+        np.array(edge_starts, np.int32), np.array(edge_ends, np.int32), len(place_by_node)
+    )
+    return FactGraph(place_by_node, names_by_key, finder, steps)
 
 
 def _even_steps(starts: np.ndarray, ends: np.ndarray, n: int) -> Any:
@@ -129,8 +135,9 @@ def _even_steps(starts: np.ndarray, ends: np.ndarray, n: int) -> Any:
     """
     from scipy.sparse import csr_array
 
-    row, column = np.concatenate([starts, ends]), np.concatenate([ends, starts])
-    steps = csr_array((np.ones(len(row)), (row, column)), shape=(n, n))
+    edge_rows = np.concatenate([starts, ends])
+    edge_columns = np.concatenate([ends, starts])
+    steps = csr_array((np.ones(len(edge_rows)), (edge_rows, edge_columns)), shape=(n, n))
     steps.sum_duplicates()
     degree = np.diff(steps.indptr)
     steps.data = np.repeat(1.0 / np.maximum(degree, 1), degree)
@@ -149,14 +156,16 @@ def fact_relevance(graph: FactGraph, question: str) -> tuple[dict[str, float], l
     stems = _text_stems(question)
     if not stems:
         return {}, []
-    found = _find_names(stems, graph.finder)
-    rest = sorted(set(stems).difference(*found))
-    alone = [(word,) for word in rest if (word,) in graph.places]
-    begin = [graph.places[key] for key in (*found, *alone)]
-    if not begin:
+    found_names = _find_names(stems, graph.finder)
+    other_words = sorted(set(stems).difference(*found_names))
+    single_words = [
+        (question_word,) for question_word in other_words if (question_word,) in graph.places
+    ]
+    begin_places = [graph.places[node_key] for node_key in (*found_names, *single_words)]
+    if not begin_places:
         return {}, []
-    visited = dict(zip(graph.places, _visit(graph.steps, begin).tolist(), strict=True))
-    return _relative_to_greatest(visited), [graph.names[key] for key in found]
+    visited = dict(zip(graph.places, _visit(graph.steps, begin_places).tolist(), strict=True))
+    return _relative_to_greatest(visited), [graph.names[node_key] for node_key in found_names]
 
 
 def _visit(steps: Any, begin: list[int]) -> np.ndarray:
@@ -164,53 +173,56 @@ def _visit(steps: Any, begin: list[int]) -> np.ndarray:
 
     It starts there too: a node that cannot be reached has exactly 0.
     """
-    anew = np.zeros(steps.shape[0])
-    anew[begin] = 1.0
-    anew /= anew.sum()
-    ends = np.flatnonzero(np.diff(steps.indptr) == 0)
-    shares = anew
+    start_shares = np.zeros(steps.shape[0])
+    start_shares[begin] = 1.0
+    start_shares /= start_shares.sum()
+    dead_ends = np.flatnonzero(np.diff(steps.indptr) == 0)
+    visit_shares = start_shares
     for _ in range(_MOST_STEPS):
-        before = shares
-        stuck = float(np.cumsum(before[ends])[-1]) if len(ends) else 0.0
-        shares = ALPHA * (before @ steps + stuck * anew) + (1 - ALPHA) * anew
-        if np.abs(shares - before).sum() < len(shares) * _TOLERANCE:
+        shares_before = visit_shares
+        stuck_share = float(np.cumsum(shares_before[dead_ends])[-1]) if len(dead_ends) else 0.0
+        visit_shares = (
+            ALPHA * (shares_before @ steps + stuck_share * start_shares)
+            + (1 - ALPHA) * start_shares
+        )
+        if np.abs(visit_shares - shares_before).sum() < len(visit_shares) * _TOLERANCE:
             break
-    return shares
+    return visit_shares
 
 
 def _relative_to_greatest(visited: Mapping[str | Key, float]) -> dict[str, float]:
     """Give of all nodes the facts, each share divided by the greatest; nothing where all are 0."""
-    facts = {node: share for node, share in visited.items() if isinstance(node, str)}
-    most = max(facts.values(), default=0.0)
-    if not most:
+    fact_shares = {node: share for node, share in visited.items() if isinstance(node, str)}
+    greatest_share = max(fact_shares.values(), default=0.0)
+    if not greatest_share:
         return {}
-    return {fact: share / most for fact, share in facts.items()}
+    return {fact: share / greatest_share for fact, share in fact_shares.items()}
 
 
 def _named_keys(facts: pl.DataFrame, entities: pl.DataFrame | None) -> dict[Key, str]:
     """Give each name by its stems, as it is written first: of entities, then of facts."""
-    names = _names_in_facts(facts)
+    all_names = _names_in_facts(facts)
     if entities is not None:
-        related = entities["related"].explode().drop_nulls()
-        names = [*entities["name"], *related, *names]
-    known: dict[Key, str] = {}
-    for name in names:
-        key = _text_stems(name)
-        if key:
-            known.setdefault(key, name)
-    return known
+        related_names = entities["related"].explode().drop_nulls()
+        all_names = [*entities["name"], *related_names, *all_names]
+    names_by_key: dict[Key, str] = {}
+    for name in all_names:
+        name_key = _text_stems(name)
+        if name_key:
+            names_by_key.setdefault(name_key, name)
+    return names_by_key
 
 
 def _names_in_facts(facts: pl.DataFrame) -> list[str]:
     """Give what facts are about, their short values, and who said them."""
-    names: list[str] = []
+    fact_names: list[str] = []
     for about, value, speaker in facts.select("about", "value", "said_by").iter_rows():
-        names.append(about)
+        fact_names.append(about)
         if len(words(value)) <= _MAX_NAME_WORDS:
-            names.append(value)
+            fact_names.append(value)
         if speaker:
-            names.append(speaker)
-    return names
+            fact_names.append(speaker)
+    return fact_names
 
 
 Edges = Iterator[tuple[str | Key, list[Key]]]
@@ -219,43 +231,45 @@ Edges = Iterator[tuple[str | Key, list[Key]]]
 
 def _fact_edges(facts: pl.DataFrame, finder: NameFinder) -> Edges:
     """Join each fact to the names that stand in it, and to its words that are no stop words."""
-    stop = _stop_stems()
-    for fact, about, slot, value in facts.select("fact_id", "about", "slot", "value").iter_rows():
-        stems = _text_stems(f"{about} {slot} {value}")
-        joined = _find_names(stems, finder)
-        joined += [(word,) for word in stems if word not in stop]
-        if joined:
-            yield fact, joined
+    stop_stems = _stop_stems()
+    for fact_id, about, slot, value in facts.select(
+        "fact_id", "about", "slot", "value"
+    ).iter_rows():
+        fact_stems = _text_stems(f"{about} {slot} {value}")
+        joined_nodes = _find_names(fact_stems, finder)
+        joined_nodes += [(word,) for word in fact_stems if word not in stop_stems]
+        if joined_nodes:
+            yield fact_id, joined_nodes
 
 
 def _part_edges(known: Collection[Key]) -> Edges:
     """Join names of several words to the names that are one of these."""
-    for key in known:
-        if len(key) == 1:
+    for name_key in known:
+        if len(name_key) == 1:
             continue
-        parts: list[Key] = [(word,) for word in key if (word,) in known]
-        if parts:
-            yield key, parts
+        part_keys: list[Key] = [(word,) for word in name_key if (word,) in known]
+        if part_keys:
+            yield name_key, part_keys
 
 
 def _relation_edges(entities: pl.DataFrame) -> Edges:
     """Join each entity to those that it is related to; not a name to itself."""
-    pairs = entities.select("name", "related").explode("related").drop_nulls("related")
-    for name, other in pairs.iter_rows():
-        key = _text_stems(name)
-        related = _text_stems(other)
-        if not key or not related:
+    related_pairs = entities.select("name", "related").explode("related").drop_nulls("related")
+    for name, other_name in related_pairs.iter_rows():
+        name_key = _text_stems(name)
+        related_key = _text_stems(other_name)
+        if not name_key or not related_key:
             continue
-        if key != related:
-            yield key, [related]
+        if name_key != related_key:
+            yield name_key, [related_key]
 
 
 @lru_cache(maxsize=100_000)
 def _text_stems(text: str) -> Key:
     """Give the stems of a text, without articles and possessive endings."""
-    bare = re.sub(r"'s\b", "", normalize_characters(text))
-    content = [word for word in words(bare) if word not in ARTICLES]
-    return tuple(stem(content))
+    bare_text = re.sub(r"'s\b", "", normalize_characters(text))
+    content_words = [word for word in words(bare_text) if word not in ARTICLES]
+    return tuple(stem(content_words))
 
 
 @cache
@@ -265,11 +279,11 @@ def _stop_stems() -> frozenset[str]:
 
 def _find_names(stems: Key, names: NameFinder) -> list[Key]:
     """Find names in a text from left to right; of several that begin at one word, the longest."""
-    found: dict[Key, None] = {}
-    start = 0
-    while start < len(stems):
-        key = names.longest_at(stems, start)
-        if key:
-            found[key] = None
-        start += max(len(key), 1)
-    return list(found)
+    found_names: dict[Key, None] = {}
+    stem_place = 0
+    while stem_place < len(stems):
+        name_key = names.longest_at(stems, stem_place)
+        if name_key:
+            found_names[name_key] = None
+        stem_place += max(len(name_key), 1)
+    return list(found_names)

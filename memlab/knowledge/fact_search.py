@@ -93,17 +93,19 @@ def search_facts(
     _check_arguments(questions, facts, k)
     if "query_id" not in questions.columns:
         questions = questions.with_columns(query_id=pl.int_range(pl.len()).cast(pl.String))
-    pool = facts.filter(pl.col("status") != "repeat")
+    candidate_facts = facts.filter(pl.col("status") != "repeat")
     if not superseded:
-        pool = pool.filter(pl.col("status").is_in(_CURRENT))
-    placed = questions.with_row_index("_place")
-    parts = [pl.DataFrame(schema={"_place": pl.UInt32(), **_RESULT_SCHEMA})]
-    for (scope,), asked in placed.group_by("scope", maintain_order=True):
-        own = pool.filter(scope=scope)
-        named = None if entities is None else entities.filter(scope=scope)
-        ranked = _rank_in_scope(asked, own, encoder=encoder, entities=named, weights=weights)
-        parts.extend(each.head(k) for each in ranked)
-    return pl.concat(parts).sort("_place", "rank").drop("_place")
+        candidate_facts = candidate_facts.filter(pl.col("status").is_in(_CURRENT))
+    numbered_questions = questions.with_row_index("_place")
+    ranked_parts = [pl.DataFrame(schema={"_place": pl.UInt32(), **_RESULT_SCHEMA})]
+    for (scope,), scope_questions in numbered_questions.group_by("scope", maintain_order=True):
+        scope_facts = candidate_facts.filter(scope=scope)
+        scope_entities = None if entities is None else entities.filter(scope=scope)
+        scope_rankings = _rank_in_scope(
+            scope_questions, scope_facts, encoder=encoder, entities=scope_entities, weights=weights
+        )
+        ranked_parts.extend(question_ranking.head(k) for question_ranking in scope_rankings)
+    return pl.concat(ranked_parts).sort("_place", "rank").drop("_place")
 
 
 def calibrate(relevance: np.ndarray, similarity: np.ndarray) -> np.ndarray:
@@ -121,22 +123,22 @@ def calibrate(relevance: np.ndarray, similarity: np.ndarray) -> np.ndarray:
     >>> calibrate(np.array([1.0, 0.2, 0.0]), np.array([0.31, 0.72, 0.10])).tolist()
     [0.72, 0.31, 0.0]
     """
-    scale = np.sort(similarity)[::-1]
-    falling = np.sort(-relevance)
+    falling_similarity = np.sort(similarity)[::-1]
+    rising_negatives = np.sort(-relevance)
     # The place of each: how many are greater.
-    places = np.searchsorted(falling, -relevance, side="left")
-    return np.where(relevance > 0, scale[places], 0.0)
+    relevance_places = np.searchsorted(rising_negatives, -relevance, side="left")
+    return np.where(relevance > 0, falling_similarity[relevance_places], 0.0)
 
 
 def _check_arguments(questions: pl.DataFrame, facts: pl.DataFrame, k: int) -> None:
-    needed = {
+    table_by_column = {
         "scope": questions,
         "text": questions,
         "fact_id": facts,
         "status": facts,
         "confidence": facts,
     }
-    for name, table in needed.items():
+    for name, table in table_by_column.items():
         if name not in table.columns:
             raise DataError(f"no column {name!r} to rank facts by")
     if k < 1:
@@ -155,47 +157,51 @@ def _rank_in_scope(
     cosines = np.zeros((asked.height, facts.height))
     if encoder is not None and weights.vector and facts.height:
         cosines = similarities(asked["text"], fact_statements(facts), encoder)
-    network = None
+    fact_graph = None
     if weights.graph:
-        network = build_graph(facts, entities)
+        fact_graph = build_graph(facts, entities)
     if not weights.confidence:
         facts = facts.with_columns(confidence=pl.lit(0.0))
-    rows = asked.select("_place", "query_id", "text").iter_rows()
-    for (place, query, text), cosine in zip(rows, cosines, strict=True):
+    question_rows = asked.select("_place", "query_id", "text").iter_rows()
+    for (place, query_id, text), question_cosines in zip(question_rows, cosines, strict=True):
         relevance: dict[str, float] = {}
-        names: list[str] = []
-        if network is not None:
-            relevance, names = fact_relevance(network, text)
-        graph = np.array([relevance.get(fact, 0.0) for fact in facts["fact_id"]], dtype=float)
-        sure = facts["confidence"].to_numpy()
-        total, graph = _weigh(cosine, graph, sure, weights)
-        ranked = facts.select(
+        named_entities: list[str] = []
+        if fact_graph is not None:
+            relevance, named_entities = fact_relevance(fact_graph, text)
+        graph_scores = np.array(
+            [relevance.get(fact, 0.0) for fact in facts["fact_id"]], dtype=float
+        )
+        confidences = facts["confidence"].to_numpy()
+        total_scores, graph_scores = _weigh(question_cosines, graph_scores, confidences, weights)
+        scored_facts = facts.select(
             "fact_id",
             "last_access",
             "confidence",
             _place=pl.lit(place, pl.UInt32),
-            query_id=pl.lit(query),
-            score=pl.Series(total).round(_DECIMALS),
-            vector=pl.Series(cosine),
-            graph=pl.Series(graph),
-            entities=pl.lit(names, pl.List(pl.String)),
+            query_id=pl.lit(query_id),
+            score=pl.Series(total_scores).round(_DECIMALS),
+            vector=pl.Series(question_cosines),
+            graph=pl.Series(graph_scores),
+            entities=pl.lit(named_entities, pl.List(pl.String)),
         )
-        best = ranked.sort(
+        ranked_facts = scored_facts.sort(
             "score", "last_access", descending=True, nulls_last=True, maintain_order=True
         )
-        yield best.with_row_index("rank", offset=1).select("_place", *_RESULT_SCHEMA)
+        yield ranked_facts.with_row_index("rank", offset=1).select("_place", *_RESULT_SCHEMA)
 
 
 def _weigh(
     vector: np.ndarray, graph: np.ndarray, confidence: np.ndarray, weights: RecallSettings
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give the scores, and the relevance in the graph as it was weighed: two of (n,)."""
-    share = confidence
+    confidence_part = confidence
     if weights.calibrated and vector.any():
         graph = calibrate(graph, vector)
-        share = confidence * vector
-    total = weights.vector * vector + weights.graph * graph + weights.confidence * share
-    return total, graph
+        confidence_part = confidence * vector
+    total_scores = (
+        weights.vector * vector + weights.graph * graph + weights.confidence * confidence_part
+    )
+    return total_scores, graph
 
 
 def current_first_shares(
@@ -223,28 +229,30 @@ def current_first_shares(
             "there is no question whose current value is to be ranked; "
             "give some that name stale messages"
         )
-    heads = resolved.facts.select("fact_id", head=pl.coalesce("repeats", "fact_id"))
-    named = labels.join(heads, on="fact_id")
-    rows = []
-    for name, (settings, without_superseded) in conditions.items():
+    head_of_fact = resolved.facts.select("fact_id", head=pl.coalesce("repeats", "fact_id"))
+    labelled_heads = labels.join(head_of_fact, on="fact_id")
+    condition_rows = []
+    for condition_name, (settings, without_superseded) in conditions.items():
         facts = resolved.facts
         if not without_superseded:
             facts = _as_if_active(facts)
-        parts = []
-        for (now,), asked in questions.group_by("now", maintain_order=True):
-            sure = score(facts, now=now, settings=settings)
-            parts.append(_rank_without_graph(asked, sure, encoder))
-        ranked = pl.concat(parts).select("query_id", "score", head="fact_id")
-        scores = named.join(ranked, on=["query_id", "head"], how="left")
-        above = _current_above_stale(scores)
-        rows.append((name, above.len(), above.mean() or 0.0))
-    return pl.DataFrame(rows, schema=["condition", "n", "share"], orient="row")
+        ranked_parts = []
+        for (now,), dated_questions in questions.group_by("now", maintain_order=True):
+            scored_facts = score(facts, now=now, settings=settings)
+            ranked_parts.append(_rank_without_graph(dated_questions, scored_facts, encoder))
+        ranked_facts = pl.concat(ranked_parts).select("query_id", "score", head="fact_id")
+        labelled_scores = labelled_heads.join(ranked_facts, on=["query_id", "head"], how="left")
+        is_current_first = _current_above_stale(labelled_scores)
+        condition_rows.append(
+            (condition_name, is_current_first.len(), is_current_first.mean() or 0.0)
+        )
+    return pl.DataFrame(condition_rows, schema=["condition", "n", "share"], orient="row")
 
 
 def _as_if_active(facts: pl.DataFrame) -> pl.DataFrame:
     """Take every fact but a repeat as one that nothing has closed."""
-    repeat = pl.col("status") == "repeat"
-    status = pl.when(repeat).then("status").otherwise(pl.lit("active"))
+    is_repeat = pl.col("status") == "repeat"
+    status = pl.when(is_repeat).then("status").otherwise(pl.lit("active"))
     return facts.with_columns(status, superseded=pl.lit(False))
 
 
@@ -253,16 +261,18 @@ def _rank_without_graph(
 ) -> pl.DataFrame:
     """Rank all facts, by similarity and confidence alone."""
     settings = RecallSettings(graph=0)
-    most = max(facts.height, 1)
-    return search_facts(asked, facts, encoder=encoder, settings=settings, k=most)
+    n_facts = max(facts.height, 1)
+    return search_facts(asked, facts, encoder=encoder, settings=settings, k=n_facts)
 
 
 def _current_above_stale(scores: pl.DataFrame) -> pl.Series:
     """Say of each question whether its best current fact scores above its best stale one."""
-    current = pl.col("score").filter(pl.col("current")).max()
-    stale = pl.col("score").filter(~pl.col("current")).max()
-    above = scores.group_by("query_id").agg(above=current > pl.coalesce(stale, -1.0))
-    return above["above"].fill_null(False)
+    current_score = pl.col("score").filter(pl.col("current")).max()
+    stale_score = pl.col("score").filter(~pl.col("current")).max()
+    is_current_above = scores.group_by("query_id").agg(
+        above=current_score > pl.coalesce(stale_score, -1.0)
+    )
+    return is_current_above["above"].fill_null(False)
 
 
 def fact_statements(facts: pl.DataFrame) -> pl.Series:
@@ -270,18 +280,18 @@ def fact_statements(facts: pl.DataFrame) -> pl.Series:
 
     Their sentences say more (whose, when), but rank the current value below a stale one more often.
     """
-    said = pl.concat_str("about", "slot", "value", separator=" ")
-    return facts.select(statement=said).to_series()
+    statement_text = pl.concat_str("about", "slot", "value", separator=" ")
+    return facts.select(statement=statement_text).to_series()
 
 
 def fact_sentences(facts: pl.DataFrame) -> pl.Series:
     """Give the sentence of each fact, or about, slot and value where it has none."""
-    said = fact_statements(facts).alias("said")
-    return facts.select(pl.coalesce("sentence", said)).to_series()
+    statement_text = fact_statements(facts).alias("said")
+    return facts.select(pl.coalesce("sentence", statement_text)).to_series()
 
 
 def similarities(questions: pl.Series, texts: pl.Series, encoder: Encoder) -> np.ndarray:
     """Give the cosines of questions and texts, clipped to [0, 1]: (q, n)."""
-    asked = encoder.encode(questions.to_list(), kind="query", progress=False)
-    documents = encoder.encode(texts.to_list(), kind="document", progress=False)
-    return np.clip((asked @ documents.T).astype(np.float64), 0.0, 1.0)
+    question_vectors = encoder.encode(questions.to_list(), kind="query", progress=False)
+    text_vectors = encoder.encode(texts.to_list(), kind="document", progress=False)
+    return np.clip((question_vectors @ text_vectors.T).astype(np.float64), 0.0, 1.0)

@@ -48,59 +48,72 @@ def list_records(
     :returns: ``at``, ``session_id``, ``type``, ``text`` and ``evidence`` (ids of turns).
     """
     if kind == "timeline" and resolved is not None:
-        rows = pl.concat([_summary_rows("summaries", summaries), *_fact_parts(resolved)])
+        record_rows = pl.concat([_summary_rows("summaries", summaries), *_fact_parts(resolved)])
     elif kind in NODE_KINDS and nodes is not None:
-        own = nodes.filter(kind=NODE_KINDS[kind]).with_columns(session_id=pl.lit(None, pl.String))
-        rows = _summary_rows(kind, own)
+        kind_nodes = nodes.filter(kind=NODE_KINDS[kind]).with_columns(
+            session_id=pl.lit(None, pl.String)
+        )
+        record_rows = _summary_rows(kind, kind_nodes)
     elif kind == "entities":
-        started = summaries.select("session_id", at="start")
-        rows = _entity_rows(
-            entities.join(started, on="session_id", how="left", maintain_order="left")
+        session_starts = summaries.select("session_id", at="start")
+        record_rows = _entity_rows(
+            entities.join(session_starts, on="session_id", how="left", maintain_order="left")
         )
     else:
-        rows = _summary_rows(kind, summaries)
-    return rows.sort("at", descending=True, nulls_last=True, maintain_order=True)
+        record_rows = _summary_rows(kind, summaries)
+    return record_rows.sort("at", descending=True, nulls_last=True, maintain_order=True)
 
 
 def _fact_parts(resolved: Resolved) -> list[pl.DataFrame]:
     """List the facts, each where it was stated first, and what superseded what."""
     facts = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
     facts = facts.filter(pl.col("status") != "repeat")
-    said_in = resolved.facts.select("session_id", new="fact_id")
-    log = resolved.log.join(said_in, on="new", how="left", maintain_order="left")
-    parts = ("about", "slot", "old_value", "new_value", "rule")
-    log = log.with_columns(text=pl.format("{}, {}: {} → {} ({})", *parts))
-    return [_listing_rows(facts, "fact", "said_at"), _listing_rows(log, "supersession")]
+    session_of_fact = resolved.facts.select("session_id", new="fact_id")
+    supersession_log = resolved.log.join(
+        session_of_fact, on="new", how="left", maintain_order="left"
+    )
+    log_columns = ("about", "slot", "old_value", "new_value", "rule")
+    supersession_log = supersession_log.with_columns(
+        text=pl.format("{}, {}: {} → {} ({})", *log_columns)
+    )
+    return [
+        _listing_rows(facts, "fact", "said_at"),
+        _listing_rows(supersession_log, "supersession"),
+    ]
 
 
 def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
-    texts, evidence = KINDS[kind]
-    turns = pl.lit([], pl.List(pl.String)) if evidence is None else pl.col(evidence)
-    rows = summaries.with_columns(text=texts, evidence=turns)
+    text_column, evidence_column = KINDS[kind]
+    cited_turns = (
+        pl.lit([], pl.List(pl.String)) if evidence_column is None else pl.col(evidence_column)
+    )
+    text_rows = summaries.with_columns(text=text_column, evidence=cited_turns)
     if kind == "topics":
-        rows = rows.with_columns(pl.col("text").list.join(", "))
+        text_rows = text_rows.with_columns(pl.col("text").list.join(", "))
     elif kind == "summaries" or kind in NODE_KINDS:
-        rows = rows.with_columns(pl.col("evidence").list.eval(pl.element().explode()))
+        text_rows = text_rows.with_columns(pl.col("evidence").list.eval(pl.element().explode()))
     else:
-        rows = rows.explode("text", "evidence")
-    written = rows.filter(pl.col("text").fill_null("") != "")
-    return _listing_rows(written, count_noun(1, kind)[2:], "start")
+        text_rows = text_rows.explode("text", "evidence")
+    written_rows = text_rows.filter(pl.col("text").fill_null("") != "")
+    return _listing_rows(written_rows, count_noun(1, kind)[2:], "start")
 
 
 def _entity_rows(named: pl.DataFrame) -> pl.DataFrame:
     """Give each entity once, with its last session and the day of its first."""
     n_sessions = pl.col("session_id").n_unique()
     first_day = pl.col("at").min().dt.date()
-    more = pl.when(n_sessions > 1).then(pl.format(", {} sessions since {}", n_sessions, first_day))
-    in_order = named.sort("at", nulls_last=False, maintain_order=True)
-    rows = in_order.group_by("name", "type", maintain_order=True).agg(
+    sessions_since = pl.when(n_sessions > 1).then(
+        pl.format(", {} sessions since {}", n_sessions, first_day)
+    )
+    oldest_first = named.sort("at", nulls_last=False, maintain_order=True)
+    entity_rows = oldest_first.group_by("name", "type", maintain_order=True).agg(
         pl.col("session_id").last(),
         pl.col("at").max(),
         pl.col("evidence").explode().unique(),
-        more=more.otherwise(pl.lit("")),
+        more=sessions_since.otherwise(pl.lit("")),
     )
     text = pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null(""))
-    return _listing_rows(rows.with_columns(text=text), "entity")
+    return _listing_rows(entity_rows.with_columns(text=text), "entity")
 
 
 def _listing_rows(rows: pl.DataFrame, kind: str, at: str = "at") -> pl.DataFrame:

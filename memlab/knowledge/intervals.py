@@ -10,8 +10,12 @@ from typing import Any, NamedTuple
 from memlab.knowledge.periods import Period
 from memlab.knowledge.statements import LASTING, Meaning, Statement
 
-REPLACED, ENDED, AFFIRMED = "another value", "said to be over", "said to be so"
-CAME_ABOUT, CANCELLED, CORRECTED = "came about", "cancelled", "corrected"
+REPLACED = "another value"
+ENDED = "said to be over"
+AFFIRMED = "said to be so"
+CAME_ABOUT = "came about"
+CANCELLED = "cancelled"
+CORRECTED = "corrected"
 """Rules by which a statement closes the interval of an earlier one."""
 
 _STATUSES = {
@@ -96,13 +100,13 @@ class Interval:
     @property
     def head(self) -> Statement:
         """The statement that stands for all: the first one with the wording that came last."""
-        worded: set[Meaning] = set()
-        head = self.first
-        for each in self.statements:
-            if each.meaning not in worded:
-                worded.add(each.meaning)
-                head = each
-        return head
+        seen_meanings: set[Meaning] = set()
+        last_worded = self.first
+        for statement in self.statements:
+            if statement.meaning not in seen_meanings:
+                seen_meanings.add(statement.meaning)
+                last_worded = statement
+        return last_worded
 
     @property
     def ends(self) -> datetime | None:
@@ -143,7 +147,7 @@ class Interval:
         """Whether a statement that repeats it states the same slot, in the same way."""
         if (self.kind, self.holds) != (statement.kind, statement.meaning.holds):
             return False
-        return any(each.slot == statement.slot for each in self.statements)
+        return any(own_statement.slot == statement.slot for own_statement in self.statements)
 
     def add(self, statement: Statement) -> None:
         """Add the statement that begins it, or one that repeats it and may date it better."""
@@ -181,45 +185,64 @@ class Interval:
         :param present: the time at which the status is asked for; ``None`` where no fact has a
             date.
         """
-        status, closer = self._status(present)
+        status, closer_text = self._status(present)
         is_over = status in _OVER
         if status == "corrected":
-            for each in self.statements:
-                said = each.said_at
-                yield each.id, State(status, is_over, closer, None, said, said, 0, said)
+            for statement in self.statements:
+                said_at = statement.said_at
+                yield (
+                    statement.id,
+                    State(status, is_over, closer_text, None, said_at, said_at, 0, said_at),
+                )
             return
-        begins, ends, last = self._valid_from(), self._valid_to(), self._last_access()
+        valid_from = self._valid_from()
+        valid_to = self._valid_to()
+        last_access = self._last_access()
         n_reinforced = self._count_turns() - 1
-        head = self.head.id
-        again = State("repeat", is_over, closer, head, begins, ends, 0, last)
-        for each in self.statements:
-            if each.id == head:
-                state = State(status, is_over, closer, None, begins, ends, n_reinforced, last)
-                yield head, state
+        head_id = self.head.id
+        repeat_state = State(
+            "repeat", is_over, closer_text, head_id, valid_from, valid_to, 0, last_access
+        )
+        for statement in self.statements:
+            if statement.id == head_id:
+                state = State(
+                    status,
+                    is_over,
+                    closer_text,
+                    None,
+                    valid_from,
+                    valid_to,
+                    n_reinforced,
+                    last_access,
+                )
+                yield head_id, state
             else:
-                yield each.id, again
+                yield statement.id, repeat_state
 
     def log_row(self) -> dict[str, Any]:
         """Give the row of the log for what closed it."""
         assert self.closed
-        old, new = self.head.fact, self.closed.by.fact
-        at = None
+        old_fact = self.head.fact
+        new_fact = self.closed.by.fact
+        closed_at = None
         if self.closed.is_dated:
-            at = self.closed.at
-        reached = [fact["recorded_at"] for fact in (old, new) if fact["recorded_at"]]
+            closed_at = self.closed.at
+        recorded_times = [
+            fact["recorded_at"] for fact in (old_fact, new_fact) if fact["recorded_at"]
+        ]
         return {
-            "scope": old["scope"],
-            "about": old["about"],
-            "slot": old["slot"],
+            "scope": old_fact["scope"],
+            "about": old_fact["about"],
+            "slot": old_fact["slot"],
             "old": self.head.id,
             "new": self.closed.by.id,
-            "old_value": old["value"],
-            "new_value": new["value"],
-            "at": at,
-            "recorded_at": max(reached, default=None),
+            "old_value": old_fact["value"],
+            "new_value": new_fact["value"],
+            "at": closed_at,
+            "recorded_at": max(recorded_times, default=None),
             "rule": self.closed.rule + _arrival_note(self.head, self.closed.by),
-            "by": new["said_by"] or new["source"],
-            "evidence": new["evidence"],
+            "by": new_fact["said_by"] or new_fact["source"],
+            "evidence": new_fact["evidence"],
         }
 
     def _status(self, present: datetime | None) -> tuple[str, str | None]:
@@ -257,13 +280,13 @@ class Interval:
         return None
 
     def _last_access(self) -> datetime | None:
-        said = (each.said_at for each in (*self.statements, *self.heard))
-        return max(filter(None, said), default=None)
+        said_times = (statement.said_at for statement in (*self.statements, *self.heard))
+        return max(filter(None, said_times), default=None)
 
     def _count_turns(self) -> int:
         """Count the turns that state it: several statements that were read from one are one."""
-        said = (*self.statements, *self.heard)
-        return len({next(iter(each.evidence), each.id) for each in said})
+        all_statements = (*self.statements, *self.heard)
+        return len({next(iter(statement.evidence), statement.id) for statement in all_statements})
 
 
 def has_come(moment: datetime | None, at: datetime) -> bool:

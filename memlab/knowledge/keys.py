@@ -43,11 +43,11 @@ def fold(text: str) -> str:
     >>> fold(" “ACME,  Inc.” "), fold("Ｏｓｌｏ！"), fold("hunter2!"), fold("C#")
     ('acme, inc', 'oslo', 'hunter2!', 'c#')
     """
-    plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    closing = _CLOSING
-    if not _CODE.fullmatch(plain):
-        closing += _EXCLAMATIONS
-    return plain.lstrip(_OPENING).rstrip(closing) or plain
+    plain_text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    closing_signs = _CLOSING
+    if not _CODE.fullmatch(plain_text):
+        closing_signs += _EXCLAMATIONS
+    return plain_text.lstrip(_OPENING).rstrip(closing_signs) or plain_text
 
 
 def part_keys(rows: list[dict[str, Any]], encoder: Encoder | None) -> list[Parts]:
@@ -69,20 +69,20 @@ def part_keys(rows: list[dict[str, Any]], encoder: Encoder | None) -> list[Parts
     """
     subjects = [(row["scope"], fold(row["about"])) for row in rows]
     slot_texts = [row["slot"] for row in rows]
-    slots = _join(
+    slot_keys = _join(
         zip(subjects, slot_texts, strict=True), encoder, SAME_SLOT_COSINE, find_near_slots
     )
-    owners = []
-    for subject, text in zip(subjects, slot_texts, strict=True):
-        owners.append((*subject, slots[subject, fold(text)]))
+    value_owners = []
+    for subject, part_text in zip(subjects, slot_texts, strict=True):
+        value_owners.append((*subject, slot_keys[subject, fold(part_text)]))
     value_texts = [row["value"] for row in rows]
-    values = _join(
-        zip(owners, value_texts, strict=True), encoder, SAME_VALUE_COSINE, find_near_values
+    value_keys = _join(
+        zip(value_owners, value_texts, strict=True), encoder, SAME_VALUE_COSINE, find_near_values
     )
-    parts = []
-    for owner, text in zip(owners, value_texts, strict=True):
-        parts.append(Parts(*owner, values[owner, fold(text)]))
-    return parts
+    fact_parts = []
+    for owner, part_text in zip(value_owners, value_texts, strict=True):
+        fact_parts.append(Parts(*owner, value_keys[owner, fold(part_text)]))
+    return fact_parts
 
 
 def _join(
@@ -95,37 +95,42 @@ def _join(
 
     :param find_near: gives the rows of texts that may be one by their spelling.
     """
-    owned: dict[Hashable, dict[str, str]] = {}
+    spellings_by_owner: dict[Hashable, dict[str, str]] = {}
     for owner, text in texts:
-        owned.setdefault(owner, {}).setdefault(fold(text), text)
-    keys: Joined = {}
-    for owner, spellings in owned.items():
-        for folded in spellings:
-            keys[owner, folded] = folded
+        spellings_by_owner.setdefault(owner, {}).setdefault(fold(text), text)
+    joined_keys: Joined = {}
+    for owner, spellings in spellings_by_owner.items():
+        for folded_text in spellings:
+            joined_keys[owner, folded_text] = folded_text
     if encoder is None:
-        return keys
+        return joined_keys
     near_rows = {}
-    wanted: dict[str, int] = {}
-    for owner, spellings in owned.items():
+    number_by_text: dict[str, int] = {}
+    for owner, spellings in spellings_by_owner.items():
         near_rows[owner] = find_near(list(spellings))
         for text in _texts_of(near_rows[owner], list(spellings.values())):
-            wanted.setdefault(text, len(wanted))
-    if not wanted:
-        return keys
-    vectors = encoder.encode(list(wanted), progress=False)
+            number_by_text.setdefault(text, len(number_by_text))
+    if not number_by_text:
+        return joined_keys
+    vectors = encoder.encode(list(number_by_text), progress=False)
     for owner, earlier in near_rows.items():
-        folded_texts = list(owned[owner])
-        places = [wanted.get(text, -1) for text in owned[owner].values()]
-        for row, others in earlier.items():
-            for other in others:
-                if vectors[places[row]] @ vectors[places[other]] >= threshold:
-                    keys[owner, folded_texts[row]] = keys[owner, folded_texts[other]]
+        folded_texts = list(spellings_by_owner[owner])
+        text_numbers = [number_by_text.get(text, -1) for text in spellings_by_owner[owner].values()]
+        for text_row, earlier_rows in earlier.items():
+            for earlier_row in earlier_rows:
+                if (
+                    vectors[text_numbers[text_row]] @ vectors[text_numbers[earlier_row]]
+                    >= threshold
+                ):
+                    joined_keys[owner, folded_texts[text_row]] = joined_keys[
+                        owner, folded_texts[earlier_row]
+                    ]
                     break
-    return keys
+    return joined_keys
 
 
 def _texts_of(earlier: Earlier, texts: Sequence[str]) -> Iterator[str]:
     """Give the texts of rows and of those before them that they may be one with, in order."""
-    rows = set(earlier).union(*earlier.values())
-    for row in sorted(rows):
+    compared_rows = set(earlier).union(*earlier.values())
+    for row in sorted(compared_rows):
         yield texts[row]

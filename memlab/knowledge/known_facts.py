@@ -8,6 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import polars as pl
@@ -33,7 +35,9 @@ def fact_meaning(fact: FactRow, *, size: int = 8) -> str:
 
     :param size: bytes of its digest, see :func:`memlab.records.facts.meaning_id`.
     """
-    about, slot, value = fact["about"], fact["slot"], fact["value"]
+    about = fact["about"]
+    slot = fact["slot"]
+    value = fact["value"]
     return meaning_id(about, slot, value, kind=fact["kind"], holds=fact["holds"], size=size)
 
 
@@ -59,18 +63,18 @@ def open_facts(facts: Iterable[FactRow]) -> dict[str, FactRow]:
     >>> [fact["value"] for fact in open_facts([first, moved]).values()]
     ['Rome']
     """
-    found: dict[str, FactRow] = {}
-    by_id: dict[str, str] = {}
+    facts_by_meaning: dict[str, FactRow] = {}
+    meaning_by_id: dict[str, str] = {}
     for fact in facts:
-        for how, target in zip(fact["effects"], fact["affected"], strict=True):
-            if how in CLOSING_EFFECTS:
-                found.pop(by_id.get(target, target), None)
+        for effect_name, affected_fact in zip(fact["effects"], fact["affected"], strict=True):
+            if effect_name in CLOSING_EFFECTS:
+                facts_by_meaning.pop(meaning_by_id.get(affected_fact, affected_fact), None)
         meaning = fact_meaning(fact)
         if "fact_id" in fact:
-            by_id[fact["fact_id"]] = meaning
-        before = found.pop(meaning, None)
-        found[meaning] = _with_known_dates(fact, before)
-    return found
+            meaning_by_id[fact["fact_id"]] = meaning
+        earlier_fact = facts_by_meaning.pop(meaning, None)
+        facts_by_meaning[meaning] = _with_known_dates(fact, earlier_fact)
+    return facts_by_meaning
 
 
 class KnownFacts:
@@ -102,25 +106,25 @@ class KnownFacts:
 
         :param turns: of the session, rows of :class:`memlab.records.Turn`.
         """
-        begun = turns[0]["timestamp"]
-        facts = [
+        begun_at = turns[0]["timestamp"]
+        earlier_facts = [
             fact
             for fact in self._by_scope[turns[0]["scope"]]
-            if not self._stands_after(fact, session, begun)
+            if not self._stands_after(fact, session, begun_at)
         ]
-        times = [fact["asserted_at"] for fact in facts]
-        return in_order_of_time(facts, times)
+        fact_times = [fact["asserted_at"] for fact in earlier_facts]
+        return in_order_of_time(earlier_facts, fact_times)
 
     def _stands_after(self, fact: FactRow, session: str, begun: datetime | None) -> bool:
         if fact["session_id"] == session:
             return True
         if begun is not None and fact["asserted_at"] is not None:
             return bool(fact["asserted_at"] >= begun)
-        place = self._places.get(session)
-        other = self._places.get(fact["session_id"])
-        if place is None or other is None:
+        session_place = self._places.get(session)
+        other_place = self._places.get(fact["session_id"])
+        if session_place is None or other_place is None:
             return False
-        return other > place
+        return other_place > session_place
 
 
 T = TypeVar("T")
@@ -134,13 +138,15 @@ def in_order_of_time(things: Sequence[T], times: Sequence[datetime | None]) -> l
     >>> in_order_of_time("bca", [datetime(2026, 2, 1), None, datetime(2026, 1, 1)])
     ['a', 'b', 'c']
     """
-    placed = []
-    latest = None
-    for place, when in enumerate(times):
-        latest = when or latest
-        placed.append((latest is not None, latest, place))
-    placed.sort(key=lambda each: (each[0], each[1] or _NEVER, each[2]))
-    return [things[place] for _, _, place in placed]
+    sorting_keys = []
+    latest_time = None
+    for thing_place, thing_time in enumerate(times):
+        if thing_time is not None:
+            latest_time = thing_time
+        # What stands before all times comes first.
+        has_time = latest_time is not None
+        sorting_keys.append((has_time, latest_time or _NEVER, thing_place))
+    return [things[thing_place] for _, _, thing_place in sorted(sorting_keys)]
 
 
 def known_entries(
@@ -156,32 +162,31 @@ def known_entries(
     :param facts: what was stated before it in its scope, in that order.
     :returns: ``known``, in the order in which they were stated, and ``subjects``.
     """
-    shown = open_facts(facts)
-    stems = {meaning: _fact_stems(fact) for meaning, fact in shown.items()}
-    n_facts = Counter(word for found in stems.values() for word in found)
-    said = _stems(" ".join(f"{turn['speaker']} {turn['text']}" for turn in session))
+    shown_facts = open_facts(facts)
+    stems_by_meaning = {meaning: _fact_stems(fact) for meaning, fact in shown_facts.items()}
+    n_facts = Counter(chain.from_iterable(stems_by_meaning.values()))
+    turn_texts = [f"{turn['speaker']} {turn['text']}" for turn in session]
+    session_stems = _stems(" ".join(turn_texts))
     nearness = {}
-    for place, (meaning, found) in enumerate(stems.items()):
-        shared = sorted(found & said)
-        near = sum(1 / n_facts[word] for word in shared)
+    for fact_place, (meaning, stems_of_fact) in enumerate(stems_by_meaning.items()):
+        shared_stems = sorted(stems_of_fact & session_stems)
+        shared_weight = sum(1 / n_facts[word] for word in shared_stems)
         # What happened never ends: it gives way to what a session may change.
-        may_end = shown[meaning]["kind"] != "event"
-        nearness[meaning] = (bool(shared), may_end, near, place)
-    nearest = sorted(nearness, key=lambda meaning: nearness[meaning], reverse=True)[:MAX_KNOWN]
-    in_order = [meaning for meaning in shown if meaning in frozenset(nearest)]
-    subjects = dict.fromkeys(fact["about"] for fact in reversed(shown.values()))
-    return {
-        "known": [_known_entry(shown[meaning]) for meaning in in_order],
-        "subjects": list(subjects)[:MAX_SUBJECTS],
-    }
+        may_end = shown_facts[meaning]["kind"] != "event"
+        nearness[meaning] = (bool(shared_stems), may_end, shared_weight, fact_place)
+    nearest = sorted(nearness, key=nearness.__getitem__, reverse=True)[:MAX_KNOWN]
+    in_order = filter(frozenset(nearest).__contains__, shown_facts)
+    entries = [_known_entry(shown_facts[meaning]) for meaning in in_order]
+    subjects = dict.fromkeys(map(itemgetter("about"), reversed(shown_facts.values())))
+    return {"known": entries, "subjects": list(subjects)[:MAX_SUBJECTS]}
 
 
 def _with_known_dates(fact: FactRow, before: FactRow | None) -> FactRow:
     """Give a fact with the dates that were known of it, where it was said again without any."""
     if before is None:
         return fact
-    dates = {name: fact[name] or before[name] for name in ("since", "until")}
-    return {**fact, **dates}
+    known_dates = {name: fact[name] or before[name] for name in ("since", "until")}
+    return {**fact, **known_dates}
 
 
 def _known_entry(fact: FactRow) -> dict[str, Any]:
@@ -205,8 +210,8 @@ def _known_entry(fact: FactRow) -> dict[str, Any]:
 
 
 def _fact_stems(fact: FactRow) -> frozenset[str]:
-    parts = (fact["about"], fact["slot"], fact["value"], fact["sentence"] or "")
-    return _stems(" ".join(parts))
+    fact_texts = (fact["about"], fact["slot"], fact["value"], fact["sentence"] or "")
+    return _stems(" ".join(fact_texts))
 
 
 @lru_cache(maxsize=100_000)

@@ -33,25 +33,25 @@ def find_near_slots(slots: Sequence[str]) -> Earlier:
     >>> find_near_slots(["door code", "gate code", "door codes", "flat 1", "flat 2"])
     {2: [0]}
     """
-    split = list(map(str.split, slots))
-    near = _near_words(set(chain.from_iterable(split)))
+    slot_words = list(map(str.split, slots))
+    near_words = _near_words(set(chain.from_iterable(slot_words)))
     rows_with: defaultdict[tuple[Group, int, str], list[int]] = defaultdict(list)
-    found: Earlier = {}
-    for row, words in enumerate(split):
-        group = (len(words), _tokens_with_digits(words))
-        fewest: list[int] | None = None
-        for place, word in enumerate(words):
-            near_here: list[int] = []
-            for other in near[word]:
-                near_here += rows_with[group, place, other]
-            if fewest is None or len(near_here) < len(fewest):
-                fewest = near_here
-        for earlier in sorted(fewest or ()):
-            if all(map(_are_spelled_nearly_the_same, split[earlier], words)):
-                found.setdefault(row, []).append(earlier)
-        for place, word in enumerate(words):
-            rows_with[group, place, word].append(row)
-    return found
+    earlier_by_row: Earlier = {}
+    for row, own_words in enumerate(slot_words):
+        word_group = (len(own_words), _tokens_with_digits(own_words))
+        fewest_rows: list[int] | None = None
+        for word_place, own_word in enumerate(own_words):
+            near_rows: list[int] = []
+            for near_word in near_words[own_word]:
+                near_rows += rows_with[word_group, word_place, near_word]
+            if fewest_rows is None or len(near_rows) < len(fewest_rows):
+                fewest_rows = near_rows
+        for earlier_row in sorted(fewest_rows or ()):
+            if all(map(_are_spelled_nearly_the_same, slot_words[earlier_row], own_words)):
+                earlier_by_row.setdefault(row, []).append(earlier_row)
+        for word_place, own_word in enumerate(own_words):
+            rows_with[word_group, word_place, own_word].append(row)
+    return earlier_by_row
 
 
 def find_near_values(values: Sequence[str]) -> Earlier:
@@ -65,28 +65,33 @@ def find_near_values(values: Sequence[str]) -> Earlier:
     >>> find_near_values(["a nurse", "nurse", "a good nurse", "db 7 here", "here db 9"])
     {2: [0]}
     """
-    split = list(map(str.split, values))
-    word_sets = list(map(frozenset, split))
-    n_with = Counter(chain.from_iterable(word_sets))
+    value_words = list(map(str.split, values))
+    word_sets = list(map(frozenset, value_words))
+    rows_of_word = Counter(chain.from_iterable(word_sets))
     rows_with: defaultdict[tuple[tuple[str, ...], str], list[int]] = defaultdict(list)
     rows_by_rarest: defaultdict[tuple[tuple[str, ...], str], list[int]] = defaultdict(list)
-    found: Earlier = {}
-    for row, words in enumerate(word_sets):
-        if len(words) < 2:
+    earlier_by_row: Earlier = {}
+    for row, word_set in enumerate(word_sets):
+        if len(word_set) < 2:
             continue
-        digits = _tokens_with_digits(split[row])
-        rarest = min(sorted(words), key=n_with.__getitem__)
+        digits = _tokens_with_digits(value_words[row])
+        rarest_word = min(sorted(word_set), key=rows_of_word.__getitem__)
         # What has all of its words has the rarest; what it has all words of, has its rarest here.
-        near = set(filter(lambda each: words <= word_sets[each], rows_with[digits, rarest]))
-        for word in words:
-            for each in rows_by_rarest[digits, word]:
-                if word_sets[each] <= words:
-                    near.add(each)
-            rows_with[digits, word].append(row)
-        rows_by_rarest[digits, rarest].append(row)
-        if near:
-            found[row] = sorted(near)
-    return found
+        near_rows = set(
+            filter(
+                lambda earlier_row: word_set <= word_sets[earlier_row],
+                rows_with[digits, rarest_word],
+            )
+        )
+        for own_word in word_set:
+            for earlier_row in rows_by_rarest[digits, own_word]:
+                if word_sets[earlier_row] <= word_set:
+                    near_rows.add(earlier_row)
+            rows_with[digits, own_word].append(row)
+        rows_by_rarest[digits, rarest_word].append(row)
+        if near_rows:
+            earlier_by_row[row] = sorted(near_rows)
+    return earlier_by_row
 
 
 def _tokens_with_digits(words: Sequence[str]) -> tuple[str, ...]:
@@ -101,36 +106,38 @@ def _are_spelled_nearly_the_same(one: str, two: str) -> bool:
 
 def _near_words(words: Collection[str]) -> dict[str, set[str]]:
     """Give for each word those that are spelled nearly the same, itself among them."""
-    near: dict[str, set[str]] = {}
+    near_by_word: dict[str, set[str]] = {}
     for word in words:
-        near[word] = {word}
-    for one, two in _likely_pairs(words):
+        near_by_word[word] = {word}
+    for first_word, second_word in _likely_pairs(words):
         # The ratio depends on the order of the two.
-        for first, second in ((one, two), (two, one)):
-            if two not in near[one] and _are_spelled_nearly_the_same(first, second):
-                near[one].add(two)
-                near[two].add(one)
-    return near
+        for compared_word, other_word in ((first_word, second_word), (second_word, first_word)):
+            if second_word not in near_by_word[first_word] and _are_spelled_nearly_the_same(
+                compared_word, other_word
+            ):
+                near_by_word[first_word].add(second_word)
+                near_by_word[second_word].add(first_word)
+    return near_by_word
 
 
 def _likely_pairs(words: Collection[str]) -> Iterator[tuple[str, str]]:
     """Give all pairs of words that may be spelled nearly the same, and others; some twice."""
-    with_rest: defaultdict[str, list[str]] = defaultdict(list)
-    long: list[str] = []
-    almost_long: list[str] = []
+    words_by_rest: defaultdict[str, list[str]] = defaultdict(list)
+    long_words: list[str] = []
+    almost_long_words: list[str] = []
     for word in words:
         if len(word) > _LONG:
-            long.append(word)
+            long_words.append(word)
             continue
         # A word that is near to a longer one has at least 11 of 14 letters of that.
         if len(word) >= _LONG * 11 // 14:
-            almost_long.append(word)
-        for rest in _rests(word):
-            with_rest[rest].append(word)
-    for sharing in with_rest.values():
+            almost_long_words.append(word)
+        for word_rest in _rests(word):
+            words_by_rest[word_rest].append(word)
+    for sharing in words_by_rest.values():
         yield from combinations(sharing, 2)
-    yield from combinations(long, 2)
-    yield from product(long, almost_long)
+    yield from combinations(long_words, 2)
+    yield from product(long_words, almost_long_words)
 
 
 def _rests(word: str) -> set[str]:
@@ -139,7 +146,7 @@ def _rests(word: str) -> set[str]:
     Of two words that are nearly the same that is .12 of all letters: 3 of 14 of a word at most,
     where all letters of the other one stand in it.
     """
-    rests: set[str] = set()
+    word_rests: set[str] = set()
     for n_left in range(len(word) - 3 * len(word) // 14, len(word) + 1):
-        rests.update(map("".join, combinations(word, n_left)))
-    return rests
+        word_rests.update(map("".join, combinations(word, n_left)))
+    return word_rests

@@ -42,25 +42,25 @@ def _is_reported_by(turn: TurnRow, value: str) -> bool:
         return True
     if not turn.get("quoted"):
         return False
-    said = own_words(turn)
-    if value.casefold() in said.casefold():
+    said_text = own_words(turn)
+    if value.casefold() in said_text.casefold():
         return False
-    stated = frozenset(words(value))
-    own = frozenset(words(said))
-    quoted = frozenset(words(" ".join(turn["quoted"])))
+    value_words = frozenset(words(value))
+    said_words = frozenset(words(said_text))
+    quoted_words = frozenset(words(" ".join(turn["quoted"])))
     # A word that stands on both sides tells nothing of whose the value is.
-    if stated & (own - quoted):
+    if value_words & (said_words - quoted_words):
         return False
-    return bool(stated & quoted) or not stated & own
+    return bool(value_words & quoted_words) or not value_words & said_words
 
 
 def is_about_speaker(about: str, turns: Sequence[TurnRow]) -> bool:
     """Say whether a name is that of who sent one of the turns, in full or its first part."""
-    name = [normalize_word(word) for word in about.split()]
-    if not name:
+    name_words = list(map(normalize_word, about.split()))
+    if not name_words:
         return False
     for turn in turns:
-        speaker = [normalize_word(word) for word in turn["speaker"].split()]
-        if name == speaker[: len(name)]:
+        speaker_words = list(map(normalize_word, turn["speaker"].split()))
+        if name_words == speaker_words[: len(name_words)]:
             return True
     return False

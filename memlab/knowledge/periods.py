@@ -32,15 +32,15 @@ def parse_period(text: str) -> Period:
     >>> str(start.date()), str(end.date())
     ('2026-02-01', '2026-03-01')
     """
-    found = _PATTERN.fullmatch(text)
-    if found is None:
+    date_match = _PATTERN.fullmatch(text)
+    if date_match is None:
         raise DataError(f"{text!r} is no date; expected YYYY, YYYY-MM or YYYY-MM-DD")
-    year, month, day = found.groups()
+    year, month, day = date_match.groups()
     try:
-        start = datetime(int(year), int(month or 1), int(day or 1), tzinfo=UTC)
+        period_start = datetime(int(year), int(month or 1), int(day or 1), tzinfo=UTC)
     except ValueError as error:
         raise DataError(f"{text!r} is no date: {error}") from error
-    return Period(start, _end_of(start, month, day))
+    return Period(period_start, _end_of(period_start, month, day))
 
 
 def _end_of(start: datetime, month: str | None, day: str | None) -> datetime:

@@ -60,15 +60,15 @@ def _connected_groups(statements: list[Statement]) -> Iterable[list[Statement]]:
     that a correction has few of them read again.
     """
     parents: dict[_Node, _Node] = {}
-    for each in statements:
-        slot = each.meaning.parts[:3]
-        _connect(parents, (each.id,), slot)
-        _connect(parents, (each.meaning_id,), slot)
-        for _, affected in each.effects:
-            _connect(parents, (affected,), slot)
+    for statement in statements:
+        slot_node = statement.meaning.parts[:3]
+        _connect(parents, (statement.id,), slot_node)
+        _connect(parents, (statement.meaning_id,), slot_node)
+        for _, affected_id in statement.effects:
+            _connect(parents, (affected_id,), slot_node)
     groups: dict[_Node, list[Statement]] = {}
-    for each in statements:
-        groups.setdefault(_root(parents, (each.id,)), []).append(each)
+    for statement in statements:
+        groups.setdefault(_root(parents, (statement.id,)), []).append(statement)
     return groups.values()
 
 
@@ -116,10 +116,10 @@ class _Readings:
         """Read the statements in order; whether all of them were read, and nothing taken out."""
         for statement in self.stream:
             if statement.id not in self.settled:
-                wrong = timeline.find_wrong(statement)
-                if wrong:
+                wrong_intervals = timeline.find_wrong(statement)
+                if wrong_intervals:
                     self._keep_idle(statement, timeline)
-                    self._correct(statement, wrong)
+                    self._correct(statement, wrong_intervals)
                     return False
             timeline.add(statement)
             taken_back = timeline.find_taken_back()
@@ -147,16 +147,16 @@ class _Readings:
                 statement, interval.begins, interval.is_dated, CORRECTED, None
             )
         self.wrong += wrong
-        dropped = _fact_ids(wrong)
-        kept: list[Statement] = []
+        dropped_ids = _fact_ids(wrong)
+        kept_statements: list[Statement] = []
         is_placed = statement.kind == "event"
-        for each in self.stream:
-            if each.id not in dropped:
-                kept.append(each)
+        for stream_statement in self.stream:
+            if stream_statement.id not in dropped_ids:
+                kept_statements.append(stream_statement)
             elif not is_placed:
                 is_placed = True
-                kept.append(_put_in_place(statement, each, wrong))
-        self.stream = kept
+                kept_statements.append(_put_in_place(statement, stream_statement, wrong))
+        self.stream = kept_statements
 
 
 def _put_in_place(statement: Statement, old: Statement, wrong: list[Interval]) -> Statement:
@@ -164,16 +164,18 @@ def _put_in_place(statement: Statement, old: Statement, wrong: list[Interval]) -
 
     It holds from when that began, unless it says a date itself; a plan from when that was said.
     """
-    repeats = [pair for pair in statement.effects if pair[0] == "repeats"]
-    moved = replace(statement, placed_at=old.placed_at, effects=tuple(repeats))
-    held = next(interval for interval in wrong if interval.first is old)
-    if not held.is_dated:
-        return moved
+    repeat_effects = [
+        effect_pair for effect_pair in statement.effects if effect_pair[0] == "repeats"
+    ]
+    moved_statement = replace(statement, placed_at=old.placed_at, effects=tuple(repeat_effects))
+    wrong_interval = next(interval for interval in wrong if interval.first is old)
+    if not wrong_interval.is_dated:
+        return moved_statement
     if statement.kind == "plan":
-        return replace(moved, begins=old.placed_at, is_dated=True)
+        return replace(moved_statement, begins=old.placed_at, is_dated=True)
     if statement.since is not None:
-        return moved
-    return replace(moved, begins=held.begins, is_dated=True)
+        return moved_statement
+    return replace(moved_statement, begins=wrong_interval.begins, is_dated=True)
 
 
 def _fact_ids(intervals: list[Interval]) -> set[str]:

@@ -79,8 +79,8 @@ class Statement:
 
     @property
     def evidence(self) -> Collection[str]:
-        turns: list[str] | None = self.fact["evidence"]
-        return turns or ()
+        cited_turns: list[str] | None = self.fact["evidence"]
+        return cited_turns or ()
 
     @property
     def is_one_of_a_kind(self) -> bool:
@@ -103,7 +103,7 @@ class Statement:
 
     def affected_by(self, effect: str) -> list[str]:
         """Give what one of its effects names."""
-        return [affected for name, affected in self.effects if name == effect]
+        return [affected_id for effect_name, affected_id in self.effects if effect_name == effect]
 
 
 def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
@@ -121,27 +121,31 @@ def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
     [datetime.datetime(1970, 1, 1, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC'))]
     """
     facts = read_frame(facts, "facts")
-    expected = schema(Fact)
-    for name in list(expected)[:_N_REQUIRED]:
+    fact_schema = schema(Fact)
+    for name in list(fact_schema)[:_N_REQUIRED]:
         if name not in facts.columns:
-            raise DataError(f"facts have no column {name!r}; expected {', '.join(expected)}")
-    missing = [name for name in expected if name not in facts.columns]
-    filled = facts.with_columns(pl.lit(None).alias(name) for name in missing)
-    filled = filled.cast(expected)  # type: ignore[arg-type]
-    filled = filled.with_columns(pl.col(name).fill_null(of) for name, of in _DEFAULTS.items())
-    filled = filled.with_columns(pl.col("effects", "affected").fill_null([]))
-    repeated = filled.filter(pl.col("fact_id").is_duplicated())
-    if len(repeated):
-        raise DataError(f"fact id {repeated['fact_id'][0]!r} stands twice; ids are unique")
-    _check_words(filled)
+            raise DataError(f"facts have no column {name!r}; expected {', '.join(fact_schema)}")
+    missing_columns = [name for name in fact_schema if name not in facts.columns]
+    filled_facts = facts.with_columns(pl.lit(None).alias(name) for name in missing_columns)
+    filled_facts = filled_facts.cast(fact_schema)  # type: ignore[arg-type]
+    filled_facts = filled_facts.with_columns(
+        pl.col(name).fill_null(default_value) for name, default_value in _DEFAULTS.items()
+    )
+    filled_facts = filled_facts.with_columns(pl.col("effects", "affected").fill_null([]))
+    repeated_ids = filled_facts.filter(pl.col("fact_id").is_duplicated())
+    if len(repeated_ids):
+        raise DataError(f"fact id {repeated_ids['fact_id'][0]!r} stands twice; ids are unique")
+    _check_words(filled_facts)
     said_at = pl.col("asserted_at")
     # What nobody dated stands right behind what stands before it, or before all that follows.
-    before = said_at.forward_fill().over("scope")
-    behind = said_at.backward_fill().over("scope")
-    placed_by = pl.when(said_at.is_not_null()).then(0).when(before.is_null()).then(-1).otherwise(1)
-    return filled.with_columns(
+    time_before = said_at.forward_fill().over("scope")
+    time_behind = said_at.backward_fill().over("scope")
+    placed_by = (
+        pl.when(said_at.is_not_null()).then(0).when(time_before.is_null()).then(-1).otherwise(1)
+    )
+    return filled_facts.with_columns(
         said_at=said_at,
-        placed_at=pl.coalesce(before, behind, pl.lit(_NO_DATE)),
+        placed_at=pl.coalesce(time_before, time_behind, pl.lit(_NO_DATE)),
         placed_by=placed_by,
         recorded_at=pl.coalesce("recorded_at", "asserted_at"),
     )
@@ -153,16 +157,16 @@ def _check_words(facts: pl.DataFrame) -> None:
     :raises DataError: with the fact and what may stand there.
     """
     effects = facts.select("fact_id", "effects").explode("effects").drop_nulls()
-    for table, column, words in (
+    for table, column, known_words in (
         (facts, "kind", KINDS),
         (facts, "values", VALUES),
         (effects, "effects", EFFECTS),
     ):
-        unknown = table.filter(~pl.col(column).is_in(words))
-        if len(unknown):
-            fact_id, word = unknown.select("fact_id", column).row(0)
-            listed = ", ".join(words)
-            raise DataError(f"fact {fact_id!r}: {column} {word!r} is none of {listed}")
+        unknown_rows = table.filter(~pl.col(column).is_in(known_words))
+        if len(unknown_rows):
+            fact_id, word = unknown_rows.select("fact_id", column).row(0)
+            word_list = ", ".join(known_words)
+            raise DataError(f"fact {fact_id!r}: {column} {word!r} is none of {word_list}")
 
 
 def read_statements(placed: pl.DataFrame, encoder: Encoder | None) -> list[Statement]:
@@ -178,32 +182,36 @@ def read_statements(placed: pl.DataFrame, encoder: Encoder | None) -> list[State
     >>> statement.meaning.parts[1:], str(statement.begins.date())
     (('ann', 'home', 'oslo'), '2019-01-01')
     """
-    arrived = pl.when(pl.col("said_at").is_not_null()).then("recorded_at")
-    rows = placed.sort("placed_at", "placed_by", arrived, maintain_order=True).to_dicts()
-    parts = part_keys(rows, encoder)
-    return [_read_row(row, keys) for row, keys in zip(rows, parts, strict=True)]
+    arrived_at = pl.when(pl.col("said_at").is_not_null()).then("recorded_at")
+    placed_rows = placed.sort("placed_at", "placed_by", arrived_at, maintain_order=True).to_dicts()
+    fact_parts = part_keys(placed_rows, encoder)
+    return [
+        _read_row(fact_row, fact_keys)
+        for fact_row, fact_keys in zip(placed_rows, fact_parts, strict=True)
+    ]
 
 
 def _read_row(row: dict[str, Any], parts: Parts) -> Statement:
-    kind, holds = row["kind"], row["holds"]
+    kind = row["kind"]
+    holds = row["holds"]
     try:
-        since = _read_period(row["since"])
-        until = _read_period(row["until"])
+        since_period = _read_period(row["since"])
+        until_period = _read_period(row["until"])
     except DataError as error:
         raise DataError(f"fact {row['fact_id']!r}: {error}") from error
     if len(row["effects"]) != len(row["affected"]):
         raise DataError(f"fact {row['fact_id']!r} has effects and affected of unequal length")
-    begins, is_dated = _beginning(row, since, until)
+    begins_at, is_dated = _beginning(row, since_period, until_period)
     return Statement(
         fact=row,
         meaning=Meaning(parts, kind, holds),
         meaning_id=meaning_id(row["about"], row["slot"], row["value"], kind=kind, holds=holds),
         placed_at=row["placed_at"],
         said_at=row["said_at"],
-        begins=begins,
+        begins=begins_at,
         is_dated=is_dated,
-        since=since,
-        until=until,
+        since=since_period,
+        until=until_period,
         effects=tuple(zip(row["effects"], row["affected"], strict=True)),
     )
 

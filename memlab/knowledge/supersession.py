@@ -137,22 +137,24 @@ def resolve(
     >>> active_facts(resolve(facts, undone=[("f1", "f2")])).height
     2
     """
-    placed = place_facts(facts)
+    placed_facts = place_facts(facts)
     now = now and in_utc(now)
     if as_of is not None:
         as_of = in_utc(as_of)
-        placed = placed.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
-    statements = read_statements(placed, encoder)
+        placed_facts = placed_facts.filter(
+            pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of
+        )
+    statements = read_statements(placed_facts, encoder)
     outcome = _resolve_scopes(statements, undone)
-    presents = _presents(placed, as_of, now)
-    states: dict[str, State] = {}
+    present_by_scope = _presents(placed_facts, as_of, now)
+    state_by_id: dict[str, State] = {}
     for interval in outcome.intervals:
-        present = presents[interval.first.fact["scope"]]
-        states.update(interval.states(present))
-    in_order = [states[fact_id] for fact_id in placed["fact_id"]]
-    table = pl.DataFrame(in_order, schema=_STATE_SCHEMA, orient="row")
-    resolved = placed.drop("placed_at", "placed_by").hstack(table)
-    return Resolved(resolved, _log(outcome.intervals), len(outcome.idle))
+        scope_present = present_by_scope[interval.first.fact["scope"]]
+        state_by_id.update(interval.states(scope_present))
+    states_in_order = [state_by_id[fact_id] for fact_id in placed_facts["fact_id"]]
+    state_table = pl.DataFrame(states_in_order, schema=_STATE_SCHEMA, orient="row")
+    resolved_facts = placed_facts.drop("placed_at", "placed_by").hstack(state_table)
+    return Resolved(resolved_facts, _log(outcome.intervals), len(outcome.idle))
 
 
 def count_undated_facts(facts: pl.DataFrame) -> int:
@@ -187,29 +189,29 @@ def active_facts(resolved: Resolved, *, as_of: datetime | None = None) -> pl.Dat
         return resolved.facts.filter(pl.col("status").is_in(_ACTIVE))
     as_of = in_utc(as_of)
     is_stated = (pl.col("kind") == "event") & (pl.col("said_at") <= as_of)
-    goes_on = pl.max_horizontal("valid_from", pl.lit(as_of)) < pl.col("valid_to")
-    never_ends = pl.col("valid_to").is_null() & ~pl.col("superseded")
+    is_going_on = pl.max_horizontal("valid_from", pl.lit(as_of)) < pl.col("valid_to")
+    is_never_ended = pl.col("valid_to").is_null() & ~pl.col("superseded")
     return resolved.facts.filter(
         ~pl.col("status").is_in(["repeat", "corrected"]),
         (pl.col("valid_from") <= as_of) | is_stated,
-        goes_on | never_ends,
+        is_going_on | is_never_ended,
     )
 
 
 def _resolve_scopes(statements: list[Statement], undone: Collection[tuple[str, str]]) -> Outcome:
     """Resolve each scope for itself; an undo is about what two facts state, however often."""
-    meanings: dict[str, Meaning] = {}
-    scopes: defaultdict[str, list[Statement]] = defaultdict(list)
+    meaning_by_id: dict[str, Meaning] = {}
+    statements_by_scope: defaultdict[str, list[Statement]] = defaultdict(list)
     for statement in statements:
-        meanings[statement.id] = statement.meaning
-        scopes[statement.fact["scope"]].append(statement)
-    pairs = set()
-    for old, new in undone:
-        if old in meanings and new in meanings:
-            pairs.add((meanings[old], meanings[new]))
+        meaning_by_id[statement.id] = statement.meaning
+        statements_by_scope[statement.fact["scope"]].append(statement)
+    undone_pairs = set()
+    for old_id, new_id in undone:
+        if old_id in meaning_by_id and new_id in meaning_by_id:
+            undone_pairs.add((meaning_by_id[old_id], meaning_by_id[new_id]))
     outcome = Outcome()
-    for of_scope in scopes.values():
-        outcome.add(resolve_statements(of_scope, pairs))
+    for scope_statements in statements_by_scope.values():
+        outcome.add(resolve_statements(scope_statements, undone_pairs))
     return outcome
 
 
@@ -217,16 +219,16 @@ def _presents(
     placed: pl.DataFrame, as_of: datetime | None, now: datetime | None
 ) -> dict[str, datetime | None]:
     """Give the present of each scope; ``None`` where nothing has any date."""
-    latest = pl.coalesce(pl.col("said_at").max(), pl.col("recorded_at").max())
+    latest_time = pl.coalesce(pl.col("said_at").max(), pl.col("recorded_at").max())
     if now is not None:
-        latest = pl.max_horizontal(latest, pl.lit(now).cast(TIMESTAMP))
-    presents = dict(placed.group_by("scope").agg(latest).iter_rows())
+        latest_time = pl.max_horizontal(latest_time, pl.lit(now).cast(TIMESTAMP))
+    present_by_scope = dict(placed.group_by("scope").agg(latest_time).iter_rows())
     if as_of is not None:
-        return dict.fromkeys(presents, as_of)
-    return presents
+        return dict.fromkeys(present_by_scope, as_of)
+    return present_by_scope
 
 
 def _log(intervals: list[Interval]) -> pl.DataFrame:
-    rows = [interval.log_row() for interval in intervals if interval.closed]
-    log = pl.DataFrame(rows, schema=_LOG_SCHEMA, orient="row")
-    return log.sort("recorded_at", "at", "old")
+    log_rows = [interval.log_row() for interval in intervals if interval.closed]
+    supersession_log = pl.DataFrame(log_rows, schema=_LOG_SCHEMA, orient="row")
+    return supersession_log.sort("recorded_at", "at", "old")

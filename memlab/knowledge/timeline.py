@@ -52,44 +52,48 @@ class Timeline:
     def add(self, statement: Statement) -> None:
         """Add the next statement to the interval that it repeats, else begin one; close others."""
         self._just_closed.clear()
-        own = self._holders.get(statement.id)
-        if own is not None:
+        own_interval = self._holders.get(statement.id)
+        if own_interval is not None:
             # A correction, which was read in the place of what was wrong: its effects are left.
-            self._apply_effects(statement, own)
+            self._apply_effects(statement, own_interval)
             return
-        own = self._find_repeated(statement)
-        if own is not None:
-            own.add(statement)
-            self._register(statement, own)
-            self._put_off_endings(statement, own)
-            self._apply_effects(statement, own)
+        own_interval = self._find_repeated(statement)
+        if own_interval is not None:
+            own_interval.add(statement)
+            self._register(statement, own_interval)
+            self._put_off_endings(statement, own_interval)
+            self._apply_effects(statement, own_interval)
             return
-        own = Interval.of(statement)
-        self.intervals.append(own)
-        self._register(statement, own)
-        affected = self._apply_effects(statement, own)
+        own_interval = Interval.of(statement)
+        self.intervals.append(own_interval)
+        self._register(statement, own_interval)
+        affected_intervals = self._apply_effects(statement, own_interval)
         if statement.kind == "event" or statement.is_past:
             return
-        self._close_opposite(statement, own, affected)
+        self._close_opposite(statement, own_interval, affected_intervals)
         if statement.is_one_of_a_kind:
-            self._close_other_values(statement, own, affected)
+            self._close_other_values(statement, own_interval, affected_intervals)
 
     def find_wrong(self, statement: Statement) -> list[Interval]:
         """Find the intervals that a statement says never held, also where they are over."""
-        wrong: list[Interval] = []
-        for affected in statement.affected_by("was_wrong"):
-            old = self.find_open(affected, statement)
-            if old is None:
-                old = self._holders.get(affected, self._latest.get(affected))
-            if old is None:
-                self.idle.add((statement.id, "was_wrong", affected))
-            elif old not in wrong and not self._is_undone(old, statement):
-                wrong.append(old)
-        return wrong
+        wrong_intervals: list[Interval] = []
+        for affected_id in statement.affected_by("was_wrong"):
+            old_interval = self.find_open(affected_id, statement)
+            if old_interval is None:
+                old_interval = self._holders.get(affected_id, self._latest.get(affected_id))
+            if old_interval is None:
+                self.idle.add((statement.id, "was_wrong", affected_id))
+            elif old_interval not in wrong_intervals and not self._is_undone(
+                old_interval, statement
+            ):
+                wrong_intervals.append(old_interval)
+        return wrong_intervals
 
     def find_taken_back(self) -> list[Interval]:
         """Find what never came into force of the intervals that the last statement closed."""
-        return [old for old in self._just_closed if takes_back_closings(old)]
+        return [
+            old_interval for old_interval in self._just_closed if takes_back_closings(old_interval)
+        ]
 
     def find_open(
         self, affected: str, statement: Statement, *, besides: Interval | None = None
@@ -101,11 +105,11 @@ class Timeline:
         :param affected: the id of a fact, or of what facts state.
         :param besides: an interval that does not count.
         """
-        holder = self._holders.get(affected)
-        if holder is None:
+        holding_interval = self._holders.get(affected)
+        if holding_interval is None:
             intervals = self._by_meaning_id[affected]
-        elif holder.is_open(statement.placed_at):
-            return holder
+        elif holding_interval.is_open(statement.placed_at):
+            return holding_interval
         else:
             intervals = self._by_meaning[self._meanings[affected]]
         for interval in _open(intervals, statement.placed_at):
@@ -117,10 +121,13 @@ class Timeline:
         self._holders[statement.id] = own
         self._meanings[statement.id] = statement.meaning
         self._latest[statement.meaning_id] = own
-        listed = [self._by_meaning_id[statement.meaning_id], self._by_meaning[statement.meaning]]
+        interval_lists = [
+            self._by_meaning_id[statement.meaning_id],
+            self._by_meaning[statement.meaning],
+        ]
         if own.holds:
-            listed.append(self._by_slot[statement.slot])
-        for intervals in listed:
+            interval_lists.append(self._by_slot[statement.slot])
+        for intervals in interval_lists:
             if own not in intervals[-1:]:
                 intervals.append(own)
 
@@ -129,14 +136,14 @@ class Timeline:
 
         What it names in another slot is heard again, and it states something beside that.
         """
-        for affected in statement.affected_by("repeats"):
-            named = self.find_open(affected, statement)
-            if named is None:
-                self.idle.add((statement.id, "repeats", affected))
-            elif named.is_reworded_by(statement):
-                return named
+        for affected_id in statement.affected_by("repeats"):
+            named_interval = self.find_open(affected_id, statement)
+            if named_interval is None:
+                self.idle.add((statement.id, "repeats", affected_id))
+            elif named_interval.is_reworded_by(statement):
+                return named_interval
             else:
-                named.heard.append(statement)
+                named_interval.heard.append(statement)
         for interval in _open(self._by_meaning[statement.meaning], statement.placed_at):
             if interval.is_repeated_by(statement):
                 return interval
@@ -144,22 +151,22 @@ class Timeline:
 
     def _apply_effects(self, statement: Statement, own: Interval) -> list[Interval]:
         """Close what a statement closes by its effects; give the intervals that it affects."""
-        closed: list[Interval] = []
-        wrong = statement.affected_by("was_wrong")
+        closed_intervals: list[Interval] = []
+        wrong_ids = statement.affected_by("was_wrong")
         for effect, rule in EFFECT_RULES.items():
-            for affected in statement.affected_by(effect):
-                if affected in wrong:
+            for affected_id in statement.affected_by(effect):
+                if affected_id in wrong_ids:
                     continue
-                old = self.find_open(affected, statement, besides=own)
-                if old is None and not _is_named(affected, closed):
-                    self.idle.add((statement.id, effect, affected))
-                if old is None or old is own or old in closed:
+                old_interval = self.find_open(affected_id, statement, besides=own)
+                if old_interval is None and not _is_named(affected_id, closed_intervals):
+                    self.idle.add((statement.id, effect, affected_id))
+                if old_interval is None or old_interval is own or old_interval in closed_intervals:
                     continue
-                at = end_by_effect(effect, old, statement)
-                if at is not None:
-                    closed.append(old)
-                    self._close(old, statement, at, rule, own)
-        return closed
+                ended_at = end_by_effect(effect, old_interval, statement)
+                if ended_at is not None:
+                    closed_intervals.append(old_interval)
+                    self._close(old_interval, statement, ended_at, rule, own)
+        return closed_intervals
 
     def _put_off_endings(self, statement: Statement, own: Interval) -> None:
         """Let what a plan is to end go on until another day, if the plan is repeated with one."""
@@ -167,10 +174,12 @@ class Timeline:
             return
         if statement.since is None:
             return
-        for old in lasting_closed_by(own):
-            assert old.closed
-            if old.is_open(statement.placed_at):
-                self._close(old, statement, statement.since.start, old.closed.rule, own)
+        for old_interval in lasting_closed_by(own):
+            assert old_interval.closed
+            if old_interval.is_open(statement.placed_at):
+                self._close(
+                    old_interval, statement, statement.since.start, old_interval.closed.rule, own
+                )
 
     def _close_opposite(
         self, statement: Statement, own: Interval, affected: list[Interval]
@@ -179,24 +188,26 @@ class Timeline:
         rule = ENDED
         if statement.meaning.holds:
             rule = AFFIRMED
-        for old in _open(self._by_meaning[statement.meaning.opposite], statement.placed_at):
-            if old not in affected:
-                self._close(old, statement, statement.begins, rule, own)
+        for old_interval in _open(
+            self._by_meaning[statement.meaning.opposite], statement.placed_at
+        ):
+            if old_interval not in affected:
+                self._close(old_interval, statement, statement.begins, rule, own)
 
     def _close_other_values(
         self, statement: Statement, own: Interval, affected: list[Interval]
     ) -> None:
         """Close the other values of the slot, except what the same turn states beside it."""
-        for old in _open(self._by_slot[statement.slot], statement.placed_at):
-            if old is own:
+        for old_interval in _open(self._by_slot[statement.slot], statement.placed_at):
+            if old_interval is own:
                 continue
-            if old in affected:
+            if old_interval in affected:
                 continue
-            if not old.said_in.isdisjoint(statement.evidence):
+            if not old_interval.said_in.isdisjoint(statement.evidence):
                 # "I live with Ann and Bo" may be two facts.
                 continue
-            if not statement.is_over_by(old.begins):
-                self._close(old, statement, statement.begins, REPLACED, own)
+            if not statement.is_over_by(old_interval.begins):
+                self._close(old_interval, statement, statement.begins, REPLACED, own)
 
     def _close(
         self, old: Interval, statement: Statement, at: datetime, rule: str, own: Interval
@@ -209,8 +220,12 @@ class Timeline:
         at = max(at, old.begins)
         if has_come(old.ends, at):
             return
-        before = old.closed
-        if before is not None and before.at <= at and before.within is not own:
+        closing_before = old.closed
+        if (
+            closing_before is not None
+            and closing_before.at <= at
+            and closing_before.within is not own
+        ):
             return
         old.closed = Closing(statement, at, statement.says_when, rule, own)
         own.made.append(old)
@@ -235,7 +250,7 @@ def _open(intervals: list[Interval], at: datetime) -> list[Interval]:
 def _is_named(affected: str, intervals: list[Interval]) -> bool:
     """Whether one of several intervals has a statement of an id, or of a meaning with that id."""
     for interval in intervals:
-        for each in interval.statements:
-            if affected in (each.id, each.meaning_id):
+        for statement in interval.statements:
+            if affected in (statement.id, statement.meaning_id):
                 return True
     return False

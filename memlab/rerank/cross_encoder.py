@@ -49,7 +49,8 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     check_at_least(1, candidates=candidates)
     path, model_name, _ = model_files.find_model(model, what="cross-encoder")
     reader = _load_model(path.resolve(), model_name, model_files.weights_digest(path))
-    documents, asked_rows = bench.documents(run.level), bench.asked(run.frame, "text")
+    documents = bench.documents(run.level)
+    asked_rows = bench.asked(run.frame, "text")
     # What is not scored is worth as much as the least of the scored, and a tie leaves it behind
     # them.
     scores = np.full(asked_rows.height, np.nan)

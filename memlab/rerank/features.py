@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -114,10 +115,49 @@ def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> It
     """
     summaries = summary_vectors(bench)
     rewritten = rephrase_in_first_person(bench)
-    token_benches: tuple[Bench, ...] = ()
+    tokens: list[TokenVectors] = []
     if isinstance(bench.encoder, TokenEncoder):
-        token_benches = (bench, rewritten)
-    asked_tokens = [query_tokens(token_bench) for token_bench in token_benches]
+        tokens = [query_tokens(bench), query_tokens(rewritten)]
+    for scores in _scores_by_scope(bench, rewritten):
+        token_passages = None
+        if tokens:
+            token_passages = scope_tokens(bench, scores.turns)
+        for block in _question_blocks(scores, token_passages):
+            rows = scores.rows[block]
+            features = _ScopeFeatures(bench, rows, scores.turns, scores.sessions)
+            late_scores = None
+            if token_passages is None:
+                features.add_unknown_matches()
+            else:
+                block_tokens = [question_tokens.take(rows) for question_tokens in tokens]
+                late_scores = features.add_token_matches(token_passages, *block_tokens)
+            features.add_first_person("dense", scores.rewritten_dense[block])
+            scorers = {
+                "dense": scores.dense[block],
+                "bm25": scores.bm25[block],
+                "late": late_scores,
+            }
+            features.add_scores(scorers, scores.session_bm25[block])
+            features.add_summaries_words_and_shapes(summaries)
+            yield features.pick(places[rows], mask[rows])
+
+
+class _ScopeScores(NamedTuple):
+    """The questions (q) of a scope, and what its turns (n) and sessions score for them.
+
+    :param rewritten_dense: as ``dense``, for the questions as their speakers would put them.
+    """
+
+    rows: np.ndarray
+    turns: slice
+    sessions: slice
+    dense: np.ndarray
+    rewritten_dense: np.ndarray
+    bm25: np.ndarray
+    session_bm25: np.ndarray
+
+
+def _scores_by_scope(bench: Bench, rewritten: Bench) -> Iterator[_ScopeScores]:
     scope_scores = zip(
         dense_scores(bench, level="turn"),
         dense_scores(rewritten, level="turn"),
@@ -125,49 +165,22 @@ def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> It
         bm25_scores(bench, level="session"),
         strict=True,
     )
-    for (rows, turns, dense), (_, _, rewritten_dense), (_, _, bm25), (
-        _,
-        sessions,
-        session_bm25,
-    ) in scope_scores:
-        n_passages = turns.stop - turns.start
-        token_passages = None
-        if asked_tokens:
-            token_passages = scope_tokens(bench, turns)
-            n_passages = len(token_passages.inverse)
-        block_size = max(1, BLOCK_CELLS // max(1, n_passages))
-        for block_start in range(0, len(rows), block_size):
-            block_rows = slice(block_start, block_start + block_size)
-            block_queries = rows[block_rows]
-            scope_features = _ScopeFeatures(bench, block_queries, turns, sessions)
-            late_scores = None
-            if token_passages is None:
-                scope_features.without_tokens()
-            else:
-                late_scores = scope_features.late(
-                    token_passages, *(tokens.take(block_queries) for tokens in asked_tokens)
-                )
-            scope_features.own("dense", rewritten_dense[block_rows])
-            scorers = {"dense": dense[block_rows], "bm25": bm25[block_rows], "late": late_scores}
-            scope_features.scores(scorers, session_bm25[block_rows])
-            scope_features.summaries_words_and_shapes(summaries)
-            candidate_rows = np.where(mask[block_queries], places[block_queries] - turns.start, 0)
-            feature_values = np.stack(
-                [
-                    np.take_along_axis(column, candidate_rows, axis=1)
-                    for column in scope_features.columns.values()
-                ],
-                axis=-1,
-            )
-            yield Candidates(
-                block_queries,
-                candidate_rows + turns.start,
-                mask[block_queries],
-                scope_features.session[candidate_rows],
-                scope_features.n_sessions,
-                feature_values,
-                tuple(scope_features.columns),
-            )
+    for of_dense, of_rewritten, of_bm25, of_session_bm25 in scope_scores:
+        rows, turns, dense = of_dense
+        _, sessions, session_bm25 = of_session_bm25
+        rewritten_dense = of_rewritten[2]
+        bm25 = of_bm25[2]
+        yield _ScopeScores(rows, turns, sessions, dense, rewritten_dense, bm25, session_bm25)
+
+
+def _question_blocks(scores: _ScopeScores, passages: ScopeTokens | None) -> Iterator[slice]:
+    """Divide the questions of a scope into blocks that are looked at together."""
+    n_passages = scores.turns.stop - scores.turns.start
+    if passages is not None:
+        n_passages = len(passages.inverse)
+    block_size = max(1, BLOCK_CELLS // max(1, n_passages))
+    for block_start in range(0, len(scores.rows), block_size):
+        yield slice(block_start, block_start + block_size)
 
 
 def best_candidate_places(bench: Bench, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -186,12 +199,11 @@ def ranking_to_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np
     """
     query_row = bench.asked(frame.select("query_id"), "row")["row"]
     n_ranks = int(frame["rank"].to_numpy().max(initial=1))
-    places, mask = (
-        np.zeros((len(bench.queries), n_ranks), np.int64),
-        np.zeros((len(bench.queries), n_ranks), bool),
-    )
+    places = np.zeros((len(bench.queries), n_ranks), np.int64)
+    mask = np.zeros((len(bench.queries), n_ranks), bool)
     row_and_rank = query_row.to_numpy(), frame["rank"].to_numpy() - 1
-    places[row_and_rank], mask[row_and_rank] = bench.documents("turn").at(frame["doc_id"]), True
+    places[row_and_rank] = bench.documents("turn").at(frame["doc_id"])
+    mask[row_and_rank] = True
     return places, mask
 
 
@@ -199,19 +211,42 @@ class _ScopeFeatures:
     """Features of every question (rows) and every turn (columns) of a scope, by name."""
 
     def __init__(self, bench: Bench, rows: np.ndarray, turns: slice, sessions: slice) -> None:
-        self.bench, self.rows, self.turns, self.of_sessions = bench, rows, turns, sessions
-        self.session = bench.documents("turn").session[turns] - sessions.start
+        self.bench = bench
+        self.rows = rows
+        self.turns = turns
+        self.session_slice = sessions
+        self.session_numbers = bench.documents("turn").session[turns] - sessions.start
         self.n_sessions = sessions.stop - sessions.start
         self.shape = (len(rows), turns.stop - turns.start)
-        self.first = group_starts(self.session)
-        self.count = np.diff(self.first, append=self.shape[1])
-        self.place = np.arange(self.shape[1]) - np.repeat(self.first, self.count)
+        self.session_starts = group_starts(self.session_numbers)
+        self.session_lengths = np.diff(self.session_starts, append=self.shape[1])
+        self.place_in_session = np.arange(self.shape[1]) - np.repeat(
+            self.session_starts, self.session_lengths
+        )
         self.columns: dict[str, np.ndarray] = {}
+
+    def pick(self, places: np.ndarray, mask: np.ndarray) -> Candidates:
+        """Give what is known of some turns of each question.
+
+        :param places: (q, c) places among the turns of the bench; anything where not in ``mask``.
+        """
+        scope_places = np.where(mask, places - self.turns.start, 0)
+        columns = self.columns.values()
+        feature_values = [np.take_along_axis(column, scope_places, axis=1) for column in columns]
+        return Candidates(
+            self.rows,
+            scope_places + self.turns.start,
+            mask,
+            self.session_numbers[scope_places],
+            self.n_sessions,
+            np.stack(feature_values, axis=-1),
+            tuple(self.columns),
+        )
 
     def add(self, name: str, values: np.ndarray) -> None:
         self.columns[name] = np.broadcast_to(np.asarray(values, np.float32), self.shape)
 
-    def z(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
+    def standardise_turns(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
         """Standardise scores of turns: (q, n).
 
         :param others: see :func:`memlab.retrieve.documents.estimate_spread`.
@@ -219,47 +254,51 @@ class _ScopeFeatures:
         absent = self.bench.documents("turn").absent
         return standardise_rows(scores, estimate_spread(scores, absent, others))
 
-    def z_of_session(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
+    def standardise_sessions(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
         """Standardise scores of sessions, for their turns: (q, n_sessions) → (q, n).
 
         :param others: as above; by default the spread is that of the sessions at hand.
         """
         absent = 0 if others is None else self.bench.documents("session").absent
-        return standardise_rows(scores, estimate_spread(scores, absent, others))[:, self.session]
+        return standardise_rows(scores, estimate_spread(scores, absent, others))[
+            :, self.session_numbers
+        ]
 
-    def best(self, scores: np.ndarray) -> np.ndarray:
+    def best_of_sessions(self, scores: np.ndarray) -> np.ndarray:
         """Take the best turn of each session: (q, n) → (q, n_sessions)."""
-        return best_per_group(scores, self.session, self.n_sessions)
+        return best_per_group(scores, self.session_numbers, self.n_sessions)
 
-    def late(self, tokens: ScopeTokens, asked: TokenVectors, rewritten: TokenVectors) -> np.ndarray:
-        """How the words of the question match those of turn, neighbours and session.
+    def add_token_matches(
+        self, tokens: ScopeTokens, asked: TokenVectors, rewritten: TokenVectors
+    ) -> np.ndarray:
+        """Add how the words of the question match those of turn, neighbours and session.
 
-        Gives late interaction's score.
+        :returns: (q, n) scores of late interaction.
         """
-        match_scores = token_match_features(tokens, asked, self.session)
+        match_scores = token_match_features(tokens, asked, self.session_numbers)
         for match_name, scores in match_scores.items():
             if match_name != "late":
-                self.add(f"{match_name}_z", self.z(scores))
+                self.add(f"{match_name}_z", self.standardise_turns(scores))
         weights = tokens.weights(rewritten)
-        self.own("late", sum_per_question(tokens.best(rewritten), weights, rewritten))
+        self.add_first_person("late", sum_per_question(tokens.best(rewritten), weights, rewritten))
         return match_scores["late"]
 
-    def without_tokens(self) -> None:
-        """Leave out what token vectors would say of the words of the question."""
+    def add_unknown_matches(self) -> None:
+        """Add that nothing is known of what token vectors would say of the words."""
         for name in TOKEN_MATCHES:
             self.add(f"{name}_z", NOT_KNOWN)
         for name in OWN_FEATURES:
             self.add(f"late_{name}", NOT_KNOWN)
 
-    def own(self, name: str, scores: np.ndarray) -> None:
-        """How well the turn matches the question as its speaker would put it."""
-        turn_z = self.z(scores)
-        session_z = self.z_of_session(self.best(turn_z))
+    def add_first_person(self, name: str, scores: np.ndarray) -> None:
+        """Add how well the turn matches the question as its speaker would put it."""
+        turn_z = self.standardise_turns(scores)
+        session_z = self.standardise_sessions(self.best_of_sessions(turn_z))
         for feature, values in zip(OWN_FEATURES, (turn_z, session_z), strict=True):
             self.add(f"{name}_{feature}", values)
 
-    def scores(self, scorers: dict[str, np.ndarray | None], of_sessions: np.ndarray) -> None:
-        """How well turn, neighbours and session match, by scorer, and the untrained sum of all.
+    def add_scores(self, scorers: dict[str, np.ndarray | None], of_sessions: np.ndarray) -> None:
+        """Add how well turn, neighbours and session match, by scorer, and the untrained sum.
 
         :param scorers: (q, n) scores by name; ``None`` for one that the encoder cannot give.
         """
@@ -270,18 +309,19 @@ class _ScopeFeatures:
                 for feature in SCORER_FEATURES:
                     self.add(f"{scorer_name}_{feature}", NOT_KNOWN)
             else:
-                score_sum += self.of_scorer(scorer_name, scores, penalty)
-        absent_scores = absent_bm25_scores(self.bench, self.rows, self.of_sessions, level="session")
-        session_z = self.z_of_session(of_sessions, absent_scores)
+                score_sum += self.add_scorer(scorer_name, scores, penalty)
+        absent_scores = absent_bm25_scores(
+            self.bench, self.rows, self.session_slice, level="session"
+        )
+        session_z = self.standardise_sessions(of_sessions, absent_scores)
         score_sum += session_z
         self.add("bm25_of_session", session_z)
         self.add("sum", score_sum)
 
-    def of_scorer(self, name: str, scores: np.ndarray, less: np.ndarray | None) -> np.ndarray:
-        """How well turn, neighbours and session match by one scorer.
+    def add_scorer(self, name: str, scores: np.ndarray, less: np.ndarray | None) -> np.ndarray:
+        """Add how well turn, neighbours and session match by one scorer.
 
-        Gives its part of the untrained sum: (q, n).
-
+        :returns: (q, n) its part of the untrained sum.
         :param less: how much lower assistants' turns rank in the sum, see
             :func:`memlab.retrieve.fusion.assistant_penalty`.
         """
@@ -289,17 +329,18 @@ class _ScopeFeatures:
         if name == "bm25":
             absent_scores = absent_bm25_scores(self.bench, self.rows, self.turns, level="turn")
             no_absent = NO_SCORES
-        turn_z = self.z(scores, absent_scores)
-        best_z = self.z_of_session(self.best(scores), no_absent)
+        turn_z = self.standardise_turns(scores, absent_scores)
+        best_z = self.standardise_sessions(self.best_of_sessions(scores), no_absent)
+        neighbours_z = [
+            neighbour_values(turn_z, self.session_numbers, step, absent=ABSENT)
+            for step in NEIGHBOUR_STEPS
+        ]
         features = (
             turn_z,
             best_z,
-            self.z_of_session(self.three_best(scores), no_absent),
-            turn_z - self.best(turn_z)[:, self.session],
-            *(
-                neighbour_values(turn_z, self.session, step, absent=ABSENT)
-                for step in NEIGHBOUR_STEPS
-            ),
+            self.standardise_sessions(self.three_best_of_sessions(scores), no_absent),
+            turn_z - self.best_of_sessions(turn_z)[:, self.session_numbers],
+            *neighbours_z,
         )
         for feature, values in zip(SCORER_FEATURES, features, strict=True):
             self.add(f"{name}_{feature}", values)
@@ -307,41 +348,44 @@ class _ScopeFeatures:
             return turn_z + best_z
         score_spread = estimate_spread(scores, self.bench.documents("turn").absent, absent_scores)
         lowered_scores = lower_scores(scores, less, score_spread)
-        return self.z(lowered_scores, absent_scores) + self.z_of_session(
-            self.best(lowered_scores), no_absent
-        )
+        lowered_turn_z = self.standardise_turns(lowered_scores, absent_scores)
+        lowered_best = self.best_of_sessions(lowered_scores)
+        return lowered_turn_z + self.standardise_sessions(lowered_best, no_absent)
 
-    def three_best(self, scores: np.ndarray) -> np.ndarray:
+    def three_best_of_sessions(self, scores: np.ndarray) -> np.ndarray:
         """Average the three best turns of each session: (q, n_sessions)."""
-        best_first = np.lexsort((-scores, np.broadcast_to(self.session, self.shape)), axis=1)
-        three_highest = np.where(
-            self.place < 3, np.take_along_axis(scores, best_first, axis=1), 0.0
+        best_first = np.lexsort(
+            (-scores, np.broadcast_to(self.session_numbers, self.shape)), axis=1
         )
-        lowest_score = scores.min(axis=1, keepdims=True, initial=0.0)  # of a session without turns
+        sorted_scores = np.take_along_axis(scores, best_first, axis=1)
+        three_highest = np.where(self.place_in_session < 3, sorted_scores, 0.0)
+        sums = np.add.reduceat(three_highest, self.session_starts, axis=1)
+        # A session without turns has the lowest score.
+        lowest_score = scores.min(axis=1, keepdims=True, initial=0.0)
         session_means = np.repeat(lowest_score.astype(np.float64), self.n_sessions, axis=1)
-        session_means[:, self.session[self.first]] = np.add.reduceat(
-            three_highest, self.first, axis=1
-        ) / np.minimum(self.count, 3)
+        with_turns = self.session_numbers[self.session_starts]
+        session_means[:, with_turns] = sums / np.minimum(self.session_lengths, 3)
         return session_means
 
-    def summaries_words_and_shapes(self, summaries: np.ndarray | None) -> None:
-        """The session's summary, shared words, what kind of turn and question it is, who speaks,
-        dates that fit.
+    def add_summaries_words_and_shapes(self, summaries: np.ndarray | None) -> None:
+        """Add the session's summary, shared words, what kind of turn and question it is, who
+        speaks, and dates that fit.
         """
-        summary_z, session_lengths = np.zeros(1), np.repeat(self.count, self.count)
+        summary_z = np.zeros(1)
+        session_lengths = np.repeat(self.session_lengths, self.session_lengths)
         if summaries is not None:
-            summary_z = self.z_of_session(
-                cosines(self.bench.query_vectors[self.rows], summaries[self.of_sessions])
+            summary_z = self.standardise_sessions(
+                cosines(self.bench.query_vectors[self.rows], summaries[self.session_slice])
             )
         columns = {
             "summary": summary_z,
-            **word_overlaps(self.bench, self.rows, self.turns, self.session),
+            **word_overlaps(self.bench, self.rows, self.turns, self.session_numbers),
             **turn_features(self.bench, self.turns.start, self.turns.stop),
-            **question_features(self.bench, self.rows, self.turns, self.session),
-            "place_in_session": np.log1p(self.place),
-            "share_of_session": self.place / session_lengths,
+            **question_features(self.bench, self.rows, self.turns, self.session_numbers),
+            "place_in_session": np.log1p(self.place_in_session),
+            "share_of_session": self.place_in_session / session_lengths,
             "turns_of_session": np.log1p(session_lengths),
-            "age": self.session / max(1, self.n_sessions - 1),
+            "age": self.session_numbers / max(1, self.n_sessions - 1),
         }
         for name, values in columns.items():
             self.add(name, values)

@@ -107,23 +107,20 @@ def score_candidates(model: Model, part: Candidates, *, level: Level = "turn") -
 
     :returns: (q, c) scores of turns or (q, s) of sessions, float64; −inf where there is none.
     """
-    network, sum_weight = (
-        model.turns if level == "turn" else model.sessions,
-        model.about.get("sum", {}).get(level, 0.0),
-    )
+    network = model.turns if level == "turn" else model.sessions
+    sum_weight = model.about.get("sum", {}).get(level, 0.0)
     scores = np.where(part.mask, predict(network, part.values), -np.inf).astype(np.float64)
     untrained = np.where(part.mask, part.value("sum"), -np.inf)
     if level == "session":
-        row_numbers, session_best = (
-            np.arange(len(scores))[:, None],
-            np.full((len(scores), part.n_sessions), -np.inf),
-        )
+        row_numbers = np.arange(len(scores))[:, None]
+        session_best = np.full((len(scores), part.n_sessions), -np.inf)
         np.maximum.at(session_best, (row_numbers, part.session), untrained)
         untrained = session_best
         highest_score = np.maximum(
             scores.max(axis=1, keepdims=True), -1e9
         )  # a question may have no candidate
-        session_cells, n_cells = part.session + row_numbers * part.n_sessions, session_best.size
+        session_cells = part.session + row_numbers * part.n_sessions
+        n_cells = session_best.size
         score_shares = np.bincount(
             session_cells.ravel(), np.exp(scores - highest_score).ravel(), minlength=n_cells
         ).reshape(session_best.shape)
@@ -153,10 +150,12 @@ def _standardise_scores(scores: np.ndarray) -> np.ndarray:
 
 def _load_model(path: Path) -> Model:
     """Load a model; one that was loaded before is read again where its file has changed."""
-    changed_at, file_size = 0, 0
+    changed_at = 0
+    file_size = 0
     if path.is_file():
         file_state = path.stat()
-        changed_at, file_size = file_state.st_mtime_ns, file_state.st_size
+        changed_at = file_state.st_mtime_ns
+        file_size = file_state.st_size
     return _load_cached_model(str(path), changed_at, file_size)
 
 

@@ -12,8 +12,11 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.ranking import min_max_scale, rerank_by_scores
 
-RELEVANCE, RECENCY, SHARED = 0.7, 0.1, 0.2
-LIFT, LIFTED = 1.25, 3
+RELEVANCE = 0.7
+RECENCY = 0.1
+SHARED = 0.2
+LIFT = 1.25
+LIFTED = 3
 """Factor for the documents of the sessions whose summaries fit best, and how many those are."""
 
 

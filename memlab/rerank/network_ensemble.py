@@ -22,8 +22,14 @@ from memlab.errors import ModelError
 from memlab.files import open_atomically
 from memlab.records import LEVELS
 
-ENSEMBLE, HIDDEN, DROPOUT, CLIP = 4, 64, (0.1, 0.3, 0.3), 4.0
-EPOCHS, BATCH, RATE, DECAY = 12, 32, 2e-3, 0.05
+ENSEMBLE = 4
+HIDDEN = 64
+DROPOUT = (0.1, 0.3, 0.3)
+CLIP = 4.0
+EPOCHS = 12
+BATCH = 32
+RATE = 2e-3
+DECAY = 0.05
 
 Network = Mapping[str, np.ndarray]
 """The weights of an ensemble by name, with the mean and the spread of every feature."""

@@ -15,7 +15,9 @@ from memlab.rerank.learned import score_candidates
 from memlab.rerank.network_ensemble import Model, fit, scope_fingerprints
 from memlab.retrieve import Bench
 
-CANDIDATES, HARD, SOME = 200, 50, 0.15
+CANDIDATES = 200
+HARD = 50
+SOME = 0.15
 """First candidates of a question.
 
 Those of them that are learned from in any case, and the share of the others.
@@ -66,11 +68,10 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
             f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn "
             "from"
         )
-    n_documents, (evidence_rows, evidence_places) = len(documents.ids), evidence_pairs.to_numpy().T
-    evidence_counts, fingerprints = (
-        np.bincount(evidence_rows, minlength=len(bench.queries)),
-        scope_fingerprints(bench.turns, dataset.scopes),
-    )
+    n_documents = len(documents.ids)
+    (evidence_rows, evidence_places) = evidence_pairs.to_numpy().T
+    evidence_counts = np.bincount(evidence_rows, minlength=len(bench.queries))
+    fingerprints = scope_fingerprints(bench.turns, dataset.scopes)
     scope_lists = []
     for scope_candidates in candidate_features(bench, *best_candidate_places(bench, CANDIDATES)):
         has_evidence = evidence_counts[scope_candidates.rows] > 0
@@ -80,10 +81,8 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
                 scope_candidates,
                 **{name: getattr(scope_candidates, name)[has_evidence] for name in of_queries},
             )
-            scope, encoder = (
-                bench.queries["scope"][int(scope_candidates.rows[0])],
-                str(bench.provenance.get("encoder")),
-            )
+            scope = bench.queries["scope"][int(scope_candidates.rows[0])]
+            encoder = str(bench.provenance.get("encoder"))
             is_evidence = (
                 np.isin(
                     scope_candidates.rows[:, None] * n_documents + scope_candidates.at,

@@ -106,12 +106,9 @@ def current(
         bench.turns.rename({"turn_id": "doc_id"}), on="doc_id", maintain_order="left"
     )
     time_order = pl.struct(pl.col("timestamp").forward_fill().over("scope"), "at")
-    speaker, time_rank = (
-        turns.select(pl.col("speaker").rank("dense"), time=time_order.rank("dense"))
-        .cast(pl.Int64)
-        .to_numpy()
-        .T
-    )
+    turn_ranks = turns.select(pl.col("speaker").rank("dense"), time=time_order.rank("dense"))
+    speaker = turn_ranks["speaker"].cast(pl.Int64).to_numpy()
+    time_rank = turn_ranks["time"].cast(pl.Int64).to_numpy()
     choices = []
     for places, _ in candidates_by_query(run, bench, candidates):
         query_vectors = vectors[places].astype(np.float64)

@@ -22,12 +22,14 @@ from memlab.terminal import announce_step
 LOOKUP = 20_000
 """Keys up to which the database looks for each; for more, every row of a cache is read."""
 
-KEEP_SECONDS, KEEP_TEXTS = 5.0, 16_384
+KEEP_SECONDS = 5.0
+KEEP_TEXTS = 16_384
 """When what was made is written, between two chunks: every write is a version and a file. A kill
 can lose that."""
 
 _SHOWN_FROM = 256  # texts of which the progress is shown
-_WARMING, _MEASURED = 8, 32
+_WARMING = 8
+_MEASURED = 32
 """Texts before the time is taken, and while it is."""
 
 
@@ -40,7 +42,8 @@ class Cache:
     """
 
     def __init__(self, database: Database, family: str, key: str, *, width: int = 0) -> None:
-        self.database, self.name = database, f"{family}_{key}"
+        self.database = database
+        self.name = f"{family}_{key}"
         self.table: Any = None
         can_be_made = not database.read_only
         if can_be_made or self.name in database.names():
@@ -81,7 +84,8 @@ class Cache:
         if elsewhere is not None:
             known_parts.append(elsewhere(missing))
             missing = missing.join(known_parts[-1], on="key", how="anti", maintain_order="left")
-        new_rows, began_at = list[pl.DataFrame](), time.monotonic()
+        new_rows = list[pl.DataFrame]()
+        began_at = time.monotonic()
         shown_name = self.name.replace("_", " of ", 1)
         is_short = missing.height < _SHOWN_FROM
         disable = is_short or not progress
@@ -102,7 +106,8 @@ class Cache:
                     progress_bar.update(missing_chunk.height)
                     if remember and _is_due(new_rows, began_at):
                         self._remember(new_rows)
-                        new_rows, began_at = [], time.monotonic()
+                        new_rows = []
+                        began_at = time.monotonic()
             finally:
                 if remember:
                     self._remember(new_rows)
@@ -196,7 +201,8 @@ class Tokens(TableGroup):
         :returns: of questions vectors, of documents codes: see
             :func:`memlab.embed.token_vectors.compress_tokens`.
         """
-        texts, model = check_texts(texts, kind), for_storing(encoder)
+        texts = check_texts(texts, kind)
+        model = for_storing(encoder)
         context = [""] * len(texts)
         if before is not None:
             context = check_texts(before, kind)
@@ -267,7 +273,8 @@ def _count_files(table: Any) -> int:
 
 def _token_rows(made: TokenVectors) -> pl.DataFrame:
     """Give a row for each text: ``ids`` and ``vectors`` of its tokens, as bytes."""
-    id_bytes, vector_bytes = list[bytes](), list[bytes]()
+    id_bytes = list[bytes]()
+    vector_bytes = list[bytes]()
     for first_token, end_token in pairwise(made.start.tolist()):
         id_bytes.append(made.ids[first_token:end_token].tobytes())
         vector_bytes.append(made.vectors[first_token:end_token].tobytes())

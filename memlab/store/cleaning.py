@@ -25,7 +25,8 @@ _log = logging.getLogger(__name__)
 RUN_TAG = "run-"
 """How the name of a tag begins that a saved run gave to a version."""
 
-MOST_VERSIONS, VERSION_BYTES = 10, 100_000
+MOST_VERSIONS = 10
+VERSION_BYTES = 100_000
 """A table is cleaned by who writes to it once it has more versions than the first, and more than
 one for each of the second of bytes of its rows: its history stays lighter than its content."""
 

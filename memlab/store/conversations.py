@@ -56,7 +56,8 @@ class Conversations(TableGroup):
         """
         from tqdm import tqdm
 
-        database, writers_by_name = self.database, dict[str, DatasetWriter]()
+        database = self.database
+        writers_by_name = dict[str, DatasetWriter]()
         parts = [parts] if isinstance(parts, Dataset) else parts
         with (
             ExitStack() as held_locks,
@@ -141,7 +142,8 @@ class Conversations(TableGroup):
         if not dataset_entry["complete"]:
             return
         for table in ("turns", "sessions", "questions"):
-            n_noted, n_there = dataset_entry[table], getattr(data, table).height
+            n_noted = dataset_entry[table]
+            n_there = getattr(data, table).height
             if n_there != n_noted:
                 raise StoreError(
                     f"dataset {data.name!r} of store {self.database.uri} has {n_there:,} {table}, "

@@ -158,7 +158,8 @@ def _advice(message: str) -> str:
 
 def _explain_failure(doing: str, group: Any, error: BaseException) -> StoreError | None:
     """Give the error of a method of a :class:`TableGroup` in which the database failed."""
-    traceback, module_names = error.__traceback__, set[str]()
+    traceback = error.__traceback__
+    module_names = set[str]()
     while traceback is not None:
         module_names.add(str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0])
         traceback = traceback.tb_next
@@ -272,13 +273,17 @@ class Database:
     def __init__(
         self, connection: Any, uri: str, *, pinned: Mapping[str, int] | None = None
     ) -> None:
-        self.connection, self.uri, self.pinned = connection, uri, pinned
+        self.connection = connection
+        self.uri = uri
+        self.pinned = pinned
         self.made: set[str] | None = None
         self._tables: dict[str, Any] = {}
         self._datasets: tuple[int | None, pl.DataFrame] | None = None
         self._warned = self._is_lockless = False
         self._reading: ExitStack | None = None
-        self._waited, self._state_at, self._is_waiting = 0.0, SLOW_AFTER, False
+        self._waited = 0.0
+        self._state_at = SLOW_AFTER
+        self._is_waiting = False
 
     @property
     def is_local(self) -> bool:
@@ -321,7 +326,9 @@ class Database:
         if self.is_local or self._is_waiting:
             yield
             return
-        self._is_waiting, begun_at, has_ended = True, time.monotonic(), threading.Event()
+        self._is_waiting = True
+        begun_at = time.monotonic()
+        has_ended = threading.Event()
 
         def state() -> None:
             while not has_ended.wait(max(0.0, self._state_at - self._waited_since(begun_at))):
@@ -339,7 +346,8 @@ class Database:
             yield
         finally:
             has_ended.set()
-            self._waited, self._is_waiting = self._waited_since(begun_at), False
+            self._waited = self._waited_since(begun_at)
+            self._is_waiting = False
 
     def _waited_since(self, begun: float) -> float:
         return self._waited + time.monotonic() - begun
@@ -350,7 +358,8 @@ class Database:
             self._require_place()
         except StoreError as gone:
             return gone
-        error_type, message = type(error).__name__, " ".join(str(error).split())
+        error_type = type(error).__name__
+        message = " ".join(str(error).split())
         advice = _advice(f"{error_type}: {message}")
         return StoreError(
             f"{doing} failed in store {self.uri}: {message[:400] or error_type}; no table is left "
@@ -394,7 +403,8 @@ class Database:
             meanwhile.
         :raises StoreError: when the store is gone, or its lock cannot be opened.
         """
-        held_keys, hold_key = _holding(), self._hold_key(dataset)
+        held_keys = _holding()
+        hold_key = self._hold_key(dataset)
         if hold_key in held_keys:
             yield held_keys[hold_key]
             return
@@ -664,7 +674,8 @@ class Database:
         updated.
         """
         row = {**dict.fromkeys(TABLES[table].columns), "key": key, **_times_in_utc(values)}
-        opened_table, key_filter = self.table(table), build_row_filter(key=key).to_sql()
+        opened_table = self.table(table)
+        key_filter = build_row_filter(key=key).to_sql()
         update_result = self.retried(partial(opened_table.update, where=key_filter, values=row))
         if not update_result.rows_updated:
             self.write_row(table, key, **values)
@@ -703,7 +714,8 @@ class Database:
         """
         import pyarrow as pa
 
-        table, schema = self.table(name), TABLES[name].arrow()
+        table = self.table(name)
+        schema = TABLES[name].arrow()
         self._add_later_columns(name)
         self._note_made(name)  # once more where a kill came between a table and its note
 
@@ -737,7 +749,8 @@ class Database:
 
     def _add_later_columns(self, name: str) -> None:
         """Give a table of an earlier store the columns that it lacks, null in every row."""
-        table, schema = self.table(name), TABLES[name].arrow()
+        table = self.table(name)
+        schema = TABLES[name].arrow()
 
         def add() -> None:
             known_columns = table.schema.names

@@ -79,7 +79,8 @@ def read_dataset(
     :param at: versions of tables, as :func:`read_finished_state` gives them, or
         :data:`CURRENT_VERSIONS`.
     """
-    dataset_entry, tables = read_dataset_entry(database, name), dict[str, Any]()
+    dataset_entry = read_dataset_entry(database, name)
+    tables = dict[str, Any]()
     if scopes is not None:
         scopes = list(scopes)
     for table in DATASET_TABLES:
@@ -107,7 +108,8 @@ def read_rows(
     """
     if columns is None:
         columns = row_columns(table)
-    wanted_columns, wanted_scopes = list(columns), scopes
+    wanted_columns = list(columns)
+    wanted_scopes = scopes
     if wanted_scopes is not None:
         wanted_scopes = list(wanted_scopes)
     ordered_columns = list(dict.fromkeys([*wanted_columns, "position", "key"]))

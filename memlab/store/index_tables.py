@@ -258,7 +258,8 @@ class Knowledge(TableGroup):
 
         :param now: by the clock, as the times of writing are.
         """
-        n_removed, now = 0, in_utc(now or datetime.now(UTC))
+        n_removed = 0
+        now = in_utc(now or datetime.now(UTC))
         # Held, since rows that are being committed belong to no state yet.
         with (
             self.database.alone(dataset),

@@ -53,7 +53,9 @@ def join_small_parts(parts: Iterable[Dataset]) -> Iterator[Dataset]:
             != (dataset_part.name, dataset_part.format)
         ):
             yield concat(batch_parts)
-            batch_parts, n_turns, n_bytes = [], 0, 0
+            batch_parts = []
+            n_turns = 0
+            n_bytes = 0
         batch_parts.append(dataset_part)
         n_turns += dataset_part.turns.height
         n_bytes += int(dataset_part.turns.estimated_size())
@@ -70,12 +72,15 @@ class DatasetWriter:
     """
 
     def __init__(self, database: Database, first: Dataset) -> None:
-        self.database, self.name = database, first.name
-        self.kind, self.language = first.format, first.language
+        self.database = database
+        self.name = first.name
+        self.kind = first.format
+        self.language = first.language
         self.last = dict.fromkeys(DATASET_TABLES, -1)
         self.counts = {table: np.zeros(4, np.int64) for table in DATASET_TABLES}
         self.brought: set[str] = set()
-        self.wrote, self.held = False, True
+        self.wrote = False
+        self.held = True
         self.interrupted: Mapping[str, int] | None = None
         self.is_new = False
         self.whole: Dataset | None = None
@@ -119,7 +124,8 @@ class DatasetWriter:
 
     def _write_changes(self, table: str, rows: pl.DataFrame, scopes: list[str]) -> None:
         """Write the rows of some scopes to one table, and count them."""
-        columns, is_scoped = list(TABLES[table].columns), "scope" in rows.columns
+        columns = list(TABLES[table].columns)
+        is_scoped = "scope" in rows.columns
         stored_places = self._read(table, ["key", "position"])
         rows = rows.with_columns(
             position=_assign_places(rows, stored_places, after=self.last[table])
@@ -270,13 +276,10 @@ class DatasetWriter:
     def _refuse_changed(self, scopes: list[str], since: Mapping[str, int]) -> None:
         """Refuse scopes whose turns are others than when they were read."""
         columns = ["turn_id", "content_hash"]
-        current_turns, turns_before = (
-            self.database.read("turns", columns, at=at, dataset=self.name, scope=scopes).sort(
-                columns
-            )
-            for at in (None, since["turns"])
-        )
-        if scopes and not current_turns.equals(turns_before):
+        chosen: dict[str, Any] = {"dataset": self.name, "scope": scopes}
+        current_turns = self.database.read("turns", columns, **chosen)
+        turns_before = self.database.read("turns", columns, at=since["turns"], **chosen)
+        if scopes and not current_turns.sort(columns).equals(turns_before.sort(columns)):
             raise StoreError(
                 f"another process wrote to the same scopes of {self.name!r} meanwhile: run it again"
             )
@@ -371,7 +374,8 @@ def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> p
         if not (scope_numbers > after).all() or (np.diff(scope_numbers) <= 0).any():
             first_number = scope_numbers[scope_numbers >= 0].min(initial=np.iinfo(np.int64).max)
             if not after < first_number < np.iinfo(np.int64).max:
-                first_number, free_block = free_block * _ROOM, free_block + 1
+                first_number = free_block * _ROOM
+                free_block = free_block + 1
             scope_numbers[:] = first_number + np.arange(len(scope_numbers))
         after = int(scope_numbers[-1])
     return pl.Series("position", numbers, pl.Int64)

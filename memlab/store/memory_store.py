@@ -49,7 +49,8 @@ class MemoryStore(Conversations, Versions):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.uri, self.read_only = database.uri, database.read_only
+        self.uri = database.uri
+        self.read_only = database.read_only
         self.vectors = Vectors(database)
         self.tokens = Tokens(database)
         self.search = Search(database)

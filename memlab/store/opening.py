@@ -188,7 +188,8 @@ def _defer_package_init(package: str) -> None:
         module_spec = find_spec(package)
     if module_spec is None or module_spec.loader is None:
         return
-    module, loader = module_from_spec(module_spec), module_spec.loader
+    module = module_from_spec(module_spec)
+    loader = module_spec.loader
 
     def asked(name: str) -> Any:
         if name.startswith("__"):

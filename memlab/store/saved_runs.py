@@ -66,7 +66,9 @@ class Runs(TableGroup):
 
         :returns: the id of the run, made from its content.
         """
-        database, run_id, provenance = self.database, _run_id(run), _dump_json(run.provenance)
+        database = self.database
+        run_id = _run_id(run)
+        provenance = _dump_json(run.provenance)
         measures_text = _dump_json(measures or {})
         with database.guarded("saving a run", writes="save a run"):
             saved_runs = database.read("runs", ["measures", "saved_at"], run_id=run_id)
@@ -120,7 +122,8 @@ class Runs(TableGroup):
             ``bytes`` of their rows, which other runs may hold too, and ``own_bytes`` of those that
             no other run names: about what :meth:`remove` frees.
         """
-        database, run_rows = self.database, self.listing()
+        database = self.database
+        run_rows = self.listing()
         with database.guarded("listing what runs hold"):
             sizes_by_table = {name: self._earlier_states(name) for name in VERSIONED}
         state_rows = []
@@ -153,7 +156,8 @@ class Runs(TableGroup):
         """
         if not self.database.holds(name):
             return {}
-        connection, table = self.database.connection, self.database.table(name)
+        connection = self.database.connection
+        table = self.database.table(name)
         earlier_versions = {*version_times(table), *kept_versions(connection, name)} - {
             table.version
         }

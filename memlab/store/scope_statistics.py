@@ -93,10 +93,8 @@ class Statistics(VersionedReads):
             return turn_statistics, self._count_sessions(dataset, scope, language)
         if index_delta.added.is_empty():
             return turn_statistics, session_statistics
-        grown_sessions, added_keys = (
-            index_delta.added["session_id"].unique(),
-            index_delta.added["key"],
-        )
+        grown_sessions = index_delta.added["session_id"].unique()
+        added_keys = index_delta.added["key"]
         grown_statistics = self._count_sessions(dataset, scope, language, only=grown_sessions)
         earlier_statistics = self._count_sessions(
             dataset, scope, language, only=grown_sessions, without=added_keys
@@ -151,7 +149,8 @@ class Statistics(VersionedReads):
     def keep(self, dataset: str) -> None:
         """Keep the counts of the large scopes of a dataset, of the turns in the full-text index."""
         language = read_dataset_entry(self.database, dataset)["language"]
-        table_name, text_state = self.text.table(language).name, self.text.state(dataset)
+        table_name = self.text.table(language).name
+        text_state = self.text.state(dataset)
         session_sizes = read_rows(self.database, "sessions", dataset, at=CURRENT_VERSIONS)
         scope_sizes = session_sizes.group_by("scope").agg(pl.col("n_turns").sum())
         for scope in scope_sizes.filter(pl.col("n_turns") >= KEPT_FROM)["scope"].sort():
@@ -259,10 +258,8 @@ class Statistics(VersionedReads):
         return WordStatistics(kept_row["n"], kept_row["length"], kept_row["squares"], frequency)
 
     def _tokens(self, dataset: str, scope: str, encoder: str) -> TokenStatistics | None:
-        dataset_entry, kept_row = (
-            read_dataset_entry(self.database, dataset),
-            self._kept(dataset, scope, encoder),
-        )
+        dataset_entry = read_dataset_entry(self.database, dataset)
+        kept_row = self._kept(dataset, scope, encoder)
         if not kept_row:
             _log.warning(
                 "tokens of scope %s of %s were not counted; those of the candidates are taken: "

@@ -114,7 +114,8 @@ class Search(VersionedReads):
             wanted_indexes[column_name(encoder)] = IvfFlat(distance_type="cosine")
         with self.database.guarded("indexing", writes="create_indexes"):
             index_rows = [("words", "FTS", self._index_words())]
-            table, indexed_columns = self.database.table("turns"), self._indexed()
+            table = self.database.table("turns")
+            indexed_columns = self._indexed()
             largest_scope = max(self._sizes().values(), default=0)
             for name, config in wanted_indexes.items():
                 action_text = "there" if name in indexed_columns else "made"
@@ -140,7 +141,9 @@ class Search(VersionedReads):
 
     def _index_words(self) -> str:
         """Index the words of all turns, and count those of large scopes."""
-        filled_datasets, languages, left_out_texts = [], set(), []
+        filled_datasets = []
+        languages = set()
+        left_out_texts = []
         for name, language in self.database.datasets()["name", "language"].sort("name").iter_rows():
             try:
                 if self.text.fill(name):
@@ -166,11 +169,9 @@ class Search(VersionedReads):
         :raises StoreError: for a wrong width, a NaN, zeros alone (for which LanceDB 0.40 gives no
             rows and no error), or an unknown column.
         """
-        vector_widths, indexed_columns, scope_sizes = (
-            self._known(self._widths),
-            self._known(self._indexed),
-            self._known(self._sizes),
-        )
+        vector_widths = self._known(self._widths)
+        indexed_columns = self._known(self._indexed)
+        scope_sizes = self._known(self._sizes)
         if column not in vector_widths:
             raise StoreError(
                 f"store {self.database.uri} has no vectors {column!r}; run store.vectors.backfill"

@@ -66,7 +66,8 @@ class VersionedReads(TableGroup):
             search_state = self.database.search_state()
             if self._seen[0] != search_state:
                 self._seen = search_state, {}
-            known_values, key = self._seen[1], (make.__name__, *key)
+            known_values = self._seen[1]
+            key = (make.__name__, *key)
             if key not in known_values:
                 known_values[key] = make(*key[1:])
         return cast(T, known_values[key])
@@ -93,11 +94,10 @@ class TextIndex(VersionedReads):
         :returns: whether it was done.
         """
         dataset_entry = read_dataset_entry(self.database, dataset)
-        language, note_key = (
-            dataset_entry["language"],
-            _note_key(dataset, dataset_entry["language"]),
-        )
-        table, index_delta = self.table(language), self._read_delta(dataset, None, language)
+        language = dataset_entry["language"]
+        note_key = _note_key(dataset, dataset_entry["language"])
+        table = self.table(language)
+        index_delta = self._read_delta(dataset, None, language)
         n_filled = self.database.read(table.name, ["key"], dataset=dataset).height
         n_changed = index_delta.added.height + index_delta.removed.height
         if not n_changed or n_changed <= REFILLED_SHARE * n_filled:

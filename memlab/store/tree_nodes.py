@@ -185,13 +185,15 @@ _CLEARED = "cleared"
 def _without_turns(row: dict[str, Any], gone: set[str]) -> dict[str, Any]:
     """Give a row without what cites some turns or says nothing of what it stands on."""
     for name, evidence in _LISTS.items():
-        texts_left, cited_lists = list[str](), list[list[str]]()
+        texts_left = list[str]()
+        cited_lists = list[list[str]]()
         for text, cited_ids in zip(row[name], row[evidence], strict=True):
             if not gone.intersection(cited_ids):
                 texts_left.append(text)
                 cited_lists.append(cited_ids)
         row[name], row[evidence] = texts_left, cited_lists
-    turns, hashes = list[str](), list[str]()
+    turns = list[str]()
+    hashes = list[str]()
     for turn, turn_hash in zip(row["turns"], row["turn_hashes"], strict=True):
         if turn not in gone:
             turns.append(turn)

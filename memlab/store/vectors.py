@@ -83,7 +83,8 @@ def encode_through_cache(
     :param remember: ``False`` reads the cache, and leaves it as it is.
     :returns: (n, dim) float32, and how many texts the encoder was asked for.
     """
-    checked, encoder_text = check_texts(texts, kind), f"encoder {encoder.identity.key}"
+    checked = check_texts(texts, kind)
+    encoder_text = f"encoder {encoder.identity.key}"
     model = for_storing(encoder)
 
     def make(places: list[int]) -> pl.DataFrame:
@@ -144,7 +145,8 @@ def _read_by_text(database: Database, encoder: Encoder, hashes: pl.Series) -> pl
 
     Now, also in a view on earlier versions: a text has one vector.
     """
-    column, of_text = column_name(encoder), _text_hash_column(column_name(encoder))
+    column = column_name(encoder)
+    of_text = _text_hash_column(column_name(encoder))
     no_vectors = pl.DataFrame(
         schema={"hash": pl.String, "vector": pl.Array(pl.Float32, encoder.dim)}
     )
@@ -172,7 +174,8 @@ def drop_copies(database: Database, key: str) -> int:
 
     :param key: of the encoder's identity.
     """
-    column, cache_name = f"vector_{key}", f"embeddings_{key}"
+    column = f"vector_{key}"
+    cache_name = f"embeddings_{key}"
     if cache_name not in database.names() or column not in database.table("turns").schema.names:
         return 0
     of_text = _text_hash_column(column)
@@ -228,7 +231,9 @@ class Vectors(TableGroup):
         :param scopes: only the turns of these.
         :returns: how many texts the encoder had to encode; the others came from the cache.
         """
-        database, column, n_encoded = self.database, column_name(encoder), 0
+        database = self.database
+        column = column_name(encoder)
+        n_encoded = 0
         cache_name = f"embeddings_{encoder.identity.key}"
         read_dataset_entry(database, dataset)
         with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
@@ -274,7 +279,8 @@ class Vectors(TableGroup):
         """
         if header_of(encoder):
             return self._through_cache(encoder, dataset, scopes, progress=False)[0]
-        database, column = self.database, column_name(encoder)
+        database = self.database
+        column = column_name(encoder)
         of_text = _text_hash_column(column)
         wanted_scopes = None if scopes is None else list(scopes)
 

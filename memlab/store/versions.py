@@ -28,7 +28,8 @@ def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> N
     """Tag the versions that a run's provenance names, so that they stay readable, where they are of
     this store.
     """
-    versions, run_tag = provenance.get("versions"), RUN_TAG + run_id
+    versions = provenance.get("versions")
+    run_tag = RUN_TAG + run_id
     if not isinstance(versions, Mapping):
         return
     for table, version in versions.items():
@@ -74,7 +75,8 @@ class Versions(TableGroup):
             came later than they were noted has no rows.
         :raises StoreError: when a version was cleaned up.
         """
-        database, uri = self.database, self.database.uri
+        database = self.database
+        uri = self.database.uri
         asked_tables = [name for name in VERSIONED if name not in LATER_TABLES or name in versions]
         pinned_versions = {table: versions[table] for table in asked_tables if table in versions}
         view = Database(database.connection, uri, pinned=pinned_versions)
@@ -103,7 +105,8 @@ class Versions(TableGroup):
 
         :returns: ``table``, ``versions_before``, ``versions_after``.
         """
-        database, version_rows = self.database, []
+        database = self.database
+        version_rows = []
         with database.guarded("optimizing", writes="optimize"), ExitStack() as held_locks:
             for dataset in database.datasets()["name"].sort():
                 held_locks.enter_context(database.alone(dataset))
