@@ -1,8 +1,8 @@
 """Execution of the notebooks, and the HTML pages of their results.
 
 ``shipped`` puts them where somebody works, ``execution`` runs them, ``executed`` reads what one
-found, ``html_page`` writes it as a page (its charts: ``page_charts``), and ``results_page`` the page
-of all results.
+found, ``html_page`` writes it as a page (its charts: ``page_charts``), and ``results_page`` writes
+the page of all results.
 """
 
 from __future__ import annotations
