@@ -1,5 +1,5 @@
-"""What pyproject.toml cannot say: the sample, which lies in ``data``, is put into the built
-package."""
+"""What pyproject.toml cannot say: the sample, which lies in ``data``, and the notebooks are put
+into the built package."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 SAMPLE = Path(__file__).parent / "data" / "sample"
+NOTEBOOKS = Path(__file__).parent / "notebooks"
 
 
 class BuildWithSample(build_py):
-    """Copies ``data/sample`` to where ``memlab.files.shipped_data`` looks for it in a package."""
+    """Copies ``data/sample`` and ``notebooks`` to where ``memlab.files`` looks for them in a
+    package."""
 
     def run(self) -> None:
         super().run()
@@ -21,6 +23,13 @@ class BuildWithSample(build_py):
         if not self.editable_mode:
             target = Path(self.build_lib) / "memlab" / "data" / "sample"
             shutil.copytree(SAMPLE, target, dirs_exist_ok=True)
+            self._copy_notebooks(Path(self.build_lib) / "memlab" / "data" / "notebooks")
+
+    def _copy_notebooks(self, target: Path) -> None:
+        """Copy the notebooks without their pairs and what an editor left beside them."""
+        target.mkdir(parents=True, exist_ok=True)
+        for notebook in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
+            shutil.copy(notebook, target / notebook.name)
 
 
 setup(cmdclass={"build_py": BuildWithSample})

@@ -54,6 +54,21 @@ def shipped_data(*parts: str) -> Path:
     return _CHECKOUT_DATA.joinpath(*parts)
 
 
+def shipped_notebooks() -> Path:
+    """Give the folder of the notebooks that come with memlab: of the package, or of the checkout.
+
+    Nothing need be there.
+
+    >>> from memlab.files import shipped_notebooks
+    >>> (shipped_notebooks() / "00_tour.ipynb").is_file()
+    True
+    """
+    installed_folder = _INSTALLED_DATA / "notebooks"
+    if installed_folder.exists():
+        return installed_folder
+    return _CHECKOUT_DATA.parent / "notebooks"
+
+
 def fix_place(path: str | os.PathLike[str]) -> Path:
     """Give the absolute path of what is read or written later, maybe from another working
     directory.

@@ -92,23 +92,37 @@ def source_note(frame: pl.DataFrame) -> str:
     ' Proposed questions were written by a model, and no person has read them'
     >>> source_note(pl.DataFrame({"n": [3]}))
     ''
+
+    Where rows with one text have several n, such as those of causes, the n are of something else:
+
+    >>> source_note(pl.DataFrame({"n": [3, 5], "question_sources": "1 proposed, 2 accepted"}))[:34]
+    'Questions: 1 proposed, 2 accepted.'
     """
     if COLUMN not in frame.columns:
         return ""
-    source_texts = frame[COLUMN].unique(maintain_order=True).to_list()
+    # Null where a row is of no questions.
+    source_texts = frame[COLUMN].drop_nulls().unique(maintain_order=True).to_list()
     explanation = explain_sources(*source_texts)
     if len(source_texts) == 1 and str(source_texts[0]).startswith("all "):
         return explanation
     count_texts = []
     if "n" in frame.columns:
-        counts_and_sources = frame.select("n", COLUMN).unique(maintain_order=True)
-        count_texts = [
-            f"n = {format_count(count, sources)}"
-            for count, sources in counts_and_sources.iter_rows()
-            if sources
-        ]
+        counts_and_sources = frame.select("n", COLUMN).drop_nulls(COLUMN)
+        count_texts = _count_by_text(counts_and_sources.unique(maintain_order=True))
     note_parts = ["; ".join(count_texts), explanation.removesuffix(".")]
     note_text = ". ".join(filter(None, note_parts))
     if not note_text:
         return ""
     return f"{note_text}."
+
+
+def _count_by_text(counts_and_sources: pl.DataFrame) -> list[str]:
+    """Write each n with who wrote its questions, and no n where a text has several."""
+    source_texts = counts_and_sources[COLUMN].unique(maintain_order=True).to_list()
+    if len(source_texts) == 1 and counts_and_sources.height > 1:
+        return [f"Questions: {text}" for text in source_texts if text]
+    return [
+        f"n = {format_count(n, sources)}"
+        for n, sources in counts_and_sources.iter_rows()
+        if sources
+    ]

@@ -41,11 +41,11 @@ k = 10
 
 # %%
 import polars as pl
-from IPython.display import Markdown
 
 import memlab
 from memlab import evaluate
-from memlab.evaluate import cluster_spread, evidence_tree
+from memlab.evaluate import cluster_spread, evidence_tree, groups
+from memlab.evaluate.tables import select_columns
 from memlab.explorer.scene import both_maps
 from memlab.figures import condensed_tree, export, maps
 
@@ -54,12 +54,11 @@ evaluate.show_tables()
 # %%
 data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
-n_sessions, items = pl.col("evidence_sessions").list.n_unique(), pl.col("evidence").list.n_unique()
-hard = data.questions.filter(n_sessions >= 2)
-hard = hard if hard.height else data.questions.filter(items > 0)
-evidence = hard.select("query_id", turn_id=pl.col("evidence").list.unique(maintain_order=True)).explode("turn_id")
+hard = groups.multi_session_questions(data.questions)
+evidence = groups.evidence_items(hard)
 first = memlab.pipeline("dense").run(bench).top(k).frame.select("query_id", turn_id="doc_id")
-hard.group_by("scope", maintain_order=True).agg(questions=pl.len(), items=items.mean(), sessions=n_sessions.mean())
+items, sessions = (pl.col(name).list.n_unique().mean() for name in ("evidence", "evidence_sessions"))
+hard.group_by("scope", maintain_order=True).agg(questions=pl.len(), items=items, sessions=sessions)
 
 # %% [markdown]
 # ## One question in the tree
@@ -93,7 +92,8 @@ export(fig, "evidence-tree", data=leaves, caption=caption, **made)
 
 # %%
 merges = evidence_tree.merge_table(evidence, bench, seed=seed)
-merges.filter(linkage="average").select("vectors", "number", "turns", "n", "mean", "low", "high", "median")
+average = merges.filter(linkage="average")
+select_columns(average, "vectors", "number", "turns", "n", "mean", "low", "high", "median")
 
 # %% [markdown]
 # ## The question, and what is missed
@@ -107,7 +107,7 @@ seeds = range(seed, seed + n_seeds)
 found = evidence_tree.density_by_scope(bench, seeds=seeds)
 places = evidence_tree.place_questions(evidence, bench, found, seed=seed)
 outliers = evidence_tree.outlier_table(evidence, first, bench, found, seed=seed)
-places.select("number", "turns", "n", "mean", "low", "high", "p")
+select_columns(places, "number", "turns", "n", "mean", "low", "high", "p")
 
 # %% [markdown]
 # ## The same question on two maps
@@ -133,12 +133,17 @@ explorer.question = query_id
 explorer
 
 # %% [markdown]
-# ## Answer
+# ## The spread over clusters
+#
+# How many clusters the evidence of a question spans, and which share of them the first turns reach.
 
-# %% tags=["answer"]
+# %%
 labels = evidence_tree.label_table(bench, found, seeds)
 spread = cluster_spread.spread_table({"evidence": evidence}, {cluster_spread.CENTRED: labels}, data.turns, seed=seed)
 reached = cluster_spread.share_of_clusters_reached(evidence, first, labels)
-lines = evidence_tree.merge_sentences(merges) + evidence_tree.place_sentences(places, outliers)
-lines += cluster_spread.spread_sentences(spread, k=k, reached=reached)
-Markdown("\n".join(f"- {line}" for line in lines))
+
+# %% [markdown]
+# ## Answer
+
+# %% tags=["answer"]
+evidence_tree.cluster_conclusions(merges, places, outliers, spread, k=k, reached=reached)

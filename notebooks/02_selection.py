@@ -43,9 +43,9 @@ k = 10
 import polars as pl
 
 import memlab
-from memlab import cluster, evaluate
-from memlab.cluster.evidence_spread import similarity_quartiles
-from memlab.evaluate import comparison, conclusions
+from memlab import evaluate
+from memlab.evaluate import cluster_spread, comparison, conclusions
+from memlab.evaluate.tables import select_columns
 from memlab.experiments import sweep
 from memlab.figures import export, intervals, sweep_panels
 
@@ -91,15 +91,10 @@ settings = pl.concat(parts)
 # The first rows of the table, by p:
 
 # %%
-plain_name = pl.col("system").str.strip_prefix(pl.col("base") + " | ")
-tables = [
-    comparison.compare_by_group(its.reports, measure=measure).with_columns(base=pl.lit(base)).with_columns(plain_name)
-    for base, its in done.items()
-]
-setting = pl.format("{}({} = {})", "system", "parameter", "setting")
-tested = evaluate.verdicts([*tables, settings.with_columns(base=pl.lit("combsum"), system=setting, selector="system")])
+reports = {base: its.reports for base, its in done.items()}
+tested = comparison.selection_tests(reports, settings, measure=measure, swept="combsum")
 brief = ["base", "group", "system", "difference", "low", "high", "p_holm", "detectable", "verdict"]
-tested.drop_nulls("p").sort("p", maintain_order=True).select(brief)
+select_columns(tested.drop_nulls("p").sort("p", maintain_order=True), *brief)
 
 # %% [markdown]
 # Bars are intervals of the mean, the band is that of the plain ranking (grey); a mark is filled where the paired difference
@@ -114,8 +109,8 @@ export(fig, "selection-sweep", data=drawn, caption=caption, **made)
 
 # %%
 shown = tested.filter(pl.col("system").is_in(selectors), base="best")
-shown = shown.with_columns(measure=pl.format("on {}, {}", "base", "group"), baseline=pl.lit("the ranking itself"))
-fig = intervals.forest(shown, measure=measure)
+shown = shown.with_columns(measure=pl.format("on {}, {}", "base", "group"))
+fig = intervals.forest(shown, measure=measure, baseline="the ranking itself")
 caption = f"Every selector with its defaults: paired differences to best, which it chooses from ({data.name})."
 export(fig, "selection-tests", data=shown, caption=caption, **made)
 
@@ -126,11 +121,8 @@ export(fig, "selection-tests", data=shown, caption=caption, **made)
 # Cosines between turns are speaker-centred, those with the question as encoded.
 
 # %%
-turns = bench.documents("turn")
-asked = {"question_embeddings": bench.query_vectors, "turns": data.turns, "seed": seed}
-pairs = cluster.pair_similarity(turns.vectors(), turns.ids.tolist(), data.questions, **asked)
-similar = similarity_quartiles(pairs)
-fig = intervals.mean_intervals(similar.with_columns(form=pl.lit("all")), measure="cosine: median, quartiles", digits=2)
+similar = cluster_spread.evidence_similarity(bench, data.questions, seed=seed)
+fig = intervals.mean_intervals(similar, measure="cosine: median, quartiles", digits=2)
 caption = f"Cosine of {encoder} vectors by kind of pair: median and quartiles ({data.name}, all questions)."
 export(fig, "pair-similarity", data=similar, caption=caption, **made)
 
@@ -138,5 +130,4 @@ export(fig, "pair-similarity", data=similar, caption=caption, **made)
 # ## Answer
 
 # %% tags=["answer"]
-found = conclusions.selection(tested, measure=measure) + conclusions.similarity(similar)
-conclusions.Conclusions(found)
+conclusions.selection(tested, measure=measure) + conclusions.similarity(similar)

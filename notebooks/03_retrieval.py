@@ -39,13 +39,11 @@ figures = "../figures"
 k = 10
 
 # %%
-from dataclasses import replace
-
-import polars as pl
-
 import memlab
 from memlab import evaluate
-from memlab.evaluate import comparison, conclusions, groups
+from memlab.evaluate import comparison, conclusions
+from memlab.evaluate.misses import frequent_causes
+from memlab.evaluate.tables import select_columns
 from memlab.figures import bars, curves, export, intervals
 
 evaluate.show_tables()
@@ -71,8 +69,7 @@ steps = {
 # %%
 data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 about = {"store": store, "encoder": encoder, "seed": seed, "name": f"steps-{data.name}"}
-done = memlab.run(list(steps.values()), data, levels=["turn"], **about)
-reports = [replace(report, name=name) for name, report in zip(steps, done.reports, strict=True)]
+done = memlab.run(steps, data, levels=["turn"], **about)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 
 # %% [markdown]
@@ -82,9 +79,9 @@ bench = memlab.Bench.of(data, encoder=encoder, store=store)
 
 # %%
 measure = f"recall_all@{k}"
-tested = comparison.compare_by_group(reports, measure=measure, stepwise=True)
-whole = comparison.compare_by_group([reports[0], reports[-1]], measure=measure)
-tested.select("group", "system", "mean", "difference", "low", "high", "p_holm", "verdict")
+tested = comparison.compare_by_group(done.reports, measure=measure, stepwise=True)
+whole = comparison.compare_by_group([done.reports[0], done.reports[-1]], measure=measure)
+select_columns(tested, "group", "system", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%
 fig = intervals.ablation(tested, measure=measure)
@@ -99,8 +96,7 @@ export(fig, "ladder-turns", data=tested, caption=caption, **made)
 
 # %%
 missed = done.misses(k=k)
-causes = evaluate.count_by_cause(missed).sort("n", descending=True, maintain_order=True)
-causes = causes.with_columns(group=pl.lit(groups.ALL_QUESTIONS))
+causes = frequent_causes(missed)
 fig = bars.share_bars(causes, xlabel="share of the missed evidence items (their number beside the bar)")
 caption = f"Why “{list(steps)[-1]}” misses evidence in the first {k} turns ({data.name}, n = {missed.height:,} items)."
 export(fig, "ladder-misses", data=causes, caption=caption, **made)
@@ -117,9 +113,7 @@ export(fig, "ladder-misses", data=causes, caption=caption, **made)
 found = "best | learned | expand | decompose(service='recorded') | second_keys(of='facts')"
 asked = ["best | learned", found, *(f"{found} | rerank_llm(candidates={n})" for n in (50, 100, 150))]
 with_model = memlab.run(asked, data, levels=["turn"], bench=bench, measures=[measure])
-prices = zip(with_model.reports, with_model.costs(prices=[(3.0, 15.0)])[:, -1], strict=True)
-points = [comparison.group_means(r, measure=measure).with_columns(k=pl.lit(c)) for r, c in prices]
-points = pl.concat(points).rename({"group": "system"})
+points = with_model.price_points(price=(3.0, 15.0), measure=measure)
 fig = curves.recall_curves(points, measure=measure, axis="price of 1,000 questions", log_x=False)
 caption = f"Complete recall against the price of a language model: all, and ≥ 2 sessions ({data.name})."
 export(fig, "model-price", data=points, caption=caption, **made)
@@ -128,5 +122,4 @@ export(fig, "model-price", data=points, caption=caption, **made)
 # ## Answer
 
 # %% tags=["answer"]
-found = conclusions.steps(tested, whole, measure=measure)
-conclusions.Conclusions(found + conclusions.still_missed(missed, causes, k=k))
+conclusions.steps(tested, whole, measure=measure) + conclusions.still_missed(missed, causes, k=k)

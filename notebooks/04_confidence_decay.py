@@ -44,13 +44,10 @@ service = "recorded"  # who extracts the facts: recorded answers, or a service o
 gold = None  # a folder of gold facts that curves are fitted to; None for the sample's
 
 # %%
-from dataclasses import replace
-
 import polars as pl
 
 import memlab
-from memlab.evaluate import comparison, conclusions
-from memlab.evaluate.changed_values import decay_labels, fact_outcomes, fitted_conditions
+from memlab.evaluate import changed_values, conclusions
 from memlab.evaluate.gold_facts import read_gold
 from memlab.figures import curves, export, intervals
 from memlab.files import shipped_data
@@ -66,7 +63,7 @@ from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extr
 
 # %%
 memlab.evaluate.show_tables()
-labels = decay_labels(read_gold(gold or shipped_data("sample")))
+labels = changed_values.decay_labels(read_gold(gold or shipped_data("sample")))
 
 # %%
 losses = decay_fitting.compare_curves(labels, seed=seed).sort("log_loss")
@@ -114,24 +111,22 @@ fitted
 # fact is old and still true is not measured.
 
 # %%
-asks_for_change = (pl.col("stale").list.len() > 0) & pl.col("timestamp").is_not_null()
 own = memlab.datasets.load(dataset, **part, seed=seed, language=language)
-data = own if own.questions.filter(asks_for_change).height else memlab.sample()
-data = replace(data, questions=data.questions.filter(asks_for_change))
+data = changed_values.asked_for_change(own)
+data = data if data.questions.height else changed_values.asked_for_change(memlab.sample())
+elsewhere = conclusions.asked_elsewhere(own.name, data.name, lacking="question about a value that has changed")
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 
 # %%
 known = extract(data.turns, service=service)
 print(known.note or f"{known.facts.height:,} facts")
-ways = {"conditions": fitted_conditions(advice.decay), "encoder": bench.embedder()}
-from_facts = fact_outcomes(data.questions.with_columns(now="timestamp"), known.facts, **ways)
+ways = {"conditions": changed_values.fitted_conditions(advice.decay), "encoder": bench.embedder()}
+from_facts = changed_values.fact_outcomes(data.questions.with_columns(now="timestamp"), known.facts, **ways)
 
 # %%
 runs = [memlab.pipeline(text).run(bench) for text in ("best", "best | current")]
-messages = pl.concat(comparison.stale_outcomes(run, data).with_columns(system=pl.lit(run.name)) for run in runs)
-sides = {"facts": from_facts, "messages": messages.rename({"current first": "hit"})}
-compared = {name: comparison.compare_outcomes(rows, seed=seed) for name, rows in sides.items()}
-bought = pl.concat(rows.select(pl.lit(name).alias("data"), pl.all()) for name, rows in compared.items())
+messages = changed_values.message_outcomes(runs, data)
+bought = changed_values.compare_sides({"facts": from_facts, "messages": messages}, seed=seed)
 bought.drop("win", "tie", "loss")
 
 # %%
@@ -145,7 +140,5 @@ export(fig, "decay-outranked", data=bought, caption=caption, provenance=dict(ben
 # ## Answer
 
 # %% tags=["answer"]
-said = {"asked": "questions about a changed value", "what": "the current value ranks above every stale one"}
-found = conclusions.asked_elsewhere(own.name, data.name, lacking="question about a value that has changed")
-found += [sentence for name, its in compared.items() for sentence in conclusions.conditions(its, source=name, **said)]
-conclusions.Conclusions([*found, *conclusions.decay_curves(losses, fits["exponential"].intervals)])
+decay = conclusions.decay_curves(losses, fits["exponential"].intervals)
+elsewhere + conclusions.changed_values(bought) + decay

@@ -43,8 +43,6 @@ themes_of = ["nadia", "owen"]  # memories of which clusters of turns are summari
 k = 10
 
 # %%
-from dataclasses import replace
-
 import polars as pl
 from IPython.display import Markdown
 
@@ -52,12 +50,13 @@ import memlab
 from memlab import evaluate, summaries
 from memlab.evaluate import conclusions
 from memlab.evaluate.cited_evidence import cited_shares, summary_sizes
+from memlab.evaluate.tables import select_columns
+from memlab.experiments.tree_searches import compare_tree_searches
 from memlab.figures import export, icicle, intervals
 from memlab.summaries.rollups import period_boxes
 
-evaluate.show_tables()
-
 # %%
+evaluate.show_tables()
 data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 nodes = summaries.summary_tree(bench, "weeks", service=service).nodes
@@ -115,22 +114,15 @@ export(fig, "rollups-kept", data=kept, caption=caption, **about)
 # reciprocal ranks (weights 2 and 1). `best + dense` is the control: the same fusion with the cosines of the turns alone.
 
 # %%
-parts, measure = [], f"recall_all@{k}"
-for over, its, on in (("weeks", data, bench), ("clusters", part, small)):
-    texts = ("best", "dense", f"tree(over={over!r}, service={service!r}, seed={seed})")
-    best, dense, tree = (memlab.pipeline(text).run(on) for text in texts)
-    runs, others = {"best": best, f"tree, {over}": tree}, {"dense": dense, over: tree}
-    runs |= {f"best + {name}": memlab.retrieve.rrf([best, run], weights=(2, 1)) for name, run in others.items()}
-    ranked = [replace(run, name=f"{name} ({len(its.scopes)} memories)") for name, run in runs.items()]
-    reports = [evaluate.evaluate(run, its, measures=[measure], seed=seed) for run in ranked]
-    parts.append(evaluate.compare_reports(reports, measure=measure))
+measure = f"recall_all@{k}"
+asked = {"measure": measure, "service": service, "seed": seed}
+through_weeks = compare_tree_searches("weeks", data, bench, **asked)
+through_themes = compare_tree_searches("clusters", part, small, **asked)
+tested = evaluate.verdicts([through_weeks, through_themes])
+select_columns(tested, "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%
-tested = evaluate.verdicts(parts)
-tested.select("system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
-
-# %%
-fig = intervals.forest(tested.with_columns(baseline=pl.lit("best")), measure=measure)
+fig = intervals.forest(tested, measure=measure, baseline="best")
 caption = f"Paired differences in complete recall to `best` ({data.name}; intervals hold for all tests together)."
 export(fig, "rollups-tests", data=tested, caption=caption, **about)
 
@@ -138,5 +130,4 @@ export(fig, "rollups-tests", data=tested, caption=caption, **about)
 # ## Answer
 
 # %% tags=["answer"]
-found = conclusions.fused(tested, measure=measure) + conclusions.cited(kept)
-conclusions.Conclusions(found + conclusions.sizes(sizes))
+conclusions.fused(tested, measure=measure) + conclusions.cited(kept) + conclusions.sizes(sizes)

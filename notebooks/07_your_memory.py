@@ -19,16 +19,16 @@
 # On the committed sample, which is four invented memories:
 #
 # - No other system finds all evidence of significantly more questions than `best`; `bm25`, `combsum`, LangChain, mem0 and the
-#   function of the cell find it for significantly fewer.
-# - Most of the evidence that the function misses is in none of its fifty texts.
+#   memory of the cell find it for significantly fewer.
+# - Most of the evidence that this memory misses is in none of its fifty texts.
 # - A memory that extracts with a language model loses evidence when it writes, and less of it when it searches than one that keeps
 #   the turns.
-# - With twenty times the tokens the function completes not quite twice as many: a budget is part of every comparison.
+# - With twenty times the tokens it completes more than twice as many: a budget is part of every comparison.
 #
 # ![Complete recall by tokens and by time](../figures/gallery/sample-memories-trade-off.png)
 #
-# A function from a cell, a LangChain vector store and mem0 stand beside memlab's own pipelines: the same questions, the same
-# budgets of tokens, paired tests. Replace the function by your own.
+# A memory from a cell, a LangChain vector store and mem0 stand beside memlab's own pipelines: the same questions, the same
+# budgets of tokens, paired tests. Replace the cell's by your own.
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
@@ -44,31 +44,34 @@ baseline = "best"
 import os
 from importlib.util import find_spec
 
+import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import memlab
-from memlab import evaluate, memories
 from memlab.experiments import recorded_memories
 from memlab.figures import cost_of_recall, export
 
 # %%
-evaluate.show_tables()
+memlab.evaluate.show_tables()
 data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
+vectors = memlab.memories.Embeddings(bench.encoder, queries=memlab.embed.load(encoder))
 
 # %% [markdown]
 # ## The memories
 #
-# **A function** gets the turns of one person and a question, and gives the best turns. Put your own memory here; a class, a
+# **A function** gets the turns of one person and a question, and gives the best turns. This one adds up two cosines of turn
+# and question: of their words, where rare ones count more, and of their vectors. Put your own memory here; a class, a
 # service (`"http://localhost:9000"`) or `"module:name"` work too ([memories](../docs/memories.md)).
 
 
 # %%
-def search(turns, query, k):
-    words = TfidfVectorizer(sublinear_tf=True)
-    scores = (words.fit_transform(turns["text"]) @ words.transform([query]).T).toarray()[:, 0]
-    ranked = turns.with_columns(score=scores).sort("score", descending=True, maintain_order=True)
-    return ranked.head(k).select("text", "score", "id")
+def words_and_vectors(turns, query, k):
+    words = TfidfVectorizer(stop_words="english")
+    by_words = (words.fit_transform(turns["text"]) @ words.transform([query]).T).toarray()[:, 0]
+    embedded = np.array(vectors.embed_documents(memlab.memories.named_texts(turns)))
+    scores = embedded @ vectors.embed_query(query) + by_words
+    return turns.with_columns(score=scores).sort("score", descending=True).head(k).select("text", "id")
 
 
 # %% [markdown]
@@ -76,7 +79,6 @@ def search(turns, query, k):
 # question is encoded, since its time is measured. mem0 stores the turns as they are (`infer=False`).
 
 # %%
-vectors = memories.Embeddings(bench.encoder, queries=memlab.embed.load(encoder))
 unused = {"provider": "openai", "config": {"api_key": "none"}}
 
 
@@ -84,8 +86,8 @@ class LangChain:
     def ingest(self, turns):
         from langchain_core.vectorstores import InMemoryVectorStore
 
-        texts = (turns["speaker"].fill_null("") + ": " + turns["text"]).to_list()
-        self.store = InMemoryVectorStore.from_texts(texts, vectors, [{"id": each} for each in turns["id"]])
+        texts, ids = memlab.memories.named_texts(turns), [{"id": each} for each in turns["id"]]
+        self.store = InMemoryVectorStore.from_texts(texts, vectors, ids)
 
     def search(self, query, k):
         return self.store.similarity_search(query, k)
@@ -107,7 +109,7 @@ class Mem0:
 
 
 # %%
-compared = {name: name for name in ("bm25", "combsum", baseline)} | {"my function": search}
+compared = {name: name for name in ("bm25", "combsum", baseline)} | {"my memory": words_and_vectors}
 others = {"LangChain": ("langchain_core", LangChain), "mem0": ("mem0", Mem0)}
 compared |= {name: system for name, (package, system) in others.items() if find_spec(package)}
 os.environ["MEM0_TELEMETRY"] = "False"
@@ -122,10 +124,9 @@ done = memlab.compare(compared, data, baseline=baseline, encoder=bench.encoder, 
 done.tables()["Found"]
 
 # %%
-fig = cost_of_recall.trade_off(done.systems)
-caption = f"Complete recall on {data.name} by tokens, and in ten turns by time of a search."
 made = {"provenance": dict(bench.provenance), "directory": figures}
-export(fig, "memories-trade-off", data=done.systems, caption=caption, **made)
+caption = f"Complete recall on {data.name} by tokens, and in ten turns by time of a search."
+export(cost_of_recall.trade_off(done.systems), "memories-trade-off", data=done.systems, caption=caption, **made)
 
 # %% [markdown]
 # ## What does a memory lose when it writes, and what when it searches?
@@ -145,12 +146,12 @@ export(fig, "recorded-memories-trade-off", data=kept.systems, caption="Recorded 
 # %% [markdown]
 # ## Why
 #
-# Of the questions that the function loses and the pipeline completes, the one with most evidence: what the function returned and missed, and
+# Of the questions that this memory loses and the pipeline completes, the one with most evidence: what it returned and missed, and
 # where the evidence stands after each stage of the pipeline.
 
 # %%
-query_id = done.lost(system="my function", to=baseline)["query_id"].first()
-done.why(query_id, system="my function")
+query_id = done.lost(system="my memory", to=baseline)["query_id"].first()
+done.why(query_id, system="my memory")
 
 # %%
 done.why(query_id, system=baseline)
@@ -159,4 +160,4 @@ done.why(query_id, system=baseline)
 # ## Answer
 
 # %% tags=["answer"]
-done.conclusions(system="my function", left_out=others.keys() - compared.keys())
+done.conclusions(system="my memory", left_out=others.keys() - compared.keys())

@@ -65,7 +65,9 @@ def test_the_built_package_has_the_sample() -> None:
     script = (ROOT / "setup.py").read_text()
     assert 'parent / "data" / "sample"' in script
     assert '"memlab" / "data" / "sample"' in script
-    assert (ROOT / "MANIFEST.in").read_text() == "graft data/sample\n"
+    assert '"memlab" / "data" / "notebooks"' in script
+    manifest = "graft data/sample\ninclude notebooks/*.ipynb\n"
+    assert (ROOT / "MANIFEST.in").read_text() == manifest
     assert Path(files.__file__).parent / "data" == files._INSTALLED_DATA
 
 
@@ -87,7 +89,7 @@ def test_a_plain_install_has_the_sample_in_any_folder(tmp_path: Path) -> None:
     pytest.importorskip("setuptools")
     source, installed, empty = (tmp_path / name for name in ("source", "installed", "empty"))
     empty.mkdir()
-    for name in ("memlab", "data/sample"):
+    for name in ("memlab", "data/sample", "notebooks"):
         shutil.copytree(ROOT / name, source / name)
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -106,6 +108,11 @@ def test_a_plain_install_has_the_sample_in_any_folder(tmp_path: Path) -> None:
         done = subprocess.run(command, cwd=empty, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     assert (empty / "results" / "sample" / "report.md").is_file()
+    copy = "from memlab.notebooks import copy_shipped_notebooks; copy_shipped_notebooks('mine')"
+    subprocess.run([sys.executable, "-c", copy], cwd=empty, env=environment, check=True)
+    assert [path.name for path in sorted((empty / "mine").iterdir())] == [
+        path.name for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,13 @@ def notebooks(
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
     from memlab.datasets import dataset_name
     from memlab.datasets.fetch import locate_file
-    from memlab.notebooks import findings, notebook_dataset, run_notebooks, write_results_page
+    from memlab.notebooks import (
+        copy_shipped_notebooks,
+        findings,
+        notebook_dataset,
+        run_notebooks,
+        write_results_page,
+    )
     from memlab.notebooks.results_page import NOTEBOOKS, former_results
 
     dataset_part: dict[str, Any] = {"pool": pool, "scopes": opt.wanted_scopes(scope, sample)}
@@ -76,6 +82,10 @@ def notebooks(
     }
     notebook_folder = out or result_folder.results / NOTEBOOKS
     notebook_settings = opt.read_assignments(set_ or [])
+    if source == opt.NOTEBOOKS:
+        copies = copy_shipped_notebooks(source)
+        if copies:
+            echo(f"{source}: the {len(copies)} notebooks of memlab, which are yours to change")
     notebook_runs = run_notebooks(
         source,
         notebook_folder,

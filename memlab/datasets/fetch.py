@@ -206,8 +206,9 @@ def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
     """Give the path itself, where the sample lies, or where :func:`fetch` puts the file of that
     name.
 
-    ``sample``, and what is named as in a checkout (``data/sample/sample.jsonl``), is the sample
-    that comes with memlab where the working directory has no such file.
+    ``sample``, and what is named as in a checkout (``data/sample/sample.jsonl``, and
+    ``../data/sample/sample.jsonl`` as in its notebooks), is the sample that comes with memlab where
+    the working directory has no such file.
 
     :raises DataError: when there is neither a file of that name nor the fetched one.
     """
@@ -218,6 +219,8 @@ def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
     if str(path) == SAMPLE:
         return shipped_data(SAMPLE, "sample.jsonl")
     path_parts = Path(path).parts
+    if path_parts[:1] == ("..",):
+        path_parts = path_parts[1:]
     if path_parts[:2] == ("data", SAMPLE) and shipped_data(*path_parts[1:]).exists():
         return shipped_data(*path_parts[1:])
     if str(path) not in SOURCES:

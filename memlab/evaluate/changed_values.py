@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from memlab.embed import Encoder
+from memlab.evaluate.comparison import compare_outcomes, stale_outcomes
 from memlab.evaluate.gold_facts import Annotations
+from memlab.evaluate.groups import add_sources
 from memlab.knowledge import ConfidenceSettings, resolve
 from memlab.knowledge.decay_curves import PlateauLinear
 from memlab.knowledge.fact_search import current_first_shares
+from memlab.records import Dataset, Run
 
 _DEFAULT = ConfidenceSettings()
 _NO_DECAY = ConfidenceSettings(decay=PlateauLinear(floor=1.0))
@@ -85,7 +89,7 @@ def fact_outcomes(
     :param conditions: see :func:`memlab.knowledge.fact_search.current_first_shares`.
     :returns: ``system`` (the condition), ``query_id``, ``scope`` and ``hit`` (0 or 1), for
         :func:`memlab.evaluate.comparison.compare_outcomes`; questions none of whose turns became a
-        fact are left out.
+        fact are left out. ``source`` stands beside where some questions were proposed by a model.
     """
     outcomes = [pl.DataFrame(schema=_OUTCOMES)]
     if questions.is_empty():
@@ -106,4 +110,48 @@ def fact_outcomes(
             system="condition", query_id=pl.lit(query_id), scope=pl.lit(scope), hit="share"
         )
         outcomes.append(hits)
-    return pl.concat(outcomes)
+    return add_sources(pl.concat(outcomes), questions)
+
+
+def message_outcomes(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
+    """Say of each question and ranking whether a message with the current value stands above every
+    stale one.
+
+    :param runs: rankings of turns.
+    :returns: as :func:`fact_outcomes`, a ``system`` a ranking.
+    """
+    outcomes = [pl.DataFrame(schema=_OUTCOMES)]
+    for run in runs:
+        first_messages = stale_outcomes(run, data).select(
+            "query_id", "scope", hit=pl.col("current first").cast(pl.Float64)
+        )
+        outcomes.append(first_messages.select(pl.lit(run.name).alias("system"), pl.all()))
+    return add_sources(pl.concat(outcomes), data.questions)
+
+
+def compare_sides(sides: Mapping[str, pl.DataFrame], *, seed: int = 0) -> pl.DataFrame:
+    """Compare the conditions of each side, such as ``facts`` and ``messages``, with its first.
+
+    :param sides: what :func:`fact_outcomes` and :func:`message_outcomes` gave, by name.
+    :returns: ``data``, the name of the side, and the columns of
+        :func:`memlab.evaluate.comparison.compare_outcomes`.
+    """
+    tables = []
+    for name, outcomes in sides.items():
+        compared = compare_outcomes(outcomes, seed=seed)
+        tables.append(compared.select(pl.lit(name).alias("data"), pl.all()))
+    return pl.concat(tables, how="diagonal_relaxed")
+
+
+def asked_for_change(data: Dataset) -> Dataset:
+    """Keep the questions that name the stale turns of a value that has changed, and when they are
+    asked.
+
+    >>> import memlab
+    >>> from memlab.evaluate.changed_values import asked_for_change
+    >>> asked_for_change(memlab.sample()).questions["stale"].list.len().min() > 0
+    True
+    """
+    names_stale_turns = pl.col("stale").list.len() > 0
+    has_time = pl.col("timestamp").is_not_null()
+    return replace(data, questions=data.questions.filter(names_stale_turns & has_time))

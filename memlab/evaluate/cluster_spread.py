@@ -12,11 +12,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.cluster.evidence_spread import nearest_same_speaker, observed_and_null_spread
+from memlab.cluster.evidence_spread import (
+    nearest_same_speaker,
+    observed_and_null_spread,
+    pair_similarity,
+    similarity_quartiles,
+)
 from memlab.evaluate.conclusions import level_text, p_text, percent, share_text
 from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
+from memlab.evaluate.groups import describe_item_sources, with_sources
 from memlab.evaluate.significance import ALPHA, LEVEL, compare_with_null, fewest_units
 from memlab.retrieve import Bench
+from memlab.source_labels import COLUMN
 from memlab.terminal import count_noun
 
 AS_ENCODED = "as encoded"
@@ -86,7 +93,8 @@ def spread_table(
         ``clusters`` (:data:`MEASURED`, :data:`PERMUTED`, :data:`WITHIN`), ``n`` questions, ``mean``
         with ``low`` and ``high`` at ``level``: of what is measured an interval over ``units`` of
         ``unit``, of a control the middle of its draws, its ``unit``; ``p``, two-sided, of the
-        measured mean under a control. A number that no set has gives no row.
+        measured mean under a control. A number that no set has gives no row. Where members have
+        ``source``, ``question_sources`` says who wrote the questions.
     """
     spread_rows = list[dict[str, Any]]()
     for vectors, of_turns in labels.items():
@@ -99,6 +107,7 @@ def spread_table(
             for column, number in enumerate((SPANNED, LARGEST, TOGETHER)):
                 if np.isfinite(measured[:, column]).any():
                     row_labels = {"vectors": vectors, "of": set_name, "number": number}
+                    row_labels[COLUMN] = describe_item_sources(members)
                     controls = {
                         PERMUTED: null_spread[:, :, column],
                         WITHIN: null_within_speakers[:, :, column],
@@ -111,8 +120,37 @@ def spread_table(
         "unit": pl.String,
         "units": pl.Int64,
         **dict.fromkeys(("mean", "low", "high", "level", "p"), pl.Float64),
+        COLUMN: pl.String,
     }
-    return pl.DataFrame(spread_rows, schema=schema)
+    table = pl.DataFrame(spread_rows, schema=schema)
+    if not any(table[COLUMN]):
+        return table.drop(COLUMN)
+    return table
+
+
+def evidence_similarity(bench: Bench, questions: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
+    """Give how similar the evidence items of a question are, beside random turns: of each kind of
+    pair the median cosine and its quartiles.
+
+    :param questions: of the bench, with ``evidence``.
+    :param seed: of the random turns.
+    :returns: the columns of :func:`memlab.cluster.evidence_spread.similarity_quartiles`, and
+        ``form``, which is ``all``.
+    :raises DataError: when the bench was made without an encoder.
+    """
+    documents = bench.documents("turn")
+    pairs = pair_similarity(
+        documents.vectors(),
+        documents.ids.tolist(),
+        questions,
+        question_embeddings=bench.query_vectors,
+        turns=bench.turns,
+        seed=seed,
+    )
+    quartiles = similarity_quartiles(pairs).with_columns(form=pl.lit("all"))
+    if not describe_item_sources(questions):
+        return quartiles
+    return with_sources(quartiles, questions)
 
 
 def asked_in_order(members: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:

@@ -117,6 +117,34 @@ def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **optio
     return verdicts(group_tables)
 
 
+def selection_tests(
+    reports: Mapping[str, Sequence[Report]],
+    settings: pl.DataFrame,
+    *,
+    measure: MeasureLike,
+    swept: str,
+) -> Table:
+    """Judge every selector with its defaults and every setting of them as one family of tests.
+
+    :param reports: by the ranking that is chosen from: its own report, and those of the selectors
+        on it.
+    :param settings: what :func:`memlab.experiments.sweep` gave, of one or several parameters.
+    :param swept: the ranking that the settings choose from.
+    :returns: the columns of :func:`~memlab.evaluate.significance.verdicts`, and ``group``, ``base``
+        (the ranking that is chosen from), ``system`` (the selector, with its setting) and
+        ``selector``, which only the settings have.
+    """
+    tables = []
+    for base, base_reports in reports.items():
+        table = compare_by_group(base_reports, measure=measure).with_columns(base=pl.lit(base))
+        selector_name = pl.col("system").str.strip_prefix(f"{base} | ")
+        tables.append(table.with_columns(selector_name))
+    setting_name = pl.format("{}({} = {})", "system", "parameter", "setting")
+    named_settings = settings.with_columns(system=setting_name, selector="system")
+    tables.append(named_settings.with_columns(base=pl.lit(swept)))
+    return verdicts(tables)
+
+
 def group_means(report: Report, *, measure: MeasureLike) -> pl.DataFrame:
     """Give the mean of a measure in each of :func:`~memlab.evaluate.groups.question_groups`.
 
@@ -423,7 +451,8 @@ def compare_outcomes(
     """Compare conditions by what came out for each question: paired tests against one of them.
 
     :param outcomes: ``system`` (a condition), ``query_id``, ``scope`` and ``hit``, a truth value
-        or a number; questions that some condition lacks are left out.
+        or a number; questions that some condition lacks are left out. Of those with ``source`` the
+        table says who wrote them.
     :param baseline: the condition to compare with; the first by default.
     :param unit: what is independent, as in :func:`compare_reports`.
     :returns: a row a condition: ``system`` and the columns of
@@ -453,4 +482,5 @@ def compare_outcomes(
     system_rows = pl.DataFrame({"system": system_names}, schema={"system": pl.String}).hstack(
         comparison
     )
-    return Table(system_rows.filter(pl.col("n") > 0))
+    compared_questions = outcomes.join(hits_by_system, on=key_columns, how="semi")
+    return Table(with_sources(system_rows.filter(pl.col("n") > 0), compared_questions))

@@ -43,12 +43,18 @@ class Conclusions(tuple[str, ...]):
     """Sentences, the answer first; printed or shown by a notebook, each is a point.
 
     >>> from memlab.evaluate.conclusions import Conclusions
-    >>> print(Conclusions(["No: nothing is better.", "It costs more."]))
+    >>> print(Conclusions(["No: nothing is better."]) + Conclusions(["It costs more."]))
     - No: nothing is better.
     - It costs more.
     """
 
     __slots__ = ()
+
+    def __add__(self, others: Iterable[str]) -> Conclusions:  # type: ignore[override]
+        """Give both, and what both say once, at its later place."""
+        later = tuple(others)
+        earlier = (sentence for sentence in self if sentence not in later)
+        return Conclusions((*earlier, *later))
 
     def __str__(self) -> str:
         return "\n".join(f"- {sentence}" for sentence in self)
@@ -296,20 +302,20 @@ def of_sources(per_query: pl.DataFrame) -> list[str]:
     return _note_of_sources(with_sources(count_row, per_query))
 
 
-def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> list[str]:
+def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> Conclusions:
     """Say that the questions are those of other data, where the data that were wanted have none.
 
     >>> from memlab.evaluate.conclusions import asked_elsewhere
-    >>> asked_elsewhere("mine", "sample", lacking="question about a changed value")
-    ['mine has no question about a changed value, so nothing can be said about it; what follows is
-    of sample.']
+    >>> print(asked_elsewhere("mine", "sample", lacking="question about a changed value"))
+    - mine has no question about a changed value, so nothing can be said about it; what follows is
+    of sample.
     """
     if wanted == used:
-        return []
+        return Conclusions()
     sentence = (
         f"{wanted} has no {lacking}, so nothing can be said about it; what follows is of {used}."
     )
-    return [sentence]
+    return Conclusions([sentence])
 
 
 # What is found.
@@ -513,9 +519,8 @@ def still_missed(missed: pl.DataFrame, causes: pl.DataFrame, *, k: int) -> Concl
     cause_list = listed(
         f"{cause} ({n_items:,})" for cause, n_items in top_causes.select("cause", "n").iter_rows()
     )
-    return Conclusions(
-        [missed_sentence, f"Most frequent causes of the {missed.height:,}: {cause_list}."]
-    )
+    causes_sentence = f"Most frequent causes of the {missed.height:,}: {cause_list}."
+    return Conclusions([missed_sentence, causes_sentence, *_note_of_sources(causes)])
 
 
 def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
@@ -624,7 +629,7 @@ def similarity(pairs: pl.DataFrame) -> Conclusions:
         f"Evidence items of different sessions {answer} each other more than they do a random "
         f"turn: median speaker-centred cosine {listed(cosine_texts)}."
     )
-    return Conclusions([sentence.replace("-0.", "−0.")])
+    return Conclusions([sentence.replace("-0.", "−0."), *_note_of_sources(pairs)])
 
 
 def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "") -> Conclusions:
@@ -659,6 +664,23 @@ def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "
         f"{n_questions:,} {asked}"
     )
     return Conclusions([f"{baseline_text}; {listed(condition_texts)}."])
+
+
+def changed_values(compared: pl.DataFrame) -> Conclusions:
+    """Say with which conditions the current value of something ranks above every stale one.
+
+    :param compared: of facts and of messages, as
+        :func:`memlab.evaluate.changed_values.compare_sides` gives them.
+    """
+    sentences: list[str] = []
+    for side in ("facts", "messages"):
+        sentences += conditions(
+            compared.filter(data=side),
+            asked="questions about a changed value",
+            what="the current value ranks above every stale one",
+            source=side,
+        )
+    return Conclusions([*sentences, *_note_of_sources(compared)])
 
 
 def _is_gain(row: Mapping[str, Any]) -> bool:
@@ -761,7 +783,8 @@ def cited(kept: pl.DataFrame) -> Conclusions:
     if not kind_texts:
         too_few_text = f"fewer than {fewest_units()} questions have evidence"
         return Conclusions([f"What summaries keep cannot be said: {too_few_text}."])
-    return Conclusions([f"Summaries cite all evidence: {'; '.join(kind_texts)}."])
+    sentence = f"Summaries cite all evidence: {'; '.join(kind_texts)}."
+    return Conclusions([sentence, *_note_of_sources(kept)])
 
 
 def sizes(counted: pl.DataFrame) -> Conclusions:
@@ -830,7 +853,7 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     unclear_rows = [row for row in other_rows.to_dicts() if _enough(row, n_tests)]
     if unclear_rows:
         sentences.append(f"No significant change: {_tested_list(unclear_rows, n_tests)}.")
-    return Conclusions(sentences)
+    return Conclusions([*sentences, *_note_of_sources(judged)])
 
 
 def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:

@@ -7,7 +7,7 @@ within the sessions of each speaker. A question is placed in clusters that were 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,11 +32,14 @@ from memlab.evaluate.cluster_spread import (
     mean_share_text,
     rows_beside_controls,
     scopes_of_questions,
+    spread_sentences,
 )
-from memlab.evaluate.conclusions import p_text, percent
+from memlab.evaluate.conclusions import Conclusions, p_text, percent
 from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
+from memlab.evaluate.groups import evidence_items, with_sources
 from memlab.evaluate.significance import compare_paired
 from memlab.retrieve import Bench
+from memlab.source_labels import source_note
 
 WITHIN_SESSIONS = "permuted within speakers and sessions"
 CONTROLS: dict[str, tuple[str, ...]] = {
@@ -93,7 +96,8 @@ def merge_table(
         was measured, or one of :data:`CONTROLS`), ``n`` questions, ``mean`` with ``low`` and
         ``high`` at ``level`` over ``units`` of ``unit``, of a control the middle of its draws;
         ``p``, two-sided, uncorrected, of the measured mean under the control; ``median``. No rows
-        where no question has two items.
+        where no question has two items. Where the evidence has ``source``, ``question_sources``
+        says who wrote the questions, here and in the other tables.
     :raises DataError: when the bench was made without an encoder.
     """
     turns = turns_in_order(bench)
@@ -114,7 +118,8 @@ def merge_table(
             for row in _rows_of_tree(observed, controls, scopes, seed):
                 merge_rows.append(tree_labels | row)
     schema = {**dict.fromkeys(_NAMES, pl.String), **_NUMBERS, "median": pl.Float64}
-    return pl.DataFrame(merge_rows, schema=schema)
+    has_several_items = pl.col("turn_id").n_unique().over("query_id") > 1
+    return with_sources(pl.DataFrame(merge_rows, schema=schema), evidence.filter(has_several_items))
 
 
 def _rows_of_tree(
@@ -159,8 +164,7 @@ def typical_question(questions: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     >>> typical_question(data.questions.head(20), bench).height
     1
     """
-    evidence_items = pl.col("evidence").list.unique(maintain_order=True)
-    evidence = questions.select("query_id", turn_id=evidence_items).explode("turn_id").drop_nulls()
+    evidence = evidence_items(questions)
     documents = bench.documents("turn")
     turns = turns_in_order(bench)
     trees = scope_trees(documents.speaker_centred(), documents.spans)
@@ -168,7 +172,8 @@ def typical_question(questions: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     merge_shares = pl.DataFrame({"query_id": asked_in_order(evidence, turns)["query_id"]})
     merge_shares = merge_shares.with_columns(share=pl.Series(shares, nan_to_null=True))
     merge_shares = merge_shares.with_columns(apart=(pl.col("share") - pl.col("share").mean()).abs())
-    drawable_questions = questions.filter(evidence_items.list.len().is_between(*_DRAWN_ITEMS))
+    n_items = pl.col("evidence").list.n_unique()
+    drawable_questions = questions.filter(n_items.is_between(*_DRAWN_ITEMS))
     questions_with_shares = drawable_questions.join(
         merge_shares, on="query_id", how="left", maintain_order="left"
     )
@@ -363,7 +368,8 @@ def place_questions(
     place_rows = _rows_of_places(
         np.concatenate(measured_values), np.hstack(null_values), scopes, seed
     )
-    return pl.DataFrame(place_rows, schema={"number": pl.String, "turns": pl.String, **_NUMBERS})
+    schema = {"number": pl.String, "turns": pl.String, **_NUMBERS}
+    return with_sources(pl.DataFrame(place_rows, schema=schema), evidence)
 
 
 def _question_vectors(
@@ -455,12 +461,12 @@ def outlier_table(
     )
     scored_turns = turns.select("turn_id", "scope", score=pl.Series(scores, dtype=pl.Float64))
     retrieved_turns = retrieved.select("query_id", "turn_id").unique().with_columns(hit=True)
-    evidence_items = evidence.join(scored_turns, on="turn_id", maintain_order="left")
-    evidence_items = evidence_items.join(
+    scored_items = evidence.join(scored_turns, on="turn_id", maintain_order="left")
+    scored_items = scored_items.join(
         retrieved_turns, on=["query_id", "turn_id"], how="left", maintain_order="left"
     )
     is_retrieved = pl.col("hit").fill_null(False)
-    mean_scores = evidence_items.group_by("query_id", "scope", maintain_order=True).agg(
+    mean_scores = scored_items.group_by("query_id", "scope", maintain_order=True).agg(
         pl.col("score").filter(is_retrieved).mean().alias(RETRIEVED),
         pl.col("score").filter(~is_retrieved).mean().alias(MISSED),
         hits=is_retrieved.sum(),
@@ -472,7 +478,8 @@ def outlier_table(
     comparison = compare_paired(score_pairs, np.array([0, 0]), scopes=scopes, seed=seed)
     item_counts = [mean_scores["hits"].sum(), mean_scores["misses"].sum()]
     evidence_rows = pl.DataFrame({"evidence": [RETRIEVED, MISSED], "items": item_counts})
-    return evidence_rows.hstack(comparison).head(2 if mean_scores.height else 0)
+    compared = evidence_rows.hstack(comparison).head(2 if mean_scores.height else 0)
+    return with_sources(compared, evidence.join(mean_scores, on="query_id", how="semi"))
 
 
 def merge_sentences(table: pl.DataFrame) -> list[str]:
@@ -542,6 +549,30 @@ def place_sentences(places: pl.DataFrame, outliers: pl.DataFrame) -> list[str]:
             f"{retrieved_row['mean']:.2f} ({p_text(missed_row['p'])})."
         )
     return sentences
+
+
+def cluster_conclusions(
+    merges: pl.DataFrame,
+    places: pl.DataFrame,
+    outliers: pl.DataFrame,
+    spread: pl.DataFrame,
+    *,
+    k: int,
+    reached: Iterable[float] = (),
+) -> Conclusions:
+    """Say what all tables found of trees and clusters, and who wrote the questions.
+
+    :param merges: of :func:`merge_table`; ``places`` of :func:`place_questions`, ``outliers`` of
+        :func:`outlier_table`.
+    :param spread: of :func:`memlab.evaluate.cluster_spread.spread_table`.
+    :param k: how many first turns; ``reached`` of
+        :func:`memlab.evaluate.cluster_spread.share_of_clusters_reached`.
+    """
+    sentences = merge_sentences(merges)
+    sentences += place_sentences(places, outliers)
+    sentences += spread_sentences(spread, k=k, reached=reached)
+    sentences += filter(None, [source_note(spread)])
+    return Conclusions(sentences)
 
 
 def _random_text(row: Mapping[str, Any]) -> str:

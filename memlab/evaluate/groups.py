@@ -157,7 +157,10 @@ def count_questions(questions: pl.DataFrame) -> str:
 
 
 def with_sources(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
-    """Put to means who wrote the questions that they are of; nothing where all are written.
+    """Put to means who wrote the questions that they are of; nothing where no source is known.
+
+    :param questions: with ``source``, or all are written; of several rows with one ``query_id``,
+        such as the evidence items of a question, one counts.
 
     >>> import polars as pl
     >>> from memlab.evaluate.groups import with_sources
@@ -166,5 +169,69 @@ def with_sources(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
     """
     if "source" not in questions.columns:
         return means
-    described = describe_sources(questions)
+    described = describe_item_sources(questions)
     return means.with_columns(pl.lit(described).alias(COLUMN))
+
+
+def describe_item_sources(items: pl.DataFrame) -> str:
+    """Say who wrote the questions of evidence items; empty where all are written.
+
+    :param items: rows with ``query_id``, and ``source`` where some are not written.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.groups import describe_item_sources
+    >>> items = pl.DataFrame({"query_id": ["a", "a", "b"], "source": ["proposed"] * 2 + [None]})
+    >>> describe_item_sources(items)
+    '1 written, 1 proposed'
+    """
+    if "query_id" in items.columns:
+        items = items.unique("query_id")
+    return describe_sources(items)
+
+
+def add_sources(rows: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
+    """Put to rows with ``query_id`` who wrote the question, where not all are written.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.groups import add_sources
+    >>> asked = pl.DataFrame({"query_id": ["a", "b"], "source": ["proposed", None]})
+    >>> add_sources(pl.DataFrame({"query_id": ["b", "a"]}), asked)["source"].to_list()
+    ['written', 'proposed']
+    """
+    if not describe_sources(questions):
+        return rows
+    sources = questions.select("query_id", source_expr())
+    return rows.join(sources, on="query_id", how="left", maintain_order="left")
+
+
+def multi_session_questions(questions: pl.DataFrame) -> pl.DataFrame:
+    """Keep the questions with evidence in two or more sessions, or, where there are none, all that
+    have evidence.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.groups import multi_session_questions
+    >>> where = {"evidence_sessions": [["a"], ["a", "b"]], "evidence": [["1"], ["1", "2"]]}
+    >>> multi_session_questions(pl.DataFrame({"query_id": ["x", "y"], **where}))["query_id"].item()
+    'y'
+    """
+    several = questions.filter(pl.col("evidence_sessions").list.n_unique() >= 2)
+    if several.height:
+        return several
+    return questions.filter(pl.col("evidence").list.len() > 0)
+
+
+def evidence_items(questions: pl.DataFrame) -> pl.DataFrame:
+    """Give the evidence of questions, a row an item: ``query_id``, ``turn_id``, and ``source``
+    where some questions are not written by a person or a benchmark.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.groups import evidence_items
+    >>> asked = pl.DataFrame({"query_id": ["q1"], "evidence": [["t2", "t1", "t2"]]})
+    >>> evidence_items(asked).rows()
+    [('q1', 't2'), ('q1', 't1')]
+    """
+    columns = [pl.col("query_id"), pl.col("evidence").list.unique(maintain_order=True)]
+    if describe_sources(questions):
+        columns.append(source_expr())
+    items = questions.select(columns).rename({"evidence": "turn_id"})
+    return items.explode("turn_id").drop_nulls("turn_id")

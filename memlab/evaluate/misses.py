@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.evaluate.groups import ALL_QUESTIONS, add_sources, with_sources
 from memlab.records import Dataset, Run, qrels
 from memlab.text.analysis import tokenize
 from memlab.text.tokens import stem
@@ -46,7 +47,7 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
     :param run: a ranking of turns.
     :returns: a row a missed item: ``query_id``, ``n_evidence_sessions``, ``question``, ``answer``,
         ``doc_id``, ``text`` (with its caption), ``rank`` (null where it was not ranked) and
-        ``cause``.
+        ``cause``; and ``source`` where some questions were proposed by a model.
     :raises DataError: when the run ranks sessions, or ``k`` is not positive.
 
     >>> import memlab
@@ -110,9 +111,10 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
         shown_text.alias("text"),
         "rank",
     )
-    return missed_items.select(*question_columns).with_columns(
+    causes = missed_items.select(*question_columns).with_columns(
         cause=pl.Series(cause_names, dtype=pl.String)
     )
+    return add_sources(causes, dataset.questions)
 
 
 class _ScopeWords:
@@ -202,17 +204,27 @@ def count_by_cause(missed: pl.DataFrame) -> pl.DataFrame:
     :param missed: what :func:`misses` gave, or a part of it that holds whole questions.
     :returns: a row a cause of :data:`CAUSES`, in their order: ``cause``, ``n`` (missed items),
         ``share`` (of them), ``solved`` and ``alone``, number and share of the incomplete questions
-        that miss items for this cause only, and ``rule``, what the cause is.
+        that miss items for this cause only, and ``rule``, what the cause is; and
+        ``question_sources`` where some questions were proposed by a model.
     """
     only_cause = pl.when(pl.col("cause").n_unique().over("query_id") == 1).then("query_id")
     count_columns = {"n": pl.len(), "solved": pl.col("only").drop_nulls().n_unique()}
     cause_counts = missed.with_columns(only=only_cause).group_by("cause").agg(**count_columns)
     n_items = max(missed.height, 1)
     n_questions = max(missed["query_id"].n_unique(), 1)
-    return (
+    causes = (
         pl.DataFrame({"cause": list(CAUSES)})
         .join(cause_counts, on="cause", how="left", maintain_order="left")
         .with_columns(pl.col("n", "solved").fill_null(0))
         .with_columns(share=pl.col("n") / n_items, alone=pl.col("solved") / n_questions)
         .with_columns(rule=pl.Series(list(CAUSES.values())))
     )
+    return with_sources(causes, missed)
+
+
+def frequent_causes(missed: pl.DataFrame) -> pl.DataFrame:
+    """Count by cause as :func:`count_by_cause` does, the most frequent first, of all questions: for
+    :func:`memlab.figures.bars.share_bars`.
+    """
+    causes = count_by_cause(missed).sort("n", descending=True, maintain_order=True)
+    return causes.with_columns(group=pl.lit(ALL_QUESTIONS))

@@ -153,6 +153,21 @@ def _spaced(column: str) -> str:
     return column.replace("_", " ")
 
 
+def select_columns(frame: pl.DataFrame, *names: str) -> pl.DataFrame:
+    """Take some columns of a table, and with them who wrote its questions.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.tables import select_columns
+    >>> frame = pl.DataFrame({"n": [3], "p": [0.2], "question_sources": ["all proposed"]})
+    >>> select_columns(frame, "n").columns
+    ['n', 'question_sources']
+    """
+    kept_columns = list(names)
+    if COLUMN in frame.columns and COLUMN not in names:
+        kept_columns.append(COLUMN)
+    return frame.select(kept_columns)
+
+
 def show_tables() -> None:
     """From here on, show every frame of this notebook as a :class:`Table` is; outside of one, do
     nothing.

@@ -6,8 +6,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
 from memlab import llm
-from memlab.evaluate import Table
+from memlab.evaluate import Report, Table
+from memlab.evaluate.comparison import group_means
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
@@ -69,9 +72,32 @@ def costs(
         }
         for price in prices:
             cost = 1000 * token_cost(read, written, price)
-            cost_row[f"1,000 questions at {price[0]:g}/{price[1]:g}"] = round(cost, 2)
+            cost_row[_price_column(price)] = round(cost, 2)
         cost_rows.append(cost_row)
     return Table(cost_rows)
+
+
+def price_points(
+    reports: Sequence[Report], spent: pl.DataFrame, *, price: tuple[float, float], measure: str
+) -> pl.DataFrame:
+    """Set a measure beside the price of each pipeline: points for
+    :func:`memlab.figures.curves.recall_curves`.
+
+    :param reports: of rankings of turns.
+    :param spent: what :func:`costs` gave of the same rankings, in their order, at this price.
+    :returns: a row a pipeline and group of questions: the columns of
+        :func:`memlab.evaluate.comparison.group_means`, ``system`` the group and ``k`` the price of
+        1,000 questions.
+    """
+    points = []
+    for report, cost in zip(reports, spent[_price_column(price)], strict=True):
+        means = group_means(report, measure=measure)
+        points.append(means.rename({"group": "system"}).with_columns(k=pl.lit(cost)))
+    return pl.concat(points)
+
+
+def _price_column(price: tuple[float, float]) -> str:
+    return f"1,000 questions at {price[0]:g}/{price[1]:g}"
 
 
 def _count_tokens(counts_of_tasks: Sequence[Sequence[int]], *, per: float) -> tuple[float, float]:

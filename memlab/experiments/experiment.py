@@ -34,7 +34,7 @@ from memlab.evaluate.report_files import (
 )
 from memlab.evaluate.tables import tables_to_markdown
 from memlab.evaluate.trec import write_qrels, write_run
-from memlab.experiments.costs import costs
+from memlab.experiments.costs import PRICES, costs, price_points
 from memlab.experiments.joining import list_new_runs, match_datasets, measure_alike
 from memlab.explanation import Explanation, explain, explain_nothing
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
@@ -166,6 +166,18 @@ class Experiment:
         return costs(
             [turn_run for turn_run in self.runs if turn_run.level == "turn"], self.data, **options
         )
+
+    def price_points(
+        self, *, price: tuple[float, float] = PRICES[-1], measure: str = "recall_all@10"
+    ) -> pl.DataFrame:
+        """Set a measure of the rankings of turns beside the price of 1,000 questions.
+
+        :param price: of a million tokens read, and written.
+        :returns: points for :func:`memlab.figures.curves.recall_curves`; see
+            :func:`memlab.experiments.costs.price_points`.
+        """
+        spent = self.costs(prices=[price])
+        return price_points(self.at("turn"), spent, price=price, measure=measure)
 
     def worst(
         self, n: int = 5, *, system: str | None = None, measure: MeasureLike = "recall@10"

@@ -439,7 +439,7 @@ def mean_intervals(
 
 
 @style.said_where_empty
-def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
+def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", baseline: str = "") -> go.Figure:
     """Draw paired differences to a baseline with their intervals.
 
     A filled mark is significant after Holm's correction (none where ``p_holm`` is null: not tested
@@ -452,7 +452,10 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
         of its own shape.
     :param measure: what the differences are in; of several measures what they have in common, such
         as ``recall_all@k``.
+    :param baseline: its name, where the frame has no such column.
     """
+    if baseline and "baseline" not in frame.columns:
+        frame = frame.with_columns(baseline=pl.lit(baseline))
     style.check_columns(
         frame, ("system", "difference", "low", "high", "p_holm", "n", "baseline"), "forest"
     )
@@ -474,9 +477,9 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
         }
         for test_row in frame.to_dicts()
     ]
-    baseline = printable_line(frame["baseline"][0])
+    baseline_name = printable_line(frame["baseline"][0])
     count_text = style.format_counts(frame["n"])
-    xlabel = f"difference in {measure} to {baseline} (n = {count_text})"
+    xlabel = f"difference in {measure} to {baseline_name} (n = {count_text})"
     key_text = f"filled: p < {ALPHA:g} after Holm's correction; {_describe_bars(frame)}"
     if len(symbols) > 1:
         key_text = f"{style.shape_legend(symbols)}; {key_text}"

@@ -6,14 +6,14 @@ returned elsewhere. :func:`attribute` finds the turns that texts come from,
 :func:`rank_source_turns` ranks them, and :func:`fit_to_budget` takes what fits into a budget.
 :class:`ProcessMemory` is one in a process of its own, :class:`ProxiedMemory` one whose calls of a
 model are recorded and counted. :class:`Embeddings` lends an encoder to the vector stores of other
-libraries.
+libraries, :func:`named_texts` gives the texts that pipelines encode.
 """
 
 from memlab.errors import explain_arguments
 from memlab.memories.attribution import LEAST_SIMILARITY, attribute, rank_source_turns
 from memlab.memories.collecting import ReturnedTexts, collect, dated_lines, fit_to_budget
 from memlab.memories.http_client import HttpMemory, read_bearer_token
-from memlab.memories.lent_encoder import Embeddings
+from memlab.memories.lent_encoder import Embeddings, named_texts
 from memlab.memories.memory import TURNS, Memory, is_module_reference, memory
 from memlab.memories.model_calls import ProxiedMemory
 from memlab.memories.process_memory import ProcessMemory
@@ -36,6 +36,7 @@ __all__ = [
     "is_module_reference",
     "list_returned_rows",
     "memory",
+    "named_texts",
     "rank_source_turns",
     "read_bearer_token",
     "read_ranking",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from memlab.embed import Encoder
 
@@ -57,3 +58,17 @@ class Embeddings:
     def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
         """Encode several texts for mem0."""
         return [self.embed(text, memory_action) for text in texts]
+
+
+def named_texts(turns: pl.DataFrame) -> list[str]:
+    """Give the texts of turns as the pipelines encode them, with their speakers: ``Ann: …``.
+
+    :param turns: as a memory is given them, with ``speaker`` and ``text``.
+
+    >>> import polars as pl
+    >>> from memlab.memories import named_texts
+    >>> named_texts(pl.DataFrame({"speaker": ["Ann", None], "text": ["Tea?", "Yes."]}))
+    ['Ann: Tea?', 'Yes.']
+    """
+    named = pl.concat_str("speaker", "text", separator=": ", ignore_nulls=True)
+    return turns.select(named.alias("text"))["text"].to_list()

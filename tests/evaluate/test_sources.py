@@ -13,8 +13,16 @@ import memlab
 from memlab import evaluate
 from memlab.datasets import chatlog
 from memlab.errors import DataError
-from memlab.evaluate import comparison
-from memlab.figures import curves, intervals, style
+from memlab.evaluate import (
+    changed_values,
+    cluster_spread,
+    comparison,
+    conclusions,
+    evidence_tree,
+    groups,
+)
+from memlab.evaluate.misses import frequent_causes
+from memlab.figures import bars, curves, intervals, style
 from memlab.records import Dataset
 
 WORDS = ["bakery", "marathon", "violin", "camera", "garden", "harbour"]
@@ -145,3 +153,90 @@ def test_questions_of_one_source_are_loaded(tmp_path: Path) -> None:
     assert memlab.datasets.load(path, sources=["accepted", "written"]).questions.height == 2
     with pytest.raises(DataError, match="no source is called 'gold'"):
         memlab.datasets.load(path, sources="gold")
+
+
+def with_two_items(*sources: str | None) -> Dataset:
+    """Questions of two evidence items each, and of a value that has changed."""
+    questions: list[dict[str, Any]] = []
+    for at, source in enumerate(sources):
+        evidence = [WORDS[at], WORDS[at + 1]]
+        question = {"scope": "u", "question": f"What of the {WORDS[at]}?", "evidence": evidence}
+        question |= {"stale": [WORDS[at + 2]], "timestamp": "2026-03-01T09:00:00Z"}
+        questions.append(question | {"answer": "new", "source": source})
+    return chatlog.dataset([*SAID, *questions], "log")
+
+
+MIXED = "Questions: 1 written, 1 proposed, 1 accepted."
+
+
+@pytest.fixture(scope="module")
+def clustered() -> dict[str, pl.DataFrame]:
+    """The tables of trees and clusters, of questions with two items each."""
+    data = with_two_items("proposed", "accepted", None)
+    bench = memlab.Bench.of(data, encoder="hashing:64")
+    evidence = groups.evidence_items(groups.multi_session_questions(data.questions))
+    first = evidence.unique("query_id", maintain_order=True).drop("source")
+    seeds = [0]
+    found = evidence_tree.density_by_scope(bench, seeds=seeds)
+    labels = evidence_tree.label_table(bench, found, seeds)
+    return {
+        "merges": evidence_tree.merge_table(evidence, bench, draws=20),
+        "places": evidence_tree.place_questions(evidence, bench, found, draws=20),
+        "outliers": evidence_tree.outlier_table(evidence, first, bench, found),
+        "spread": cluster_spread.spread_table(
+            {"evidence": evidence}, {cluster_spread.CENTRED: labels}, data.turns
+        ),
+        "similarity": cluster_spread.evidence_similarity(bench, data.questions),
+    }
+
+
+@pytest.mark.parametrize("name", ["merges", "places", "outliers", "spread", "similarity"])
+def test_tables_of_clusters_say_who_wrote_their_questions(
+    name: str, clustered: dict[str, pl.DataFrame]
+) -> None:
+    table = clustered[name]
+    assert set(table["question_sources"]) == {"1 written, 1 proposed, 1 accepted"}
+    assert READ in evaluate.tables.to_markdown(table)
+    brief = evaluate.tables.select_columns(table, "n", "mean")
+    assert brief.columns == ["n", "mean", "question_sources"]
+
+
+def test_the_answer_on_clusters_ends_with_who_wrote_the_questions(
+    clustered: dict[str, pl.DataFrame],
+) -> None:
+    tables = (clustered[name] for name in ("merges", "places", "outliers", "spread"))
+    assert READ in evidence_tree.cluster_conclusions(*tables, k=10)[-1]
+
+
+def test_causes_of_misses_say_who_wrote_the_questions() -> None:
+    data = with_two_items("proposed", "accepted", None)
+    done = memlab.run("bm25", data, encoder=None, levels=["turn"])
+    missed = done.misses(k=1)
+    assert set(missed["source"]) == {"written", "proposed", "accepted"}
+    causes = frequent_causes(missed)
+    assert f"{MIXED} {READ}" in evaluate.tables.to_markdown(causes)
+    assert f"{MIXED} {READ}" in written(bars.share_bars(causes), "full")
+    assert conclusions.still_missed(missed, causes, k=1)[-1] == f"{MIXED} {READ}"
+    plain = memlab.run("bm25", with_two_items(None, None), encoder=None, levels=["turn"])
+    assert "source" not in plain.misses(k=1).columns
+    assert "question_sources" not in frequent_causes(plain.misses(k=1)).columns
+
+
+def test_changed_values_say_who_wrote_the_questions() -> None:
+    data = changed_values.asked_for_change(with_two_items("proposed", "proposed", "proposed"))
+    bench = memlab.Bench.of(data, encoder=None)
+    runs = [memlab.pipeline(text).run(bench) for text in ("bm25", "bm25(b=0)")]
+    messages = changed_values.message_outcomes(runs, data)
+    compared = changed_values.compare_sides({"messages": messages})
+    assert compared["question_sources"].to_list() == ["all proposed"] * 2
+    assert conclusions.changed_values(compared)[-1] == NOT_READ
+    drawn = compared.with_columns(low="mean_low", high="mean_high", level="mean_level")
+    fig = intervals.mean_intervals(drawn, rows="system", series="data")
+    assert NOT_READ in written(fig, "column")
+
+
+def test_what_two_answers_say_is_said_once_at_the_end() -> None:
+    first = conclusions.Conclusions(["Yes.", NOT_READ])
+    second = conclusions.Conclusions(["It costs more.", NOT_READ])
+    assert first + second == ("Yes.", "It costs more.", NOT_READ)
+    assert isinstance(first + second, conclusions.Conclusions)

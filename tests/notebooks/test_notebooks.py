@@ -26,7 +26,7 @@ import memlab
 from memlab.errors import DataError, ExportError
 from memlab.experiments.result_folders import choose_result_folder
 from memlab.figures import _browser
-from memlab.notebooks import run_notebooks, write_results_page
+from memlab.notebooks import copy_shipped_notebooks, run_notebooks, write_results_page
 from memlab.notebooks.executed import ANSWER, answer_text
 from memlab.notebooks.execution import _is_unchanged
 from memlab.notebooks.html_page import write_notebook_page
@@ -565,3 +565,16 @@ def test_charts_come_to_life_in_letters_of_the_size_of_the_text_within_eight_meg
     assert len(page.encode()) < 8_000_000
     monkeypatch.setattr("memlab.notebooks.page_charts.MOST_BYTES", 100)
     assert 'data-chart="' not in page_of(tmp_path, chart), "a large one stays a picture"
+
+
+def test_in_an_empty_folder_the_notebooks_of_the_package_are_copied_and_changed_ones_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    copies = copy_shipped_notebooks("notebooks")
+    assert [path.name for path in copies] == [path.name for path in NOTEBOOKS]
+    copies[0].write_text("changed")
+    assert copy_shipped_notebooks("notebooks") == []
+    assert copies[0].read_text() == "changed"
+    sample = memlab.datasets.load("../data/sample/sample.jsonl", scopes=["owen"])
+    assert sample.scopes == ["owen"], "as a copied notebook names it"
