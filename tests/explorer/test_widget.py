@@ -125,7 +125,9 @@ def test_a_question_of_ones_own_is_evidence_that_loads(explorer: Any, tmp_path: 
     with pytest.raises(DataError, match="pick the turns"):
         explorer.save("What did I buy?")
     explorer.select(ASKED["evidence"])
-    explorer._answer_message(None, {"kind": "save", "question": "What did I buy?", "answer": "a lamp"}, [])
+    explorer._answer_message(
+        None, {"kind": "save", "question": "What did I buy?", "answer": "a lamp"}, []
+    )
     golden = tmp_path / "golden.jsonl"
     golden.write_text(golden.read_text().rstrip())  # as an editor may leave it
     assert explorer.save("And then?")["query_id"] == "golden-2"
