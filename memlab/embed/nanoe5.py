@@ -288,7 +288,8 @@ def model_path() -> Path:
     )
     if model_file is None or not model_file.is_file():
         raise ModelError(
-            f"encoder multilingual: no package {PACKAGE} with {FILE} is installed; run: {install_command('multilingual')}"
+            f"encoder multilingual: no package {PACKAGE} with {FILE} is installed; "
+            f"run: {install_command('multilingual')}"
         )
     return model_file
 
