@@ -55,9 +55,9 @@ evaluate.show_tables()
 # ## Every way to choose, with its defaults
 #
 # Nothing is tuned to these questions. Each selector chooses among the candidates of `combsum` and of `best`, and is compared
-# with the first of that ranking, over all questions and over those with evidence in several sessions. Questions are
-# taken as independent: of four memories too little is known, so intervals and tests speak of questions to these people, not
-# of other people. `detectable` is the difference that a comparison would have shown in four of five cases. `equivalent`: two
+# with the first of that ranking, over all questions and over those with evidence in several sessions. With fewer
+# than five memories questions are taken as independent: intervals and tests then speak of questions to these people, not of
+# other people. `detectable` is the difference that a comparison would have shown in four of five cases. `equivalent`: two
 # one-sided tests exclude differences beyond the margin; what is neither different nor equivalent is inconclusive. Holm's
 # correction is over all rows, those of the settings below included.
 
