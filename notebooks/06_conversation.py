@@ -67,16 +67,15 @@ about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": ser
 # ## Complete recall by kind of follow-up
 #
 # The share of follow-ups whose every evidence item is among the first k turns, with intervals over follow-ups; p
-# is that of a paired randomisation test against the form that stands alone. Questions that need no
-# rewriting (complete as asked, another topic) count in it and are not drawn.
+# is that of a paired randomisation test against the form that stands alone. Two kinds need no
+# rewriting: those that are complete as asked, and those on another topic.
 
 # %%
 compared, table = (rows.filter(pl.col("k") == k).drop("k") for rows in (every_depth, deeper))
-leaning = table.filter(~pl.col("kind").is_in(["complete", "topic"]))
 ends = {name: f"mean_{name}" for name in ("low", "high", "level")}
-fig = intervals.mean_intervals(leaning.with_columns(**ends), measure=f"recall_all@{k}", between=" → ")
+fig = intervals.mean_intervals(table.with_columns(**ends), measure=f"recall_all@{k}", between=" → ")
 n = compared["query_id"].n_unique()
-caption = f"Complete recall in the first {k} turns by kind of follow-up that leans on its history (all: n = {n})."
+caption = f"Complete recall in the first {k} turns by kind of follow-up (all: n = {n})."
 export(fig, "follow-up-recall", data=table, caption=caption, **about)
 
 # %%
@@ -135,4 +134,4 @@ played.drop("p")
 
 # %% tags=["answer"]
 said = {"asked": "follow-ups", "what": f"all evidence is among the first {k}"}
-conclusions.Conclusions(conclusions.follow_ups(table, k=k, data=data.name) + conclusions.conditions(played, **said))
+conclusions.follow_ups(table, k=k, data=data.name) + conclusions.conditions(played, **said)
