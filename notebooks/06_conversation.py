@@ -92,8 +92,7 @@ export(fig, "follow-up-curves", data=deeper, caption=caption, **about)
 
 # %%
 gaps = table.filter(pl.col("form") != "standalone", kind="all").rename({"form": "system"})
-gaps = gaps.with_columns(baseline=pl.lit("standalone"))
-fig = intervals.forest(gaps, measure=f"recall_all@{k}")
+fig = intervals.forest(gaps, measure=f"recall_all@{k}", baseline="standalone")
 caption = f"Paired differences in complete recall to the form that stands alone (n = {n})."
 export(fig, "follow-up-tests", data=gaps, caption=caption, **about)
 
