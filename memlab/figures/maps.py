@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ _NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
 _BLACK = {"color": "black", "width": 1}
 _STAR = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": _BLACK}
+_LEAST_RING = 8.0
 _SECOND = "△ of the second pipeline"
 _FOUND = "★ evidence, retrieved"
 _KEY_TINTS = {_FOUND: style.EVIDENCE_INK}
@@ -49,7 +51,7 @@ _MARKS = {
     },
     "○ retrieved, no evidence": {
         "symbol": "circle-open",
-        "size": 8,
+        "size": _LEAST_RING,
         "color": "black",
         "line": {"width": 1.4},
     },
@@ -152,9 +154,11 @@ def embedding_map(
     if second and _SECOND in written_marks:
         written_marks[_SECOND] = f"△ retrieved by {printable_line(second)}"
     for group_name, group_rows in turns_by_mark.items():
-        map_traces.append(
-            _draw_dots(group_name.removesuffix(unknown_ending)[2:], group_rows, _MARKS[group_name])
-        )
+        mark_look = _MARKS[group_name]
+        if mark_look["symbol"] == "circle-open":
+            mark_look = mark_look | {"size": _ring_size(dot_size)}
+        trace_name = group_name.removesuffix(unknown_ending)[2:]
+        map_traces.append(_draw_dots(trace_name, group_rows, mark_look))
     marked_turns = pl.concat([turns.clear(), *turns_by_mark.values()], how="diagonal")
     turn_places = _point_coordinates(drawn_turns)
     marked_places = _point_coordinates(marked_turns)
@@ -339,7 +343,7 @@ def speaker_maps(
     if len(by_size) > len(speaker_looks):
         key_entries.append(("● others", style.GREY))
     key_entries += [
-        (mark_name, "black")
+        (mark_name, _KEY_TINTS.get(mark_name, "black"))
         for mark_name, mark_filter in mark_filters.items()
         if turns.filter(mark_filter).height
     ]
@@ -443,6 +447,11 @@ def _speaker_shapes(turns: pl.DataFrame) -> dict[str, tuple[str, str]]:
 def _dot_size(n_points: int) -> float:
     """Give the diameter of a point in pixels: smaller the more there are."""
     return float(np.interp(np.log10(max(n_points, 1)), (2.3, 3.8), (6.5, 3.0)))
+
+
+def _ring_size(dot_size: float) -> float:
+    """Give the diameter of a ring around a point in pixels: the corners of a square show in it."""
+    return max(_LEAST_RING, math.sqrt(2) * dot_size + 3)
 
 
 def _named_clusters(
