@@ -57,7 +57,7 @@ class Explanation:
         answer = escape_markdown(str(self.question["answer"]))
         tables_text = tables_to_markdown(
             {
-                "Rank after each stage": ranks_by_stage,
+                "Rank by each score alone, then after each stage": ranks_by_stage,
                 "Evidence": _shorten_texts(self.evidence),
                 "Above it": _shorten_texts(self.above),
             }

@@ -389,9 +389,9 @@ def _parse_stage(node: ast.expr, *, first: bool) -> Stage:
 
 
 def _unknown_stage_message(name: str, *, first: bool) -> str:
-    known_names = [
+    known_names = sorted(
         known_name for known_name, function in stages.items() if is_retriever(function) == first
-    ]
+    )
     known_text = (
         f"{'a pipeline begins with' if first else 'after the first come'} {', '.join(known_names)}"
     )

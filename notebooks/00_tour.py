@@ -45,6 +45,7 @@ import polars as pl
 import memlab
 from memlab import evaluate
 from memlab.evaluate import comparison, groups
+from memlab.evaluate.tables import select_columns
 from memlab.figures import anatomy, curves, export
 
 evaluate.show_tables()
@@ -78,7 +79,7 @@ evaluate.results_table(reports, measures=wanted, by=by, group=group)
 
 # %%
 tested = comparison.compare_by_group(reports, measure="recall_all@10")
-tested.select("group", "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
+select_columns(tested, "group", "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%
 curve = evaluate.cutoff_curve(reports, by=by, group=group)
@@ -97,7 +98,8 @@ export(fig, "recall-all", data=curve, caption=f"{caption}, n = {curve['n'][0]:,}
 # %%
 items = reports[-1].per_query.group_by(items=pl.col("n_relevant").clip(upper_bound=4))
 several = items.agg(n=pl.len(), found=pl.mean("recall@10"), complete=pl.mean("recall_all@10"))
-several.sort("items").with_columns(independent=pl.col("found").first().pow("items"))
+several = several.sort("items").with_columns(independent=pl.col("found").first().pow("items"))
+groups.with_sources(several, reports[-1].per_query)
 
 # %%
 reports[-1].summary("evidence_sessions", measures="recall_all@10")

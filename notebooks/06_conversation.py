@@ -67,8 +67,8 @@ about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": ser
 # ## Complete recall by kind of follow-up
 #
 # The share of follow-ups whose every evidence item is among the first k turns, with intervals over follow-ups; p
-# is that of a paired randomisation test against the form that stands alone. The kinds `complete` and
-# `topic` need no rewriting: complete as asked, and another topic.
+# is that of a paired randomisation test against the form that stands alone. Two kinds need no
+# rewriting: those that are complete as asked, and those on another topic.
 
 # %%
 compared, table = (rows.filter(pl.col("k") == k).drop("k") for rows in (every_depth, deeper))
@@ -92,8 +92,7 @@ export(fig, "follow-up-curves", data=deeper, caption=caption, **about)
 
 # %%
 gaps = table.filter(pl.col("form") != "standalone", kind="all").rename({"form": "system"})
-gaps = gaps.with_columns(baseline=pl.lit("standalone"))
-fig = intervals.forest(gaps, measure=f"recall_all@{k}")
+fig = intervals.forest(gaps, measure=f"recall_all@{k}", baseline="standalone")
 caption = f"Paired differences in complete recall to the form that stands alone (n = {n})."
 export(fig, "follow-up-tests", data=gaps, caption=caption, **about)
 
@@ -134,4 +133,4 @@ played.drop("p")
 
 # %% tags=["answer"]
 said = {"asked": "follow-ups", "what": f"all evidence is among the first {k}"}
-conclusions.Conclusions(conclusions.follow_ups(table, k=k, data=data.name) + conclusions.conditions(played, **said))
+conclusions.follow_ups(table, k=k, data=data.name) + conclusions.conditions(played, **said)

@@ -164,7 +164,6 @@ from memlab.cli import main
 from memlab.text.analysis import stop_words
 
 def run_notebooks():
-    missing.intersection_update({{"papermill"}})  # of figures the module itself says what it lacks
     from memlab import notebooks
     next(notebooks.run_notebooks({str(tmp_path)!r}, {str(tmp_path)!r}, {{}}))
 

@@ -199,7 +199,8 @@ def check_nonzero_vectors(vectors: np.ndarray, *, of: str) -> np.ndarray:
     """
     if len(vectors) > 1 and not vectors.any():
         raise ModelError(
-            f"{of} gave only zeros for {len(vectors)} texts; check that its weights are whole"
+            f"{of} gave only zeros for {len(vectors)} texts; check what it is made of: the "
+            "weights of a model, or a function of yours"
         )
     return vectors
 

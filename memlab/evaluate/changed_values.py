@@ -12,6 +12,7 @@ from memlab.embed import Encoder
 from memlab.evaluate.comparison import compare_outcomes, stale_outcomes
 from memlab.evaluate.gold_facts import Annotations
 from memlab.evaluate.groups import add_sources
+from memlab.evaluate.tables import Table
 from memlab.knowledge import ConfidenceSettings, resolve
 from memlab.knowledge.decay_curves import PlateauLinear
 from memlab.knowledge.fact_search import current_first_shares
@@ -129,7 +130,7 @@ def message_outcomes(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
     return add_sources(pl.concat(outcomes), data.questions)
 
 
-def compare_sides(sides: Mapping[str, pl.DataFrame], *, seed: int = 0) -> pl.DataFrame:
+def compare_sides(sides: Mapping[str, pl.DataFrame], *, seed: int = 0) -> Table:
     """Compare the conditions of each side, such as ``facts`` and ``messages``, with its first.
 
     :param sides: what :func:`fact_outcomes` and :func:`message_outcomes` gave, by name.
@@ -140,7 +141,7 @@ def compare_sides(sides: Mapping[str, pl.DataFrame], *, seed: int = 0) -> pl.Dat
     for name, outcomes in sides.items():
         compared = compare_outcomes(outcomes, seed=seed)
         tables.append(compared.select(pl.lit(name).alias("data"), pl.all()))
-    return pl.concat(tables, how="diagonal_relaxed")
+    return Table(pl.concat(tables, how="diagonal_relaxed"))
 
 
 def asked_for_change(data: Dataset) -> Dataset:

@@ -23,6 +23,8 @@ from memlab.terminal import escape_markdown
 MOST_ROWS = 20
 BOUNDS = ("ceiling", "chance")
 """The rows of a table of systems that are no systems."""
+_LATEX_HEADINGS = MappingProxyType({r"p\_holm": "p, Holm"})
+"""What a paper calls a column."""
 _NO_BEST: Mapping[str, str] = MappingProxyType({})
 
 
@@ -193,8 +195,14 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
     >>> print(text.splitlines()[2], text.splitlines()[8])
       \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
     """
-    headings, is_numeric, cell_rows = _format_cells(frame, r"\textbf{{{}}}", latex_escape)
     caption = f"{caption} {_notes_below(frame)}".rstrip()
+    dataset_names = _distinct_datasets(frame)
+    if len(dataset_names) == 1:
+        best = getattr(frame, "best", _NO_BEST)
+        frame = Table(frame.drop("dataset"), best=best)
+        caption = f"{caption} Dataset: {dataset_names[0]}.".lstrip()
+    headings, is_numeric, cell_rows = _format_cells(frame, r"\textbf{{{}}}", latex_escape)
+    headings = [_LATEX_HEADINGS.get(heading, heading) for heading in headings]
     heading_row = _latex_row(headings)
     body_rows = list(map(_latex_row, cell_rows))
     first_bound = _first_bound(frame)
@@ -216,6 +224,13 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
         r"\end{table}",
     ]
     return "\n".join(latex_lines)
+
+
+def _distinct_datasets(frame: pl.DataFrame) -> list[str]:
+    """Name the datasets of a table whose rows say of which they are."""
+    if "dataset" not in frame.columns:
+        return []
+    return frame["dataset"].unique(maintain_order=True).to_list()
 
 
 def _first_bound(frame: pl.DataFrame) -> int:

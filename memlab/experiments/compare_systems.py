@@ -58,6 +58,15 @@ _COST_COLUMNS = (
     *("MB", "tokens read", "tokens written", "failed scopes", "problems"),
     *("prompts", "prompts refused"),
 )
+_COST_NOTE = (
+    "tokens returned: of a question, on average; named: share of the texts that came with the ids "
+    "of their turns; attributed: share whose turns were found by their words."
+)
+_TESTS_NOTE = "p_holm is corrected for the systems, of each measure by itself."
+_HOW_NOTE = (
+    "how a text got its turns: given, with their ids; span, it stands in a turn word for word; "
+    "copy or matched, sentence by sentence by their words and vectors; none."
+)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -93,6 +102,7 @@ class Comparison(Experiment):
             f"recall_all@{n_tokens} tokens": f"{n_tokens} tokens" for n_tokens in BUDGETS
         }
         cost_columns = self.systems.select(pl.col("system").alias("cost of"), *_COST_COLUMNS)
+        cost_columns = cost_columns.with_columns(pl.col("tokens returned").round().cast(pl.Int64))
         source_columns = [
             column_name for column_name in (COLUMN,) if column_name in self.systems.columns
         ]
@@ -103,10 +113,13 @@ class Comparison(Experiment):
             "All evidence in so many tokens": self.systems.select("system", *budget_titles).rename(
                 budget_titles
             ),
-            "Cost": cost_columns.select(
-                cost_column
-                for cost_column in cost_columns
-                if cost_column.null_count() < cost_columns.height
+            "Cost": Table(
+                cost_columns.select(
+                    cost_column
+                    for cost_column in cost_columns
+                    if cost_column.null_count() < cost_columns.height
+                ),
+                note=_COST_NOTE,
             ),
         }
         if STALE_COLUMNS[0] in self.systems.columns:
@@ -365,9 +378,9 @@ class Comparison(Experiment):
             pl.when(has_evidence).then(pl.lit("●")).otherwise(pl.lit("")).alias("evidence")
         )
         table_by_title = {
-            f"Returned, the first {k}": returned.select("rank", evidence_mark, "how", short_text)[
-                :k
-            ],
+            f"Returned, the first {k}": Table(
+                returned.select("rank", evidence_mark, "how", short_text)[:k], note=_HOW_NOTE
+            ),
             "Missed": missed_rows.select(
                 short_text.alias("missed"), "rank", "cause", "nearest_text"
             ),
@@ -584,4 +597,4 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, s
             )
     if not test_rows:
         return Table(pl.DataFrame(schema=key_columns).hstack(no_tests))
-    return Table(pl.concat(test_rows))
+    return Table(pl.concat(test_rows), note=_TESTS_NOTE)

@@ -37,6 +37,8 @@ _MARKS: dict[str, dict[str, Any]] = {
     "☆ evidence, missed": {**_STAR, "color": "white"},
     "★ evidence, retrieved": {**_STAR, "color": style.EVIDENCE},
 }
+_MARK_TINTS = {"★ evidence, retrieved": style.EVIDENCE_INK}
+"""Colours of marks in the key, where they are not black."""
 _MOST_NAMES = 4
 """Names of branches that are written into a tree."""
 _NAME_PX = 67
@@ -119,7 +121,7 @@ def condensed_tree(
         axis_spans.append((trees_across, [-_BELOW * tree_height, 1.06 * tree_height]))
     key_entries = [("■ the branch with all evidence", _KEY_TINT)]
     key_entries += [
-        (mark_name, "black")
+        (mark_name, _MARK_TINTS.get(mark_name, "black"))
         for mark_name, mark_filter in mark_filters.items()
         if leaves.filter(mark_filter).height
     ]

@@ -452,9 +452,9 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", baseline: str
         of its own shape.
     :param measure: what the differences are in; of several measures what they have in common, such
         as ``recall_all@k``.
-    :param baseline: its name, where the frame has no such column.
+    :param baseline: its name, in place of the column.
     """
-    if baseline and "baseline" not in frame.columns:
+    if baseline:
         frame = frame.with_columns(baseline=pl.lit(baseline))
     style.check_columns(
         frame, ("system", "difference", "low", "high", "p_holm", "n", "baseline"), "forest"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -42,6 +43,7 @@ _NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
 _BLACK = {"color": "black", "width": 1}
 _STAR = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": _BLACK}
+_LEAST_RING = 8.0
 _SECOND = "△ of the second pipeline"
 _FOUND = "★ evidence, retrieved"
 _KEY_TINTS = {_FOUND: style.EVIDENCE_INK}
@@ -55,7 +57,7 @@ _MARKS = {
     },
     "○ retrieved, no evidence": {
         "symbol": "circle-open",
-        "size": 8,
+        "size": _LEAST_RING,
         "color": "black",
         "line": {"width": 1.4},
     },
@@ -155,7 +157,10 @@ def embedding_map(
     key_entries = []
     for mark, mark_turns in turns_by_mark.items():
         mark_name = mark.removesuffix(unknown_ending)
-        map_traces.append(_draw_dots(mark_name[2:], mark_turns, _MARKS[mark]))
+        mark_look = _MARKS[mark]
+        if mark_look["symbol"] == "circle-open":
+            mark_look = mark_look | {"size": _ring_size(dot_size)}
+        map_traces.append(_draw_dots(mark_name[2:], mark_turns, mark_look))
         if second and mark == _SECOND:
             mark_name = f"△ retrieved by {printable_line(second)}"
         if mark_turns is not question_point:
@@ -465,6 +470,11 @@ def _speaker_shapes(turns: pl.DataFrame) -> dict[str, tuple[str, str]]:
 def _dot_size(n_points: int) -> float:
     """Give the diameter of a point in pixels: smaller the more there are."""
     return float(np.interp(np.log10(max(n_points, 1)), (2.3, 3.8), (6.5, 3.0)))
+
+
+def _ring_size(dot_size: float) -> float:
+    """Give the diameter of a ring around a point in pixels: the corners of a square show in it."""
+    return max(_LEAST_RING, math.sqrt(2) * dot_size + 3)
 
 
 def _named_clusters(

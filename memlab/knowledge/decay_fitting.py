@@ -18,6 +18,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.knowledge.decay_curves import BOUNDS, FAMILIES, AnyCurve, PlateauLinear
+from memlab.terminal import count_noun
 
 CONSTANT = "constant"
 DEFAULT = "default"
@@ -311,8 +312,7 @@ def recommend(
     )
     reason = (
         f"{chosen_row['family']}: held-out log-loss {chosen_row['log_loss']:.4f}, {standing}, with "
-        f"{chosen_row['parameters']} "
-        f"parameter(s), on {chosen_row['n']:,} labels"
+        f"{count_noun(chosen_row['parameters'], 'parameters')}, on {chosen_row['n']:,} labels"
     )
     curve = fit(labels, chosen_row["family"], intervals=False, seed=seed).curve
     # Four significant digits: more than any data know, and readable in a file.

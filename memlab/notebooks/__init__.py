@@ -7,6 +7,12 @@ the page of all results.
 
 from __future__ import annotations
 
+from memlab.errors import require_extra
+
+# What is not installed is named before figures are missed, which are a part of it.
+with require_extra("lab", "running notebooks"):
+    import papermill  # noqa: F401
+
 from memlab.notebooks.executed import findings, notebook_dataset
 from memlab.notebooks.execution import run_notebooks
 from memlab.notebooks.results_page import write_results_page

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster import MergeTree, cluster_labels, merge_tree
-from memlab.errors import check_at_least
+from memlab.errors import check_at_least, warn_user
 from memlab.records import Level, Run
 from memlab.registry import clusterers, stage
 from memlab.retrieve.bench import Bench, cache_per_bench
@@ -49,6 +49,8 @@ def by_cluster(
     :param centred: ``False`` compares documents as they are encoded, speakers' names included.
     :raises DataError: for a count out of range, an unknown clusterer, or without embeddings.
 
+    Warns where no question has a cluster among its candidates, so that the ranking is unchanged.
+
     >>> import memlab
     >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder="hashing")
     >>> plain = memlab.retrieve.dense(bench)
@@ -60,13 +62,23 @@ def by_cluster(
     cluster_options = {"n_clusters": n_clusters, "min_cluster_size": min_cluster_size, "seed": seed}
     check_at_least(1, n_clusters=n_clusters)
     check_at_least(2, min_cluster_size=min_cluster_size)
-    query_labels = (
-        _cluster_rows(vectors[places], clustering, **cluster_options)
-        for places, _ in candidates_by_query(run, bench, candidates)
-    )
+    query_labels = []
+    for places, _ in candidates_by_query(run, bench, candidates):
+        query_labels.append(_cluster_rows(vectors[places], clustering, **cluster_options))
+    if query_labels and not any(map(_has_cluster, query_labels)):
+        warn_user(
+            f"by_cluster: {clustering} found no cluster of two among the first {candidates} "
+            "candidates of any question, so the ranking is unchanged; take more candidates or "
+            "smaller clusters"
+        )
     return reorder_run(
         run, bench, [_round_robin_order(labels_of_query) for labels_of_query in query_labels]
     )
+
+
+def _has_cluster(labels: np.ndarray) -> bool:
+    """Say whether two rows share a label; of fewer than two rows nothing is amiss."""
+    return len(labels) < 2 or len(np.unique(labels)) < len(labels)
 
 
 def _round_robin_order(labels: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from memlab.evaluate import results_table
 from memlab.evaluate.tables import (
     format_number,
     latex_escape,
+    select_columns,
     to_html,
     to_latex,
     to_markdown,
@@ -173,3 +174,19 @@ def test_two_intervals_of_one_row_have_levels_of_their_own():
         [{"level": "turn", "method": "model", "mean": 0.5, "low": 0.4, "high": 0.6}]
     )
     assert to_markdown(other).startswith("| level | method | mean [low, high] |")
+
+
+def test_latex_has_words_for_its_columns_and_says_in_the_caption_which_dataset_it_is():
+    row = {"dataset": "sample", "system": "bm25", "n": 10, "p": 0.02, "p_holm": 0.04}
+    text = to_latex(pl.DataFrame([row]), caption="Tests.", label="")
+    assert r"system & n & p, uncorrected & p, Holm \\" in text
+    assert r"\caption{Tests. Dataset: sample.}" in text
+    two = to_latex(pl.DataFrame([row, row | {"dataset": "other"}]), caption="", label="")
+    assert r"dataset & system" in two
+
+
+def test_columns_are_taken_with_who_wrote_the_questions():
+    frame = pl.DataFrame({"n": [3], "p": [0.2]})
+    assert select_columns(frame, "p").columns == ["p"]
+    named = frame.with_columns(question_sources=pl.lit("all proposed"))
+    assert select_columns(named, "p", "question_sources").columns == ["p", "question_sources"]

@@ -18,6 +18,7 @@ import memlab
 from memlab import Bench, Dataset, MemoryStore, datasets, evaluate, pipeline
 from memlab.embed import load
 from memlab.errors import DataError, PipelineError, StoreError
+from memlab.evaluate import comparison
 from memlab.experiments import Experiment, reopen, replaying, run, sweep
 from memlab.experiments.replaying import RANKING_MODULES, code_version
 from memlab.experiments.run_pipelines import CONTROLS, measurable_levels
@@ -303,3 +304,38 @@ def test_sweeps_of_one_and_two_parameters_concatenate(two: list[Dataset]) -> Non
     for values in ([1], {"b": [1]}, {"b": [1], "k1": []}):
         with pytest.raises(DataError, match="give"):
             sweep("bm25(b={b}, k1={k1})", values, plain, bench, data, measure=MEASURE)
+
+
+def test_selectors_and_their_settings_are_one_family_of_tests() -> None:
+    data = memlab.sample(turns=400)
+    bench = memlab.Bench.of(data, encoder="hashing:64")
+    about = {"bench": bench, "levels": ["turn"], "measures": ["recall_all@10"]}
+    done = memlab.run(["bm25", "bm25 | mmr"], data, **about)
+    swept = memlab.experiments.sweep(
+        "bm25 | mmr(lambda_={lambda_})", [0.3, 0.5], done.reports[0], bench, data,
+        measure="recall_all@10",
+    )  # fmt: skip
+    tested = comparison.selection_tests(
+        {"bm25": done.reports}, swept, measure="recall_all@10", swept="bm25"
+    )
+    n_groups = tested["group"].n_unique()
+    assert tested["p"].count() == n_groups + 2
+    assert set(tested["base"]) == {"bm25"}
+    assert tested.drop_nulls("p")["system"].to_list()[-2:] == [
+        "mmr(lambda = 0.3)",
+        "mmr(lambda = 0.5)",
+    ]
+    assert tested["selector"].drop_nulls().unique().to_list() == ["mmr"]
+    assert tested.drop_nulls("p")["system"][0] == "mmr"
+
+
+def test_points_are_a_measure_beside_the_price_of_each_pipeline() -> None:
+    data = memlab.sample(turns=400)
+    done = memlab.run(["bm25", "bm25(b=0)"], data, encoder=None, levels=["turn"])
+    points = done.price_points(price=(3.0, 15.0))
+    groups = points["system"].unique(maintain_order=True).to_list()
+    assert groups[0] == "all questions"
+    assert points.height == 2 * len(groups)
+    assert points["k"].unique().to_list() == [0.0], "no model was asked"
+    means = points.filter(system="all questions")["mean"].to_list()
+    assert means == [report.per_query["recall_all@10"].mean() for report in done.reports]

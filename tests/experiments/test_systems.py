@@ -74,7 +74,7 @@ def test_it_is_an_experiment_of_the_turns_behind_the_texts(data: Dataset) -> Non
     assert (row["recall_all@10_level"], row["recall_all@10_unit"]) == (0.95, "question")
     assert done.misses(system="mine")["rank"].drop_nulls().min() > 10
     query = done.worst(1, system="latest")["query_id"][0]
-    for system, word in (("latest", "**Missed**"), ("mine", "Rank after each stage")):
+    for system, word in (("latest", "**Missed**"), ("mine", "after each stage")):
         shown = str(done.why(query, system=system))
         assert word in shown
         assert not re.search("<(img|b)", shown), "a question with markup is text"

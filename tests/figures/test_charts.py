@@ -696,3 +696,16 @@ def test_tests_of_too_few_scopes_say_that_none_can_be_significant(
     key = " ".join(note.text.replace("<br>", " ") for note in fig.layout.annotations)
     limit = "of 6 scopes no p is below 0.031, so that none of 50 tests can be significant"
     assert (limit in key) == limited
+
+
+def test_a_ring_shows_the_corners_of_the_square_in_it() -> None:
+    square = 6.5  # the points of a small map
+    assert maps._ring_size(square) > square * 2**0.5 + 1.4
+    assert maps._ring_size(3.0) == 8
+
+
+def test_a_baseline_is_named_in_place_of_its_column() -> None:
+    row = {"system": "mmr", "difference": -0.1, "low": -0.2, "high": 0.0, "p_holm": 0.01, "n": 10}
+    frame = pl.DataFrame([row | {"baseline": 0.35}])
+    fig = intervals.forest(frame, measure="recall_all@10", baseline="best")
+    assert "difference in recall_all@10 to best (n = 10)" in str(fig.layout)

@@ -325,3 +325,12 @@ def test_each_compares_turns_both_ways(stage: Any) -> None:
     assert sorted(both[0]) == sorted(both[1]) or stage is expand_cluster
     if stage is not current:  # which finds no later session here
         assert both[0] != both[1]
+
+
+def test_a_clusterer_that_finds_no_cluster_says_that_the_ranking_is_unchanged() -> None:
+    bench = memlab.Bench.of(memlab.sample(turns=60), encoder="hashing:64")
+    plain = memlab.retrieve.dense(bench)
+    how = {"clustering": "hdbscan", "min_cluster_size": 30, "candidates": 20}
+    with pytest.warns(UserWarning, match="hdbscan found no cluster of two among the first 20"):
+        same = memlab.select.by_cluster(plain, bench, **how)
+    assert same.frame["doc_id"].equals(plain.frame["doc_id"])
