@@ -51,11 +51,12 @@ def read_locomo(source: Source) -> Iterator[Record]:
                 raw_questions = record.take("qa", fields.check_list)
                 seen_names.add(reader.name)
                 turns = reader.sessions(talk_record, _read_turns, "conversation")
-                if idle_dates := [
+                idle_dates = [
                     key
                     for key in talk_record
                     if key.endswith("_date_time") and key[:-10] not in talk_record
-                ]:
+                ]
+                if idle_dates:
                     dates = (
                         f"{len(idle_dates)} dates of sessions that are not there "
                         f"({idle_dates[0][:-10]} … {idle_dates[-1][:-10]})"
@@ -98,7 +99,8 @@ def parse_citations(text: str) -> list[tuple[int, int]]:
 def read_dia_id(message: Record) -> tuple[int, int]:
     """Read the session and the number that a message is cited by."""
     dia_id = message.take("dia_id", fields.check_text)
-    if (id_parts := re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", dia_id)) is None:
+    id_parts = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", dia_id)
+    if id_parts is None:
         raise BadField("dia_id", describe_value(dia_id), '"D<k>:<n>"')
     return int(id_parts[1]), int(id_parts[2])
 
@@ -126,11 +128,8 @@ class ConversationReader:
     ) -> list[Record]:
         """Read the turns of the sessions in order of their numbers."""
         turns: list[Record] = []
-        for session_number in sorted(
-            int(session_key[1])
-            for list_key in talk
-            if (session_key := _SESSION.fullmatch(list_key))
-        ):
+        session_keys = [_SESSION.fullmatch(key) for key in talk]
+        for session_number in sorted(int(key[1]) for key in session_keys if key):
             list_key = f"session_{session_number}"
             with self.source.record(self.name, talk[list_key]):
                 if not talk.take(list_key, fields.check_list):

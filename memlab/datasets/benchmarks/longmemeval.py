@@ -105,9 +105,8 @@ def _read_turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterato
 
 def _read_question(record: Record, scope: str, haystack: _Haystack, evidence: list[str]) -> Record:
     answer_sessions = record.take("answer_session_ids", fields.check_names)
-    if unknown_sessions := [
-        session_name for session_name in answer_sessions if session_name not in haystack
-    ]:
+    unknown_sessions = [name for name in answer_sessions if name not in haystack]
+    if unknown_sessions:
         fault_text = f"{unknown_sessions[0]!r}, which the haystack does not hold"
         raise BadField("answer_session_ids", fault_text, "haystack_session_ids")
     question_text = record.take("question", fields.check_name)
