@@ -30,14 +30,11 @@ class Bert:
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
         self.width, self._heads = config["hidden_size"], config["num_attention_heads"]
         self._layers, self._epsilon = config["num_hidden_layers"], config["layer_norm_eps"]
-        # Matrices as the products read them: with so few rows, turning them took a third of the
-        # time.
-        self._weights = {
-            name: np.ascontiguousarray(
-                w.T if name.startswith("encoder.") and w.ndim == 2 else w, dtype=np.float32
-            )
-            for name, w in load_file(path / "model.safetensors").items()
-        }
+        self._weights: dict[str, np.ndarray] = {}
+        for name, weights in load_file(path / "model.safetensors").items():
+            if name.startswith("encoder.") and weights.ndim == 2:
+                weights = _divide_columns(weights.T)
+            self._weights[name] = np.ascontiguousarray(weights, dtype=np.float32)
         self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(max_length)
@@ -61,30 +58,71 @@ class Bert:
         return ids, hidden
 
     def _layer(self, hidden: np.ndarray, name: str) -> np.ndarray:
-        from scipy.special import erf, softmax
-
-        parts = [
-            self._linear(hidden, f"{name}.attention.self.{part}")
-            for part in ("query", "key", "value")
-        ]
         query, key, value = (
-            part.reshape(len(hidden), self._heads, -1).swapaxes(0, 1) for part in parts
+            self._heads_of(hidden, f"{name}.attention.self.{part}")
+            for part in ("query", "key", "value")
         )
-        weights = softmax(
-            query @ key.swapaxes(1, 2) / np.float32(np.sqrt(query.shape[-1])), axis=-1
-        )
-        context = (weights @ value).swapaxes(0, 1).reshape(len(hidden), -1)
+        cosines = query @ key.swapaxes(1, 2) / np.float32(np.sqrt(query.shape[-1]))
+        context = (_softmax(cosines) @ value).swapaxes(0, 1).reshape(len(hidden), -1)
         attended = self._linear(context, f"{name}.attention.output.dense") + hidden
         attended = self._norm(attended, f"{name}.attention.output.LayerNorm")
         inner = self._linear(attended, f"{name}.intermediate.dense")
-        inner = inner * (0.5 * (1 + erf(inner / np.float32(np.sqrt(2)))))
+        inner *= _gelu_gate(inner)
         return self._norm(
             self._linear(inner, f"{name}.output.dense") + attended, f"{name}.output.LayerNorm"
         )
 
+    def _heads_of(self, hidden: np.ndarray, name: str) -> np.ndarray:
+        """Give what each head reads of the tokens: (n, d) → (heads, n, d / heads)."""
+        return self._linear(hidden, name).reshape(len(hidden), self._heads, -1).swapaxes(0, 1)
+
     def _linear(self, x: np.ndarray, name: str) -> np.ndarray:
-        return x @ self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+        parts = x @ self._weights[f"{name}.weight"]
+        product = parts.swapaxes(0, 1).reshape(len(x), -1)
+        return product + self._weights[f"{name}.bias"]
 
     def _norm(self, x: np.ndarray, name: str) -> np.ndarray:
-        normed = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + self._epsilon)
-        return normed * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+        n = x.shape[-1]
+        x = x - np.add.reduce(x, axis=-1, keepdims=True) / n
+        variance = np.add.reduce(x * x, axis=-1, keepdims=True) / n
+        x /= np.sqrt(variance + self._epsilon)
+        x *= self._weights[f"{name}.weight"]
+        x += self._weights[f"{name}.bias"]
+        return x
+
+
+_COLUMNS = 64
+_ROWS = 384
+"""Of matrices that are divided: of more rows OpenBLAS adds up some at a time, and the sums would
+differ in their last digits.
+"""
+
+
+def _divide_columns(matrix: np.ndarray) -> np.ndarray:
+    """Divide a matrix as products with few rows read it: (d, m) → (parts, d, m / parts).
+
+    OpenBLAS copies a matrix before it multiplies, unless a product is small: with the few rows of a
+    question that is most of the work.
+    """
+    n_rows, n_columns = matrix.shape
+    if n_rows > _ROWS or n_columns % _COLUMNS:
+        return matrix[None]
+    return matrix.reshape(n_rows, -1, _COLUMNS).swapaxes(0, 1)
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    """Give shares along the last axis; scipy's checks its arguments longer than it counts."""
+    shares = np.exp(x - x.max(axis=-1, keepdims=True))
+    shares /= shares.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def _gelu_gate(x: np.ndarray) -> np.ndarray:
+    """Give what GELU multiplies numbers by: the share of a normal distribution below each."""
+    from scipy.special import erf
+
+    gate = x / np.float32(np.sqrt(2))
+    erf(gate, out=gate)
+    gate += 1
+    gate *= 0.5
+    return gate

@@ -18,6 +18,14 @@ from memlab.embed.encoder import Encoder, Kind
 _TOGETHER = 1024
 _FEW = 32
 _SHARED = 16  # blocks
+_COLUMNS = 8
+"""A product whose columns are a multiple of it takes half as long as one of 14 or 15."""
+
+_SMALL = 1_000_000
+"""Multiplications of a product up to which OpenBLAS may sum in another order, by its shape: such a
+one is left as it is.
+"""
+
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
 
 
@@ -148,7 +156,9 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
     scale = np.float32(np.sqrt(np.pi / 2 / dim))
     with _thread_controller().limit(limits=1, user_api="blas"):
         turned = asked.astype(np.float32) @ _rotation(dim).T * scale
-    weights = np.pad(2 * turned, ((0, 0), (0, width - dim))).T
+    zeros = -len(asked) % _COLUMNS
+    wide_weights = np.pad(2 * turned, ((0, zeros), (0, width - dim))).T
+    weights = wide_weights[:, : len(asked)]
     filled = np.flatnonzero(np.diff(start))
     begin, end = start[filled], start[filled + 1]
     best = np.zeros((len(start) - 1, len(asked)), np.float32)
@@ -161,7 +171,11 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
             part = codes[begin[first] : end[last - 1]]
             read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip")
             # Of each token at once, since the best is chosen while they are in the cache.
-            cosines = read.reshape(len(part), width) @ weights
+            signs_of_tokens = read.reshape(len(part), width)
+            if read.size * len(asked) > _SMALL:
+                cosines = (signs_of_tokens @ wide_weights)[:, : len(asked)]
+            else:
+                cosines = signs_of_tokens @ weights
             within = begin[first:last] - begin[first]
             best[filled[first:last]] = np.maximum.reduceat(cosines, within, axis=0)
 
@@ -188,7 +202,9 @@ def _block_edges(begin: np.ndarray, end: np.ndarray) -> list[int]:
     if not len(begin):
         return []
     wanted = np.arange(begin[0], end[-1], _TOGETHER)
-    return [*np.unique(np.searchsorted(begin, wanted)).tolist(), len(begin)]
+    # Where a block would end within the last text, all of them end.
+    edges: list[int] = np.unique([*np.searchsorted(begin, wanted), len(begin)]).tolist()
+    return edges
 
 
 @cache
