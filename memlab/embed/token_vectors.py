@@ -167,17 +167,17 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
     def compare_blocks(blocks: Sequence[tuple[int, int]]) -> None:
         longest = max((int(end[last - 1] - begin[first]) for first, last in blocks), default=0)
         signs = np.empty((longest, codes.shape[1], 8), np.float32)
+        cosines = np.empty((longest, wide_weights.shape[1]), np.float32)
         for first, last in blocks:
             part = codes[begin[first] : end[last - 1]]
-            read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip")
-            # Of each token at once, since the best is chosen while they are in the cache.
-            signs_of_tokens = read.reshape(len(part), width)
-            if read.size * len(asked) > _SMALL:
-                cosines = (signs_of_tokens @ wide_weights)[:, : len(asked)]
+            if 8 * part.size * len(asked) > _SMALL:
+                for rows in _divide_rows(len(part), wide_weights.size):
+                    np.matmul(_read_signs(part[rows], signs), wide_weights, out=cosines[rows])
+                found = cosines[: len(part), : len(asked)]
             else:
-                cosines = signs_of_tokens @ weights
+                found = _read_signs(part, signs) @ weights
             within = begin[first:last] - begin[first]
-            best[filled[first:last]] = np.maximum.reduceat(cosines, within, axis=0)
+            best[filled[first:last]] = np.maximum.reduceat(found, within, axis=0)
 
     # The products of a question are small, and their threads wait for each other where another
     # process multiplies too: two threads take every other block instead.
@@ -191,6 +191,23 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
     # From the best alone: what is the same for all tokens does not change which is the best.
     best[filled] -= turned.sum(axis=1)
     return np.ascontiguousarray(best.T)
+
+
+def _read_signs(codes: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Write out the signs of tokens as 0 and 1: (t, d / 8) → (t, d) float32, in ``signs``."""
+    read = np.take(_BITS, codes, axis=0, out=signs[: len(codes)], mode="clip")
+    return read.reshape(len(codes), -1)
+
+
+def _divide_rows(n_rows: int, size: int) -> list[slice]:
+    """Divide rows in two, which the cache holds better, unless their products would be small ones.
+
+    :param size: of the matrix that they are multiplied by.
+    """
+    half = -(-n_rows // 2)
+    if (n_rows - half) * size <= _SMALL:
+        return [slice(0, n_rows)]
+    return [slice(0, half), slice(half, n_rows)]
 
 
 def _block_edges(begin: np.ndarray, end: np.ndarray) -> list[int]:
