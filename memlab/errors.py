@@ -86,13 +86,13 @@ def require_extra(extra: str, what: str) -> Iterator[None]:
     Traceback (most recent call last):
         ...
     memlab.errors.ModelError: a chart needs nonesuch, which is not installed; run: pip install
-    "memlab[figures]"
+    "memlab[figures]" (in a clone: pip install ".[figures]")
     """
     try:
         yield
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
-        command = f'pip install "memlab[{extra}]"'
+        command = f'pip install "memlab[{extra}]" (in a clone: pip install ".[{extra}]")'
         raise ModelError(
             f"{what} needs {missing}, which is not installed; run: {command}"
         ) from error
