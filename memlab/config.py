@@ -264,12 +264,12 @@ def _validate(values: dict[str, Any], origin: Mapping[str, str]) -> Settings:
         ) from None
 
 
-def _merge_tables(before: Any, value: Any) -> Any:
+def _merge_tables(earlier_value: Any, value: Any) -> Any:
     """Merge two values of a setting; of tables, fields that the later one does not set are kept."""
-    if not (isinstance(before, dict) and isinstance(value, dict)):
+    if not (isinstance(earlier_value, dict) and isinstance(value, dict)):
         return value
-    return before | {
-        table_key: _merge_tables(before.get(table_key), inner_value)
+    return earlier_value | {
+        table_key: _merge_tables(earlier_value.get(table_key), inner_value)
         for table_key, inner_value in value.items()
     }
 

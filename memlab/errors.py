@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from functools import wraps
+from importlib.metadata import PackageNotFoundError, distribution
 from numbers import Real
 from types import FunctionType
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 # What wraps calls and warns, below, is for memlab's own modules.
 __all__ = [
@@ -23,6 +27,7 @@ __all__ = [
     "StoreError",
     "check_at_least",
     "check_between",
+    "install_command",
     "require_extra",
 ]
 
@@ -85,17 +90,49 @@ def require_extra(extra: str, what: str) -> Iterator[None]:
     ...     import nonesuch
     Traceback (most recent call last):
         ...
-    memlab.errors.ModelError: a chart needs nonesuch, which is not installed; run: pip install
-    "memlab[figures]" (in a clone: pip install ".[figures]")
+    memlab.errors.ModelError: a chart needs nonesuch, which is not installed; run: pip install ...
     """
     try:
         yield
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
-        command = f'pip install "memlab[{extra}]" (in a clone: pip install ".[{extra}]")'
         raise ModelError(
-            f"{what} needs {missing}, which is not installed; run: {command}"
+            f"{what} needs {missing}, which is not installed; run: {install_command(extra)}"
         ) from error
+
+
+def install_command(extra: str) -> str:
+    """Give the command that installs an extra from where memlab itself was installed: a package
+    index, or a folder, such as a clone.
+
+    Source: PEP 610, ``direct_url.json``.
+
+    >>> from memlab.errors import install_command
+    >>> install_command("figures").startswith("pip install ")
+    True
+    """
+    address, is_editable = _installed_from()
+    if not address:
+        return f'pip install "memlab[{extra}]"'
+    if is_editable:
+        folder = url2pathname(urlsplit(address).path)
+        return f'pip install -e "{folder}[{extra}]"'
+    return f'pip install "memlab[{extra}] @ {address}"'
+
+
+def _installed_from() -> tuple[str, bool]:
+    """Give the address of the folder that memlab was installed from, and whether it is editable.
+
+    The address is "" where it came from an index.
+    """
+    try:
+        origin = json.loads(distribution("memlab").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return "", False
+    folder_info = origin.get("dir_info")
+    if folder_info is None:
+        return "", False
+    return origin["url"], folder_info.get("editable", False)
 
 
 def check_at_least(minimum: float, **values: float) -> None:

@@ -180,7 +180,7 @@ def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:
     return bench.but(turns=turns, sessions=sessions, queries=question_rows, vectors=turn_vectors)
 
 
-def _traced_pipelines(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
+def _traced_pipelines(read_pipeline: Pipeline, bench: Bench) -> dict[str, Pipeline]:
     """Give the simple rankings, and the pipeline up to each of its stages, by the names that they
     have in tables.
     """
@@ -191,11 +191,11 @@ def _traced_pipelines(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
         *(["late"] if has_tokens else []),
     ]
     pipeline_by_name = {
-        name: pipeline(name) for name in simple_names if str(read.stages[0]) != name
+        name: pipeline(name) for name in simple_names if str(read_pipeline.stages[0]) != name
     }
-    for stage_number, read_stage in enumerate(read.stages, 1):
+    for stage_number, read_stage in enumerate(read_pipeline.stages, 1):
         pipeline_by_name[str(read_stage) if stage_number == 1 else f"… | {read_stage}"] = Pipeline(
-            read.stages[:stage_number]
+            read_pipeline.stages[:stage_number]
         )
     return pipeline_by_name
 

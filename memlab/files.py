@@ -185,7 +185,7 @@ def _try_lock(handle: int, kind: int) -> bool | None:
     return True
 
 
-def _poll_lock(handle: int, kind: int, path: Path, what: str) -> bool | None:
+def _poll_lock(handle: int, kind: int, path: Path, lock_text: str) -> bool | None:
     """Ask for a lock until it is given, and state who has it.
 
     One that waited in the system would go on waiting after Ctrl-C: polars has its handler restart
@@ -195,7 +195,9 @@ def _poll_lock(handle: int, kind: int, path: Path, what: str) -> bool | None:
     state_at = time.monotonic() + STATED_AFTER
     while (is_locked := _try_lock(handle, kind)) is False:
         if time.monotonic() >= state_at:
-            _log.warning("waiting for %s: %s; Ctrl-C ends the waiting", what, _read_holder(path))
+            _log.warning(
+                "waiting for %s: %s; Ctrl-C ends the waiting", lock_text, _read_holder(path)
+            )
             state_at += STATED_EVERY
         time.sleep(pause_seconds)
         pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE)

@@ -44,11 +44,11 @@ def issue_lines(data: Dataset) -> list[str]:
     """
     found_by_action: dict[str, list[str]] = {}
     issue_texts = []
-    for issue_place, found, action in data.issues.iter_rows():
+    for issue_place, finding, action in data.issues.iter_rows():
         if issue_place.endswith(": export"):
-            found_by_action.setdefault(action, []).append(found)
+            found_by_action.setdefault(action, []).append(finding)
         else:
-            issue_texts.append(f"  {issue_place}: {shorten_line(found)}: {action}")
+            issue_texts.append(f"  {issue_place}: {shorten_line(finding)}: {action}")
     shown_lines = issue_texts[:_MOST_ISSUES]
     if len(issue_texts) > _MOST_ISSUES:
         shown_lines.append(f"  … and {len(issue_texts) - _MOST_ISSUES:,} more")

@@ -8,6 +8,7 @@ Pipelines are those of ``scripts/language-model.txt``. What is there in the stor
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ MEASURES = ["recall_all@5", "recall_all@10", "recall_all@20", "precision_returne
 COMPARED = ("difference", "low", "high", "level", "unit", "units", "p_holm")
 PRICED = "1,000 questions at 3/15"
 AXIS = "US$ for 1,000 questions"
+POINTS = ("none", "all", "50", "100", "150")
+"""What a language model does at the points of a line, from the cheapest on; numbers are graded candidates."""
 
 
 def _figures_of_the_sample() -> Path:
@@ -45,8 +48,17 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--store", default=".memlab/store")
     asked.add_argument("--picture", type=Path, help="a folder; figures/sample by default")
+    asked.add_argument(
+        "--redraw",
+        type=Path,
+        help="the JSON of an earlier picture, drawn anew and not measured again",
+    )
     given = asked.parse_args()
     target = given.picture or _figures_of_the_sample()
+    if given.redraw:
+        values = json.loads(given.redraw.read_text(encoding="utf-8"))["values"]
+        _draw(_with_point_names(pl.DataFrame(values)), target)
+        return
     lines = (ROOT / "scripts" / "language-model.txt").read_text(encoding="utf-8").splitlines()
     texts = [line for line in lines if line and not line.startswith("#")]
     together = [text for text in texts if "expand | decompose" in text and "least" not in text]
@@ -80,8 +92,13 @@ def main() -> None:
                         point=pl.lit(_point_name(report.name)),
                     )
                 )
-    fig = curves.recall_curves(pl.concat(points), measure="recall_all@10", axis=AXIS, log_x=False)
-    drawn = describe_intervals(pl.concat(points))
+    _draw(pl.concat(points), target)
+
+
+def _draw(points: pl.DataFrame, target: Path) -> None:
+    """Draw complete recall against the price, a line a kind of talk, and export it."""
+    fig = curves.recall_curves(points, measure="recall_all@10", axis=AXIS, log_x=False)
+    drawn = describe_intervals(points)
     caption = (
         "Complete recall against the price of a language model at US$ 3 and 15 a million tokens read and written, "
         "three kinds of talk; all: expand, decompose and second keys of facts; numbers: candidates that are graded too"
@@ -89,11 +106,19 @@ def main() -> None:
     export(
         fig,
         "language-model",
-        data=pl.concat(points),
+        data=points,
         caption=f"{caption} ({drawn}).",
         provenance={},
         directory=target,
     )
+
+
+def _with_point_names(points: pl.DataFrame) -> pl.DataFrame:
+    """Name the points of an earlier picture, which kept none: they stand in the order of their price."""
+    if "point" in points.columns:
+        return points
+    place = pl.int_range(pl.len()).over("system")
+    return points.with_columns(point=place.replace_strict(dict(enumerate(POINTS))))
 
 
 def _point_name(pipeline: str) -> str:

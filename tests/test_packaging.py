@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -11,12 +12,15 @@ import sys
 import tomllib
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from packaging.version import Version
 from talk import excerpt, write
 
+import memlab
 from memlab import files
+from memlab.errors import install_command
 
 ROOT = Path(__file__).parents[1]
 
@@ -183,4 +187,21 @@ for wrong in (lambda: memlab.figures.style.copy_for_width(memlab.figures.bars.go
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     for extra in EXTRAS:
-        assert f'pip install "memlab[{extra}]"' in done.stderr
+        assert install_command(extra) in done.stderr
+
+
+def test_an_extra_is_installed_from_where_memlab_came_from(monkeypatch):
+    def came_from(text):
+        origin = SimpleNamespace(read_text=lambda name: text)
+        monkeypatch.setattr(memlab.errors, "distribution", lambda name: origin)
+        return install_command("lab")
+
+    assert came_from(None) == 'pip install "memlab[lab]"'
+    archive = {"url": "https://host/memlab.whl", "archive_info": {}}
+    assert came_from(json.dumps(archive)) == 'pip install "memlab[lab]"'
+    folder = {"url": "file:///home/ann/my%20clone", "dir_info": {}}
+    assert came_from(json.dumps(folder)) == (
+        'pip install "memlab[lab] @ file:///home/ann/my%20clone"'
+    )
+    folder["dir_info"] = {"editable": True}
+    assert came_from(json.dumps(folder)) == 'pip install -e "/home/ann/my clone[lab]"'

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from memlab.knowledge import Resolved
     from memlab.store import MemoryStore
 
-_OLD_DAYS, _WIDTH, _TURNS = 365, 100, 6
+_OLD_DAYS = 365
+_LINE_CHARACTERS = 100
+_MOST_TURNS = 6
 
 
 @dataclass(frozen=True)
@@ -95,12 +97,12 @@ def open_memory(options: MemoryOptions, *, all_scopes: bool = False) -> OpenMemo
 
 
 def scored_facts(
-    place: OpenMemory, *, now: str | None, as_of: str | None
+    memory: OpenMemory, *, now: str | None, as_of: str | None
 ) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
-    present_time, present_line = _resolve_now(place, now or as_of)
-    resolved = place.resolved(read_date(as_of, end=True), now=present_time)
-    stored_facts = place.rows("facts")
+    present_time, present_line = _resolve_now(memory, now or as_of)
+    resolved = memory.resolved(read_date(as_of, end=True), now=present_time)
+    stored_facts = memory.rows("facts")
     undated = memlab.knowledge.supersession.count_undated_facts(stored_facts)
     if resolved.facts.is_empty():
         first_statement: Any = stored_facts["asserted_at"].min()
@@ -113,9 +115,9 @@ def scored_facts(
         elif undated:
             undated_count = count_noun(undated, "facts")
             reason = f"has {undated_count} without a date, so that nothing is known as of {as_of}"
-        raise place.nothing("facts", reason)
+        raise memory.nothing("facts", reason)
     outdated_note = memlab.indexing.earlier_facts_note(
-        place.store, place.dataset, scopes=[place.scope]
+        memory.store, memory.dataset, scopes=[memory.scope]
     )
     if outdated_note:
         echo(outdated_note, err=True)
@@ -125,7 +127,7 @@ def scored_facts(
     facts_with_sentences = resolved.facts.with_columns(
         sentence=memlab.knowledge.fact_search.fact_sentences(resolved.facts)
     )
-    settings = memlab.knowledge.ConfidenceSettings.from_table(place.settings.confidence)
+    settings = memlab.knowledge.ConfidenceSettings.from_table(memory.settings.confidence)
     return (
         resolved,
         memlab.knowledge.score(facts_with_sentences, now=present_time, settings=settings),
@@ -133,28 +135,28 @@ def scored_facts(
     )
 
 
-def score_again(place: OpenMemory, facts: pl.DataFrame, *, now: str | None) -> pl.DataFrame:
-    """Score facts that were scored by other settings, by those of a place."""
-    present_time, _ = _resolve_now(place, now)
-    settings = memlab.knowledge.ConfidenceSettings.from_table(place.settings.confidence)
+def score_again(memory: OpenMemory, facts: pl.DataFrame, *, now: str | None) -> pl.DataFrame:
+    """Score facts that were scored by other settings, by those of a memory."""
+    present_time, _ = _resolve_now(memory, now)
+    settings = memlab.knowledge.ConfidenceSettings.from_table(memory.settings.confidence)
     return memlab.knowledge.score(facts, now=present_time, settings=settings)
 
 
-def _resolve_now(place: OpenMemory, wanted_time: str | None) -> tuple[datetime, str]:
+def _resolve_now(memory: OpenMemory, wanted_time: str | None) -> tuple[datetime, str]:
     """Choose the present, and say which it is."""
     wanted_date = read_date(wanted_time, end=True)
     clock_time = datetime.now(UTC)
     if wanted_date is not None:
         return wanted_date, f"now: {day_or_undated(wanted_date)}, as asked"
-    session_times = place.store.sessions(
-        place.dataset, scopes=[place.scope], columns=["start", "end"]
+    session_times = memory.store.sessions(
+        memory.dataset, scopes=[memory.scope], columns=["start", "end"]
     )
     known_times: list[Any] = [session_times["end"].max(), session_times["start"].max()]
     latest_time: datetime = max(filter(None, known_times), default=clock_time)
     days_ago = (clock_time - latest_time).days
     if days_ago <= _OLD_DAYS:
         return clock_time, f"now: {day_or_undated(clock_time)}"
-    age_note = escape_line(f"{place.scope} ended {days_ago / _OLD_DAYS:.1f} years ago")
+    age_note = escape_line(f"{memory.scope} ended {days_ago / _OLD_DAYS:.1f} years ago")
     return (
         latest_time,
         f"now: {day_or_undated(latest_time)}, the last time in the memory ({age_note}); --now "
@@ -191,7 +193,7 @@ def day_or_undated(when: datetime | None) -> str:
 
 def filter_rows(
     rows: pl.DataFrame,
-    place: OpenMemory,
+    memory: OpenMemory,
     *,
     session: str | None,
     since: str | None,
@@ -206,53 +208,50 @@ def filter_rows(
         rows = rows.filter(rows[time_column] >= first_moment)
     if session is None:
         return rows
-    sessions = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id"])
+    sessions = memory.store.sessions(memory.dataset, scopes=[memory.scope], columns=["session_id"])
     session_ids = sessions["session_id"]
-    for session_id in (session, f"{place.scope}/{session}"):
+    for session_id in (session, f"{memory.scope}/{session}"):
         if session_id in session_ids:
             return rows.filter(session_id=session_id)
     first_sessions = ", ".join(session_ids.head(5))
-    raise DataError(f"{place.scope!r} has no session {session!r}; it has {first_sessions} …")
+    raise DataError(f"{memory.scope!r} has no session {session!r}; it has {first_sessions} …")
 
 
-def add_turn_texts(rows: pl.DataFrame, place: OpenMemory, *, wanted: bool) -> pl.DataFrame:
+def add_turn_texts(rows: pl.DataFrame, memory: OpenMemory, *, wanted: bool) -> pl.DataFrame:
     """Add the ``turns`` of the evidence, ``ID (speaker): text`` each, where that is wanted."""
     import polars as pl
 
     if not wanted:
         return rows
-    stored_turns = place.store.turns(
-        place.dataset, scopes=[place.scope], columns=["turn_id", "speaker", "text"]
+    stored_turns = memory.store.turns(
+        memory.dataset, scopes=[memory.scope], columns=["turn_id", "speaker", "text"]
     )
     cited_turns = stored_turns.filter(pl.col("turn_id").is_in(rows["evidence"].explode().implode()))
     text_by_turn = {
         turn_id: f"{turn_id} ({speaker}): {text}"
         for turn_id, speaker, text in cited_turns.iter_rows()
     }
-    evidence_texts = [
-        [
-            text_by_turn.get(evidence_id, f"{evidence_id}: no such turn")
-            for evidence_id in evidence_ids
-        ]
-        for evidence_ids in rows["evidence"]
-    ]
+    evidence_texts = []
+    for evidence_ids in rows["evidence"]:
+        texts = [text_by_turn.get(turn_id, f"{turn_id}: no such turn") for turn_id in evidence_ids]
+        evidence_texts.append(texts)
     return rows.with_columns(turns=pl.Series(evidence_texts, dtype=pl.List(pl.String)))
 
 
 def print_turns(row: dict[str, Any]) -> None:
     """Print the first turns of a row's evidence, where it has them, and how many more there are."""
     turn_texts = row.get("turns", [])
-    for turn_text in turn_texts[:_TURNS]:
+    for turn_text in turn_texts[:_MOST_TURNS]:
         print_wrapped(turn_text, indent=10, first=8)
-    if len(turn_texts) > _TURNS:
-        echo(f"        … and {len(turn_texts) - _TURNS:,} more; --json has all")
+    if len(turn_texts) > _MOST_TURNS:
+        echo(f"        … and {len(turn_texts) - _MOST_TURNS:,} more; --json has all")
 
 
 def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
     """Print a text in lines of a terminal, whatever it holds."""
     wrapped_lines = textwrap.wrap(
         escape_line(text),
-        _WIDTH,
+        _LINE_CHARACTERS,
         initial_indent=" " * first,
         subsequent_indent=" " * indent,
         break_on_hyphens=False,

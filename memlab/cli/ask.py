@@ -135,41 +135,44 @@ def search(
     """Search one memory of the store, or all of a dataset where --scope names none."""
     from memlab import lookup
 
-    open_store = open_memory(memory_options, all_scopes=True)
+    memory = open_memory(memory_options, all_scopes=True)
     search_pipeline = memlab.pipeline(pipeline)
     if history is not None:
         history_turns = memlab.conversation.read_history(history)
         query = memlab.conversation.rewrite(query, history=history_turns, service=service)
         echo(f"searched for: {query}", err=True)
-    question_rows = lookup.question_frame(query, open_store.scope)
+    question_rows = lookup.question_frame(query, memory.scope)
     if level not in memlab.records.LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
     bench = lookup.question_bench(
-        open_store.store,
-        open_store.dataset,
+        memory.store,
+        memory.dataset,
         question_rows,
-        encoder=open_store.encoder,
-        language=open_store.settings.language,
+        encoder=memory.encoder,
+        language=memory.settings.language,
     )
-    scope_size = open_store.store.search.size(open_store.dataset, open_store.scope)
+    scope_size = memory.store.search.size(memory.dataset, memory.scope)
     if bench.turns.height < scope_size:
         echo(f"compared with {bench.turns.height:,} candidates of {scope_size:,} turns", err=True)
     hits = lookup.hit_rows(search_pipeline.run(bench, level=level).top(k), bench)
     if hits.is_empty():
-        place_line = escape_line(open_store.scope or open_store.dataset)
+        place_line = escape_line(memory.scope or memory.dataset)
         echo(f"no {level} of {place_line} matches {shorten_line(query)!r}")
-    for hit_row in hits.iter_rows(named=True):
-        place_line = escape_line(hit_row["turn_id"] or hit_row["session_id"])
-        echo(
-            f"{hit_row['rank']:>3}  {hit_row['score']:.4f}  {day_or_undated(hit_row['time'])}  "
-            f"{place_line}"
-        )
-        hit_text = hit_row["text"]
-        if hit_row["speaker"]:
-            hit_text = f"{hit_row['speaker']}: {hit_text}"
-        echo(f"     {shorten_line(hit_text)}")
+    for hit in hits.iter_rows(named=True):
+        _print_hit(hit)
     if hits.height and not lookup.has_word_match(bench):
         echo("nothing shares a word with the question: these are the nearest by meaning")
+
+
+def _print_hit(hit: dict[str, Any]) -> None:
+    """Print a turn or session that was found: rank, score, day and id, and below it its text."""
+    hit_id = escape_line(hit["turn_id"] or hit["session_id"])
+    day = day_or_undated(hit["time"])
+    echo(f"{hit['rank']:>3}  {hit['score']:.4f}  {day}  {hit_id}")
+    text = hit["text"]
+    if hit["speaker"]:
+        text = f"{hit['speaker']}: {text}"
+    echo(f"     {shorten_line(text)}")
 
 
 @register_command(GROUP, "facts --scope owen --person owen --evidence")
@@ -192,58 +195,70 @@ def facts(
     memory_options: opt.MemoryOptions,
 ) -> None:
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
-    facts_memory = open_memory(memory_options)
+    memory = open_memory(memory_options)
     if undo or redo:
-        echo(_write_undo(facts_memory, undo, redo, why))
+        echo(_write_undo(memory, undo, redo, why))
         return
-    resolved, fact_rows, present_line = scored_facts(facts_memory, now=now, as_of=as_of)
-    fact_rows = fact_rows.filter(fact_rows["status"] != "repeat")
-    if person:
-        subjects = fact_rows["about"].str.to_lowercase()
-        fact_rows = fact_rows.filter(subjects.str.contains(person.lower(), literal=True))
-    if slot:
-        fact_rows = fact_rows.filter(fact_rows["slot"].str.to_lowercase() == slot.lower())
+    resolved, fact_rows, present_line = scored_facts(memory, now=now, as_of=as_of)
+    fact_rows = _select_facts(fact_rows, person=person, slot=slot)
     if log:
         closings = _log_with_sessions(resolved, fact_rows)
-        closings = filter_rows(
-            closings, facts_memory, session=session, since=since, time_column="at"
-        )
+        closings = filter_rows(closings, memory, session=session, since=since, time_column="at")
         if json:
-            echo(add_turn_texts(closings, facts_memory, wanted=evidence).write_ndjson(), nl=False)
+            _echo_json(closings, memory, evidence=evidence)
             return
-        shown_facts = add_turn_texts(closings.tail(k), facts_memory, wanted=evidence)
-        _print_log(shown_facts, closings.height, facts_memory, resolved)
+        last_closings = add_turn_texts(closings.tail(k), memory, wanted=evidence)
+        _print_log(last_closings, closings.height, memory, resolved)
         return
     fact_rows = filter_rows(
-        fact_rows, facts_memory, session=session, since=since, time_column="last_access"
+        fact_rows, memory, session=session, since=since, time_column="last_access"
     )
     shown_facts = fact_rows
     if not all_:
-        shown_facts = fact_rows.filter(
-            fact_rows["status"].is_in([*memlab.indexing.HELD, "upcoming"])
-        )
+        holding = [*memlab.indexing.HELD, "upcoming"]
+        shown_facts = fact_rows.filter(fact_rows["status"].is_in(holding))
     shown_facts = shown_facts.sort("last_access", descending=True, maintain_order=True)
     if json:
         columns = shown_facts.select(*_STATED_COLUMNS, *_RESOLVED_COLUMNS)
-        echo(add_turn_texts(columns, facts_memory, wanted=evidence).write_ndjson(), nl=False)
+        _echo_json(columns, memory, evidence=evidence)
         return
     echo(present_line)
     count_line = count_noun(shown_facts.height, "facts")
-    if fact_rows.height > shown_facts.height:
-        count_line += (
-            f"; {fact_rows.height - shown_facts.height:,} no longer hold: --all shows them"
-        )
+    n_hidden = fact_rows.height - shown_facts.height
+    if n_hidden:
+        count_line += f"; {n_hidden:,} no longer hold: --all shows them"
     echo(count_line)
-    for fact_row in add_turn_texts(shown_facts.head(k), facts_memory, wanted=evidence).iter_rows(
-        named=True
-    ):
-        fact_head = (
-            f"{fact_row['confidence']:.2f}  {_dates(fact_row)}{_marks(fact_row, with_end=True)}"
-        )
-        _print_fact(fact_head, fact_row)
+    printed_facts = add_turn_texts(shown_facts.head(k), memory, wanted=evidence)
+    for fact_row in printed_facts.iter_rows(named=True):
+        dates = _describe_dates(fact_row)
+        marks = _fact_marks(fact_row, with_end=True)
+        _print_fact(f"{fact_row['confidence']:.2f}  {dates}{marks}", fact_row)
         print_turns(fact_row)
-    if shown_facts.height > k:
-        echo(f"… and {shown_facts.height - k:,} more; --k prints them")
+    _echo_rest(shown_facts, k)
+
+
+def _select_facts(rows: pl.DataFrame, *, person: str | None, slot: str | None) -> pl.DataFrame:
+    """Leave out what only repeats, and what is not of a person or a slot that was named."""
+    rows = rows.filter(rows["status"] != "repeat")
+    if person:
+        subjects = rows["about"].str.to_lowercase()
+        rows = rows.filter(subjects.str.contains(person.lower(), literal=True))
+    if slot:
+        rows = rows.filter(rows["slot"].str.to_lowercase() == slot.lower())
+    return rows
+
+
+def _echo_json(rows: pl.DataFrame, memory: OpenMemory, *, evidence: bool) -> None:
+    """Print rows as JSON, an object a line, with the turns of their evidence where wanted."""
+    rows_with_turns = add_turn_texts(rows, memory, wanted=evidence)
+    echo(rows_with_turns.write_ndjson(), nl=False)
+
+
+def _echo_rest(rows: pl.DataFrame, k: int) -> None:
+    """Say how many rows were not printed."""
+    n_more = rows.height - k
+    if n_more > 0:
+        echo(f"… and {n_more:,} more; --k prints them")
 
 
 def _log_with_sessions(resolved: Resolved, fact_rows: pl.DataFrame) -> pl.DataFrame:
@@ -264,50 +279,50 @@ _DATED_BY_KIND = {
 """What is printed of a kind of fact without a date, and before its date."""
 
 
-def _dates(row: dict[str, Any]) -> str:
+def _describe_dates(fact_row: dict[str, Any]) -> str:
     """Say when a fact began, happened or is planned, as exactly as it was said."""
-    undated, before_date = _DATED_BY_KIND[row["kind"]]
-    if row["since"]:
-        date_text = f"{before_date} {row['since']}"
-    elif row["valid_from"] is None:
+    undated, before_date = _DATED_BY_KIND[fact_row["kind"]]
+    if fact_row["since"]:
+        date_text = f"{before_date} {fact_row['since']}"
+    elif fact_row["valid_from"] is None:
         date_text = f"{undated}without a date"
-    elif row["kind"] in ("event", "plan"):
-        date_text = f"{undated}said {day_or_undated(row['valid_from'])}"
+    elif fact_row["kind"] in ("event", "plan"):
+        date_text = f"{undated}said {day_or_undated(fact_row['valid_from'])}"
     else:
-        date_text = f"{before_date} {day_or_undated(row['valid_from'])}"
-    if row["until"]:
-        date_text += f" until {row['until']}"
-    if row["n_reinforced"]:
-        date_text += f", last said {day_or_undated(row['last_access'])}"
+        date_text = f"{before_date} {day_or_undated(fact_row['valid_from'])}"
+    if fact_row["until"]:
+        date_text += f" until {fact_row['until']}"
+    if fact_row["n_reinforced"]:
+        date_text += f", last said {day_or_undated(fact_row['last_access'])}"
     return date_text
 
 
-def _day_of(row: dict[str, Any]) -> str:
+def _fact_day(fact_row: dict[str, Any]) -> str:
     """Give the date of a fact as precisely as it was said, else the day of its statement."""
-    stated_since: str | None = row["since"]
-    return stated_since or day_or_undated(row["valid_from"])
+    stated_since: str | None = fact_row["since"]
+    return stated_since or day_or_undated(fact_row["valid_from"])
 
 
-def _marks(row: dict[str, Any], *, with_end: bool = False) -> str:
+def _fact_marks(fact_row: dict[str, Any], *, with_end: bool = False) -> str:
     """Give in brackets what a reader has to know of a fact beside its sentence.
 
     :param with_end: say until when what is over held.
     """
-    fact_marks: list[str] = []
-    status = row["status"]
+    mark_texts: list[str] = []
+    status = fact_row["status"]
     if status == "due":
-        fact_marks.append(f"due {_day_of(row)}")
-    elif status in _IS_OVER and with_end and row["valid_to"]:
-        fact_marks.append(f"{status} until {day_or_undated(row['valid_to'])}")
+        mark_texts.append(f"due {_fact_day(fact_row)}")
+    elif status in _IS_OVER and with_end and fact_row["valid_to"]:
+        mark_texts.append(f"{status} until {day_or_undated(fact_row['valid_to'])}")
     elif status != "active":
-        fact_marks.append(status)
-    if not row["holds"]:
-        fact_marks.append("denied")
-    if row["source"] == "reported":
-        fact_marks.append("words of others")
-    if not fact_marks:
+        mark_texts.append(status)
+    if not fact_row["holds"]:
+        mark_texts.append("denied")
+    if fact_row["source"] == "reported":
+        mark_texts.append("words of others")
+    if not mark_texts:
         return ""
-    return f"  [{', '.join(fact_marks)}]"
+    return f"  [{', '.join(mark_texts)}]"
 
 
 @register_command(GROUP, "recall 'where does Owen work?' --scope owen")
@@ -323,74 +338,88 @@ def recall(
     memory_options: opt.MemoryOptions,
 ) -> None:
     """Find the facts that answer a question, by similarity, the graph and confidence."""
-    import polars as pl
-
     from memlab.knowledge import search_facts
-    from memlab.knowledge.fact_search import similarities
     from memlab.lookup import question_frame
 
-    recall_memory = open_memory(memory_options)
+    memory = open_memory(memory_options)
     other_settings = None
     if compare is not None:
         other_settings = _settings_to_compare(compare)
-    _, known_facts, present_line = scored_facts(recall_memory, now=now, as_of=as_of)
-    question_rows = question_frame(question, recall_memory.scope)
-    summaries = recall_memory.rows("summaries")
-    entities = recall_memory.rows("entities")
-    last_moment = read_date(as_of, end=True)
-    if last_moment is not None:
-        columns = ["session_id", "end"]
-        ended_sessions = recall_memory.store.sessions(
-            recall_memory.dataset, scopes=[recall_memory.scope], columns=columns
-        )
-        ended_sessions = ended_sessions.filter(ended_sessions["end"] <= last_moment)
-        summaries = summaries.join(ended_sessions, on="session_id", how="semi")
-        entities = entities.join(ended_sessions, on="session_id", how="semi")
+    _, known_facts, present_line = scored_facts(memory, now=now, as_of=as_of)
+    question_rows = question_frame(question, memory.scope)
+    summaries, entities = _session_tables(memory, as_of)
 
     def rank_facts(facts: pl.DataFrame, weights: RecallSettings, k: int) -> pl.DataFrame:
         return search_facts(
             question_rows,
             facts,
-            encoder=recall_memory.encoder,
+            encoder=memory.encoder,
             entities=entities,
             settings=weights,
             k=k,
             superseded=all_,
         )
 
-    ranking = rank_facts(known_facts, recall_memory.settings.recall, k)
+    ranking = rank_facts(known_facts, memory.settings.recall, k)
     echo(present_line)
-    if ranking.height:
-        named_entities = ", ".join(ranking["entities"][0].to_list())
-        if named_entities:
-            echo(f"the question names: {escape_line(named_entities)}")
-        elif not ranking["graph"].max():
-            echo("the question names nothing that the graph knows, so it says nothing")
+    _print_named_entities(ranking)
     if compare is None or other_settings is None:
         _print_ranking(ranking, known_facts)
     else:
-        rescored_facts = score_again(
-            replace(recall_memory, settings=other_settings), known_facts, now=now or as_of
-        )
+        other_memory = replace(memory, settings=other_settings)
+        rescored_facts = score_again(other_memory, known_facts, now=now or as_of)
+        # The facts among the first k of either ranking may stand anywhere in the other.
         n_known = max(known_facts.height, 1)
-        ranking_before = rank_facts(known_facts, recall_memory.settings.recall, n_known)
+        ranking_before = rank_facts(known_facts, memory.settings.recall, n_known)
         ranking_after = rank_facts(rescored_facts, other_settings.recall, n_known)
         _print_side_by_side(ranking_before, ranking_after, known_facts, k, compare.name)
     if sessions and summaries.height:
-        cosines = pl.Series(
-            similarities(question_rows["text"], summaries["summary"], recall_memory.encoder)[0]
-        )
-        ranked_summaries = summaries.with_columns(score=cosines)
-        ranked_summaries = ranked_summaries.sort("score", descending=True, maintain_order=True)
-        for summary_rank, summary_row in enumerate(
-            ranked_summaries.head(sessions).iter_rows(named=True), start=1
-        ):
-            session_day = day_or_undated(summary_row["start"])
-            echo(
-                f"{summary_rank:>3}  {summary_row['score']:.3f}  {session_day}  "
-                f"{escape_line(summary_row['session_id'])}"
-            )
-            print_wrapped(summary_row["summary"])
+        _print_summaries(summaries, question_rows["text"], memory, sessions)
+
+
+def _session_tables(memory: OpenMemory, as_of: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give the summaries and entities of the sessions that had ended on a day, or of all."""
+    summaries = memory.rows("summaries")
+    entities = memory.rows("entities")
+    last_moment = read_date(as_of, end=True)
+    if last_moment is None:
+        return summaries, entities
+    sessions = memory.store.sessions(
+        memory.dataset, scopes=[memory.scope], columns=["session_id", "end"]
+    )
+    ended_sessions = sessions.filter(sessions["end"] <= last_moment)
+    summaries = summaries.join(ended_sessions, on="session_id", how="semi")
+    entities = entities.join(ended_sessions, on="session_id", how="semi")
+    return summaries, entities
+
+
+def _print_named_entities(ranking: pl.DataFrame) -> None:
+    """Say which entities of the graph the question of a ranking names."""
+    if ranking.is_empty():
+        return
+    names = ", ".join(ranking["entities"][0].to_list())
+    if names:
+        echo(f"the question names: {escape_line(names)}")
+    elif not ranking["graph"].max():
+        echo("the question names nothing that the graph knows, so it says nothing")
+
+
+def _print_summaries(
+    summaries: pl.DataFrame, question: pl.Series, memory: OpenMemory, n_shown: int
+) -> None:
+    """Print the summaries of sessions that are most similar to a question."""
+    import polars as pl
+
+    from memlab.knowledge.fact_search import similarities
+
+    cosines = similarities(question, summaries["summary"], memory.encoder)[0]
+    ranked = summaries.with_columns(score=pl.Series(cosines))
+    ranked = ranked.sort("score", descending=True, maintain_order=True).head(n_shown)
+    for rank, summary in enumerate(ranked.iter_rows(named=True), start=1):
+        day = day_or_undated(summary["start"])
+        session_id = escape_line(summary["session_id"])
+        echo(f"{rank:>3}  {summary['score']:.3f}  {day}  {session_id}")
+        print_wrapped(summary["summary"])
 
 
 def _settings_to_compare(file: Path) -> Settings:
@@ -420,9 +449,9 @@ def _print_ranking(ranking: pl.DataFrame, known_facts: pl.DataFrame) -> None:
             f"{fact_row['rank']:>3}",
             f"{fact_row['score']:.3f}",
             *score_parts,
-            _day_of(fact_row),
+            _fact_day(fact_row),
         ]
-        _print_fact("  ".join(head_columns) + _marks(fact_row), fact_row)
+        _print_fact("  ".join(head_columns) + _fact_marks(fact_row), fact_row)
 
 
 def _print_side_by_side(
@@ -450,7 +479,8 @@ def _print_side_by_side(
             f"confidence {fact_row['confidence']:.2f} → {fact_row['confidence_after']:.2f}"
         )
         _print_fact(
-            f"{rank_change}  {confidence_change}  {_day_of(fact_row)}{_marks(fact_row)}", fact_row
+            f"{rank_change}  {confidence_change}  {_fact_day(fact_row)}{_fact_marks(fact_row)}",
+            fact_row,
         )
     n_staying = shown_facts.filter((pl.col("rank") <= k) & (pl.col("rank_after") <= k)).height
     n_moved = shown_facts.filter(pl.col("rank") != pl.col("rank_after")).height
@@ -475,65 +505,58 @@ def list_(
     """List what the index made of a memory's sessions, the latest first."""
     from memlab.knowledge.index_lists import KINDS, list_records
 
-    listed_memory = open_memory(memory_options)
+    memory = open_memory(memory_options)
     if kind not in KINDS:
         raise DataError(f"there is no list of {kind!r}; choose from {', '.join(KINDS)}")
-    resolved = listed_memory.resolved() if kind == "timeline" else None
-    entities = listed_memory.rows("entities")
+    resolved = None
+    if kind == "timeline":
+        resolved = memory.resolved()
+    entities = memory.rows("entities")
     if kind == "entities":  # of a session all that it names, also what a later one names too
-        entities = filter_rows(
-            entities, listed_memory, session=session, since=None, time_column="at"
-        )
-    tree_nodes = _listed_nodes(listed_memory, kind)
+        entities = filter_rows(entities, memory, session=session, since=None, time_column="at")
+    tree_nodes = _nodes_of_kind(memory, kind)
     all_records = list_records(
         kind,
-        summaries=listed_memory.rows("summaries"),
+        summaries=memory.rows("summaries"),
         entities=entities,
         resolved=resolved,
         nodes=tree_nodes,
     )
     if all_records.is_empty() and (session is None or kind != "entities"):
-        raise listed_memory.nothing(kind)
-    shown_records = filter_rows(
-        all_records, listed_memory, session=session, since=since, time_column="at"
-    )
+        raise memory.nothing(kind)
+    shown_records = filter_rows(all_records, memory, session=session, since=since, time_column="at")
     if json:
-        echo(add_turn_texts(shown_records, listed_memory, wanted=evidence).write_ndjson(), nl=False)
+        _echo_json(shown_records, memory, evidence=evidence)
         return
-    echo(f"{count_noun(shown_records.height, kind)} of {escape_line(listed_memory.scope)}")
-    session_states = (
-        listed_memory.store.knowledge.states(listed_memory.dataset)
-        .filter(scope=listed_memory.scope)
-        .drop_nulls("reason")
-    )
-    session_states = filter_rows(
-        session_states, listed_memory, session=session, since=None, time_column="at"
-    )
-    for skipped_session, skip_reason in (
-        session_states.select("session_id", "reason").head(_MOST_REASONS).iter_rows()
-    ):
-        echo(f"{escape_line(skipped_session)}: {shorten_line(skip_reason)}")
+    echo(f"{count_noun(shown_records.height, kind)} of {escape_line(memory.scope)}")
+    _print_skipped_sessions(memory, session)
     previous_head = ""
-    for record_row in add_turn_texts(
-        shown_records.head(k), listed_memory, wanted=evidence
-    ).iter_rows(named=True):
-        record_head = (
-            f"{day_or_undated(record_row['at'])}  {escape_line(record_row['session_id'] or '')}"
-        )
-        if record_head != previous_head:
-            echo(record_head)
-        previous_head = record_head
-        print_wrapped(
-            f"{record_row['type']:13}{record_row['text']}"
-            if kind == "timeline"
-            else record_row["text"]
-        )
-        print_turns(record_row)
-    if shown_records.height > k:
-        echo(f"… and {shown_records.height - k:,} more; --k prints them")
+    printed_records = add_turn_texts(shown_records.head(k), memory, wanted=evidence)
+    for record in printed_records.iter_rows(named=True):
+        session_id = escape_line(record["session_id"] or "")
+        head = f"{day_or_undated(record['at'])}  {session_id}"
+        if head != previous_head:
+            echo(head)
+        previous_head = head
+        text = record["text"]
+        if kind == "timeline":
+            text = f"{record['type']:13}{text}"
+        print_wrapped(text)
+        print_turns(record)
+    _echo_rest(shown_records, k)
 
 
-def _listed_nodes(listed_memory: OpenMemory, kind: str) -> pl.DataFrame | None:
+def _print_skipped_sessions(memory: OpenMemory, session: str | None) -> None:
+    """Say of the first sessions that have no record why they have none."""
+    states = memory.store.knowledge.states(memory.dataset).filter(scope=memory.scope)
+    states = states.drop_nulls("reason")
+    states = filter_rows(states, memory, session=session, since=None, time_column="at")
+    reasons = states.select("session_id", "reason").head(_MOST_REASONS)
+    for session_id, reason in reasons.iter_rows():
+        echo(f"{escape_line(session_id)}: {shorten_line(reason)}")
+
+
+def _nodes_of_kind(memory: OpenMemory, kind: str) -> pl.DataFrame | None:
     """Give the rollups of a kind, and say what they lack; ``None`` for another kind.
 
     :raises DataError: when there are none.
@@ -543,14 +566,12 @@ def _listed_nodes(listed_memory: OpenMemory, kind: str) -> pl.DataFrame | None:
 
     if kind not in NODE_KINDS:
         return None
-    stored_nodes = listed_memory.store.nodes.rows(
-        listed_memory.dataset, scopes=[listed_memory.scope]
-    )
+    stored_nodes = memory.store.nodes.rows(memory.dataset, scopes=[memory.scope])
     tree_nodes = preferred_tree(stored_nodes.filter(kind=NODE_KINDS[kind]))
     if tree_nodes.is_empty():
         grouping = "clusters" if kind == "clusters" else "weeks"
         rollup_command = _rollup_command(grouping, "UTC")
-        raise listed_memory.nothing(kind, f"has no {kind} yet; {rollup_command} writes them")
+        raise memory.nothing(kind, f"has no {kind} yet; {rollup_command} writes them")
     rollup_command = _rollup_command(tree_nodes["over"][0], tree_nodes["tz"][0])
     n_stale = int(tree_nodes["stale"].sum())
     if n_stale:
@@ -558,12 +579,10 @@ def _listed_nodes(listed_memory: OpenMemory, kind: str) -> pl.DataFrame | None:
             f"{count_noun(n_stale, kind)} lost sentences: messages of theirs are gone or changed"
         )
         echo(f"{stale_line}; {rollup_command} writes them again", err=True)
-    memory_turns = listed_memory.store.turns(
-        listed_memory.dataset, scopes=[listed_memory.scope], columns=["turn_id"]
-    )
+    memory_turns = memory.store.turns(memory.dataset, scopes=[memory.scope], columns=["turn_id"])
     n_missing = int((~memory_turns["turn_id"].is_in(tree_nodes["turns"].explode().implode())).sum())
     if n_missing:
-        missing_line = f"{count_noun(n_missing, 'messages')} of {escape_line(listed_memory.scope)}"
+        missing_line = f"{count_noun(n_missing, 'messages')} of {escape_line(memory.scope)}"
         echo(f"{missing_line} stand in none of them; {rollup_command} writes what is new", err=True)
     return tree_nodes
 
@@ -601,19 +620,21 @@ def rollup(
 
     if out is not None and out.suffix not in (".html", ".md"):
         raise DataError(f"--out is {str(out)!r}; end it in .html or .md")
-    period_kind, period_day = _asked_period(week, month, tree or out is not None, over)
-    rolled_memory = open_memory(memory_options)
+    period_kind, period_day = _read_period(week, month, tree or out is not None, over)
+    memory = open_memory(memory_options)
     is_whole_tree = period_kind == ""
-    memory_data = rolled_memory.store.dataset(rolled_memory.dataset, scopes=[rolled_memory.scope])
-    tree_encoder = rolled_memory.encoder if is_whole_tree else None
+    memory_data = memory.store.dataset(memory.dataset, scopes=[memory.scope])
+    tree_encoder = None
+    if is_whole_tree:
+        tree_encoder = memory.encoder
     memory_bench = memlab.Bench.of(
-        memory_data, encoder=tree_encoder, store=rolled_memory.store, ingest=False
+        memory_data, encoder=tree_encoder, store=memory.store, ingest=False
     )
     tree_design = stored_trees.TreeDesign("weeks", tz=tz)
     if over == "clusters":
-        tree_design = stored_trees.TreeDesign("clusters", seed=rolled_memory.settings.seed)
+        tree_design = stored_trees.TreeDesign("clusters", seed=memory.settings.seed)
     tree_design = stored_trees.choose_design(
-        memory_bench, tree_design, service, rolled_memory.settings.index.service
+        memory_bench, tree_design, service, memory.settings.index.service
     )
     if is_whole_tree:
         tree_nodes = stored_trees.read_or_write_tree(memory_bench, tree_design).nodes
@@ -623,7 +644,7 @@ def rollup(
         )
     if tree_nodes.is_empty():
         raise DataError(
-            f"{rolled_memory.scope!r} has too few messages for {over}: there is no summary to write"
+            f"{memory.scope!r} has too few messages for {over}: there is no summary to write"
         )
     if tree or out is not None:
         _write_tree(tree_nodes, memory_data.turns, tz, out)
@@ -639,7 +660,7 @@ def rollup(
         echo(fallback_line, err=True)
 
 
-def _asked_period(
+def _read_period(
     week: str | None, month: str | None, whole_tree: bool, grouping: str
 ) -> tuple[str, date]:
     """Give the kind of period that was asked for and a day of it; of a whole tree an empty kind.
@@ -655,9 +676,13 @@ def _asked_period(
         return "", date.min
     if grouping != "weeks":
         raise DataError("clusters lie across weeks and months: leave --week and --month out")
-    first_moment = read_date(week) if month is None else read_date(f"{month}-01")
+    kind = "week"
+    first_moment = read_date(week)
+    if month is not None:
+        kind = "month"
+        first_moment = read_date(f"{month}-01")
     assert first_moment is not None  # one of the two was given
-    return ("week" if month is None else "month"), first_moment.date()
+    return kind, first_moment.date()
 
 
 def _write_tree(
@@ -678,17 +703,17 @@ def _write_tree(
 
 
 def _write_undo(
-    facts_memory: OpenMemory,
+    memory: OpenMemory,
     undo: tuple[str, str] | None,
     redo: tuple[str, str] | None,
     reason: str,
 ) -> str:
     """Write an undo, or take one back; one that is there stays, as after an interruption."""
-    stored_knowledge = facts_memory.store.knowledge
+    stored_knowledge = memory.store.knowledge
     old_fact, new_fact = undo or redo or ("", "")
-    undone_pairs = stored_knowledge.undone(facts_memory.dataset, scopes=[facts_memory.scope])
+    undone_pairs = stored_knowledge.undone(memory.dataset, scopes=[memory.scope])
     is_undone = not undone_pairs.filter(old=old_fact, new=new_fact).is_empty()
-    is_in_log = not facts_memory.resolved().log.filter(old=old_fact, new=new_fact).is_empty()
+    is_in_log = not memory.resolved().log.filter(old=old_fact, new=new_fact).is_empty()
     if undo and not is_undone:
         if not is_in_log:
             raise DataError(
@@ -696,8 +721,8 @@ def _write_undo(
                 "memlab facts --log"
             )
         stored_knowledge.undo(
-            facts_memory.dataset,
-            facts_memory.scope,
+            memory.dataset,
+            memory.scope,
             old_fact,
             new_fact,
             at=datetime.now(UTC),
@@ -708,15 +733,18 @@ def _write_undo(
             f"that {new_fact!r} ends {old_fact!r} was not undone; memlab facts --log lists what was"
         )
     elif redo:
-        stored_knowledge.redo(facts_memory.dataset, facts_memory.scope, old_fact, new_fact)
+        stored_knowledge.redo(memory.dataset, memory.scope, old_fact, new_fact)
     return escape_line(
         f"that {new_fact} ends {old_fact} {'no longer counts' if undo else 'counts again'}"
     )
 
 
 def _print_fact(head: str, fact_row: dict[str, Any]) -> None:
+    """Print a fact: its head, its sentence, its slot where that says more, and its evidence."""
     n_heard = fact_row["n_reinforced"] + 1
-    echo(f"{head}  heard {n_heard} times" if n_heard > 1 else head)
+    if n_heard > 1:
+        head += f"  heard {n_heard} times"
+    echo(head)
     print_wrapped(fact_row["sentence"])
     subject = fact_row["about"]
     slot_name = fact_row["slot"]
@@ -728,7 +756,7 @@ def _print_fact(head: str, fact_row: dict[str, Any]) -> None:
 
 
 def _print_log(
-    log_rows: pl.DataFrame, n_total: int, facts_memory: OpenMemory, resolved: Resolved
+    log_rows: pl.DataFrame, n_total: int, memory: OpenMemory, resolved: Resolved
 ) -> None:
     """Print the rows of a log, of so many in total, and what of it was undone."""
     from memlab.knowledge.fact_search import fact_sentences
@@ -744,12 +772,14 @@ def _print_log(
             print_wrapped(f"{side}: {text_by_fact[log_row[side]]}  ({log_row[side]})", indent=11)
         echo(f"      evidence: {escape_line(', '.join(log_row['evidence']) or 'none')}")
         print_turns(log_row)
-    undone_rows = facts_memory.store.knowledge.undone(
-        facts_memory.dataset, scopes=[facts_memory.scope]
-    )
+    undone_rows = memory.store.knowledge.undone(memory.dataset, scopes=[memory.scope])
     for log_row in undone_rows.iter_rows(named=True):
-        reason_note = f": {shorten_line(log_row['why'])}" if log_row["why"] else ""
+        reason_note = ""
+        if log_row["why"]:
+            reason_note = f": {shorten_line(log_row['why'])}"
         undone_pair = escape_line(f"{log_row['new']} ends {log_row['old']}")
         echo(f"undone on {day_or_undated(log_row['undone_at'])}: {undone_pair}{reason_note}")
-    shown_note = f", the last {log_rows.height:,} are shown" if log_rows.height < n_total else ""
+    shown_note = ""
+    if log_rows.height < n_total:
+        shown_note = f", the last {log_rows.height:,} are shown"
     echo(f"{count_noun(n_total, 'supersessions')}, {undone_rows.height:,} undone{shown_note}")

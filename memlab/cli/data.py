@@ -240,7 +240,7 @@ def optimize(
     settings = opt.settings_in_force(store=store)
     memory_store = memlab.MemoryStore.open(settings.store, create=False)
     if runs:
-        for output_line in _held_lines(memory_store):
+        for output_line in _saved_run_lines(memory_store):
             echo(output_line)
         return
     bytes_before = memory_store.size()
@@ -255,7 +255,7 @@ def optimize(
         )
 
 
-def _held_lines(memory_store: MemoryStore) -> Iterator[str]:
+def _saved_run_lines(memory_store: MemoryStore) -> Iterator[str]:
     """Say of each saved run what it holds of earlier states."""
     saved_runs = memory_store.runs.held()
     for run_row in saved_runs.iter_rows(named=True):

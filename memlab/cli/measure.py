@@ -269,9 +269,9 @@ def compare(
         result_folder = opt.result_folder(settings, dataset_read.name, dataset, file_options)
         result_folder.keep()
         directory = result_folder.results / "systems"
-    with _recorded_calls(record, service, text_encoder) as model_calls:
+    with _open_recording(record, service, text_encoder) as model_calls:
         comparison = memlab.compare(
-            _asking_through(model_calls, system_names),
+            _proxied_systems(model_calls, system_names),
             dataset_read,
             runs=run_files,
             baseline=baseline,
@@ -286,7 +286,7 @@ def compare(
     echo(comparison)
     if model_calls is not None:
         call_lines = comparison.call_lines()
-        call_lines += _matching_lines(model_calls, comparison, directory / "returned")
+        call_lines += _replay_lines(model_calls, comparison, directory / "returned")
         for call_line in call_lines:
             echo(call_line)
     opt.echo_problems(comparison.problems, directory / "systems.json")
@@ -318,7 +318,7 @@ def compare(
             raise typer.Exit(1)
 
 
-def _matching_lines(
+def _replay_lines(
     model_calls: ModelProxy, comparison: Comparison, returned_folder: Path
 ) -> list[str]:
     """Say how much of a recording was asked for, unless an earlier run's results were read."""
@@ -331,7 +331,7 @@ def _matching_lines(
     return model_calls.matching_lines()
 
 
-def _recorded_calls(
+def _open_recording(
     record_file: Path | None, service_name: str | None, encoder: Encoder
 ) -> AbstractContextManager[ModelProxy | None]:
     """Give the proxy that memories ask through, or nothing."""
@@ -344,7 +344,7 @@ def _recorded_calls(
     return ModelProxy(record_file, service=service_name, encoder=encoder)
 
 
-def _asking_through(
+def _proxied_systems(
     model_calls: ModelProxy | None, system_names: list[str]
 ) -> list[str] | dict[str, Any]:
     """Make memories of modules ask through the proxy; pipelines and addresses stay as they are."""

@@ -14,7 +14,8 @@ from memlab.errors import DataError
 from memlab.terminal import count_noun
 
 GROUP = "Measure"
-PORT, PAUSE = 8765, 0.2
+PORT = 8765
+PAUSE = 0.2
 
 
 @register_command(GROUP, "proxy --recorded calls.jsonl")

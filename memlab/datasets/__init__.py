@@ -164,19 +164,19 @@ def dataset_name(path: str | Path, *, pool: int | None = None, seed: int = 0) ->
     return f"{name}-pool{pool}-seed{seed}"
 
 
-def _choose_scopes(data: Dataset, wanted: int | Sequence[str], *, seed: int) -> list[str]:
+def _choose_scopes(data: Dataset, wanted_scopes: int | Sequence[str], *, seed: int) -> list[str]:
     """Give the scopes of these names, or so many that are drawn, in the order of the dataset."""
     known_scopes = data.scopes
-    if isinstance(wanted, str):
-        wanted = [wanted]
-    if not isinstance(wanted, int):
-        return [resolve_scope_name(wanted_scope, known_scopes) for wanted_scope in wanted]
-    if not 1 <= wanted <= len(known_scopes):
+    if isinstance(wanted_scopes, str):
+        wanted_scopes = [wanted_scopes]
+    if not isinstance(wanted_scopes, int):
+        return [resolve_scope_name(wanted_scope, known_scopes) for wanted_scope in wanted_scopes]
+    if not 1 <= wanted_scopes <= len(known_scopes):
         raise DataError(
-            f"{wanted:,} scopes of {data.name!r} are asked for, it has {len(known_scopes):,}; "
-            f"ask for 1 to {len(known_scopes):,}, or leave it out for all"
+            f"{wanted_scopes:,} scopes of {data.name!r} are asked for, it has "
+            f"{len(known_scopes):,}; ask for 1 to {len(known_scopes):,}, or leave it out for all"
         )
-    drawn_scopes = set(random.Random(seed).sample(known_scopes, wanted))
+    drawn_scopes = set(random.Random(seed).sample(known_scopes, wanted_scopes))
     return [scope for scope in known_scopes if scope in drawn_scopes]
 
 
@@ -306,10 +306,10 @@ def stream(
     return map(partial(replace, name=name), dataset_parts)
 
 
-def _list_names(given: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        return (given,)
-    return tuple(given)
+def _list_names(names_given: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names_given, str):
+        return (names_given,)
+    return tuple(names_given)
 
 
 def _find_time_zone(name: str | None) -> ZoneInfo | None:

@@ -307,8 +307,8 @@ def _guess_export(files: list[Source], names: list[str]) -> str | None:
     return None
 
 
-def _list_files(found: dict[str, str]) -> str:
-    return "; ".join(starmap("{} ({})".format, found.items()))
+def _list_files(files_by_format: dict[str, str]) -> str:
+    return "; ".join(starmap("{} ({})".format, files_by_format.items()))
 
 
 def _fail_without_export(source: Source, files: list[Source], findings: _Findings) -> NoReturn:

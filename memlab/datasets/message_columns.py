@@ -218,7 +218,7 @@ def _make_time_array(values: Sequence[datetime | None]) -> pa.Array | None:
 
 
 def _check_table(
-    table: pa.Table, known: frozenset[str], *, may_hold_nul: bool
+    table: pa.Table, known_fields: frozenset[str], *, may_hold_nul: bool
 ) -> MessageTable | None:
     """Check messages in columns.
 
@@ -246,7 +246,7 @@ def _check_table(
     if not all(map(_is_plain_json, other_columns.columns)):
         return None
     unread_columns: Any = other_columns.drop_columns(
-        list(known.intersection(other_columns.column_names))
+        list(known_fields.intersection(other_columns.column_names))
     )
     if _has_other_names(table, unread_columns):
         return None
@@ -282,11 +282,11 @@ def _has_other_names(table: pa.Table, unread: pa.Table) -> bool:
     return False
 
 
-def _list_texts(given: pl.DataFrame) -> list[pl.Expr]:
+def _list_texts(typed_columns: pl.DataFrame) -> list[pl.Expr]:
     """Give the columns of texts, null where the messages have none."""
     text_expressions = []
     for name in _TEXTS:
-        column = pl.col(name) if name in given.columns else pl.lit(None)
+        column = pl.col(name) if name in typed_columns.columns else pl.lit(None)
         text_expressions.append(column.cast(pl.String).alias(name))
     return text_expressions
 
@@ -315,11 +315,13 @@ def _has_nul(column: pl.Expr) -> pl.Expr:
     return column.str.contains("\0", literal=True).any()
 
 
-def _read_quoted(given: pl.DataFrame) -> pl.Series | None:
+def _read_quoted(typed_columns: pl.DataFrame) -> pl.Series | None:
     """Give lists of quoted parts, null for none; ``None`` where one of them is no plain text."""
-    if "quoted" not in given.columns or not given["quoted"].count():
-        return pl.Series("quoted", [None], pl.List(pl.String)).new_from_index(0, given.height)
-    column = given["quoted"]
+    if "quoted" not in typed_columns.columns or not typed_columns["quoted"].count():
+        return pl.Series("quoted", [None], pl.List(pl.String)).new_from_index(
+            0, typed_columns.height
+        )
+    column = typed_columns["quoted"]
     quoted_rows = column.to_frame("quoted")
     if not isinstance(column.dtype, pl.List):
         quoted_rows = quoted_rows.select(pl.concat_list("quoted").list.drop_nulls())

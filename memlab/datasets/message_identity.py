@@ -91,9 +91,9 @@ class KnownIds:
         return KnownIds({scope: self.numbers.get(scope, {})})
 
 
-def _digest_ids(named: pl.DataFrame) -> Any:
+def _digest_ids(named_messages: pl.DataFrame) -> Any:
     """Give digests of ids in their scopes, in order; they hold for this process alone."""
-    return np.sort(named.select("scope", "id").hash_rows().to_numpy())
+    return np.sort(named_messages.select("scope", "id").hash_rows().to_numpy())
 
 
 def turn_record(scope: str, session: str, n: int, role: str, text: str, **more: Any) -> Record:
@@ -291,14 +291,14 @@ class TakenQuestionIds:
             )
         return replace(question, query_id=question_id)
 
-    def _find_free_id(self, scope: str, i: int) -> str:
-        while f"{scope}/q{i}" in self.ids:
-            i += 1
-        return f"{scope}/q{i}"
+    def _find_free_id(self, scope: str, number: int) -> str:
+        while f"{scope}/q{number}" in self.ids:
+            number += 1
+        return f"{scope}/q{number}"
 
 
-def _encode_if_any(part: str) -> str:
-    return encode_id_part(part) if part else ""
+def _encode_if_any(id_part: str) -> str:
+    return encode_id_part(id_part) if id_part else ""
 
 
 def build_citation_index(
@@ -344,12 +344,12 @@ def build_citation_index(
     return index_by_field
 
 
-def _list_cited(asked: list[Record], field: str) -> set[str]:
+def _list_cited(question_records: list[Record], field: str) -> set[str]:
     """List what questions cite in a field, but for what names no turn: no frame takes a lone
     surrogate.
     """
     cited_names = set[str]()
-    for record in asked:
+    for record in question_records:
         cited_values = record.get(field)
         if not isinstance(cited_values, list):
             continue

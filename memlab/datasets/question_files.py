@@ -327,11 +327,13 @@ class _Citations:
         scope_turns = self._data.turns.filter(scope=encode_id_part(scope))
         turn_index = CitationIndex()
         session_index = CitationIndex()
-        for turn, session, n in scope_turns.select("turn_id", "session_id", "n").iter_rows():
+        for turn, session, turn_number in scope_turns.select(
+            "turn_id", "session_id", "n"
+        ).iter_rows():
             turn_and_session = turn, session
             session_names = _names_of(session)
             for cited_name in session_names:
-                turn_index[scope, f"{cited_name}/{n}"] = turn_and_session
+                turn_index[scope, f"{cited_name}/{turn_number}"] = turn_and_session
                 session_index[scope, cited_name] = turn_and_session
             for cited_name in _names_of(turn):
                 turn_index[scope, cited_name] = turn_and_session
@@ -339,7 +341,7 @@ class _Citations:
         return {**index, "evidence_sessions": session_index}
 
 
-def _names_of(part: str) -> set[str]:
+def _names_of(full_id: str) -> set[str]:
     """Give the names of a turn or a session: its id, and the last part of it as the log has it."""
-    last_part = part.rpartition("/")[2]
-    return {part, last_part, decode_id_part(last_part)}
+    last_part = full_id.rpartition("/")[2]
+    return {full_id, last_part, decode_id_part(last_part)}

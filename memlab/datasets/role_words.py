@@ -87,8 +87,8 @@ def is_plain_role_word(called: str) -> bool:
 
 
 @lru_cache(1 << 12)
-def _find_role(called: str) -> str | None:
+def _find_role(role_word: str) -> str | None:
     for role, pattern in _ROLES.items():
-        if re.fullmatch(pattern, called):
+        if re.fullmatch(pattern, role_word):
             return role
     return None

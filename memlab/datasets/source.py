@@ -149,14 +149,14 @@ class Source:
                 return dict.fromkeys(names)
         return {}
 
-    def _open_archives(self, found: dict[str, Any]) -> dict[str, Any]:
+    def _open_archives(self, packed_by_name: dict[str, Any]) -> dict[str, Any]:
         """Put what is in the ZIPs of a folder in their place, but for those that lie there
         unpacked, or are broken.
         """
-        text_paths = [self.path / name for name in found if archives.may_hold_text(name)]
-        zip_names = [name for name in found if archives.may_hold_text(name, (".zip",))]
+        text_paths = [self.path / name for name in packed_by_name if archives.may_hold_text(name)]
+        zip_names = [name for name in packed_by_name if archives.may_hold_text(name, (".zip",))]
         if not zip_names:
-            return found
+            return packed_by_name
         path_by_size = {(path.name, path.stat().st_size): path for path in text_paths}
         for name in zip_names:
             try:
@@ -167,10 +167,10 @@ class Source:
                 raise
             if zip_entries and _are_all_unpacked(zip_entries, path_by_size):
                 continue
-            del found[name]
+            del packed_by_name[name]
             for entry_name, packed in zip_entries.items():
-                found[f"{name}/{entry_name}"] = packed
-        return found
+                packed_by_name[f"{name}/{entry_name}"] = packed
+        return packed_by_name
 
     @contextmanager
     def open(self) -> Iterator[Any]:

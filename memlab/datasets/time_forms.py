@@ -113,13 +113,13 @@ def unwrap_time(value: Any) -> Any:
     return None
 
 
-def _add_nanoseconds(seconds: Any, about: dict[str, Any]) -> float | None:
+def _add_nanoseconds(seconds: Any, time_object: dict[str, Any]) -> float | None:
     try:
         timestamp = float(seconds)
     except ValueError:
         return None
     for nanoseconds_key in _NANOSECONDS:
-        nanoseconds = about.get(nanoseconds_key)
+        nanoseconds = time_object.get(nanoseconds_key)
         if isinstance(nanoseconds, int):
             timestamp += nanoseconds / 1e9
     return timestamp

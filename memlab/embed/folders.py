@@ -40,71 +40,79 @@ def load_folder(
     return encoder
 
 
-def _load_dense(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encoder:
+def _load_dense(
+    path: Path, named_identity: EncoderIdentity, own_settings: EmbedSettings
+) -> Encoder:
     from sentence_transformers.sentence_transformer.modules import Transformer
 
-    model = model_files.load_model(path, named.model, dtype=_torch_dtype(own))
+    model = model_files.load_model(path, named_identity.model, dtype=_torch_dtype(own_settings))
     if not isinstance(model[0], Transformer):
         raise ModelError(
-            f"encoder {named.model}: it begins with {type(model[0]).__name__}, expected a "
+            f"encoder {named_identity.model}: it begins with {type(model[0]).__name__}, expected a "
             "transformer"
         )
     for module in list(model)[1:]:
         module.float()  # as they are small, only the transformer is computed in fewer bits
     identity = replace(
-        _with_width(named, model, own),
+        _with_width(named_identity, model, own_settings),
         kind="transformer",
         pooling=_pooling(model, path),
-        max_length=_max_length(model, named.model, own),
+        max_length=_max_length(model, named_identity.model, own_settings),
         normalized=_is_normalized(model),
-        dtype=own.dtype,
+        dtype=own_settings.dtype,
     )
     _warn_of_similarity(model, identity)
-    encoder = TransformerEncoder(path, identity, batch=own.batch)
+    encoder = TransformerEncoder(path, identity, batch=own_settings.batch)
     encoder._model = model
     if has_common_direction(encoder.token_mean):
         encoder.identity = replace(identity, token_mean=VOCABULARY)
     return encoder
 
 
-def _load_static(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encoder:
-    if own.max_length is not None:
+def _load_static(
+    path: Path, named_identity: EncoderIdentity, own_settings: EmbedSettings
+) -> Encoder:
+    if own_settings.max_length is not None:
         raise ModelError(
-            f"encoder {named.model} is a table of vectors and reads texts whole: leave max_length "
-            "out"
+            f"encoder {named_identity.model} is a table of vectors and reads texts whole: leave "
+            "max_length out"
         )
-    model = load_static_model(path, named.model)
+    model = load_static_model(path, named_identity.model)
     identity = replace(
-        _with_width(named, model, own),
+        _with_width(named_identity, model, own_settings),
         kind="static",
         pooling="mean",
         normalized=_is_normalized(model),
     )
     _warn_of_similarity(model, identity)
-    encoder = StaticEncoder(path, identity, batch=own.batch)
+    encoder = StaticEncoder(path, identity, batch=own_settings.batch)
     encoder._model = model
     return encoder
 
 
-def _load_multi_vector(path: Path, named: EncoderIdentity, own: EmbedSettings) -> Encoder:
-    if own.dimensions is not None:
+def _load_multi_vector(
+    path: Path, named_identity: EncoderIdentity, own_settings: EmbedSettings
+) -> Encoder:
+    if own_settings.dimensions is not None:
         raise ModelError(
-            f"encoder {named.model} gives a vector for each token, which is not cut: leave "
-            "dimensions out"
+            f"encoder {named_identity.model} gives a vector for each token, which is not cut: "
+            "leave dimensions out"
         )
     encoder_kind = "multi-vector encoder"
-    model = model_files.load_model(path, named.model, what=encoder_kind, dtype=_torch_dtype(own))
+    model = model_files.load_model(
+        path, named_identity.model, what=encoder_kind, dtype=_torch_dtype(own_settings)
+    )
     transformer = model[0]
-    if own.max_length is not None or transformer.document_length is None:
-        transformer.document_length = _max_length(model, named.model, own)
+    if own_settings.max_length is not None or transformer.document_length is None:
+        transformer.document_length = _max_length(model, named_identity.model, own_settings)
     identity = replace(
-        _with_width(named, model, own),
+        _with_width(named_identity, model, own_settings),
         kind="multi-vector",
         pooling=_describe_queries(transformer),
         max_length=transformer.document_length,
-        dtype=own.dtype,
+        dtype=own_settings.dtype,
     )
-    encoder = MultiVectorEncoder(path, identity, batch=own.batch)
+    encoder = MultiVectorEncoder(path, identity, batch=own_settings.batch)
     encoder._model = model
     return encoder
 
@@ -154,7 +162,9 @@ def _describe_queries(transformer: Any) -> str:
     return "no"
 
 
-def _with_width(named: EncoderIdentity, model: Any, own: EmbedSettings) -> EncoderIdentity:
+def _with_width(
+    named_identity: EncoderIdentity, model: Any, own_settings: EmbedSettings
+) -> EncoderIdentity:
     """Add prompts and dimensions of a model to what names it.
 
     Vectors are cut here and not by the library.
@@ -164,39 +174,41 @@ def _with_width(named: EncoderIdentity, model: Any, own: EmbedSettings) -> Encod
     wanted_width = getattr(model, "truncate_dim", None)
     model.truncate_dim = None
     model_width = model.get_embedding_dimension()
-    if own.dimensions is not None:
-        wanted_width = own.dimensions
+    if own_settings.dimensions is not None:
+        wanted_width = own_settings.dimensions
         if wanted_width > model_width:
             raise ModelError(
-                f"encoder {named.model} gives {model_width} dimensions, and dimensions of the "
-                f"settings is {wanted_width}"
+                f"encoder {named_identity.model} gives {model_width} dimensions, and dimensions of "
+                f"the settings is {wanted_width}"
             )
-    query_prompt, document_prompt = choose_prompts(model.prompts, model.default_prompt_name, own)
+    query_prompt, document_prompt = choose_prompts(
+        model.prompts, model.default_prompt_name, own_settings
+    )
     prompted = replace(
-        named, query_prompt=query_prompt, document_prompt=document_prompt, dim=model_width
+        named_identity, query_prompt=query_prompt, document_prompt=document_prompt, dim=model_width
     )
     if wanted_width is None or wanted_width >= model_width:
         return prompted
     return replace(prompted, dim=wanted_width, cut_from=model_width)
 
 
-def _max_length(model: Any, name: str, own: EmbedSettings) -> int:
+def _max_length(model: Any, name: str, own_settings: EmbedSettings) -> int:
     """Give how many tokens of a text are read.
 
     :raises ModelError: when the settings ask for more than the model has positions.
     """
     positions = _positions(model)
-    if own.max_length is None:
+    if own_settings.max_length is None:
         usual_length = int(model.max_seq_length or 512)
         if positions is not None and _position_table(model) is not None:
             usual_length = min(usual_length, positions)
         return usual_length
-    if positions is not None and own.max_length > positions:
+    if positions is not None and own_settings.max_length > positions:
         raise ModelError(
             f"encoder {name} has {positions} positions, and max_length of the settings is "
-            f"{own.max_length}"
+            f"{own_settings.max_length}"
         )
-    return own.max_length
+    return own_settings.max_length
 
 
 def _position_table(model: Any) -> Any:
@@ -217,10 +229,10 @@ def _positions(model: Any) -> int | None:
     return positions - (padding + 1)  # RoBERTa counts from behind its padding
 
 
-def _torch_dtype(own: EmbedSettings) -> Any:
+def _torch_dtype(own_settings: EmbedSettings) -> Any:
     """Give what the transformer is computed in: float32 whatever the files hold, so that machines
     agree.
     """
     import torch
 
-    return getattr(torch, own.dtype)
+    return getattr(torch, own_settings.dtype)

@@ -130,7 +130,7 @@ def find_model(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
     )
 
 
-def _fetch_hub_model(spec: str, what: str) -> Path:
+def _fetch_hub_model(spec: str, model_noun: str) -> Path:
     """Find the directory of a hub model in the hub's local cache; it is downloaded if missing."""
     from huggingface_hub import snapshot_download
 
@@ -150,7 +150,7 @@ def _fetch_hub_model(spec: str, what: str) -> Path:
             failure = error
     reason = (str(failure).splitlines() or ["no message"])[0]
     raise ModelError(
-        f"no {what} {spec!r}: there is no such directory, and the hub did not give it "
+        f"no {model_noun} {spec!r}: there is no such directory, and the hub did not give it "
         f"({type(failure).__name__}: "
         f"{reason}); check the name and the network, or download the model elsewhere and give its "
         "directory"
@@ -203,7 +203,7 @@ def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) 
     return model.eval()
 
 
-def _check_vocabulary(model: Any, what: str, name: str) -> None:
+def _check_vocabulary(model: Any, model_noun: str, name: str) -> None:
     """Refuse a model whose tokenizer knows no word: transformers makes such a one where its files
     are missing.
 
@@ -213,9 +213,9 @@ def _check_vocabulary(model: Any, what: str, name: str) -> None:
     special_ids = getattr(tokenizer, "all_special_ids", None)
     if special_ids is not None and len(tokenizer.get_vocab()) <= len(special_ids):
         raise ModelError(
-            f"{what} {name}: its tokenizer knows no word, since its folder holds no vocabulary; "
-            "expected tokenizer.json, or the files that its tokenizer reads (vocab.txt, "
-            "spiece.model): fetch them too"
+            f"{model_noun} {name}: its tokenizer knows no word, since its folder holds no "
+            "vocabulary; expected tokenizer.json, or the files that its tokenizer reads "
+            "(vocab.txt, spiece.model): fetch them too"
         )
 
 
@@ -233,11 +233,11 @@ def _missing_weights(model: Any, path: Path) -> list[str]:
     return sorted(model_and_info[1]["missing_keys"])
 
 
-def _describe_own_code(what: str, name: str, code: str) -> str:
+def _describe_own_code(model_noun: str, name: str, code: str) -> str:
     return (
-        f"{what} {name}: it needs code of its own ({code}), which memlab does not run; write a "
-        "plug-in that "
-        "loads the model and gives its vectors: a function of texts under @memlab.encoders.register"
+        f"{model_noun} {name}: it needs code of its own ({code}), which memlab does not run; write "
+        "a plug-in that loads the model and gives its vectors: a function of texts under "
+        "@memlab.encoders.register"
     )
 
 

@@ -148,11 +148,11 @@ def _in_order(tokens_by_place: dict[int, TokenVectors]) -> list[TokenVectors]:
     return [tokens_by_place[place] for place in range(len(tokens_by_place))]
 
 
-def _counted(ids: Any, hidden: Any, counted: Any) -> TokenVectors:
+def _counted(ids: Any, hidden: Any, attention_mask: Any) -> TokenVectors:
     """Give the tokens of one text that count.
 
     :param ids: (t,) numbers of the tokens, the padding included, with vectors (t, d).
-    :param counted: (t,) which of them count.
+    :param attention_mask: (t,) which of them count.
     """
-    is_kept = counted.bool()
+    is_kept = attention_mask.bool()
     return unit_tokens(ids[is_kept].cpu().numpy(), hidden[is_kept].float().cpu().numpy())

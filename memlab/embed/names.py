@@ -99,19 +99,19 @@ def load_named_model(
     return encoder
 
 
-def _load_found_model(spec: str, own: EmbedSettings | None) -> Encoder:
+def _load_found_model(spec: str, model_settings: EmbedSettings | None) -> Encoder:
     """Load a folder, or a model of the hub: that of its table, where it has one."""
     from memlab.embed import model_files
     from memlab.embed.folders import load_folder
 
-    if own is not None:
-        spec = own.path
+    if model_settings is not None:
+        spec = model_settings.path
     try:
         path, model, revision = model_files.find_model(spec)
     except ModelError as error:
         known_names = [*encoders, "hashing:DIM", "endpoint:NAME", *settings()[0].embed]
         raise ModelError(f"{error}, or one of {', '.join(known_names)}") from None
-    return load_folder(path, name=model, revision=revision, own=own)
+    return load_folder(path, name=model, revision=revision, own=model_settings)
 
 
 @encoders.register

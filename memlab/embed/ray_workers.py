@@ -58,8 +58,10 @@ def encode_on_workers(
     return distributed.parallel_map(_encode_part, text_parts, encoder, method, kind, engine="ray")
 
 
-def _encode_part(part: list[list[str]], encoder: NamedEncoder, method: str, kind: Kind) -> Any:
-    texts, *other_columns = part
+def _encode_part(
+    text_columns: list[list[str]], encoder: NamedEncoder, method: str, kind: Kind
+) -> Any:
+    texts, *other_columns = text_columns
     context_option = {"before": other_columns[0]} if other_columns else {}
     # As one machine reads all parts, the last of which may be a few texts.
     encode = getattr(for_storing(load_worker_model(encoder)), method)

@@ -460,14 +460,14 @@ def _token_rows(features: dict[str, Any]) -> np.ndarray:
     return token_states
 
 
-def _copy_vectors(kept: list[tuple[np.ndarray, Any]], out: np.ndarray) -> None:
+def _copy_vectors(kept_batches: list[tuple[np.ndarray, Any]], out: np.ndarray) -> None:
     """Copy the vectors of batches from their device into rows of ``out``, and forget them."""
     import torch
 
-    if kept:
-        copied_rows = np.concatenate([copied_rows for copied_rows, _ in kept])
-        out[copied_rows] = torch.cat([vectors for _, vectors in kept]).cpu().numpy()
-        kept.clear()
+    if kept_batches:
+        copied_rows = np.concatenate([copied_rows for copied_rows, _ in kept_batches])
+        out[copied_rows] = torch.cat([vectors for _, vectors in kept_batches]).cpu().numpy()
+        kept_batches.clear()
 
 
 def token_batches(

@@ -187,12 +187,12 @@ def _enough(row: Mapping[str, Any], tests: int = 1) -> bool:
     return _units(row) >= fewest_units(tests)
 
 
-def _group_phrase(group: str, n: int) -> str:
+def _group_phrase(group: str, n_questions: int) -> str:
     """Name the questions of a group: ``the 178 questions with evidence in two sessions``."""
-    if n == 1:
+    if n_questions == 1:
         phrase = _PHRASES.get(group, "").partition("questions")[2]
         return f"the one question{phrase}"
-    return _PHRASES.get(group, f"the {{n:,}} questions ({group})").format(n=n)
+    return _PHRASES.get(group, f"the {{n:,}} questions ({group})").format(n=n_questions)
 
 
 def _code(name: str) -> str:
@@ -257,16 +257,16 @@ def too_few(
     )
 
 
-def _those_questions(n: int, noun: str, group: str) -> str:
+def _those_questions(n_questions: int, noun: str, group: str) -> str:
     """Name the questions of a group at the beginning of a sentence: ``These 5 questions``."""
     if group == SEVERAL_SESSIONS:
         evidence_phrase = "with evidence in two or more sessions"
-        if n == 1:
+        if n_questions == 1:
             return f"The one {noun} {evidence_phrase}"
-        return f"The {n:,} {noun}s {evidence_phrase}"
-    if n == 1:
+        return f"The {n_questions:,} {noun}s {evidence_phrase}"
+    if n_questions == 1:
         return f"This one {noun}"
-    return f"These {n:,} {noun}s"
+    return f"These {n_questions:,} {noun}s"
 
 
 def without_several_sessions(groups: Iterable[str]) -> list[str]:
@@ -298,8 +298,8 @@ def of_sources(per_query: pl.DataFrame) -> list[str]:
     >>> of_sources(pl.DataFrame({"source": [None]}))
     []
     """
-    counted = pl.DataFrame({"n": [per_query.height]})
-    return _note_of_sources(with_sources(counted, per_query))
+    count_row = pl.DataFrame({"n": [per_query.height]})
+    return _note_of_sources(with_sources(count_row, per_query))
 
 
 def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> Conclusions:
@@ -517,7 +517,7 @@ def still_missed(missed: pl.DataFrame, causes: pl.DataFrame, *, k: int) -> Concl
     all_causes = causes.filter(pl.col("n") > 0, group=ALL_QUESTIONS)
     top_causes = all_causes.sort("n", descending=True, maintain_order=True).head(3)
     cause_list = listed(
-        f"{cause} ({n:,})" for cause, n in top_causes.select("cause", "n").iter_rows()
+        f"{cause} ({n_items:,})" for cause, n_items in top_causes.select("cause", "n").iter_rows()
     )
     causes_sentence = f"Most frequent causes of the {missed.height:,}: {cause_list}."
     return Conclusions([missed_sentence, causes_sentence, *_note_of_sources(causes)])

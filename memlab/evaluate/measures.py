@@ -320,7 +320,7 @@ def _judge_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
     )
 
 
-def _check_ranks(rows: pl.DataFrame, what: str) -> None:
+def _check_ranks(rows: pl.DataFrame, judge_text: str) -> None:
     """Refuse what would be scored wrongly: a document twice for a query, or ranks that are not 1 …
     n.
     """
@@ -344,8 +344,8 @@ def _check_ranks(rows: pl.DataFrame, what: str) -> None:
             else f"{n_docs} documents up to rank {last_rank}"
         )
         raise DataError(
-            f"{what} {fault_text} for query {query_id!r}; expected each once, with ranks from 1 to "
-            f"{n_docs}"
+            f"{judge_text} {fault_text} for query {query_id!r}; expected each once, with ranks "
+            f"from 1 to {n_docs}"
         )
 
 

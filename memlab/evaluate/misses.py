@@ -172,9 +172,14 @@ class _ScopeWords:
             "pronouns": not text_words - common_words,
             "label": shares_nothing
             and answer_words
-            and any(answer_words <= self.texts[n] | self.captions[n] for n in item["others"]),
+            and any(
+                answer_words <= self.texts[other_place] | self.captions[other_place]
+                for other_place in item["others"]
+            ),
             "follow-on": not shares_question_word
-            and any(abs(item["n"] - n) <= FOLLOW_ON_REACH for n in item["places"]),
+            and any(
+                abs(item["n"] - other_place) <= FOLLOW_ON_REACH for other_place in item["places"]
+            ),
             "implied": not (text_words | caption_words) & question_or_answer,
             "common words": shares_nothing,
             "other words": not shares_question_word,

@@ -136,7 +136,7 @@ def _sorted_gains(n_relevant: np.ndarray, grades: Grades) -> list[np.ndarray]:
     :raises DataError: when a query has another number of grades than of evidence items.
     """
     if grades is None:
-        return [np.ones(m) for m in n_relevant.tolist()]
+        return [np.ones(n_items) for n_items in n_relevant.tolist()]
     query_gains = [
         np.sort(np.asarray(query_grades, dtype=np.float64))[::-1] for query_grades in grades
     ]
@@ -148,37 +148,46 @@ def _sorted_gains(n_relevant: np.ndarray, grades: Grades) -> list[np.ndarray]:
     return query_gains
 
 
-def _expected_ndcg(k: int | None, n: int, gains: np.ndarray) -> float:
-    """Give the expected nDCG for one query of ``n`` documents.
+def _expected_ndcg(k: int | None, n_documents: int, gains: np.ndarray) -> float:
+    """Give the expected nDCG for one query of ``n_documents`` documents.
 
     :param gains: of its evidence, the highest first.
     """
-    discount = log_discount(np.arange(1, min(k or n, n) + 1))
+    discount = log_discount(np.arange(1, min(k or n_documents, n_documents) + 1))
     ideal_gain = gains[: discount.size] @ discount[: gains.size]
-    return float(discount.sum() * gains.sum() / n / ideal_gain)
+    return float(discount.sum() * gains.sum() / n_documents / ideal_gain)
 
 
-def _expected_value(measure: Measure, n: int, m: int) -> float:
-    """Give the expected value for one query of ``n`` documents, ``m`` of them evidence; NaN without
-    a closed form.
+def _expected_value(measure: Measure, n_documents: int, n_evidence: int) -> float:
+    """Give the expected value for one query of ``n_documents`` documents, ``n_evidence`` of them
+    evidence; NaN without a closed form.
     """
-    n_drawn = min(measure.k or n, n)
+    n_drawn = min(measure.k or n_documents, n_documents)
     if measure.name == "recall":
-        return n_drawn / n
+        return n_drawn / n_documents
     if measure.name == "precision":
-        return m / n * n_drawn / (measure.k or n)
+        return n_evidence / n_documents * n_drawn / (measure.k or n_documents)
     if measure.name == "recall_all":
         # All m items are among the drawn: the product over i < m of (drawn − i) / (n − i).
-        earlier_items = np.arange(m)
-        return float((np.maximum(n_drawn - earlier_items, 0) / (n - earlier_items)).prod())
+        earlier_items = np.arange(n_evidence)
+        return float(
+            (np.maximum(n_drawn - earlier_items, 0) / (n_documents - earlier_items)).prod()
+        )
     drawn_ranks = np.arange(1, n_drawn + 1)
     if measure.name == "ndcg":
-        return _expected_ndcg(measure.k, n, np.ones(m))
+        return _expected_ndcg(measure.k, n_documents, np.ones(n_evidence))
     if measure.name == "ndcg_longmemeval":
         discount = longmemeval_discount(drawn_ranks)
-        return float(discount.sum() * m / n / np.where(drawn_ranks <= m, discount, 0.0).sum())
+        return float(
+            discount.sum()
+            * n_evidence
+            / n_documents
+            / np.where(drawn_ranks <= n_evidence, discount, 0.0).sum()
+        )
     # No evidence among the first r: the product over i < r of (n − m − i) / (n − i).
-    all_missed = (np.maximum(n - m - drawn_ranks + 1, 0) / (n - drawn_ranks + 1)).cumprod()
+    all_missed = (
+        np.maximum(n_documents - n_evidence - drawn_ranks + 1, 0) / (n_documents - drawn_ranks + 1)
+    ).cumprod()
     if measure.name == "recall_any":
         return float(1.0 - all_missed[-1])
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -72,11 +72,7 @@ def write_reports(
     :raises ExportError: when a file cannot be written.
     """
     stems_by_name = file_names([report.name for report in reports])
-    reports_by_level = {
-        level: systems
-        for level in LEVELS
-        if (systems := [own_report for own_report in reports if own_report.level == level])
-    }
+    reports_by_level = _reports_by_level(reports)
     tables_by_level = {
         level: report_tables(systems, baseline) for level, systems in reports_by_level.items()
     }
@@ -93,6 +89,16 @@ def write_reports(
         "report.tex": latex_tables(paper_by_level),
     }
     write_files(directory, file_contents)
+
+
+def _reports_by_level(reports: Sequence[Report]) -> dict[Level, list[Report]]:
+    """Give the reports of each level that has any, in the order of ``LEVELS``."""
+    reports_by_level = dict[Level, list[Report]]()
+    for level in LEVELS:
+        of_level = [report for report in reports if report.level == level]
+        if of_level:
+            reports_by_level[level] = of_level
+    return reports_by_level
 
 
 def write_files(directory: str | Path, contents: Mapping[str, str | pl.DataFrame]) -> None:
@@ -248,23 +254,11 @@ def _report_json(
     provenance: Mapping[str, Any],
     baseline: str | None,
 ) -> str:
-    baseline_names = {level: _baseline_name(systems, baseline) for level, systems in levels.items()}
-    comparisons = [
-        {
-            "level": level,
-            "measure": str(measure),
-            "baseline": baseline_names[level],
-            "questions": subset_name,
-            "systems": compare_reports(
-                systems, measure=measure, where=subset_filter, baseline=baseline_names[level]
-            ).to_dicts(),
-        }
-        for level, systems in levels.items()
-        if len(systems) > 1
-        for measure in systems[0].measures
-        if measure.name == "recall_all" or measure == _main_measure(systems[0].measures)
-        for subset_name, subset_filter in _compared_subsets(systems).items()
-    ]
+    comparisons = list[dict[str, Any]]()
+    for level, systems in levels.items():
+        baseline_name = _baseline_name(systems, baseline)
+        if len(systems) > 1:
+            comparisons += _comparisons(level, systems, baseline_name)
     report_rows = [
         {
             "name": report.name,
@@ -282,6 +276,31 @@ def _report_json(
     ]
     document = {"provenance": dict(provenance), "reports": report_rows, "comparisons": comparisons}
     return json.dumps(document, ensure_ascii=False, indent=1, default=str, allow_nan=False) + "\n"
+
+
+def _comparisons(
+    level: Level, systems: Sequence[Report], baseline_name: str
+) -> Iterator[dict[str, Any]]:
+    """Give the tests of the systems of one level, of each measure that is compared and each group
+    of questions.
+    """
+    measures = systems[0].measures
+    main_measure = _main_measure(measures)
+    compared_measures = [
+        measure for measure in measures if measure.name == "recall_all" or measure == main_measure
+    ]
+    for measure in compared_measures:
+        for subset_name, subset_filter in _compared_subsets(systems).items():
+            tests = compare_reports(
+                systems, measure=measure, where=subset_filter, baseline=baseline_name
+            )
+            yield {
+                "level": level,
+                "measure": str(measure),
+                "baseline": baseline_name,
+                "questions": subset_name,
+                "systems": tests.to_dicts(),
+            }
 
 
 def _report_markdown(

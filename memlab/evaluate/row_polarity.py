@@ -88,13 +88,13 @@ def _has_effect(fact: Mapping[str, Any], effect: str) -> bool:
     return effect in (fact.get("effects") or ())
 
 
-def _is_over(until: str | None, when: datetime | None) -> bool:
+def _is_over(until: str | None, asserted_at: datetime | None) -> bool:
     """Whether a last day, month or year lies before a time; not where either is unknown."""
-    if not until or when is None:
+    if not until or asserted_at is None:
         return False
-    return until < _date_of(when, digits=len(until))
+    return until < _date_of(asserted_at, digits=len(until))
 
 
-def _date_of(when: datetime, *, digits: int) -> str:
+def _date_of(moment: datetime, *, digits: int) -> str:
     """Give the date of a time in ISO 8601, cut to the length of another one of less precision."""
-    return when.date().isoformat()[:digits]
+    return moment.date().isoformat()[:digits]

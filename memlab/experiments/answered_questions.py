@@ -231,12 +231,13 @@ def _answer_and_judge(
     answer_rows = answer_rows.join(verdicts, on="query_id", maintain_order="left")
     event_orders = read_orders(questions, answers, judge_by)
     events_and_stated = zip(event_orders["events"], event_orders["named"], strict=True)
-    rank_correlations = [
-        None
-        if gold_events is None
-        else kendall_tau([*dict.fromkeys(stated_events)], range(1, len(gold_events) + 1))
-        for gold_events, stated_events in events_and_stated
-    ]
+    rank_correlations: list[float | None] = []
+    for gold_events, stated_events in events_and_stated:
+        correlation = None
+        if gold_events is not None:
+            stated_order = [*dict.fromkeys(stated_events)]
+            correlation = kendall_tau(stated_order, range(1, len(gold_events) + 1))
+        rank_correlations.append(correlation)
     event_orders = event_orders.select(
         "query_id",
         cost_columns.name.prefix("order_"),

@@ -111,7 +111,7 @@ class Comparison(Experiment):
         table_by_title = {
             "Found": self.systems.select(
                 self._marked_names(), "n", *_FOUND_MEASURES, *source_columns
-            ).rename(self._counted()),
+            ).rename(self._counted_measures()),
             "All evidence in so many tokens": self.systems.select("system", *budget_titles).rename(
                 budget_titles
             ),
@@ -169,7 +169,7 @@ class Comparison(Experiment):
                 )
         return output_lines
 
-    def _counted(self) -> dict[str, str]:
+    def _counted_measures(self) -> dict[str, str]:
         """Name the measures that fewer than all questions have with their number of questions."""
         first_system_rows = self.per_query.filter(system=self.systems["system"].first())
         n_multi_session = first_system_rows.filter(pl.col("n_sessions") >= 2).height

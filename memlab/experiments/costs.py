@@ -141,9 +141,9 @@ def estimated_row(tasks: Mapping[str, Sequence[int]]) -> dict[str, float]:
 
     :param tasks: as :meth:`memlab.llm.ModelSpending.describe` gives them.
     """
-    n_prompts, tokens_read, tokens_written = (
-        sum(task_counts[token_side] for task_counts in tasks.values()) for token_side in (0, 1, 2)
-    )
+    n_prompts = sum(task_counts[0] for task_counts in tasks.values())
+    tokens_read = sum(task_counts[1] for task_counts in tasks.values())
+    tokens_written = sum(task_counts[2] for task_counts in tasks.values())
     price_columns = {
         f"price at {input_price:g}/{output_price:g}": round(
             token_cost(tokens_read, tokens_written, (input_price, output_price)), 2

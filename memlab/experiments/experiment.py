@@ -341,15 +341,13 @@ class Experiment:
         new_rows = list_new_runs(self.cells, self.runs, their_cells, other.runs)
         added_cells = their_cells.filter(pl.int_range(pl.len()).is_in(new_rows))
         joined_cells = pl.concat([self.cells, added_cells]).with_row_index("row")
-        row_order = [
-            cell_row
-            for dataset in self.datasets
-            for cell_row in joined_cells.filter(dataset=dataset.name)["row"].to_list()
-        ]
+        row_order: list[int] = []
+        for dataset in self.datasets:
+            row_order += joined_cells.filter(dataset=dataset.name)["row"].to_list()
         joined_runs = [*self.runs, *(other.runs[cell_row] for cell_row in new_rows)]
         joined_reports = [*self.reports, *(other.reports[cell_row] for cell_row in new_rows)]
-        dataset = [self[dataset_name].data for dataset_name in joined_cells["dataset"]]
-        measured_reports = measure_alike(joined_runs, joined_reports, dataset)
+        cell_datasets = [self[dataset_name].data for dataset_name in joined_cells["dataset"]]
+        measured_reports = measure_alike(joined_runs, joined_reports, cell_datasets)
         return Experiment(
             " + ".join(dict.fromkeys((self.name, other.name))),
             self.datasets,

@@ -36,18 +36,18 @@ def match_datasets(ours: Sequence[Dataset], theirs: Sequence[Dataset]) -> dict[s
         fingerprint = dataset.fingerprint()
         if fingerprint not in name_by_fingerprint:
             raise DataError(
-                f"the experiments are of different data: {_say_difference(dataset, ours)}"
+                f"the experiments are of different data: {_describe_difference(dataset, ours)}"
             )
         our_name_by_theirs[dataset.name] = name_by_fingerprint[fingerprint]
     for dataset in ours:
         if dataset.name not in our_name_by_theirs.values():
             raise DataError(
-                f"the experiments are of different data: {_say_difference(dataset, theirs)}"
+                f"the experiments are of different data: {_describe_difference(dataset, theirs)}"
             )
     return our_name_by_theirs
 
 
-def _say_difference(dataset: Dataset, other_datasets: Sequence[Dataset]) -> str:
+def _describe_difference(dataset: Dataset, other_datasets: Sequence[Dataset]) -> str:
     """Say in which tables a dataset differs from that of its name, or from the only other."""
     counterparts = [
         counterpart for counterpart in other_datasets if counterpart.name == dataset.name
@@ -123,18 +123,18 @@ def list_new_runs(
     run_by_cell: dict[tuple[str, str, str], Run] = {}
     for cell_key, cell_run in zip(our_cells, our_runs, strict=True):
         dataset_name, _, system_name = cell_key
-        identity = _identity(cell_run)
+        identity = _run_identity(cell_run)
         name_by_identity[dataset_name, identity] = system_name
         run_by_cell[cell_key] = cell_run
     new_rows = []
     for row_number, cell_key in enumerate(their_cells):
         dataset_name, level_name, system_name = cell_key
         cell_run = their_runs[row_number]
-        identity = _identity(cell_run)
+        identity = _run_identity(cell_run)
         our_name = name_by_identity.get((dataset_name, identity))
         if our_name is None:
             if cell_key in run_by_cell:
-                raise DataError(_say_other_run(system_name, run_by_cell[cell_key], cell_run))
+                raise DataError(_describe_other_run(system_name, run_by_cell[cell_key], cell_run))
             new_rows.append(row_number)
         elif our_name != system_name:
             warning_line = "%r and %r are one run of %ss; it is called %r"
@@ -142,12 +142,12 @@ def list_new_runs(
     return new_rows
 
 
-def _identity(run: Run) -> str:
+def _run_identity(run: Run) -> str:
     """Give what a run depends on, whatever its dataset, whose content is the same, is called."""
     return run_key({**run.provenance, "dataset": ""})
 
 
-def _say_other_run(system_name: str, own_run: Run, other_run: Run) -> str:
+def _describe_other_run(system_name: str, own_run: Run, other_run: Run) -> str:
     """Say in what two runs of one name differ."""
     differing = []
     for field_name in KEY_FIELDS[1:]:  # whatever the dataset is called

@@ -97,8 +97,8 @@ def compare_recorded(
         raise DataError(
             f"{folder} has memories of {sorted(memory_scopes)}; compare those of one scope"
         )
-    returned_files = [recorded_memory.returned for recorded_memory in recorded_memories]
-    return compare(systems, sample(scopes=[*memory_scopes]), runs=returned_files, **options)
+    ranking_files = [recorded_memory.returned for recorded_memory in recorded_memories]
+    return compare(systems, sample(scopes=[*memory_scopes]), runs=ranking_files, **options)
 
 
 def memory_losses(
@@ -135,7 +135,7 @@ def memory_losses(
         loss_rows.append(
             {
                 "system": system_run.name,
-                **_summary(question_shares),
+                **_shares_summary(question_shares),
                 **_stored_summary(recorded_memory, sources, dataset),
             }
         )
@@ -179,7 +179,7 @@ def _question_shares(
     )
 
 
-def _summary(shares: pl.DataFrame) -> dict[str, Any]:
+def _shares_summary(shares: pl.DataFrame) -> dict[str, Any]:
     """Give means with their 95 % intervals."""
     name_by_column = {
         "found": "found",
@@ -232,11 +232,11 @@ def writing_costs(
     >>> writing_costs(read_memories()).columns[:4]
     ['system', 'versions', 'phase', 'calls']
     """
-    cost_rows = [
-        _cost_row(recorded_memory, phase_name, counted_things, (input_price, output_price))
-        for recorded_memory in memories
-        for phase_name, counted_things in (("writing", "turns"), ("searching", "questions"))
-    ]
+    prices = (input_price, output_price)
+    cost_rows = []
+    for recorded_memory in memories:
+        cost_rows.append(_cost_row(recorded_memory, "writing", "turns", prices))
+        cost_rows.append(_cost_row(recorded_memory, "searching", "questions", prices))
     return Table(pl.DataFrame(cost_rows, infer_schema_length=None))
 
 

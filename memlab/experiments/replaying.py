@@ -195,9 +195,9 @@ def _load_run_encoder(
     header_fields = provenance.get("header", ())
     token_encoder = provenance.get("token_encoder", "")
     if given_encoder is None:
-        token_encoder = token_encoder and _name_described(token_encoder)
+        token_encoder = token_encoder and _encoder_name(token_encoder)
         loaded_encoder = load(
-            _name_described(recorded_encoder), header=header_fields, token_encoder=token_encoder
+            _encoder_name(recorded_encoder), header=header_fields, token_encoder=token_encoder
         )
     else:
         loaded_encoder = load(given_encoder, header=header_fields)
@@ -212,12 +212,12 @@ def _load_run_encoder(
     return loaded_encoder
 
 
-def _name_described(described: str) -> str:
+def _encoder_name(recorded_encoder: str) -> str:
     """Give the name by which an encoder is loaded that a run describes.
 
     :raises StoreError: for a folder and an endpoint, which a name does not say enough of.
     """
-    encoder_parts = _ENCODER.match(described)
+    encoder_parts = _ENCODER.match(recorded_encoder)
     if encoder_parts is not None:
         encoder_kind, model_name, dimensions = encoder_parts.groups()
         if encoder_kind == "hashing":
@@ -225,5 +225,5 @@ def _name_described(described: str) -> str:
         if encoder_kind == "function" or model_name in _BUNDLED or "/" in model_name:
             return str(model_name)
     raise StoreError(
-        f"encoder {described!r} cannot be loaded by a name; give it: replay(…, encoder=…)"
+        f"encoder {recorded_encoder!r} cannot be loaded by a name; give it: replay(…, encoder=…)"
     )

@@ -260,19 +260,19 @@ def _rank_cells(
             for (cell_pipeline, level), key in zip(cells, keys, strict=True):
                 is_saved = key in run_id_by_key
                 if store is not None and is_saved:
-                    run = store.runs.load(run_id_by_key[key])
+                    ranking = store.runs.load(run_id_by_key[key])
                 else:
-                    run = next(new_runs)
-                report = evaluate(run, source.data, **evaluation_options)
+                    ranking = next(new_runs)
+                report = evaluate(ranking, source.data, **evaluation_options)
                 run_id = None
                 if store is not None:
                     means = dict(report.summary().select("measure", "mean").iter_rows())
-                    run_id = store.runs.save(run, measures=means)
+                    run_id = store.runs.save(ranking, measures=means)
                 if given_names:
-                    run = replace(run, name=given_names[pipelines.index(cell_pipeline)])
-                    report = replace(report, name=run.name)
-                row = (source.data.name, run.name, level, run_id, is_saved)
-                measured.append(_MeasuredCell(run, report, row))
+                    ranking = replace(ranking, name=given_names[pipelines.index(cell_pipeline)])
+                    report = replace(report, name=ranking.name)
+                row = (source.data.name, ranking.name, level, run_id, is_saved)
+                measured.append(_MeasuredCell(ranking, report, row))
                 progress_bar.update()
     return measured
 
@@ -334,17 +334,19 @@ class _DatasetSource:
         if not cells:
             return
         if self.engine == "ray":
-            workers = parallel_map(_rank_on_worker, cells, *self._place(cells), engine=self.engine)
+            workers = parallel_map(
+                _rank_on_worker, cells, *self._worker_arguments(cells), engine=self.engine
+            )
             rankings: Iterator[Run] = map(self.bench.show, workers)
         else:
-            rankings = self._rank_here(cells)
+            rankings = self._rank_locally(cells)
         for ranked_cell, ranking in zip(cells, rankings, strict=True):
             # As it comes back from the store, so that a report does not show whether its run was
             # read.
             provenance = {**ranking.provenance, **self.about(*ranked_cell)}
             yield replace(ranking, provenance=json.loads(json.dumps(provenance, sort_keys=True)))
 
-    def _rank_here(self, cells: Sequence[Cell]) -> Iterator[Run]:
+    def _rank_locally(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines on this machine, where several processes are wanted each on some scopes."""
         divided_cells: list[Cell] = []
         if self.jobs > 1:
@@ -358,7 +360,11 @@ class _DatasetSource:
             if self.store is not None:
                 self._encode_once(divided_cells)
             divided_runs = rank_in_processes(
-                self.bench, self.data, divided_cells, encoder=self._named(), jobs=self.jobs
+                self.bench,
+                self.data,
+                divided_cells,
+                encoder=self._encoder_by_name(),
+                jobs=self.jobs,
             )
             if divided_runs is None:
                 warn_once(f"{self.data.name}: too few scopes to divide; jobs= changes nothing")
@@ -380,7 +386,7 @@ class _DatasetSource:
         for cell_pipeline, cell_level in cells:
             cell_pipeline.run(first_question, level=cell_level)
 
-    def _named(self) -> NamedEncoder | None:
+    def _encoder_by_name(self) -> NamedEncoder | None:
         """Give what other processes load the encoder by."""
         if self.encoder is None:
             return None
@@ -388,11 +394,11 @@ class _DatasetSource:
         named_encoder: NamedEncoder = wrapped_encoder.by_name()
         return named_encoder
 
-    def _place(self, cells: Sequence[Cell]) -> tuple[Any, ...]:
+    def _worker_arguments(self, cells: Sequence[Cell]) -> tuple[Any, ...]:
         """Give what workers of a cluster make their bench of, whose texts are encoded."""
         self._encode_once(cells)
         assert self.store is not None  # checked before
-        return os.getcwd(), self.store.uri, self.fingerprint, self.data, self._named()
+        return os.getcwd(), self.store.uri, self.fingerprint, self.data, self._encoder_by_name()
 
 
 _worker_bench: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
@@ -439,9 +445,9 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     for dataset_name, system_name, run_id in cells.select(
         "dataset", "pipeline", "run_id"
     ).iter_rows():
-        run = replace(store.runs.load(run_id), name=system_name)
-        runs.append(run)
-        provenance_by_dataset[dataset_name] = run.provenance
+        saved_run = replace(store.runs.load(run_id), name=system_name)
+        runs.append(saved_run)
+        provenance_by_dataset[dataset_name] = saved_run.provenance
     datasets: dict[str, Dataset] = {}
     bench_makers = {}
     for dataset_name, provenance in provenance_by_dataset.items():
@@ -452,8 +458,8 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
         if option_name in content:
             evaluation_options[option_name] = content[option_name]
     reports = [
-        evaluate(run, datasets[dataset_name], **evaluation_options)
-        for run, dataset_name in zip(runs, cells["dataset"], strict=True)
+        evaluate(saved_run, datasets[dataset_name], **evaluation_options)
+        for saved_run, dataset_name in zip(runs, cells["dataset"], strict=True)
     ]
     return Experiment(
         name,

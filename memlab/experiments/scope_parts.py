@@ -29,8 +29,9 @@ Cell = tuple[Pipeline, Level]
 _PARTS_PER_PROCESS = 4
 """So many parts for each process: none waits long for the last one."""
 
-_LEAST_TURNS, _LEAST_QUESTIONS = 17, 2
-"""Of a part: fewer texts are read by another program, whose vectors differ in their last digits."""
+_LEAST_TURNS = 17
+_LEAST_QUESTIONS = 2
+"""Of a part, as turns are: fewer texts are read by another program, with other last digits."""
 
 
 class Part(NamedTuple):
@@ -103,7 +104,7 @@ def divide_dataset(data: Dataset, bench: Bench, jobs: int) -> list[Part]:
     """Divide scopes that have questions into parts of about as many turns, the largest first."""
     turns_by_scope = dict(data.turns.group_by("scope").len().iter_rows())
     texts_by_scope = dict(data.questions.group_by("scope").agg(pl.col("text").unique()).iter_rows())
-    lots_by_level = {level_name: _lots(bench, level_name) for level_name in LEVELS}
+    lots_by_level = {level_name: _tie_order(bench, level_name) for level_name in LEVELS}
     return [
         _take_part(data, scope_group, lots_by_level)
         for scope_group in _group_scopes(turns_by_scope, texts_by_scope, jobs)
@@ -123,12 +124,12 @@ def _group_scopes(
         scope_groups[smallest_group].append(scope_name)
         group_sizes[smallest_group] += turns_by_scope.get(scope_name, 0)
     size_order = np.argsort(-np.array(group_sizes, np.int64), kind="stable")
-    return _join_small(
+    return _join_small_groups(
         [scope_groups[group_index] for group_index in size_order], turns_by_scope, texts_by_scope
     )
 
 
-def _join_small(
+def _join_small_groups(
     scope_groups: list[list[str]],
     turns_by_scope: Mapping[str, int],
     texts_by_scope: Mapping[str, list[str]],
@@ -138,7 +139,7 @@ def _join_small(
     for scope_group in scope_groups:
         if not joined_groups:
             joined_groups.append(scope_group)
-        elif _is_small(scope_group, turns_by_scope, texts_by_scope) or _is_small(
+        elif _is_small_group(scope_group, turns_by_scope, texts_by_scope) or _is_small_group(
             joined_groups[-1], turns_by_scope, texts_by_scope
         ):
             joined_groups[-1] = [*joined_groups[-1], *scope_group]
@@ -147,7 +148,7 @@ def _join_small(
     return joined_groups
 
 
-def _is_small(
+def _is_small_group(
     scope_group: list[str],
     turns_by_scope: Mapping[str, int],
     texts_by_scope: Mapping[str, list[str]],
@@ -161,7 +162,7 @@ def _is_small(
     return n_turns < _LEAST_TURNS or len(question_texts) < _LEAST_QUESTIONS
 
 
-def _lots(bench: Bench, level: Level) -> pl.DataFrame:
+def _tie_order(bench: Bench, level: Level) -> pl.DataFrame:
     """Give the order of the documents of a level that tie: it follows from copies in all scopes."""
     documents = bench.documents(level)
     return documents.place.select("doc_id").with_columns(lot=pl.Series(documents.lot))
@@ -242,7 +243,7 @@ def _join_runs(bench: Bench, part_runs: Sequence[Run]) -> Run:
     provenance: dict[str, Any] = {}
     for part_run in part_runs:
         provenance |= part_run.provenance
-    left_out_names = list(dict.fromkeys(_left_out(part_runs)))
+    left_out_names = list(dict.fromkeys(_left_out_stages(part_runs)))
     if left_out_names:
         provenance["left_out"] = left_out_names
     provenance |= bench.provenance
@@ -256,6 +257,6 @@ def _join_runs(bench: Bench, part_runs: Sequence[Run]) -> Run:
     )
 
 
-def _left_out(part_runs: Sequence[Run]) -> Iterator[str]:
+def _left_out_stages(part_runs: Sequence[Run]) -> Iterator[str]:
     for part_run in part_runs:
         yield from part_run.provenance.get("left_out", [])

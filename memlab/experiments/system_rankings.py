@@ -75,9 +75,9 @@ class AskingOptions:
         systems_read: list[System] = []
         for name, system in _named_systems(systems):
             names.append(name)
-            systems_read.append(self._system(system))
+            systems_read.append(self._read_system(system))
         for path in self.runs:
-            ranking = self._file(Path(path), data)
+            ranking = self._read_file(Path(path), data)
             names.append(ranking.name)
             systems_read.append(ranking)
         check_system_names([*names, *others], reserved=BOUNDS)
@@ -135,7 +135,7 @@ class AskingOptions:
                 search_times = returned_texts.costs.explode("query_ms")["query_ms"]
                 yield returned_texts, search_times.drop_nulls().to_numpy()
 
-    def _system(self, system: Any) -> Pipeline | Memory:
+    def _read_system(self, system: Any) -> Pipeline | Memory:
         if isinstance(system, Pipeline):
             return system
         is_text = isinstance(system, str)
@@ -148,7 +148,7 @@ class AskingOptions:
                 f"{error}; a memory is written module:name or http://HOST:PORT"
             ) from None
 
-    def _file(self, run_path: Path, data: Dataset) -> ReturnedTexts:
+    def _read_file(self, run_path: Path, data: Dataset) -> ReturnedTexts:
         if run_path.suffix in (".json", ".jsonl"):
             returned_texts = memories.read_ranking(run_path, data, k=self.k)
         else:

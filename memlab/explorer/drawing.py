@@ -146,6 +146,13 @@ def _evidence_counts(view: Mapping[str, Any]) -> str:
     return f"; evidence items returned: {', '.join(system_counts)}"
 
 
+def _ranks_of_system(systems: Sequence[Mapping[str, Any]], number: int) -> dict[int, int]:
+    """Give the ranks of the turns that the first or second system found; none without it."""
+    if number >= len(systems):
+        return {}
+    return {row["i"]: row["rank"] for row in systems[number]["rows"]}
+
+
 def draw_view(
     scene: Scene,
     view: Mapping[str, Any],
@@ -168,16 +175,8 @@ def draw_view(
     from memlab.figures import maps
 
     systems = view.get("systems", [])
-    first_ranks, second_ranks = (
-        [
-            *(
-                {system_row["i"]: system_row["rank"] for system_row in system_view["rows"]}
-                for system_view in systems
-            ),
-            {},
-            {},
-        ]
-    )[:2]
+    first_ranks = _ranks_of_system(systems, 0)
+    second_ranks = _ranks_of_system(systems, 1)
     turn_row = pl.col("i")
     systems_text = ", then ".join(f"first {k} of {system_view['name']}" for system_view in systems)
     drawn_turns = scene.turns.with_row_index("i").with_columns(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -34,8 +35,9 @@ from memlab.store.schemas import row_columns
 from memlab.summaries.stored_trees import preferred_tree
 from memlab.text.analysis import snippets, tokenize
 
-_MAP, _MAP_VERSION = "map", 1
+_MAP = "map"
 """The task of requests whose answer is the labels of a map, which are computed by no model."""
+_MAP_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -123,15 +125,15 @@ def build_scene(
         coordinates = fill_frame(project(compared, seed=seed))
     else:
         placed_turns = turn_ids.join(places, on="turn_id", how="left", maintain_order="left")
-        if n_missing := placed_turns["x"].null_count():
+        n_missing = placed_turns["x"].null_count()
+        if n_missing:
             raise DataError(
                 f"{n_missing} turns of {scope!r} have no place in places=; lay them out again"
             )
         coordinates = placed_turns.select("x", "y").to_numpy()
         centre = (coordinates.min(axis=0) + coordinates.max(axis=0)) / 2
-        coordinates = (coordinates - centre) / max(
-            float((coordinates.max(axis=0) - coordinates.min(axis=0)).max()) / 1.9, 1e-9
-        )
+        longest_side = float((coordinates.max(axis=0) - coordinates.min(axis=0)).max())
+        coordinates = (coordinates - centre) / max(longest_side / 1.9, 1e-9)
     if places is not None and "label" in places.columns:
         turn_labels = placed_turns["label"].to_numpy()
     elif clustering is None:
@@ -167,12 +169,8 @@ def clusters_request(
     if bench.encoder is None:
         return None
     header = json.dumps([clustering, seed, centred, bench.encoder.identity.key])
-    turn_parts = [
-        turn_part
-        for turn_row in turns.select("turn_id", "text").iter_rows()
-        for turn_part in turn_row
-    ]
-    return llm.Request(_MAP, _MAP_VERSION, (header, *turn_parts), "", MapClusters)
+    ids_and_texts = chain.from_iterable(turns.select("turn_id", "text").iter_rows())
+    return llm.Request(_MAP, _MAP_VERSION, (header, *ids_and_texts), "", MapClusters)
 
 
 def recorded_clusters(
@@ -349,88 +347,26 @@ def answer_payload(
     question_vector = question_bench.query_vectors[:1]
     question_x, question_y = interpolate_positions(scene, question_vector)[0].tolist()
     cosines = (scene.vectors @ question_vector[0]).round(4)
-    question_words = text.split()
-    words_and_stems = zip(
-        question_words, tokenize(question_words, language=bench.language), strict=True
-    )
-    word_by_stem = {
-        word_stem: question_word
-        for question_word, word_stems in words_and_stems
-        for word_stem in word_stems
-    }
     evidence_rows = [row_by_turn[turn_id] for turn_id in evidence if turn_id in row_by_turn]
-    counted = set(range(len(row_by_turn)))
+    counted_rows = set(range(len(row_by_turn)))
     if among is not None:
-        counted = set(among.tolist())
+        counted_rows = set(among.tolist())
+    question = _SceneQuestion(scene, text, _words_by_stem(text, bench), cosines, bench.language)
     system_views = []
-    for asked_system in systems:
-        if isinstance(asked_system, Run):
-            system_run = asked_system
-            system_name = asked_system.name
+    for system in systems:
+        if isinstance(system, Run):
+            run = system
+            system_name = system.name
         else:
-            system_run = pipeline(asked_system).run(question_bench)
-            system_name = asked_system
-        ranked_turns = system_run.frame.filter(
-            pl.col("query_id") == question_bench.queries["query_id"][0]
-        ).sort("rank")
-        counted_hits = [
-            (row_by_turn[document_id], hit_score)
-            for document_id, hit_score in ranked_turns.select("doc_id", "score").iter_rows()
-            if row_by_turn[document_id] in counted
-        ]
-        rank_by_row = {
-            turn_row: hit_rank for hit_rank, (turn_row, _) in enumerate(counted_hits, start=1)
-        }
-        missed_rows = [
-            turn_row for turn_row in evidence_rows if rank_by_row.get(turn_row, k + 1) > k
-        ]
-        shown_texts = (
-            scene.turns["text"]
-            .gather([*(turn_row for turn_row, _ in counted_hits[:k]), *missed_rows])
-            .to_list()
-        )
-        shown_snippets = snippets(shown_texts, text, length=90, language=bench.language)
-        shared_stems = [
-            sorted(word_by_stem.keys() & set(word_stems))
-            for word_stems in tokenize(shown_texts, language=bench.language)
-        ]
-        hit_views = [
-            {
-                "i": turn_row,
-                "rank": hit_rank,
-                "score": round(hit_score, 4),
-                "hit": turn_row in evidence_rows,
-                "cosine": float(cosines[turn_row]),
-                "words": [
-                    word_by_stem[question_word].strip(".,?!")
-                    for question_word in shared_stems[hit_rank - 1][:6]
-                ],
-                "text": shown_snippets[hit_rank - 1],
-            }
-            for hit_rank, (turn_row, hit_score) in enumerate(counted_hits[:k], start=1)
-        ]
-        missed_views = [
-            {
-                "i": turn_row,
-                "rank": rank_by_row.get(turn_row),
-                "cosine": float(cosines[turn_row]),
-                "text": missed_snippet,
-            }
-            for turn_row, missed_snippet in zip(
-                missed_rows, shown_snippets[len(hit_views) :], strict=True
-            )
-        ]
-        row_scores = [
-            [turn_row, round(hit_score, 4)] for turn_row, hit_score in counted_hits[:1000]
-        ]
-        system_views.append(
-            {
-                "name": system_name,
-                "rows": hit_views,
-                "missed": missed_views,
-                "scores": row_scores,
-            }
-        )
+            run = pipeline(system).run(question_bench)
+            system_name = system
+        is_asked = pl.col("query_id") == question_bench.queries["query_id"][0]
+        ranked = run.frame.filter(is_asked).sort("rank").select("doc_id", "score")
+        hits = []
+        for turn_id, score in ranked.iter_rows():
+            if row_by_turn[turn_id] in counted_rows:
+                hits.append((row_by_turn[turn_id], score))
+        system_views.append({"name": system_name} | question.view(hits, evidence_rows, k))
     return {
         "text": text,
         "x": question_x,
@@ -438,6 +374,74 @@ def answer_payload(
         "evidence": evidence_rows,
         "systems": system_views,
     }
+
+
+def _words_by_stem(text: str, bench: Bench) -> dict[str, str]:
+    """Give the words of a question by their stems, which turns are compared by."""
+    words = text.split()
+    word_by_stem: dict[str, str] = {}
+    for word, stems in zip(words, tokenize(words, language=bench.language), strict=True):
+        word_by_stem |= dict.fromkeys(stems, word)
+    return word_by_stem
+
+
+class _SceneQuestion(NamedTuple):
+    """A question to the turns of a scene.
+
+    :param word_by_stem: its words.
+    :param cosines: its cosine with each turn.
+    """
+
+    scene: Scene
+    text: str
+    word_by_stem: Mapping[str, str]
+    cosines: np.ndarray
+    language: str
+
+    def view(
+        self, hits: Sequence[tuple[int, float]], evidence_rows: Sequence[int], k: int
+    ) -> dict[str, Any]:
+        """Give what the map shows of a ranking: the first k turns, and the evidence beyond them.
+
+        :param hits: row of the scene and score of each ranked turn, best first.
+        :param evidence_rows: rows of the turns that answer the question.
+        """
+        rank_by_row = {row: rank for rank, (row, _) in enumerate(hits, start=1)}
+        shown_rows = [row for row, _ in hits[:k]]
+        missed_rows = [row for row in evidence_rows if rank_by_row.get(row, k + 1) > k]
+        texts = self.scene.turns["text"].gather([*shown_rows, *missed_rows]).to_list()
+        sentences = snippets(texts, self.text, length=90, language=self.language)
+        stems_of_texts = tokenize(texts, language=self.language)
+        shown = []
+        for rank, (row, score) in enumerate(hits[:k], start=1):
+            shown.append(
+                {
+                    "i": row,
+                    "rank": rank,
+                    "score": round(score, 4),
+                    "hit": row in evidence_rows,
+                    "cosine": float(self.cosines[row]),
+                    "words": self._shared_words(stems_of_texts[rank - 1]),
+                    "text": sentences[rank - 1],
+                }
+            )
+        missed = []
+        for row, sentence in zip(missed_rows, sentences[len(shown_rows) :], strict=True):
+            missed.append(
+                {
+                    "i": row,
+                    "rank": rank_by_row.get(row),
+                    "cosine": float(self.cosines[row]),
+                    "text": sentence,
+                }
+            )
+        scores = [[row, round(score, 4)] for row, score in hits[:1000]]
+        return {"rows": shown, "missed": missed, "scores": scores}
+
+    def _shared_words(self, stems: Sequence[str]) -> list[str]:
+        """Give the first words of the question that a text has too, by their stems."""
+        shared_stems = sorted(self.word_by_stem.keys() & set(stems))
+        return [self.word_by_stem[stem].strip(".,?!") for stem in shared_stems[:6]]
 
 
 def single_question_bench(bench: Bench, scope: str, text: str, query_id: str) -> Bench:

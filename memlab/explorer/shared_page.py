@@ -82,16 +82,15 @@ def answered_questions(
     questions_bench = bench.with_rows(
         np.array([question_row for question_row, _, _ in by_evidence])
     )
-    system_runs = [
-        asked_system
-        if isinstance(asked_system, Run)
-        else pipeline(asked_system).run(questions_bench)
-        for asked_system in systems
-    ]
-    system_names = [
-        asked_system.name if isinstance(asked_system, Run) else asked_system
-        for asked_system in systems
-    ]
+    system_runs = []
+    system_names = []
+    for system in systems:
+        if isinstance(system, Run):
+            system_runs.append(system)
+            system_names.append(system.name)
+        else:
+            system_runs.append(pipeline(system).run(questions_bench))
+            system_names.append(system)
     view_by_question = dict[str, dict[str, Any]]()
     for _, query_id, question in by_evidence:
         single_bench = single_question_bench(bench, scene.scope, question, query_id)
@@ -138,9 +137,9 @@ def page_bytes(
     ]
     payload["scopes"] = [scene.scope]
     for buffer_name in ("x", "y", "times"):
-        payload[buffer_name] = _printable(payload[buffer_name])
+        payload[buffer_name] = _base64_text(payload[buffer_name])
     for colour_group in payload["colours"].values():
-        colour_group["codes"] = _printable(colour_group["codes"])
+        colour_group["codes"] = _base64_text(colour_group["codes"])
     shown_question = question if question in views else next(iter(views), "")
     shown_view = views[shown_question] | {"asked": shown_question} if shown_question else {}
     page_state = {
@@ -159,18 +158,18 @@ def page_bytes(
         note=html.escape(note),
         policy=html.escape(_POLICY),
         style=front_style(),
-        state=_packed(page_state),
-        texts=_packed(scene.turns["text"].to_list()),
+        state=_packed_json(page_state),
+        texts=_packed_json(scene.turns["text"].to_list()),
         script=page_script,
     )
     return page_text.encode("utf-8", errors="replace")
 
 
-def _printable(buffer: bytes | None) -> str | None:
+def _base64_text(buffer: bytes | None) -> str | None:
     return None if buffer is None else base64.b64encode(buffer).decode()
 
 
-def _packed(value: Any) -> str:
+def _packed_json(value: Any) -> str:
     """Pack a value as JSON; the same value gives the same text."""
     json_bytes = json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
     return base64.b64encode(gzip.compress(json_bytes, mtime=0)).decode()

@@ -28,9 +28,9 @@ def stored_names(
     model_service = resolved(service)
     if not isinstance(model_service, llm.Service) or not _is_stored(bench):
         return {}
-    stored_rows = _rows_of(bench, scope, model_service)
+    kept_rows = _stored_rows(bench, scope, model_service)
     same_model = (pl.col("model") == model_service.model) & ~pl.col("stale")
-    model_rows = stored_rows.filter(same_model).select("node_id", "topics", "text")
+    model_rows = kept_rows.filter(same_model).select("node_id", "topics", "text")
     return {
         request_key: ClusterName(label=topic_names[0], sentence=sentence)
         for request_key, topic_names, sentence in model_rows.iter_rows()
@@ -58,8 +58,8 @@ def keep_names(
     if not _is_stored(bench):
         return
     model_service = resolved(service)
-    stored_rows = _rows_of(bench, scope, model_service).filter(~pl.col("stale"))
-    if set(by_model["key"]) <= set(stored_rows["node_id"]):
+    kept_rows = _stored_rows(bench, scope, model_service).filter(~pl.col("stale"))
+    if set(by_model["key"]) <= set(kept_rows["node_id"]):
         return
     node_rows = []
     for name_row in by_model.iter_rows(named=True):
@@ -126,7 +126,7 @@ def _is_stored(bench: Bench) -> bool:
     return store is not None and bench.name in store.datasets()["name"]
 
 
-def _rows_of(bench: Bench, scope: str, service: str | llm.Service | None) -> pl.DataFrame:
+def _stored_rows(bench: Bench, scope: str, service: str | llm.Service | None) -> pl.DataFrame:
     assert bench.store is not None
     return bench.store.nodes.rows(bench.name, scopes=[scope], tree=_tree_name(service))
 

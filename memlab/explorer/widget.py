@@ -186,11 +186,11 @@ def _widget_class() -> Any:
             self._bench_of_question = lru_cache(1)(partial(single_question_bench, bench))
             system_names = list(map(_system_name, systems))
             super().__init__(scope=scene.scope, systems=system_names, k=k)
-            self.on_msg(self._asked)
-            self.observe(self._moved, ["question", "systems", "k"])
-            self.observe(self._went, "scope")
-            self.observe(self._done, "_request")
-            self._open()
+            self.on_msg(self._answer_message)
+            self.observe(self._rank_again, ["question", "systems", "k"])
+            self.observe(self._change_scope, "scope")
+            self.observe(self._mark_answered, "_request")
+            self._open_scope()
             # A question of the bench is embedded already: without this the first typed one would
             # wait for the model.
             Thread(target=_warm_encoder, args=(bench,), daemon=True).start()
@@ -206,13 +206,13 @@ def _widget_class() -> Any:
             return dict(self._view)
 
         @property
-        def _rows(self) -> np.ndarray:
+        def _picked_rows(self) -> np.ndarray:
             return np.asarray(self._picked, np.int32)
 
         @property
         def selection(self) -> pl.DataFrame:
             """The turns that were picked last."""
-            return self.scene.turns[self._rows]
+            return self.scene.turns[self._picked_rows]
 
         @property
         def summaries(self) -> pl.DataFrame:
@@ -233,7 +233,7 @@ def _widget_class() -> Any:
             picked_rows = np.arange(shown_scene.turns.height)
             first_free = 0
             if self._picked:
-                picked_rows = self._rows
+                picked_rows = self._picked_rows
                 first_free = int(turn_labels.max(initial=-1)) + 1
             map_options = self._lay_out.keywords
             new_labels = cluster_labels(
@@ -350,12 +350,10 @@ def _widget_class() -> Any:
             elif review_action == "evidence":
                 self.mend(query_id, evidence=self.selection["turn_id"].to_list())
 
-        def _went(self, change: Mapping[str, Any]) -> None:
-            if (
-                full_name := resolve_scope_name(
-                    self.scope, list(self._bench.documents("turn").spans)
-                )
-            ) != self.scope:
+        def _change_scope(self, change: Mapping[str, Any]) -> None:
+            known_scopes = list(self._bench.documents("turn").spans)
+            full_name = resolve_scope_name(self.scope, known_scopes)
+            if full_name != self.scope:
                 self.scope = full_name
                 return
             if self.scope not in self._scenes:
@@ -366,9 +364,9 @@ def _widget_class() -> Any:
                     self.problem = str(error)
                     self.scope = change["old"]
                     return
-            self._open()
+            self._open_scope()
 
-        def _open(self) -> None:
+        def _open_scope(self) -> None:
             """Show the scope, and its question with most evidence."""
             self._picked = []
             self.until = None
@@ -381,7 +379,7 @@ def _widget_class() -> Any:
                 default="",
             )
 
-        def _moved(self, _: Any = None, among: np.ndarray | None = None) -> None:
+        def _rank_again(self, _: Any = None, among: np.ndarray | None = None) -> None:
             known_question = self._bench.queries.filter(query_id=self.question, scope=self.scope)
             query_id = ""
             question_text = self.question
@@ -433,61 +431,27 @@ def _widget_class() -> Any:
                 self.problem = str(error)
                 self._view = {}
 
-        def _done(self, _: Any) -> None:
+        def _mark_answered(self, _: Any) -> None:
             self._answered = self._request
 
         def _show_scene(self) -> None:
             self._scene = scene_payload(self.scene, self._bench)
 
-        def _asked(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
+        def _answer_message(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
             message_kind = content.get("kind")
             try:
                 if message_kind == "text":
-                    shown_turn = self.scene.turns.row(int(content["i"]), named=True)
-                    shown_time = ""
-                    if shown_turn["timestamp"]:
-                        shown_time = shown_turn["timestamp"].strftime("%-d %b %Y, %H:%M")
-                    head_parts = (shown_turn["speaker"], shown_time, shown_turn["session_id"])
-                    head_text = " · ".join(filter(None, head_parts))
-                    shown_words = snippet(
-                        shown_turn["text"],
-                        self._view.get("text", ""),
-                        language=self._bench.language,
-                    )
-                    self.send(
-                        {
-                            "kind": "text",
-                            "i": int(content["i"]),
-                            "text": shown_words,
-                            "head": head_text,
-                        }
-                    )
+                    self._send_text(int(content["i"]))
                 elif message_kind == "cluster":
                     self.cluster_again()
                 elif message_kind == "search":
-                    self._moved(among=self._rows)
+                    self._rank_again(among=self._picked_rows)
                 elif message_kind == "texts":
-                    asked_rows = [int(turn_row) for turn_row in content["rows"]]
-                    turn_texts = self.scene.turns["text"].gather(asked_rows).to_list()
-                    bench_language = self._bench.language
-                    text_snippets = snippets(
-                        turn_texts, self._view.get("text", ""), length=160, language=bench_language
-                    )
-                    self.send(
-                        {
-                            "kind": "texts",
-                            "rows": list(map(list, zip(asked_rows, text_snippets, strict=True))),
-                        }
-                    )
+                    self._send_snippets([int(turn_row) for turn_row in content["rows"]])
                 elif message_kind == "find":
-                    shown_words = str(content["words"])
-                    self.send(
-                        {
-                            "kind": "found",
-                            "words": shown_words,
-                            "rows": self.find(shown_words).to_list(),
-                        }
-                    )
+                    words = str(content["words"])
+                    found_rows = self.find(words).to_list()
+                    self.send({"kind": "found", "words": words, "rows": found_rows})
                 elif message_kind == "proposal":
                     self._review(content)
                 elif message_kind == "save":
@@ -503,6 +467,25 @@ def _widget_class() -> Any:
                 self.problem = str(error)
             if "request" in content:
                 self._answered = int(content["request"])
+
+        def _send_text(self, turn_row: int) -> None:
+            """Send what the browser shows of a turn: who said it when, and its telling sentence."""
+            turn = self.scene.turns.row(turn_row, named=True)
+            time = ""
+            if turn["timestamp"]:
+                time = turn["timestamp"].strftime("%-d %b %Y, %H:%M")
+            head = " · ".join(filter(None, (turn["speaker"], time, turn["session_id"])))
+            question = self._view.get("text", "")
+            text = snippet(turn["text"], question, language=self._bench.language)
+            self.send({"kind": "text", "i": turn_row, "text": text, "head": head})
+
+        def _send_snippets(self, turn_rows: list[int]) -> None:
+            """Send the telling sentence of each of some turns."""
+            texts = self.scene.turns["text"].gather(turn_rows).to_list()
+            question = self._view.get("text", "")
+            sentences = snippets(texts, question, length=160, language=self._bench.language)
+            rows = [*map(list, zip(turn_rows, sentences, strict=True))]
+            self.send({"kind": "texts", "rows": rows})
 
         def find(self, words: str) -> pl.Series:
             """Give the rows of the scene whose text has all the words, in any case."""

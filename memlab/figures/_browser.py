@@ -180,7 +180,7 @@ class _Chromium:
             )
         return {picture_format: picture_bytes[picture_format] for picture_format in formats}
 
-    async def _without_glyph(self, characters: str) -> str:
+    async def _missing_glyphs(self, characters: str) -> str:
         return await self._call(_WITHOUT_GLYPH, characters, FAMILY)
 
     def close(self) -> None:
@@ -209,8 +209,10 @@ def find_browser_path() -> str:
         "install one with `apt-get install chromium`, or set BROWSER_PATH to a Chrome or Chromium "
         "that is installed"
     )
-    if named_browser := os.environ.get("BROWSER_PATH"):
-        if browser_path := shutil.which(named_browser):
+    named_browser = os.environ.get("BROWSER_PATH")
+    if named_browser:
+        browser_path = shutil.which(named_browser)
+        if browser_path:
             return browser_path
         raise ExportError(
             f"no browser at BROWSER_PATH={named_browser!r} (not an executable file); unset it, or "
@@ -284,7 +286,7 @@ def characters_without_glyph(characters: str) -> str:
     if not characters:
         return ""
     return _ask_browser(
-        lambda browser: browser._without_glyph(characters), "say which characters its fonts have"
+        lambda browser: browser._missing_glyphs(characters), "say which characters its fonts have"
     )
 
 

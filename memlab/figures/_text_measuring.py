@@ -66,9 +66,11 @@ def font_face_rules(text: str) -> str:
     block_names = [
         block_name for block_name in BLOCKS if block_name == "basic" or block_name in used_blocks
     ]
-    return "".join(
-        _font_face_rule(block_name, weight) for weight in _WEIGHTS for block_name in block_names
-    )
+    rules = ""
+    for weight in _WEIGHTS:
+        for block_name in block_names:
+            rules += _font_face_rule(block_name, weight)
+    return rules
 
 
 def characters_of_other_fonts(text: str) -> list[str]:
@@ -276,13 +278,13 @@ def place_labels(
     :returns: (n, 2) centres; NaN where no free place was found.
     """
     angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
-    ring_places = np.array(
-        [
-            (radius * np.cos(angle), radius * np.sin(angle))
-            for radius in radii
-            for angle in (angles if radius else angles[:1])
-        ]
-    )
+    ring_list = []
+    for radius in radii:
+        ring_angles = angles
+        if not radius:
+            ring_angles = angles[:1]
+        ring_list += [(radius * np.cos(angle), radius * np.sin(angle)) for angle in ring_angles]
+    ring_places = np.array(ring_list)
     point_weights = weights
     if point_weights is None:
         point_weights = np.ones(len(obstacles))

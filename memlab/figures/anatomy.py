@@ -16,8 +16,10 @@ from memlab.system_names import hide_model_files
 _HEAD_PX = 12
 _FOLLOWS = "…"
 """How the name of a stage begins that works on the ranking of the one before it."""
-_APART, _SPREAD = 0.08, 0.4
-"""Between the marks of two items at a stage, and of all, where 1 is from stage to stage."""
+_APART = 0.08
+"""Between the marks of two items at a stage, where 1 is from stage to stage."""
+_SPREAD = 0.4
+"""Between the marks of the first and the last item at a stage."""
 _STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10000)
 _FINE_STEPS = (1, 2, 5, 10, 20, 50, 100)
 """Ranks that are named on the axis: of few, those between are named too."""

@@ -21,7 +21,10 @@ from memlab.figures._text_measuring import (
 )
 
 _HIGH_PX = {"column": 130, "full": 190}
-_LEFT, _RIGHT, _GAP, _FOOT = 42, 10, 34, 12
+_LEFT_PX = 42
+_RIGHT_PX = 10
+_GAP_PX = 34
+_FOOT_PX = 12
 _TINTS = {False: ("#DEDEDE", "#C8C8C8"), True: ("#8CBBDC", "#4F9BC9")}
 """Of branches side by side; blue in the branch with all evidence."""
 _KEY_TINT = _TINTS[True][1]
@@ -36,8 +39,12 @@ _MARKS: dict[str, dict[str, Any]] = {
 }
 _MARK_TINTS = {"★ evidence, retrieved": style.EVIDENCE_INK}
 """Colours of marks in the key, where they are not black."""
-_MOST_NAMES, _NAME_PX, _NAME_LINES, _LINE_PX, _BETWEEN_NAMES_PX = 4, 67, 4, 11, 4
-"""Of a tree; the width of a name, its lines and their height, and what is between two names."""
+_MOST_NAMES = 4
+"""Names of branches that are written into a tree."""
+_NAME_PX = 67
+_NAME_LINES = 4
+_LINE_PX = 11
+_BETWEEN_NAMES_PX = 4
 _BOX = ("panel", "first", "end", "low", "high", "branch", "holds")
 _LEAF = ("panel", "x", "enters", "evidence", "rank")
 
@@ -124,7 +131,7 @@ def condensed_tree(
         width_name: style.Width = "column" if px <= style.WIDTHS["column"] else "full"
         trees_across = min(len(tree_heads), style.WIDTHS["full"] // style.WIDTHS["column"])
         trees_across = 1 if width_name == "column" else trees_across
-        tree_width = (px - _LEFT - _RIGHT - _GAP * (trees_across - 1)) / trees_across
+        tree_width = (px - _LEFT_PX - _RIGHT_PX - _GAP_PX * (trees_across - 1)) / trees_across
         head_lines = [wrap(tree_head, tree_width, style.SMALL, lines=4) for tree_head in tree_heads]
         header_px = 8 + 12 * max(map(len, head_lines))
         foot_height = [
@@ -138,7 +145,7 @@ def condensed_tree(
         ):
             first_of_row = leaf_place % trees_across == 0
             tree_facets.append(
-                _facet(tree_head, axis_span, label="distance" if first_of_row else "")
+                _tree_facet(tree_head, axis_span, axis_label="distance" if first_of_row else "")
             )
             branch_labels = _branch_labels(
                 boxes_by_tree[leaf_place][1], axis_span, (tree_width, float(_HIGH_PX[width_name]))
@@ -152,17 +159,17 @@ def condensed_tree(
             tree_facets,
             columns=trees_across,
             high=_HIGH_PX[width_name],
-            gap=(_GAP, header_px),
-            left=_LEFT,
-            right=_RIGHT,
+            gap=(_GAP_PX, header_px),
+            left=_LEFT_PX,
+            right=_RIGHT_PX,
             title=title,
             head_px=header_px,
-            bottom=_FOOT + 12 * len(foot_height),
+            bottom=_FOOT_PX + 12 * len(foot_height),
         )
         note_font = {"size": style.SMALL, "color": style.GREY}
         note_text = "<br>".join(foot_height)
         note_below = style.text_note(
-            note_text, 0, 0, xshift=8 - _LEFT, yshift=-4, align="left", font=note_font
+            note_text, 0, 0, xshift=8 - _LEFT_PX, yshift=-4, align="left", font=note_font
         )
         return panel_layout | {
             "annotations": [*panel_layout["annotations"], *branch_names, note_below]
@@ -171,22 +178,24 @@ def condensed_tree(
     return style.make_figure(tree_traces, layout_for)
 
 
-def _facet(head: list[str], span: tuple[list[float], list[float]], *, label: str) -> dict[str, Any]:
+def _tree_facet(
+    head_lines: list[str], axis_span: tuple[list[float], list[float]], *, axis_label: str
+) -> dict[str, Any]:
     """Give the heading and the axes of a tree."""
-    x_range, y_range = span
+    x_range, y_range = axis_span
     return {
-        "head": style.join_lines(head),
+        "head": style.join_lines(head_lines),
         "xaxis": {"visible": False, "range": x_range},
-        "yaxis": {"range": y_range, "title": {"text": label}, "tick0": 0, "nticks": 5},
+        "yaxis": {"range": y_range, "title": {"text": axis_label}, "tick0": 0, "nticks": 5},
     }
 
 
 def _branch_labels(
-    boxes: pl.DataFrame, span: tuple[list[float], list[float]], area: tuple[float, float]
+    boxes: pl.DataFrame, axis_span: tuple[list[float], list[float]], plot_area: tuple[float, float]
 ) -> list[dict[str, Any]]:
     """Write the names of the widest branches side by side above the foot, with lines to them.
 
-    :param span: what the axes show; ``area`` is the size of the plot in pixels.
+    :param axis_span: what the axes show; ``plot_area`` is the size of the plot in pixels.
     """
     if "name" not in boxes.columns:
         return []
@@ -195,14 +204,14 @@ def _branch_labels(
     widest_boxes = (
         named_boxes.sort("wide", "first", descending=[True, False]).head(_MOST_NAMES).sort("first")
     )
-    px_per_unit = np.array(area) / [axis_range[1] - axis_range[0] for axis_range in span]
-    lower_corner = np.array([axis_range[0] for axis_range in span])
+    px_per_unit = np.array(plot_area) / [axis_range[1] - axis_range[0] for axis_range in axis_span]
+    lower_corner = np.array([axis_range[0] for axis_range in axis_span])
     box_middle = (pl.col("first") + pl.col("end")) / 2
     branch_ends = (widest_boxes.select(box_middle, "low").to_numpy() - lower_corner) * px_per_unit
     half_name = _NAME_PX / 2
     name_distance = _NAME_PX + _BETWEEN_NAMES_PX
     name_places = spread_labels(
-        branch_ends[:, 0].tolist(), name_distance, low=half_name, high=area[0] - half_name
+        branch_ends[:, 0].tolist(), name_distance, low=half_name, high=plot_area[0] - half_name
     )
     foot_px = -lower_corner[1] * px_per_unit[1] + 4
     branch_labels = []
@@ -233,10 +242,10 @@ def _branch_labels(
     return branch_labels
 
 
-def _draw_boxes(boxes: pl.DataFrame, crown: float) -> list[go.Scatter]:
+def _draw_boxes(boxes: pl.DataFrame, least_height: float) -> list[go.Scatter]:
     """Fill the boxes, those of one tint as one trace; branches side by side differ.
 
-    :param crown: least height of a box: the uppermost has none of its own.
+    :param least_height: least height of a box: the uppermost has none of its own.
     """
     box_traces = list[go.Scatter]()
     for has_evidence, trace_name in (
@@ -250,7 +259,7 @@ def _draw_boxes(boxes: pl.DataFrame, crown: float) -> list[go.Scatter]:
             for first_leaf, end_leaf, low_height, high_height in tint_boxes.select(
                 "first", "end", "low", "high"
             ).iter_rows():
-                upper_height = max(high_height, low_height + crown)
+                upper_height = max(high_height, low_height + least_height)
                 outline_x += [first_leaf, first_leaf, end_leaf, end_leaf, first_leaf, None]
                 outline_y += [
                     round(corner_height, 4)
@@ -279,20 +288,22 @@ def _draw_boxes(boxes: pl.DataFrame, crown: float) -> list[go.Scatter]:
     return box_traces
 
 
-def _draw_stems(leaves: pl.DataFrame, foot: float) -> go.Scatter:
+def _draw_stems(leaves: pl.DataFrame, foot_height: float) -> go.Scatter:
     """Draw a line from each turn up to where it enters the tree."""
     stem_x = list[float | None]()
     stem_y = list[float | None]()
     for leaf_place, entry_height in leaves.select("x", "enters").iter_rows():
         stem_x += [leaf_place, leaf_place, None]
-        stem_y += [foot, round(entry_height, 4), None]
+        stem_y += [foot_height, round(entry_height, 4), None]
     trace_name = "where evidence enters"
     return style.line(
         stem_x, stem_y, trace_name, style.INK, width=0.7, hoverinfo="skip", showlegend=False
     )
 
 
-def _draw_dots(name: str, leaves: pl.DataFrame, y: float, marker: dict[str, Any]) -> go.Scatter:
+def _draw_dots(
+    name: str, leaves: pl.DataFrame, dot_height: float, marker: dict[str, Any]
+) -> go.Scatter:
     leaf_texts = [""] * leaves.height
     if "text" in leaves.columns:
         leaf_texts = leaves["text"].to_list()
@@ -301,7 +312,7 @@ def _draw_dots(name: str, leaves: pl.DataFrame, y: float, marker: dict[str, Any]
     ]
     return go.Scatter(
         x=leaves["x"].to_list(),
-        y=[y] * leaves.height,
+        y=[dot_height] * leaves.height,
         name=drawable_text(name),
         mode="markers",
         marker=marker,

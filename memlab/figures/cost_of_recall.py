@@ -67,53 +67,10 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
             )
         )
     timed_systems = table.with_row_index("i").drop_nulls(["p50 ms", "recall_all@10"])
-    best_systems = timed_systems.sort("p50 ms", -pl.col("recall_all@10")).filter(
-        pl.col("recall_all@10") > pl.col("recall_all@10").cum_max().shift(fill_value=-1)
-    )
-    if best_systems.height > 1:
-        system_traces.append(
-            style.line(
-                best_systems["p50 ms"],
-                best_systems["recall_all@10"],
-                "",
-                dash="dot",
-                width=1,
-                hoverinfo="skip",
-                showlegend=False,
-                **style.panel_axes(1),
-            )
-        )
-    for system_row in timed_systems.iter_rows(named=True):
-        system_share = system_row["recall_all@10"]
-        system_colour = style.colour(system_row["i"])
-        low_end, high_end = (system_row[end_column] for end_column in _INTERVAL)
-        interval_label = ""
-        if low_end is not None:
-            interval_label = f" [{low_end:.3f}, {high_end:.3f}]"
-        system_traces.append(
-            go.Scatter(
-                x=[system_row["p50 ms"]],
-                y=[system_share],
-                mode="markers",
-                name=drawable_text(system_row["system"]),
-                showlegend=False,
-                marker={
-                    "color": system_colour,
-                    "size": 8,
-                    "symbol": style.SYMBOLS[system_row["i"] % len(style.SYMBOLS)],
-                },
-                error_y=style.error_bar(system_share, low_end, high_end, color=system_colour),
-                hovertemplate=f"%{{y:.3f}}{interval_label}, %{{x:,.1f}} ms",
-                **style.panel_axes(1),
-            )
-        )
+    system_traces += _timed_traces(timed_systems)
     n_questions = max(table["n"].to_list())
     untimed_names = table.filter(pl.col("p50 ms").is_null())["system"].to_list()
-    timeless_note = ""
-    if len(untimed_names) > _NAMED_WITHOUT_TIME:
-        timeless_note = f"(no time of {len(untimed_names)} systems)"
-    elif untimed_names:
-        timeless_note = f"(no time: {', '.join(map(printable_line, untimed_names))})"
+    timeless_note = _timeless_note(untimed_names)
     if timed_systems.height:
         log_times = np.log10(timed_systems["p50 ms"].to_numpy())
     else:
@@ -177,3 +134,61 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         )
 
     return style.make_figure(system_traces, layout_for)
+
+
+def _timed_traces(timed_systems: pl.DataFrame) -> list[Any]:
+    """Draw systems by the time of a search, and a line through those that no other beats.
+
+    :param timed_systems: rows of the table with a time, and ``i``, their numbers in it.
+    """
+    timed_traces = []
+    best_systems = timed_systems.sort("p50 ms", -pl.col("recall_all@10")).filter(
+        pl.col("recall_all@10") > pl.col("recall_all@10").cum_max().shift(fill_value=-1)
+    )
+    if best_systems.height > 1:
+        timed_traces.append(
+            style.line(
+                best_systems["p50 ms"],
+                best_systems["recall_all@10"],
+                "",
+                dash="dot",
+                width=1,
+                hoverinfo="skip",
+                showlegend=False,
+                **style.panel_axes(1),
+            )
+        )
+    for system_row in timed_systems.iter_rows(named=True):
+        system_share = system_row["recall_all@10"]
+        system_colour = style.colour(system_row["i"])
+        low_end, high_end = (system_row[end_column] for end_column in _INTERVAL)
+        interval_label = ""
+        if low_end is not None:
+            interval_label = f" [{low_end:.3f}, {high_end:.3f}]"
+        timed_traces.append(
+            go.Scatter(
+                x=[system_row["p50 ms"]],
+                y=[system_share],
+                mode="markers",
+                name=drawable_text(system_row["system"]),
+                showlegend=False,
+                marker={
+                    "color": system_colour,
+                    "size": 8,
+                    "symbol": style.SYMBOLS[system_row["i"] % len(style.SYMBOLS)],
+                },
+                error_y=style.error_bar(system_share, low_end, high_end, color=system_colour),
+                hovertemplate=f"%{{y:.3f}}{interval_label}, %{{x:,.1f}} ms",
+                **style.panel_axes(1),
+            )
+        )
+    return timed_traces
+
+
+def _timeless_note(names: list[str]) -> str:
+    """Name the systems that have no time, or count them where they are many."""
+    if len(names) > _NAMED_WITHOUT_TIME:
+        return f"(no time of {len(names)} systems)"
+    if names:
+        return f"(no time: {', '.join(map(printable_line, names))})"
+    return ""

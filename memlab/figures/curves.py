@@ -112,7 +112,8 @@ def recall_curves(
     axis_high = cut_offs[-1]
     if log_x:
         axis_low, axis_high = math.log10(max(axis_low, 0.5)), math.log10(axis_high)
-    axis_pad = (axis_high - axis_low or 1) * 0.03
+    axis_length = axis_high - axis_low or 1
+    axis_pad = axis_length * 0.03
     point_marks = []
     if "point" in frame.columns:
         point_marks = _named_marks(frame, (axis_low - axis_pad, axis_high + axis_pad), y_top, log_x)
@@ -120,7 +121,7 @@ def recall_curves(
         [*curve_traces, *bound_traces],
         line_ends,
         names=[trace.legendgroup or trace.name for trace in by_rank],
-        tall=(250, 190),
+        plot_heights=(250, 190),
         measure=measure,
         y_top=y_top,
         marks=point_marks,
@@ -146,7 +147,7 @@ _Mark = tuple[float, float, str, str]
 
 
 def _named_marks(
-    frame: pl.DataFrame, span: tuple[float, float], y_top: float, log_x: bool
+    frame: pl.DataFrame, x_range: tuple[float, float], y_top: float, log_x: bool
 ) -> list[_Mark]:
     """Give the points that have a name."""
     point_marks = []
@@ -156,7 +157,7 @@ def _named_marks(
             x_value = point_row["k"]
             if log_x:
                 x_value = math.log10(max(x_value, 0.5))
-            x_share = (x_value - span[0]) / (span[1] - span[0])
+            x_share = (x_value - x_range[0]) / (x_range[1] - x_range[0])
             point_marks.append(
                 (
                     x_share,
@@ -168,11 +169,15 @@ def _named_marks(
     return point_marks
 
 
-def _mark_labels(marks: Sequence[_Mark], wide: float, high: float) -> list[dict[str, Any]]:
+def _mark_labels(
+    marks: Sequence[_Mark], plot_width: float, plot_height: float
+) -> list[dict[str, Any]]:
     """Write the names of points near their marks, off marks and lines and on no other name."""
     if not marks:
         return []
-    mark_places = np.array([(mark_x * wide, mark_y * high) for mark_x, mark_y, *_ in marks])
+    mark_places = np.array(
+        [(mark_x * plot_width, mark_y * plot_height) for mark_x, mark_y, *_ in marks]
+    )
     label_sizes = np.array(
         [(text_px(mark_name, style.SMALL) + 2, 9.0) for *_, mark_name, _ in marks]
     )
@@ -192,14 +197,14 @@ def _mark_labels(marks: Sequence[_Mark], wide: float, high: float) -> list[dict[
         mark_places[height_order],
         label_sizes[height_order],
         covered_places,
-        area=(wide, high),
+        area=(plot_width, plot_height),
         radii=(6, 9, 13, 18),
     )
     return [
         style.text_note(
             escape(mark_name),
-            mark_x / wide,
-            mark_y / high,
+            mark_x / plot_width,
+            mark_y / plot_height,
             "center middle",
             font={"size": style.SMALL, "color": mark_colour},
         )
@@ -218,7 +223,9 @@ def _axis_title(frame: pl.DataFrame, axis: str, log_x: bool) -> str:
     return title_text
 
 
-def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list[go.Scatter]:
+def _draw_bound(
+    frame: pl.DataFrame, column: str, highest_mean: float, legend_rank: int
+) -> list[go.Scatter]:
     """Draw chance or the ceiling; a ceiling far above every line is only named."""
     if column not in frame.columns or frame[column].null_count() == frame.height:
         return []
@@ -228,7 +235,7 @@ def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list
     x_values: Any = bound_rows["k"]
     y_values: Any = bound_rows[column]
     hoverinfo = "name+y"
-    if column == "ceiling" and lowest_value > 2.5 * top:
+    if column == "ceiling" and lowest_value > 2.5 * highest_mean:
         shown_value = int(lowest_value * 100 + 1e-9) / 100
         bound_name = f"{column} (≥ {shown_value:.2f}, off the scale)"
         x_values = [None]
@@ -245,7 +252,7 @@ def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list
             width=1,
             dash=dash,
             showlegend=True,
-            legendrank=rank,
+            legendrank=legend_rank,
             hoverinfo=hoverinfo,
         )
     ]
@@ -253,10 +260,10 @@ def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list
 
 def _name_line_ends(
     traces: Sequence[Any],
-    ends: Sequence[tuple[str, float, str]],
+    line_ends: Sequence[tuple[str, float, str]],
     *,
     names: Sequence[str],
-    tall: tuple[int, int],
+    plot_heights: tuple[int, int],
     measure: str,
     y_top: float,
     notes: Sequence[dict[str, Any]] = (),
@@ -266,31 +273,31 @@ def _name_line_ends(
     """Make a figure of lines, whose names (name, y, colour) stand beside their ends at page width.
 
     :param names: of the legend, at column width, or where a name is too long.
-    :param tall: height of the plot, names beside it and under it.
+    :param plot_heights: height of the plot, names beside it and under it.
     :param notes: added where the names stand beside the lines.
     :param marks: points that are named at page width; a column has no room for it.
     """
-    widest_name = widest_px([printable_line(line_name) for line_name, *_ in ends], style.SMALL)
+    widest_name = widest_px([printable_line(line_name) for line_name, *_ in line_ends], style.SMALL)
 
     def layout_for(px: int) -> dict[str, Any]:
         is_beside = px > style.WIDTHS["column"] and widest_name <= 0.38 * px
-        plot_px = tall[1]
+        plot_px = plot_heights[1]
         right_px = 12
         if is_beside:
-            plot_px = tall[0]
+            plot_px = plot_heights[0]
             right_px = int(widest_name) + 16
-        end_places = [line_end / y_top * plot_px for _, line_end, _ in ends]
+        end_places = [end_height / y_top * plot_px for _, end_height, _ in line_ends]
         label_places = spread_labels(end_places, 12, low=4, high=plot_px) / plot_px
         end_labels = [
             style.text_note(
                 escape(cut_to_width(line_name, right_px - 10, style.SMALL)),
                 1,
-                line_end,
+                end_height,
                 "left middle",
                 xshift=5,
                 font={"size": style.SMALL, "color": style.darken_colour(line_colour, 0.15)},
             )
-            for (line_name, _, line_colour), line_end in zip(ends, label_places, strict=True)
+            for (line_name, _, line_colour), end_height in zip(line_ends, label_places, strict=True)
         ]
         mark_labels = _mark_labels(marks, px - _LEFT_PX - right_px, plot_px)
         return style.layout(
@@ -373,7 +380,7 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
         curve_traces,
         line_ends,
         names=family_names,
-        tall=(200, 200),
+        plot_heights=(200, 200),
         measure="confidence",
         y_top=1.03,
         notes=event_notes,

@@ -126,7 +126,7 @@ def export(
     target_folder = fix_place(directory)
     failure = None
     file_contents = {
-        f"{name}.parquet": _parquet(data_table, name),
+        f"{name}.parquet": _parquet_bytes(data_table, name),
         f"{name}.html": _page_bytes(fig, name, caption),
     }
     picture_bytes: dict[str, bytes] = {}
@@ -152,11 +152,9 @@ def export(
         "versions": {"memlab": __version__, "plotly": plotly.__version__},
     }
     file_contents[f"{name}.json"] = (json.dumps(sidecar, indent=2, default=str) + "\n").encode()
-    every_picture = {
-        _file_name(name, picture_format, width_name)
-        for width_name in WIDTHS
-        for picture_format in PICTURES
-    }
+    every_picture: set[str] = set()
+    for width_name in WIDTHS:
+        every_picture.update(_file_name(name, format, width_name) for format in PICTURES)
     write_files_atomically(
         target_folder,
         file_contents | _missing_plotly_js(target_folder),
@@ -323,7 +321,7 @@ def _file_name(name: str, format: str, width: Width) -> str:
     return f"{name}.{format}"
 
 
-def _parquet(table: pl.DataFrame, name: str) -> bytes:
+def _parquet_bytes(table: pl.DataFrame, name: str) -> bytes:
     parquet_file = io.BytesIO()
     try:
         table.write_parquet(parquet_file)

@@ -12,11 +12,15 @@ import polars as pl
 from memlab.figures import style
 from memlab.figures._text_measuring import cut_to_width, escape, printable_line, wrap
 
-_ROW_PX, _LEGIBLE_PX = 26, 10
+_ROW_PX = 26
+_LEGIBLE_PX = 10
 _MOST_PX = {"column": 370, "full": 560}
-_SIDE_PX, _HEAD_PX = 8, 16
-_NAMED_WIDTH, _UNNAMED_WIDTH = 2.4, 0.4
-"""Of the lowest depth whose boxes have names, and of those below it, where others are 1 wide."""
+_SIDE_PX = 8
+_HEAD_PX = 16
+_NAMED_WIDTH = 2.4
+"""Of the lowest depth whose boxes have names, where those above it are 1 wide."""
+_UNNAMED_WIDTH = 0.4
+"""Of the depths below that one."""
 _NOTE_FONT = {"color": style.GREY, "size": 8}
 _TINTS = ("#C3DBEC", "#8CBBDC")
 # A topic of a label that has no room is left out rather than cut, but for the first.
@@ -57,18 +61,18 @@ def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return laid_out
 
 
-def _row_px(width: str, leaves: int) -> float:
+def _leaf_px(width: str, n_leaves: int) -> float:
     """Give the height of a leaf at a paper width."""
-    return min(float(_ROW_PX), _MOST_PX[width] / leaves)
+    return min(float(_ROW_PX), _MOST_PX[width] / n_leaves)
 
 
-def _lowest_named_depth(nodes: list[dict[str, Any]], deepest: int, row_px: float) -> int:
+def _lowest_named_depth(nodes: list[dict[str, Any]], deepest: int, leaf_px: float) -> int:
     """Find the lowest depth of which at least half of the boxes are high enough for their names."""
     for depth in range(deepest, 0, -1):
         box_heights = [
             node_row["end"] - node_row["first"] for node_row in nodes if node_row["depth"] == depth
         ]
-        if np.median(box_heights) * row_px >= _LEGIBLE_PX:
+        if np.median(box_heights) * leaf_px >= _LEGIBLE_PX:
             return depth
     return 0
 
@@ -97,7 +101,7 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     depth_widths = np.ones(deepest + 1)
     if deepest:
         # The labels of the lowest nodes say most, as far as they have room.
-        lowest_named = _lowest_named_depth(laid_nodes, deepest, _row_px("full", n_leaves))
+        lowest_named = _lowest_named_depth(laid_nodes, deepest, _leaf_px("full", n_leaves))
         depth_widths[lowest_named] = _NAMED_WIDTH
         depth_widths[lowest_named + 1 :] = _UNNAMED_WIDTH
     depth_edges = np.concatenate([[0.0], np.cumsum(depth_widths / depth_widths.sum())])
@@ -139,7 +143,7 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
 
     def layout_for(px: int) -> dict[str, Any]:
         width_name = style.width_name(px)
-        leaf_px = _row_px(width_name, n_leaves)
+        leaf_px = _leaf_px(width_name, n_leaves)
         depth_rooms = np.diff(depth_edges) * (px - 2 * _SIDE_PX)
         head_px = 0
         if depth_heads:
@@ -186,22 +190,24 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     return style.make_figure(box_traces, layout_for)
 
 
-def _box_label(row: dict[str, Any], left: float, room: float, high: float) -> dict[str, Any]:
+def _box_label(
+    node_row: dict[str, Any], left_edge: float, room_px: float, height_px: float
+) -> dict[str, Any]:
     """Write as many topics of a label into its box as have room."""
-    most_lines = max(1, min(4, int((high - 2) // 11)))
+    most_lines = max(1, min(4, int((height_px - 2) // 11)))
     # "week of 3 May: …" stands in a column that is headed "week".
-    label_text = str(row["label"]).removeprefix(f"{row.get('kind')} of ")
-    label_lines = wrap(label_text, room, style.SMALL, lines=most_lines)
+    label_text = str(node_row["label"]).removeprefix(f"{node_row.get('kind')} of ")
+    label_lines = wrap(label_text, room_px, style.SMALL, lines=most_lines)
     while label_lines and label_lines[-1].endswith("…"):
         later_topic = _LATER_TOPIC.search(label_text)
         if later_topic is None:
             break
         label_text = label_text[: later_topic.start()]
-        label_lines = wrap(label_text, room, style.SMALL, lines=most_lines)
+        label_lines = wrap(label_text, room_px, style.SMALL, lines=most_lines)
     return style.text_note(
         style.join_lines(label_lines),
-        left,
-        row["middle"],
+        left_edge,
+        node_row["middle"],
         "left middle",
         xref="x",
         yref="y",

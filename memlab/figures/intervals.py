@@ -20,9 +20,13 @@ from memlab.figures._text_measuring import (
     widest_px,
     wrap,
 )
-from memlab.interval_labels import ALPHA, describe_intervals
+from memlab.interval_labels import ALPHA, describe_intervals, smallest_p
 
-_ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX = 32, 13, 10, 15, 5
+_ROW_PX = 32
+_SECOND_LINE_PX = 13
+_FURTHER_PX = 10
+_LANE_PX = 15
+_LIFT_PX = 5
 _LINE_PX = 13  # of numbers, one above the other
 _NAMES_PX = 160
 _GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"width": 0}}
@@ -92,7 +96,8 @@ def marked_rows(
         if between:
             numbers_by_name[printable_line(row_name)] = [between.join(own_numbers)]
     axis_low, axis_high = span or _ends_of_marks(marks)
-    axis_pad = (axis_high - axis_low or 0.01) * 0.05
+    axis_length = axis_high - axis_low or 0.01
+    axis_pad = axis_length * 0.05
     x_axis = {
         "range": [axis_low - axis_pad, axis_high + axis_pad],
         "zeroline": True,
@@ -478,7 +483,7 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", baseline: str
     key_text = f"filled: p < {ALPHA:g} after Holm's correction; {_describe_bars(frame)}"
     if len(symbols) > 1:
         key_text = f"{style.shape_legend(symbols)}; {key_text}"
-    return marked_rows(mark_rows, xlabel=xlabel, key=key_text)
+    return marked_rows(mark_rows, xlabel=xlabel, key=key_text + _describe_limit(frame))
 
 
 @style.said_where_empty
@@ -553,7 +558,30 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
         key_text += f"; bars: {describe_intervals(frame)}, each alone"
     if "level" in frame.columns:
         key_text += f"; of gains: {_describe_bars(frame).removeprefix('bars: ')}"
+    key_text += _describe_limit(frame)
     return marked_rows(mark_rows, xlabel=measure, key=key_text, xaxis={"zeroline": False})
+
+
+def _describe_limit(frame: pl.DataFrame) -> str:
+    """Say that no mark can be filled where the test has too few units for its correction.
+
+    An interval may exclude 0 there beside p = 1: it estimates, and the test counts how often signs
+    fall as they did. Empty where a mark can be filled, or it is not known.
+    """
+    if not {"unit", "units", "level"} <= {*frame.columns}:
+        return ""
+    tested_rows = frame.drop_nulls(["p_holm", "units", "level"]).filter(unit="scope")
+    if tested_rows.is_empty():
+        return ""
+    n_units = tested_rows["units"].max()
+    n_tests = max(1, round(ALPHA / (1 - tested_rows["level"].max())))
+    least_p = smallest_p(n_units)
+    if least_p * n_tests < ALPHA:
+        return ""
+    return (
+        f"; of {n_units:,} scopes no p is below {least_p:.3f}, so that none of {n_tests:,} tests "
+        "can be significant"
+    )
 
 
 def _describe_bars(frame: pl.DataFrame) -> str:

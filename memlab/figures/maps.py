@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,14 +26,18 @@ from memlab.figures._text_measuring import (
 )
 from memlab.figures.style import SCALE, SPEAKER_TINTS, position_colours, scale_colours
 
-_MOST_POINTS, _FEWEST_DENSE = 6_000, 30
+_MOST_POINTS = 6_000
+_FEWEST_DENSE = 30
 _MOST_NAMES = {"column": 9, "full": 20}
 _LABEL_PX = {"column": 84, "full": 112}
 _LABEL_RADII = {"column": (0, 6, 12, 18, 24), "full": (0, 6, 12, 18, 24, 30, 38, 46)}
 _HEIGHT_PX = {"column": 230, "full": 440}
 _SIDE = 8
+_MAP_MARGIN = 16
+"""Pixels between the marks of a map and its frame, both sides together."""
 _WIDEST_GAP = 0.06
-_STAR_COST, _MOST_COVERED = 60.0, 55.0
+_STAR_COST = 60.0
+_MOST_COVERED = 55.0
 _BETWEEN = " · "
 _NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
@@ -148,17 +154,18 @@ def embedding_map(
     unknown_ending = ", no evidence"
     if turns["evidence"].any():
         unknown_ending = ""
-    written_marks = {
-        group_name: group_name.removesuffix(unknown_ending) for group_name in turns_by_mark
-    }
-    if second and _SECOND in written_marks:
-        written_marks[_SECOND] = f"△ retrieved by {printable_line(second)}"
-    for group_name, group_rows in turns_by_mark.items():
-        mark_look = _MARKS[group_name]
+    key_entries = []
+    for mark, mark_turns in turns_by_mark.items():
+        mark_name = mark.removesuffix(unknown_ending)
+        mark_look = _MARKS[mark]
         if mark_look["symbol"] == "circle-open":
             mark_look = mark_look | {"size": _ring_size(dot_size)}
-        trace_name = group_name.removesuffix(unknown_ending)[2:]
-        map_traces.append(_draw_dots(trace_name, group_rows, mark_look))
+        map_traces.append(_draw_dots(mark_name[2:], mark_turns, mark_look))
+        if second and mark == _SECOND:
+            mark_name = f"△ retrieved by {printable_line(second)}"
+        if mark_turns is not question_point:
+            mark_name += f" ({mark_turns.height:,})"
+        key_entries.append((mark_name, _KEY_TINTS.get(mark, "black")))
     marked_turns = pl.concat([turns.clear(), *turns_by_mark.values()], how="diagonal")
     turn_places = _point_coordinates(drawn_turns)
     marked_places = _point_coordinates(marked_turns)
@@ -166,35 +173,17 @@ def embedding_map(
     turn_labels = drawn_turns["label"].to_numpy()
     low_corner = all_places.min(axis=0)
     high_corner = all_places.max(axis=0)
-    key_entries = []
-    for group_name, group_rows in turns_by_mark.items():
-        key_entry = written_marks[group_name]
-        if group_rows is not question_point:
-            key_entry += f" ({group_rows.height:,})"
-        key_entries.append((key_entry, _KEY_TINTS.get(group_name, "black")))
-    named_on_map = {group_name for _, group_name, _ in named_clusters}
-    key_entries += _group_key(
-        [turn_group for turn_group in turn_groups if turn_group[0] not in named_on_map]
-    )
-    count_by_speaker = dict[str, int]()
-    if shape_by_speaker:
-        count_by_speaker = dict(turns["speaker"].fill_null("").value_counts().iter_rows())
-    for speaker, (shape_mark, _) in shape_by_speaker.items():
-        key_entries.append(
-            (
-                f"{shape_mark} {printable_line(speaker) or 'nobody'} "
-                f"({count_by_speaker[speaker]:,})",
-                style.GREY,
-            )
-        )
+    named_on_map = {cluster_name for _, cluster_name, _ in named_clusters}
+    key_entries += _group_key([group for group in turn_groups if group[0] not in named_on_map])
+    key_entries += _speaker_key(turns, shape_by_speaker)
     if turns.height > _MOST_POINTS:
         key_entries.append((f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY))
 
     def layout_for(px: int) -> dict[str, Any]:
         width_name = style.width_name(px)
         plot_area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width_name]], dtype=float)
-        px_per_unit = float(((plot_area - 24) / np.maximum(high_corner - low_corner, 1e-9)).min())
-        lower_corner = (low_corner + high_corner) / 2 - plot_area / px_per_unit / 2
+        px_per_unit, lower_corner = _fit_plot(low_corner, high_corner, plot_area, edge_px=24)
+        upper_corner = lower_corner + plot_area / px_per_unit
         map_texts = _cluster_labels(
             (turn_places - lower_corner) * px_per_unit,
             turn_labels,
@@ -226,13 +215,6 @@ def embedding_map(
                 font={"size": style.SMALL, "color": style.GREY},
             )
         )
-        axis_look = {
-            "showgrid": False,
-            "showticklabels": False,
-            "ticks": "",
-            "mirror": True,
-            "linecolor": style.RULE,
-        }
         return style.layout(
             px,
             title=title,
@@ -241,14 +223,8 @@ def embedding_map(
             right=_SIDE,
             bottom=12 + 12 * len(key_lines),
             annotations=map_texts,
-            xaxis={
-                **axis_look,
-                "range": [lower_corner[0], lower_corner[0] + plot_area[0] / px_per_unit],
-            },
-            yaxis={
-                **axis_look,
-                "range": [lower_corner[1], lower_corner[1] + plot_area[1] / px_per_unit],
-            },
+            xaxis=_bare_axis(lower_corner[0], upper_corner[0]),
+            yaxis=_bare_axis(lower_corner[1], upper_corner[1]),
         )
 
     return style.make_figure(map_traces, layout_for)
@@ -295,7 +271,7 @@ def speaker_maps(
     mark_filters = {
         "○ retrieved, no evidence": ~is_evidence & is_retrieved,
         "☆ evidence, missed": is_evidence & ~is_retrieved,
-        "★ evidence, retrieved": is_evidence & is_retrieved,
+        _FOUND: is_evidence & is_retrieved,
     }
     map_traces = list[Any]()
     map_corners = list[tuple[np.ndarray, np.ndarray]]()
@@ -320,14 +296,12 @@ def speaker_maps(
             drawn_groups.append(
                 (speaker_name or "nobody", plain_turns.filter(speaker=speaker_name), dot_look)
             )
-        drawn_groups += [
-            (mark_name[2:], panel_turns.filter(mark_filter), _MARKS[mark_name])
-            for mark_name, mark_filter in mark_filters.items()
-        ]
+        for mark, mark_filter in mark_filters.items():
+            drawn_groups.append((mark[2:], panel_turns.filter(mark_filter), _MARKS[mark]))
         drawn_groups.append(("the question", question_point, _MARKS["✚ the question"]))
-        for speaker_name, group_rows, dot_look in drawn_groups:
+        for group_name, group_rows, dot_look in drawn_groups:
             if group_rows.height:
-                dot_trace = _draw_dots(speaker_name, group_rows, {"line": {"width": 0}} | dot_look)
+                dot_trace = _draw_dots(group_name, group_rows, {"line": {"width": 0}} | dot_look)
                 map_traces.append(dot_trace.update(style.panel_axes(panel_number)))
         all_places = np.vstack(
             [_point_coordinates(panel_turns), _point_coordinates(question_point)]
@@ -342,17 +316,15 @@ def speaker_maps(
     ]
     if len(by_size) > len(speaker_looks):
         key_entries.append(("● others", style.GREY))
-    key_entries += [
-        (mark_name, _KEY_TINTS.get(mark_name, "black"))
-        for mark_name, mark_filter in mark_filters.items()
-        if turns.filter(mark_filter).height
-    ]
+    for mark, mark_filter in mark_filters.items():
+        if turns.filter(mark_filter).height:
+            key_entries.append((mark, _KEY_TINTS.get(mark, "black")))
     if questions is not None and questions.height:
         key_entries.append(("✚ the question", "black"))
 
     def layout_for(px: int) -> dict[str, Any]:
         panel_width = (px - 2 * _SIDE - _SIDE * (len(map_heads) - 1)) / max(len(map_heads), 1)
-        plot_area = np.array([panel_width, min(panel_width, _HEIGHT_PX["full"])])
+        plot_area = np.array([panel_width, _panel_height(panel_width, map_corners)])
         head_lines = [
             wrap(map_head, panel_width - 4, style.SMALL, lines=4) for map_head in map_heads
         ]
@@ -360,24 +332,19 @@ def speaker_maps(
             *_legend_lines(key_entries, px),
             *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL)),
         ]
-        axis_look = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True}
         map_facets = []
         for own_lines, (low_corner, high_corner) in zip(head_lines, map_corners, strict=True):
-            px_per_unit = float(
-                ((plot_area - 16) / np.maximum(high_corner - low_corner, 1e-9)).min()
+            px_per_unit, lower_corner = _fit_plot(
+                low_corner, high_corner, plot_area, edge_px=_MAP_MARGIN
             )
-            lower_corner = (low_corner + high_corner) / 2 - plot_area / px_per_unit / 2
-            panel_axes = {
-                axis_name: {
-                    **axis_look,
-                    "linecolor": style.RULE,
-                    "range": [axis_start, axis_start + axis_px / px_per_unit],
+            upper_corner = lower_corner + plot_area / px_per_unit
+            map_facets.append(
+                {
+                    "head": style.join_lines(own_lines),
+                    "xaxis": _bare_axis(lower_corner[0], upper_corner[0]),
+                    "yaxis": _bare_axis(lower_corner[1], upper_corner[1]),
                 }
-                for axis_name, axis_start, axis_px in zip(
-                    ("xaxis", "yaxis"), lower_corner, plot_area, strict=True
-                )
-            }
-            map_facets.append({"head": "<br>".join(map(escape, own_lines)), **panel_axes})
+            )
         panel_layout = style.panels_layout(
             px,
             map_facets,
@@ -390,13 +357,69 @@ def speaker_maps(
             head_px=4 + 12 * max(map(len, head_lines), default=0),
             bottom=12 + 12 * len(key_lines),
         )
-        dot_look = {"size": style.SMALL, "color": style.GREY}
+        key_font = {"size": style.SMALL, "color": style.GREY}
         key_note = style.text_note(
-            "<br>".join(key_lines), 0, 0, yshift=-3, align="left", font=dot_look
+            "<br>".join(key_lines), 0, 0, yshift=-3, align="left", font=key_font
         )
         return panel_layout | {"annotations": [*panel_layout["annotations"], key_note]}
 
     return style.make_figure(map_traces, layout_for)
+
+
+def _panel_height(
+    panel_width: float, map_corners: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> float:
+    """Give the height at which the flattest maps leave no empty bands above and below.
+
+    At most a square, since a map is read in both directions; at least half of one.
+    """
+    highest = min(panel_width, _HEIGHT_PX["full"])
+    shares = [0.5]
+    for low_corner, high_corner in map_corners:
+        extent = np.maximum(high_corner - low_corner, 1e-9)
+        shares.append(float(extent[1] / extent[0]))
+    needed = (panel_width - _MAP_MARGIN) * max(shares) + _MAP_MARGIN
+    return min(highest, needed)
+
+
+def _speaker_key(
+    turns: pl.DataFrame, shape_by_speaker: dict[str, tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Name the shapes of speakers in the key, with how many turns each has."""
+    if not shape_by_speaker:
+        return []
+    n_turns = dict(turns["speaker"].fill_null("").value_counts().iter_rows())
+    entries = []
+    for speaker, (shape_mark, _) in shape_by_speaker.items():
+        name = printable_line(speaker) or "nobody"
+        entries.append((f"{shape_mark} {name} ({n_turns[speaker]:,})", style.GREY))
+    return entries
+
+
+def _fit_plot(
+    low_corner: np.ndarray, high_corner: np.ndarray, plot_area: np.ndarray, *, edge_px: int
+) -> tuple[float, np.ndarray]:
+    """Fit coordinates into a plot, with one scale for both axes.
+
+    :param edge_px: what stays free within the plot, both sides together.
+    :returns: pixels of a unit, and the coordinates of the lower left corner of the plot.
+    """
+    spread = np.maximum(high_corner - low_corner, 1e-9)
+    px_per_unit = float(((plot_area - edge_px) / spread).min())
+    middle = (low_corner + high_corner) / 2
+    return px_per_unit, middle - plot_area / px_per_unit / 2
+
+
+def _bare_axis(start: float, end: float) -> dict[str, Any]:
+    """Give an axis without numbers: a projection's coordinates mean nothing."""
+    return {
+        "showgrid": False,
+        "showticklabels": False,
+        "ticks": "",
+        "mirror": True,
+        "linecolor": style.RULE,
+        "range": [start, end],
+    }
 
 
 def _check_finite(turns: pl.DataFrame, chart: str) -> None:
@@ -574,18 +597,17 @@ def _draw_density(drawn_turns: pl.DataFrame) -> list[Any]:
     from scipy.stats import gaussian_kde
 
     point_places = _point_coordinates(drawn_turns).T
-    if (
-        point_places.shape[1] < _FEWEST_DENSE
-        or np.linalg.matrix_rank(point_places - point_places.mean(axis=1, keepdims=True)) < 2
-    ):
+    if point_places.shape[1] < _FEWEST_DENSE:
+        return []
+    centred_places = point_places - point_places.mean(axis=1, keepdims=True)
+    if np.linalg.matrix_rank(centred_places) < 2:
         return []
     edge_pad = np.ptp(point_places, axis=1) * 0.05
     grid_x, grid_y = np.linspace(
         point_places.min(axis=1) - edge_pad, point_places.max(axis=1) + edge_pad, 60
     ).T
-    density = gaussian_kde(point_places, bw_method=0.1)(
-        np.stack(np.meshgrid(grid_x, grid_y)).reshape(2, -1)
-    ).reshape(60, 60)
+    grid = np.stack(np.meshgrid(grid_x, grid_y)).reshape(2, -1)
+    density = gaussian_kde(point_places, bw_method=0.1)(grid).reshape(60, 60)
     return [
         go.Contour(
             x=grid_x.round(4).tolist(),
@@ -661,10 +683,9 @@ def _cluster_labels(
         np.median(point_places[turn_labels == cluster_label], axis=0)
         for cluster_label, _, _ in drawn_clusters
     ]
-    # a star is as wide as this
-    star_places = (
-        star_centres[:, None] + [(star_x, star_y) for star_x in (-7, 0, 7) for star_y in (-7, 0, 7)]
-    ).reshape(-1, 2)
+    # A star is as wide as this.
+    star_offsets = [*product((-7, 0, 7), repeat=2)]
+    star_places = (star_centres[:, None] + star_offsets).reshape(-1, 2)
     obstacles = np.vstack([point_places, star_places])
     place_weights = np.concatenate(
         [np.where(turn_labels < 0, 0.3, 1.0), np.full(len(star_places), _STAR_COST)]
@@ -718,10 +739,13 @@ def _legend_lines(entries: list[tuple[str, str]], px: int) -> list[str]:
     for entry_text, entry_colour in entries:
         entry_px = text_px(entry_text, style.SMALL) + 12
         if key_lines[-1] and taken_px + entry_px > px - 2 * _SIDE:
-            key_lines, taken_px = [*key_lines, ""], 0.0
+            key_lines.append("")
+            taken_px = 0.0
         entry_markup = (
             f"<span style='color:{entry_colour}'>{entry_text[0]}</span>{escape(entry_text[1:])}"
         )
-        key_lines[-1] += "   " * bool(key_lines[-1]) + entry_markup
+        if key_lines[-1]:
+            entry_markup = f"   {entry_markup}"
+        key_lines[-1] += entry_markup
         taken_px += entry_px
     return key_lines

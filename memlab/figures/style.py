@@ -55,11 +55,17 @@ _TO_RGB = np.array(
         [-0.0041960863, -0.7034186147, 1.7076147010],
     ]
 )
-INK, GREY, NOISE, RULE = "#222222", "#767676", "#C4C4C4", "#E6E6E6"
+INK = "#222222"
+GREY = "#767676"
+NOISE = "#C4C4C4"
+RULE = "#E6E6E6"
 FONT = f"{FAMILY}, Arial, Helvetica, DejaVu Sans, sans-serif"
-TEXT, SMALL = 10, 9
+TEXT = 10
+SMALL = 9
 NOTHING_TO_DRAW = "No picture: the table behind it has no rows."
-LEGEND_ROW_PX, _LEGEND_SYMBOL_PX, _NAME_PX = 19, 46, 240
+LEGEND_ROW_PX = 19
+_LEGEND_SYMBOL_PX = 46
+_NAME_PX = 240
 _WIDTHS_KEY = "memlab_widths"
 _OF_SOURCES = "question_sources"
 """The column that says who wrote the questions, :data:`memlab.source_labels.COLUMN`."""
@@ -251,8 +257,8 @@ def _write_below(fig: go.Figure, note: str) -> None:
     if not note:
         return
     layouts = {}
-    for width_name, width_px in WIDTHS.items():
-        laid_out = dict(fig.layout.meta[_WIDTHS_KEY][width_name])
+    for paper_width, width_px in WIDTHS.items():
+        laid_out = dict(fig.layout.meta[_WIDTHS_KEY][paper_width])
         note_lines = wrap(note, width_px - 20, SMALL, lines=4)
         new_margin = dict(laid_out["margin"])
         new_margin["b"] += 12 * len(note_lines) + 4
@@ -269,7 +275,7 @@ def _write_below(fig: go.Figure, note: str) -> None:
         laid_out["height"] += 12 * len(note_lines) + 4
         laid_out["margin"] = new_margin
         laid_out["annotations"] = [*laid_out["annotations"], note_text]
-        layouts[width_name] = laid_out
+        layouts[paper_width] = laid_out
     fig.layout.meta = {_WIDTHS_KEY: layouts}
     fig.layout.annotations = ()
     fig.update_layout(layouts["full"])
@@ -599,8 +605,8 @@ def make_figure(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any
             # In the legend, and when it is clicked on, a name is one thing.
             figure_trace.legendgroup = figure_trace.name
     width_layouts = {
-        width_name: {**layout_for(width_px), "width": width_px}
-        for width_name, width_px in WIDTHS.items()
+        paper_width: {**layout_for(width_px), "width": width_px}
+        for paper_width, width_px in WIDTHS.items()
     }
     shared_layout = {"template": template(), "meta": {_WIDTHS_KEY: width_layouts}}
     return go.Figure(data=list(traces), layout=shared_layout | width_layouts["full"])

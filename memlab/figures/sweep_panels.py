@@ -24,19 +24,26 @@ from memlab.figures._text_measuring import (
 from memlab.interval_labels import ALPHA, describe_intervals
 from memlab.system_names import short_names
 
-_HEADER_PX, _SECOND_LINE_PX, _FOOT_PX, _GAP_PX = 16, 12, 38, 16
-_LEFT_PX, _RIGHT_PX = 42, 12
+_HEADER_PX = 16
+_SECOND_LINE_PX = 12
+_FOOT_PX = 38
+_GAP_PX = 16
+_LEFT_PX = 42
+_RIGHT_PX = 12
 _ROOM_ABOVE = 1.08
 """Of the highest bar, as the end of the axis."""
 _LINES = ("parameter", "value", "mean", "baseline", "system")
 _CELLS = ("parameter", "setting", "parameter_2", "setting_2", "mean", "baseline")
-_BELOW, _EQUAL, _ABOVE = "#EFB58F", "#FFFFFF", "#8CBBDC"
+_BELOW = "#EFB58F"
+_EQUAL = "#FFFFFF"
+_ABOVE = "#8CBBDC"
 """Of cells below the base, at it and above it: pale, so that black text stands on all of them."""
 _LEAST_SPAN = 0.01
 """Of the colours: smaller differences stay pale."""
 _BAR_PX = 62
+"""Room for a bar of colours."""
 _CELL_PX = (38, 30)
-"""Room for a bar of colours, and the height of a cell with an interval and without one."""
+"""The height of a cell with an interval, and of one without."""
 
 
 @style.said_where_empty
@@ -86,7 +93,7 @@ def sweep(
     panel_axes = list[dict[str, Any]]()
     for panel_number, (system_name, system_rows) in enumerate(rows_by_system):
         panel_rows = system_rows.sort("value", maintain_order=True)
-        x_places, axis_ticks = _places(panel_rows)
+        x_places, axis_ticks = _tick_places(panel_rows)
         own_options: dict[str, Any] = {
             "showlegend": panel_number == 0,
             **style.panel_axes(panel_number),
@@ -117,7 +124,7 @@ def sweep(
         line_look = {
             "error_y": error_bars,
             "legendgroup": legend_names[0],
-            "marker": _marks(panel_rows),
+            "marker": _mark_look(panel_rows),
         }
         if "tickvals" in axis_ticks:  # texts have no order that a line could follow
             line_look["mode"] = "markers"
@@ -145,7 +152,7 @@ def _interval_ends(frame: pl.DataFrame) -> tuple[str, str]:
     return "low", "high"
 
 
-def _places(panel_rows: pl.DataFrame) -> tuple[list[float], dict[str, Any]]:
+def _tick_places(panel_rows: pl.DataFrame) -> tuple[list[float], dict[str, Any]]:
     """Give where the values of a panel stand on its axis, and its ticks."""
     if not panel_rows["value"].null_count():
         return panel_rows["value"].to_list(), {"nticks": 6}
@@ -261,7 +268,7 @@ def _name_marks(frame: pl.DataFrame) -> str:
     return "; ".join(mark_texts)
 
 
-def _marks(panel_rows: pl.DataFrame) -> dict[str, Any]:
+def _mark_look(panel_rows: pl.DataFrame) -> dict[str, Any]:
     """Give the look of a panel's marks: open where the difference is not significant."""
     line_colour = style.colour(0)
     mark_fills = [line_colour] * panel_rows.height
@@ -314,7 +321,7 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
             "coloraxis": "coloraxis",
             "line": {"color": "white", "width": 1},
         },
-        text=list(map(_share, frame["mean"])),
+        text=list(map(_format_value, frame["mean"])),
         textposition="none",
         hoverinfo="text",
         showlegend=False,
@@ -407,8 +414,8 @@ def _cell_texts(frame: pl.DataFrame, cell_px: float) -> list[str]:
     interval_texts = list[str]()
     for cell_row in frame.iter_rows(named=True):
         cell_marks.append(_significance_mark(cell_row))
-        mean_texts.append(f"{cell_marks[-1]} {_share(cell_row['mean'])}".strip())
-        interval_texts.append(_interval(cell_row, end_columns))
+        mean_texts.append(f"{cell_marks[-1]} {_format_value(cell_row['mean'])}".strip())
+        interval_texts.append(_format_interval(cell_row, end_columns))
     if widest_px(mean_texts, style.SMALL) > cell_px - 4:
         return cell_marks
     if widest_px(interval_texts, 8) > cell_px - 6:
@@ -430,14 +437,14 @@ def _significance_mark(cell_row: dict[str, Any]) -> str:
     return "▼"
 
 
-def _interval(cell_row: dict[str, Any], end_columns: tuple[str, str]) -> str:
+def _format_interval(cell_row: dict[str, Any], end_columns: tuple[str, str]) -> str:
     low_end, high_end = map(cell_row.get, end_columns)
     if low_end is None or high_end is None:
         return ""
-    return f"[{_share(low_end)}, {_share(high_end)}]"
+    return f"[{_format_value(low_end)}, {_format_value(high_end)}]"
 
 
-def _share(value: float) -> str:
+def _format_value(value: float) -> str:
     """Write a value as a figure does, without a nought before the point."""
     return f"{value:.3f}".removeprefix("0")
 
@@ -450,8 +457,8 @@ def _describe_base(frame: pl.DataFrame, measure: str, reference: str) -> str:
         cells_text += f", {first_row['group']}"
     if "n" in first_row:
         cells_text += f" (n = {style.format_counts(frame['n'])})"
-    baseline_text = f"{reference}: {_share(first_row['baseline'])}"
-    interval_text = _interval(first_row, ("baseline_low", "baseline_high"))
+    baseline_text = f"{reference}: {_format_value(first_row['baseline'])}"
+    interval_text = _format_interval(first_row, ("baseline_low", "baseline_high"))
     description = [
         cells_text,
         f"{baseline_text} {interval_text}".rstrip() + ", blue above, orange below",

@@ -86,7 +86,9 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
 
     :param events: what :func:`memlab.indexing.index` gave.
     """
-    counted_kinds = ", ".join(f"{n:,} {kind}" for kind, n in Counter(events["kind"]).items())
+    counted_kinds = ", ".join(
+        f"{n_events:,} {kind}" for kind, n_events in Counter(events["kind"]).items()
+    )
     if events.is_empty():
         counted_kinds = f"nothing was due{_open_note(store, dataset)}"
     knowledge = store.knowledge

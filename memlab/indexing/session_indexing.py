@@ -125,14 +125,8 @@ def index(
         store.knowledge.sweep(dataset)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
     indexed_at = in_utc(now or datetime.now(UTC))
-    job = IndexJob(
-        dataset,
-        language,
-        index_settings,
-        service,
-        _recipe_version(index_settings, service),
-        indexed_at,
-    )
+    version = _recipe_version(index_settings, service)
+    job = IndexJob(dataset, language, index_settings, service, version, indexed_at)
     due_sessions = _due_sessions(store, job, gap)
     events = [frame(IndexEvent)]
     left_alone = ""
@@ -234,9 +228,8 @@ def _read_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame) -> Batch:
             "earlier": _earlier_turns(turns, due["session_id"].to_list()),
             "order": sessions["session_id"].to_list(),
         }
-    return Batch(
-        due, turns.join(due, on="session_id", how="semi", maintain_order="left"), earlier_knowledge
-    )
+    own_turns = turns.join(due, on="session_id", how="semi", maintain_order="left")
+    return Batch(due, own_turns, earlier_knowledge)
 
 
 def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
@@ -248,22 +241,16 @@ def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[d
         .with_columns(pl.col("text").str.slice(0, EARLIER_CHARS))
         .with_row_index("at")
     )
-    session_begins = short_turns.with_columns(begin=pl.col("at").first().over("scope")).unique(
-        "session_id", keep="first"
-    )
+    scope_begin = pl.col("at").first().over("scope")
+    session_begins = short_turns.with_columns(begin=scope_begin).unique("session_id", keep="first")
     session_begins = session_begins.filter(
         pl.col("session_id").is_in(sessions), pl.col("at") > pl.col("begin")
     )
-    return {
-        session: short_turns.slice(
-            first_row := max(scope_begin, turn_row - EARLIER_TURNS), turn_row - first_row
-        )
-        .drop("at")
-        .to_dicts()
-        for session, turn_row, scope_begin in session_begins.select(
-            "session_id", "at", "begin"
-        ).iter_rows()
-    }
+    earlier_turns = {}
+    for session, row, first_row in session_begins.select("session_id", "at", "begin").iter_rows():
+        start = max(first_row, row - EARLIER_TURNS)
+        earlier_turns[session] = short_turns.slice(start, row - start).drop("at").to_dicts()
+    return earlier_turns
 
 
 def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
@@ -303,65 +290,66 @@ def _index_one_by_one(batch: Batch, job: IndexJob) -> IndexRows:
                 due_session, on="session_id", how="anti", maintain_order="left"
             )
             known_before = known_before | {"known": pl.concat([other_facts, made_rows["facts"]])}
-    return {
-        name: pl.concat(one_session[name] for one_session in session_rows)
-        for name in session_rows[0]
-    }
+    joined_rows = {}
+    for name in session_rows[0]:
+        joined_rows[name] = pl.concat([rows[name] for rows in session_rows])
+    return joined_rows
 
 
 def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
     """Make summaries, facts and entities of some sessions, as the settings ask for."""
-    index_settings = job.settings
-    due_sessions = batch.due
-    batch_turns = batch.turns
     service = None if batch.left_alone else job.service
     index_rows = dict(_NO_ROWS)
-    outcomes = [
-        due_sessions.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))
-    ]
-    without_facts = due_sessions.clear()
-    if index_settings.facts and service is not None:
-        extracted = extraction.extract(batch_turns, service=service, **batch.before)
-        without_facts = extracted.outcomes.filter(pl.col("service").is_null())
+    no_service = pl.lit(None, pl.String)
+    outcomes = [batch.due.select("session_id", status=pl.lit("ok"), service=no_service)]
+    without_facts = pl.Series("session_id", [], pl.String)
+    if job.settings.facts and service is not None:
+        extracted = extraction.extract(batch.turns, service=service, **batch.before)
+        unread = extracted.outcomes.filter(pl.col("service").is_null())
+        without_facts = unread["session_id"]
         status = pl.col("status").replace("unanswered", "fallback")
         outcomes.append(extracted.outcomes.with_columns(status))
         # A message without a time counts as heard now.
         heard_at = pl.when(pl.col("asserted_at").is_null()).then(pl.lit(job.now)).cast(TIMESTAMP)
-        index_rows |= {
-            "facts": extracted.facts.with_columns(recorded_at=heard_at),
-            "entities": extracted.entities,
-        }
-    if index_settings.summaries:
-        is_short = pl.col("n_turns") < index_settings.min_turns
-        short_reason = pl.format(
-            "no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(index_settings.min_turns)
-        )
-        outcomes.append(due_sessions.filter(is_short).select("session_id", reason=short_reason))
-        long_turns = batch_turns.join(
-            due_sessions.filter(~is_short), on="session_id", how="semi", maintain_order="left"
-        )
-        written_summaries = summarize_sessions(long_turns, service=service, language=job.language)
-        summary_status = (
-            pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
-        )
-        outcomes.append(
-            written_summaries.select("session_id", "reason", "service", status=summary_status)
-        )
-        version_stamp = {
-            "version": pl.lit(job.version),
-            "created_at": pl.lit(job.now).cast(TIMESTAMP),
-        }
-        index_rows["summaries"] = written_summaries.with_columns(**version_stamp).select(
-            *schema(Summary)
-        )
+        index_rows["facts"] = extracted.facts.with_columns(recorded_at=heard_at)
+        index_rows["entities"] = extracted.entities
+    if job.settings.summaries:
+        index_rows["summaries"], summary_outcomes = _summarize_batch(batch, job, service)
+        outcomes += summary_outcomes
     if batch.left_alone:
-        outcomes.append(
-            due_sessions.select(
-                "session_id", status=pl.lit("fallback"), reason=pl.lit(batch.left_alone)
-            )
-        )
-    index_rows["outcomes"] = _join_outcomes(outcomes, without_facts["session_id"])
+        reason = pl.lit(batch.left_alone)
+        outcomes.append(batch.due.select("session_id", status=pl.lit("fallback"), reason=reason))
+    index_rows["outcomes"] = _join_outcomes(outcomes, without_facts)
     return index_rows
+
+
+def _summarize_batch(
+    batch: Batch, job: IndexJob, service: str | Service | None
+) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+    """Summarize the sessions of a batch that are long enough.
+
+    :returns: the summaries, and outcomes as :func:`_join_outcomes` takes them.
+    """
+    min_turns = job.settings.min_turns
+    is_short = pl.col("n_turns") < min_turns
+    short_reason = pl.format(
+        "no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(min_turns)
+    )
+    short_sessions = batch.due.filter(is_short)
+    long_turns = batch.turns.join(
+        batch.due.filter(~is_short), on="session_id", how="semi", maintain_order="left"
+    )
+    written = summarize_sessions(long_turns, service=service, language=job.language)
+    is_answered = pl.col("reason") == ""
+    status = pl.when(is_answered).then(pl.lit("ok")).otherwise(pl.lit("fallback"))
+    outcomes = [
+        short_sessions.select("session_id", reason=short_reason),
+        written.select("session_id", "reason", "service", status=status),
+    ]
+    stamped = written.with_columns(
+        version=pl.lit(job.version), created_at=pl.lit(job.now).cast(TIMESTAMP)
+    )
+    return stamped.select(*schema(Summary)), outcomes
 
 
 def _join_outcomes(outcomes: list[pl.DataFrame], without_facts: pl.Series) -> pl.DataFrame:
@@ -403,50 +391,68 @@ def _commit_batch(
     :raises StoreError: when the store cannot be written.
     """
     service_asked = extraction.service_name(job.service) or EXTRACTIVE
-    is_better_before = (
-        (pl.col("status") == "fallback")
-        & pl.col("same")
-        & (pl.col("service") != EXTRACTIVE).fill_null(False)
-    )
+    outcome_rows = _judge_outcomes(due, job, results["outcomes"], service_asked)
+    events = _make_events(outcome_rows, service_asked)
+    counting_rows = outcome_rows.filter(~pl.col("better"))
+    indexed_rows = counting_rows.filter(~_HAS_FAILED)
+    rows_by_table = {}
+    for table in _NO_ROWS:
+        rows_by_table[table] = results[table].join(indexed_rows, on="session_id", how="semi")
+    states = _make_states(counting_rows)
+    store.knowledge.commit(job.dataset, parts=rows_by_table, states=states, events=events)
+    return events
+
+
+_HAS_FAILED = pl.col("status") == "failed"
+
+
+def _judge_outcomes(
+    due: pl.DataFrame, job: IndexJob, outcomes: pl.DataFrame, service_asked: str
+) -> pl.DataFrame:
+    """Say what became of each session, beside what is there of it.
+
+    :returns: the sessions with ``status``, ``made_by``, and ``better``: whether a model made what
+        is there of these very turns, and none made what came.
+    """
+    was_made_by_model = (pl.col("service") != EXTRACTIVE).fill_null(False)
+    is_fallback = pl.col("status") == "fallback"
+    is_better_before = is_fallback & pl.col("same") & was_made_by_model
     is_in_vain = pl.col("alone") & pl.lit(job.service != RECORDED)
-    # Named by what was there before: an attempt that was cut off and is made again is one event.
-    attempt_name = pl.concat_str(
-        "version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@"
-    )
-    status = (
-        pl.when(is_better_before & is_in_vain)
-        .then(pl.lit("failed"))
-        .when(is_better_before)
-        .then(pl.lit("kept"))
-    )
-    outcome_rows = due.join(results["outcomes"], on="session_id", maintain_order="left")
-    outcome_rows = outcome_rows.with_columns(
+    failed_or_kept = pl.when(is_in_vain).then(pl.lit("failed")).otherwise(pl.lit("kept"))
+    made_by = pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(service_asked))
+    sessions = due.join(outcomes, on="session_id", maintain_order="left")
+    return sessions.with_columns(
         at=pl.lit(job.now).cast(TIMESTAMP),
         version=pl.lit(job.version),
-        status=status.otherwise("status"),
-        made_by=pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(service_asked)),
+        status=pl.when(is_better_before).then(failed_or_kept).otherwise("status"),
+        made_by=made_by,
         attempts=(pl.col("attempts") + 1).cast(pl.Int32),
         better=is_better_before,
     )
-    has_failed = pl.col("status") == "failed"
+
+
+def _make_events(outcome_rows: pl.DataFrame, service_asked: str) -> pl.DataFrame:
+    # Named by what was there before: an attempt that was cut off and is made again is one event.
+    generation = pl.col("generation").fill_null("")
+    attempt_name = pl.concat_str("version", "digest", generation, "attempts", separator="@")
+    event_names = pl.Series(text_hashes(outcome_rows.select(attempt_name).to_series()))
     is_new = pl.col("generation").is_null()
     change_kind = pl.when(is_new).then(pl.lit("created")).otherwise(pl.lit("updated"))
-    event_names = pl.Series(text_hashes(outcome_rows.select(attempt_name).to_series()))
-    service = pl.when(has_failed).then(pl.lit(service_asked)).when("better").then("service")
+    service = pl.when(_HAS_FAILED).then(pl.lit(service_asked)).when("better").then("service")
     events = outcome_rows.with_columns(
         event_id=pl.format("{}@{}", "session_id", event_names),
         kind=pl.when(pl.col("status") == "ok").then(change_kind).otherwise("status"),
         service=service.otherwise("made_by"),
-    ).select(*schema(IndexEvent))
-    outcome_rows = outcome_rows.filter(~pl.col("better"))
-    new_states = outcome_rows.with_columns(
+    )
+    return events.select(*schema(IndexEvent))
+
+
+def _make_states(outcome_rows: pl.DataFrame) -> pl.DataFrame:
+    """Make the states of sessions: one that failed keeps its generation, and with it its rows."""
+    generation = pl.when(_HAS_FAILED).then("generation").otherwise(pl.lit(uuid4().hex))
+    states = outcome_rows.with_columns(
         status=pl.col("status").replace("ok", "indexed"),
-        generation=pl.when(has_failed).then("generation").otherwise(pl.lit(uuid4().hex)),
-        service=pl.when(has_failed).then("service").otherwise("made_by"),
-    ).select(*schema(IndexState))
-    indexed_rows = outcome_rows.filter(~has_failed)
-    rows_by_table = {
-        table: results[table].join(indexed_rows, on="session_id", how="semi") for table in _NO_ROWS
-    }
-    store.knowledge.commit(job.dataset, parts=rows_by_table, states=new_states, events=events)
-    return events
+        generation=generation,
+        service=pl.when(_HAS_FAILED).then("service").otherwise("made_by"),
+    )
+    return states.select(*schema(IndexState))

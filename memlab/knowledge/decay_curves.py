@@ -31,6 +31,15 @@ _LARGEST_LOGARITHM = 700.0
 """Of a number that a float can hold, about."""
 
 
+def _is_in_range(name: str, value: float) -> bool:
+    """Tell whether a parameter of a curve is in the range that its name allows."""
+    if name == "floor":
+        return 0 <= value <= 1
+    if name == "plateau_days":
+        return value >= 0
+    return value > 0
+
+
 class Curve:
     """Base of the families: checked parameters, and ``family``, the name in settings and figures.
 
@@ -42,14 +51,7 @@ class Curve:
 
     def __post_init__(self) -> None:
         for name, value in self.parameters.items():
-            fine = (
-                0 <= value <= 1
-                if name == "floor"
-                else value >= 0
-                if name == "plateau_days"
-                else value > 0
-            )
-            if not (fine and np.isfinite(value)):
+            if not (_is_in_range(name, value) and np.isfinite(value)):
                 raise DataError(
                     f"{name} of {self.family} is {value}; give a number above 0 (a floor: from 0 "
                     "to 1)"

@@ -141,7 +141,8 @@ def _check_labels(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
     :raises DataError: for a missing column, an age or label that is missing or out of range.
     """
-    if missing_columns := {"age_days", "still_true"} - set(labels.columns):
+    missing_columns = {"age_days", "still_true"} - set(labels.columns)
+    if missing_columns:
         raise DataError(
             f"labels need the column {min(missing_columns)}; the frame has {labels.columns}"
         )
@@ -194,12 +195,12 @@ def _profile_interval(
     other_numbers = np.delete(np.arange(len(best_place)), number)
 
     def excess(value: float) -> float:
-        rest = _minimise(
-            lambda rest: loss(np.insert(rest, number, value)),
+        other_values = _minimise(
+            lambda other_values: loss(np.insert(other_values, number, value)),
             best_place[other_numbers],
             bounds[other_numbers],
         )
-        return loss(np.insert(rest, number, value)) - limit
+        return loss(np.insert(other_values, number, value)) - limit
 
     return [
         float(end) if excess(end) <= 0 else brentq(excess, best_place[number], end, xtol=1e-3)
@@ -234,7 +235,8 @@ def compare_curves(
     if group not in labels.columns or labels[group].n_unique() < FOLDS:
         raise DataError(f"labels need the column {group}, with at least {FOLDS} different values")
     ages, is_true = _check_labels(labels)
-    if len(is_true) < (least_labels := MIN_LABELS * FOLDS // (FOLDS - 1)):
+    least_labels = MIN_LABELS * FOLDS // (FOLDS - 1)
+    if len(is_true) < least_labels:
         raise DataError(
             f"{len(is_true)} labels are too few to compare families in {FOLDS} folds; give at "
             f"least {least_labels}"

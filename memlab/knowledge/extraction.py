@@ -281,14 +281,17 @@ def _shown_facts(memory: KnownFacts, session: str, rows: list[TurnRow]) -> dict[
     return known_entries(rows, memory.before(session, rows))
 
 
-def _request(rows: list[TurnRow], before: list[TurnRow], shown: dict[str, list[Any]]) -> Request:
+def _request(
+    rows: list[TurnRow], earlier_turns: list[TurnRow], shown_facts: dict[str, list[Any]]
+) -> Request:
     """Make the request about a session; its key is made of the turns alone."""
     request_key = tuple(id_or_text for row in rows for id_or_text in (row["turn_id"], row["text"]))
     earlier = [
-        _turn_entry(turn_number, row) for turn_number, row in enumerate(before, -len(before))
+        _turn_entry(turn_number, row)
+        for turn_number, row in enumerate(earlier_turns, -len(earlier_turns))
     ]
     entries = [_turn_entry(turn_number, row) for turn_number, row in enumerate(rows, 1)]
-    prompt = json.dumps({**shown, "earlier": earlier, "session": entries}, ensure_ascii=False)
+    prompt = json.dumps({**shown_facts, "earlier": earlier, "session": entries}, ensure_ascii=False)
     system = FACTS
     for entry in (*earlier, *entries):
         if "forwarded_from" in entry or "quoted" in entry:
@@ -318,10 +321,15 @@ def _ask_patiently(
     return answers
 
 
-def _turn_entry(n: int, row: TurnRow) -> dict[str, Any]:
+def _turn_entry(number: int, row: TurnRow) -> dict[str, Any]:
     """Give a turn as a prompt shows it; words of others stand apart from those of the speaker."""
     sent_at = row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}"
-    entry = {"id": n, "time": sent_at, "speaker": row["speaker"], "text": _on_one_line(row["text"])}
+    entry = {
+        "id": number,
+        "time": sent_at,
+        "speaker": row["speaker"],
+        "text": _on_one_line(row["text"]),
+    }
     if row.get("forwarded_from"):
         entry["forwarded_from"] = row["forwarded_from"]
     if row.get("quoted"):
@@ -334,10 +342,10 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _read_answer(answer: Stated, rows: list[TurnRow], known: list[FactRow]) -> _Reading:
+def _read_answer(answer: Stated, rows: list[TurnRow], known_facts: list[FactRow]) -> _Reading:
     """Make rows of what a model answered about a session, and count what is left out."""
     reading = _Reading("ok")
-    facts_by_id = {prompt_id(fact): fact for fact in known}
+    facts_by_id = {prompt_id(fact): fact for fact in known_facts}
     read_facts: dict[str, Fact] = {}
     for stated in answer.facts:
         fact = _read_fact(stated, rows, facts_by_id, reading.left_out)
@@ -408,12 +416,12 @@ def _read_date(text: str, left_out: Counter[tuple[str, str]]) -> str | None:
 
 
 def _named_entities(
-    named: list[NamedEntity], relations: list[Relation], rows: list[TurnRow]
+    stated_entities: list[NamedEntity], relations: list[Relation], rows: list[TurnRow]
 ) -> list[Entity]:
     """Find the cited turns that contain a word of an entity's name; a speaker needs none."""
     speakers = {row["speaker"].casefold() for row in rows}
     name_by_key: dict[str, str] = {}
-    for entity in named:
+    for entity in stated_entities:
         name_by_key.setdefault(entity.name.casefold(), entity.name)
     relations_by_key: dict[str, list[tuple[str, str]]] = {}
     for stated_relation in relations:
@@ -423,7 +431,7 @@ def _named_entities(
                 (stated_relation.relation, name_by_key[entity_and_other[1]])
             )
     entities: dict[str, Entity] = {}
-    for entity in named:
+    for entity in stated_entities:
         entity_key = entity.name.casefold()
         turns = _naming_turns(entity_key, _cited_turns(entity.turns, rows), speakers)
         if not turns or entity_key in entities:
@@ -438,7 +446,7 @@ def _named_entities(
             context=first_turn["text"],
             evidence=[turn["turn_id"] for turn in turns],
             relations=[relation for relation, _ in relations_by_key.get(entity_key, ())],
-            related=[other for _, other in relations_by_key.get(entity_key, ())],
+            related=[other_name for _, other_name in relations_by_key.get(entity_key, ())],
         )
     return list(entities.values())
 

@@ -127,7 +127,7 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> Fa
     return FactGraph(place_by_node, names_by_key, finder, steps)
 
 
-def _even_steps(starts: np.ndarray, ends: np.ndarray, n: int) -> Any:
+def _even_steps(starts: np.ndarray, ends: np.ndarray, n_nodes: int) -> Any:
     """Give the probabilities of going from each of n nodes to those that it is joined to.
 
     :param starts: one node of each edge; an edge may come twice, either way.
@@ -137,7 +137,9 @@ def _even_steps(starts: np.ndarray, ends: np.ndarray, n: int) -> Any:
 
     edge_rows = np.concatenate([starts, ends])
     edge_columns = np.concatenate([ends, starts])
-    steps = csr_array((np.ones(len(edge_rows)), (edge_rows, edge_columns)), shape=(n, n))
+    steps = csr_array(
+        (np.ones(len(edge_rows)), (edge_rows, edge_columns)), shape=(n_nodes, n_nodes)
+    )
     steps.sum_duplicates()
     degree = np.diff(steps.indptr)
     steps.data = np.repeat(1.0 / np.maximum(degree, 1), degree)
@@ -242,12 +244,12 @@ def _fact_edges(facts: pl.DataFrame, finder: NameFinder) -> Edges:
             yield fact_id, joined_nodes
 
 
-def _part_edges(known: Collection[Key]) -> Edges:
+def _part_edges(known_keys: Collection[Key]) -> Edges:
     """Join names of several words to the names that are one of these."""
-    for name_key in known:
+    for name_key in known_keys:
         if len(name_key) == 1:
             continue
-        part_keys: list[Key] = [(word,) for word in name_key if (word,) in known]
+        part_keys: list[Key] = [(word,) for word in name_key if (word,) in known_keys]
         if part_keys:
             yield name_key, part_keys
 

@@ -146,7 +146,7 @@ def _check_arguments(questions: pl.DataFrame, facts: pl.DataFrame, k: int) -> No
 
 
 def _rank_in_scope(
-    asked: pl.DataFrame,
+    questions: pl.DataFrame,
     facts: pl.DataFrame,
     *,
     encoder: Encoder | None,
@@ -154,15 +154,15 @@ def _rank_in_scope(
     weights: RecallSettings,
 ) -> Iterator[pl.DataFrame]:
     """Rank all facts of a scope for each of its questions."""
-    cosines = np.zeros((asked.height, facts.height))
+    cosines = np.zeros((questions.height, facts.height))
     if encoder is not None and weights.vector and facts.height:
-        cosines = similarities(asked["text"], fact_statements(facts), encoder)
+        cosines = similarities(questions["text"], fact_statements(facts), encoder)
     fact_graph = None
     if weights.graph:
         fact_graph = build_graph(facts, entities)
     if not weights.confidence:
         facts = facts.with_columns(confidence=pl.lit(0.0))
-    question_rows = asked.select("_place", "query_id", "text").iter_rows()
+    question_rows = questions.select("_place", "query_id", "text").iter_rows()
     for (place, query_id, text), question_cosines in zip(question_rows, cosines, strict=True):
         relevance: dict[str, float] = {}
         named_entities: list[str] = []
@@ -257,12 +257,12 @@ def _as_if_active(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rank_without_graph(
-    asked: pl.DataFrame, facts: pl.DataFrame, encoder: Encoder | None
+    questions: pl.DataFrame, facts: pl.DataFrame, encoder: Encoder | None
 ) -> pl.DataFrame:
     """Rank all facts, by similarity and confidence alone."""
     settings = RecallSettings(graph=0)
     n_facts = max(facts.height, 1)
-    return search_facts(asked, facts, encoder=encoder, settings=settings, k=n_facts)
+    return search_facts(questions, facts, encoder=encoder, settings=settings, k=n_facts)
 
 
 def _current_above_stale(scores: pl.DataFrame) -> pl.Series:

@@ -98,14 +98,14 @@ def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
     return _listing_rows(written_rows, count_noun(1, kind)[2:], "start")
 
 
-def _entity_rows(named: pl.DataFrame) -> pl.DataFrame:
+def _entity_rows(entities: pl.DataFrame) -> pl.DataFrame:
     """Give each entity once, with its last session and the day of its first."""
     n_sessions = pl.col("session_id").n_unique()
     first_day = pl.col("at").min().dt.date()
     sessions_since = pl.when(n_sessions > 1).then(
         pl.format(", {} sessions since {}", n_sessions, first_day)
     )
-    oldest_first = named.sort("at", nulls_last=False, maintain_order=True)
+    oldest_first = entities.sort("at", nulls_last=False, maintain_order=True)
     entity_rows = oldest_first.group_by("name", "type", maintain_order=True).agg(
         pl.col("session_id").last(),
         pl.col("at").max(),
@@ -116,8 +116,8 @@ def _entity_rows(named: pl.DataFrame) -> pl.DataFrame:
     return _listing_rows(entity_rows.with_columns(text=text), "entity")
 
 
-def _listing_rows(rows: pl.DataFrame, kind: str, at: str = "at") -> pl.DataFrame:
+def _listing_rows(rows: pl.DataFrame, kind: str, time_column: str = "at") -> pl.DataFrame:
     evidence = pl.col("evidence").fill_null([])
     return rows.select(
-        pl.col(at).alias("at"), "session_id", pl.lit(kind).alias("type"), "text", evidence
+        pl.col(time_column).alias("at"), "session_id", pl.lit(kind).alias("type"), "text", evidence
     )

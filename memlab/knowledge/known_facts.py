@@ -181,11 +181,11 @@ def known_entries(
     return {"known": entries, "subjects": list(subjects)[:MAX_SUBJECTS]}
 
 
-def _with_known_dates(fact: FactRow, before: FactRow | None) -> FactRow:
+def _with_known_dates(fact: FactRow, earlier_fact: FactRow | None) -> FactRow:
     """Give a fact with the dates that were known of it, where it was said again without any."""
-    if before is None:
+    if earlier_fact is None:
         return fact
-    known_dates = {name: fact[name] or before[name] for name in ("since", "until")}
+    known_dates = {name: fact[name] or earlier_fact[name] for name in ("since", "until")}
     return {**fact, **known_dates}
 
 

@@ -216,13 +216,13 @@ def _resolve_scopes(statements: list[Statement], undone: Collection[tuple[str, s
 
 
 def _presents(
-    placed: pl.DataFrame, as_of: datetime | None, now: datetime | None
+    placed_facts: pl.DataFrame, as_of: datetime | None, now: datetime | None
 ) -> dict[str, datetime | None]:
     """Give the present of each scope; ``None`` where nothing has any date."""
     latest_time = pl.coalesce(pl.col("said_at").max(), pl.col("recorded_at").max())
     if now is not None:
         latest_time = pl.max_horizontal(latest_time, pl.lit(now).cast(TIMESTAMP))
-    present_by_scope = dict(placed.group_by("scope").agg(latest_time).iter_rows())
+    present_by_scope = dict(placed_facts.group_by("scope").agg(latest_time).iter_rows())
     if as_of is not None:
         return dict.fromkeys(present_by_scope, as_of)
     return present_by_scope

@@ -117,19 +117,19 @@ class Timeline:
                 return interval
         return None
 
-    def _register(self, statement: Statement, own: Interval) -> None:
-        self._holders[statement.id] = own
+    def _register(self, statement: Statement, own_interval: Interval) -> None:
+        self._holders[statement.id] = own_interval
         self._meanings[statement.id] = statement.meaning
-        self._latest[statement.meaning_id] = own
+        self._latest[statement.meaning_id] = own_interval
         interval_lists = [
             self._by_meaning_id[statement.meaning_id],
             self._by_meaning[statement.meaning],
         ]
-        if own.holds:
+        if own_interval.holds:
             interval_lists.append(self._by_slot[statement.slot])
         for intervals in interval_lists:
-            if own not in intervals[-1:]:
-                intervals.append(own)
+            if own_interval not in intervals[-1:]:
+                intervals.append(own_interval)
 
     def _find_repeated(self, statement: Statement) -> Interval | None:
         """Find the open interval that a statement repeats: named by it, or of equal meaning.
@@ -149,7 +149,7 @@ class Timeline:
                 return interval
         return None
 
-    def _apply_effects(self, statement: Statement, own: Interval) -> list[Interval]:
+    def _apply_effects(self, statement: Statement, own_interval: Interval) -> list[Interval]:
         """Close what a statement closes by its effects; give the intervals that it affects."""
         closed_intervals: list[Interval] = []
         wrong_ids = statement.affected_by("was_wrong")
@@ -157,32 +157,40 @@ class Timeline:
             for affected_id in statement.affected_by(effect):
                 if affected_id in wrong_ids:
                     continue
-                old_interval = self.find_open(affected_id, statement, besides=own)
+                old_interval = self.find_open(affected_id, statement, besides=own_interval)
                 if old_interval is None and not _is_named(affected_id, closed_intervals):
                     self.idle.add((statement.id, effect, affected_id))
-                if old_interval is None or old_interval is own or old_interval in closed_intervals:
+                if (
+                    old_interval is None
+                    or old_interval is own_interval
+                    or old_interval in closed_intervals
+                ):
                     continue
                 ended_at = end_by_effect(effect, old_interval, statement)
                 if ended_at is not None:
                     closed_intervals.append(old_interval)
-                    self._close(old_interval, statement, ended_at, rule, own)
+                    self._close(old_interval, statement, ended_at, rule, own_interval)
         return closed_intervals
 
-    def _put_off_endings(self, statement: Statement, own: Interval) -> None:
+    def _put_off_endings(self, statement: Statement, own_interval: Interval) -> None:
         """Let what a plan is to end go on until another day, if the plan is repeated with one."""
         if statement.kind != "plan":
             return
         if statement.since is None:
             return
-        for old_interval in lasting_closed_by(own):
+        for old_interval in lasting_closed_by(own_interval):
             assert old_interval.closed
             if old_interval.is_open(statement.placed_at):
                 self._close(
-                    old_interval, statement, statement.since.start, old_interval.closed.rule, own
+                    old_interval,
+                    statement,
+                    statement.since.start,
+                    old_interval.closed.rule,
+                    own_interval,
                 )
 
     def _close_opposite(
-        self, statement: Statement, own: Interval, affected: list[Interval]
+        self, statement: Statement, own_interval: Interval, affected: list[Interval]
     ) -> None:
         """Close the denial of what is stated, or what is denied."""
         rule = ENDED
@@ -192,14 +200,14 @@ class Timeline:
             self._by_meaning[statement.meaning.opposite], statement.placed_at
         ):
             if old_interval not in affected:
-                self._close(old_interval, statement, statement.begins, rule, own)
+                self._close(old_interval, statement, statement.begins, rule, own_interval)
 
     def _close_other_values(
-        self, statement: Statement, own: Interval, affected: list[Interval]
+        self, statement: Statement, own_interval: Interval, affected: list[Interval]
     ) -> None:
         """Close the other values of the slot, except what the same turn states beside it."""
         for old_interval in _open(self._by_slot[statement.slot], statement.placed_at):
-            if old_interval is own:
+            if old_interval is own_interval:
                 continue
             if old_interval in affected:
                 continue
@@ -207,10 +215,10 @@ class Timeline:
                 # "I live with Ann and Bo" may be two facts.
                 continue
             if not statement.is_over_by(old_interval.begins):
-                self._close(old_interval, statement, statement.begins, REPLACED, own)
+                self._close(old_interval, statement, statement.begins, REPLACED, own_interval)
 
     def _close(
-        self, old: Interval, statement: Statement, at: datetime, rule: str, own: Interval
+        self, old: Interval, statement: Statement, at: datetime, rule: str, own_interval: Interval
     ) -> None:
         """Close an interval, never before its beginning, unless it ends earlier anyway."""
         if statement.id in self.voided and old.kind in LASTING:
@@ -224,11 +232,11 @@ class Timeline:
         if (
             closing_before is not None
             and closing_before.at <= at
-            and closing_before.within is not own
+            and closing_before.within is not own_interval
         ):
             return
-        old.closed = Closing(statement, at, statement.says_when, rule, own)
-        own.made.append(old)
+        old.closed = Closing(statement, at, statement.says_when, rule, own_interval)
+        own_interval.made.append(old)
         self._just_closed.append(old)
 
     def _is_undone(self, old: Interval, new: Statement) -> bool:
@@ -238,12 +246,12 @@ class Timeline:
         return any((meaning, new.meaning) in self.undone for meaning in old.meanings)
 
 
-def _open(intervals: list[Interval], at: datetime) -> list[Interval]:
+def _open(intervals: list[Interval], moment: datetime) -> list[Interval]:
     """Give the intervals that are open at a time, the latest first, and forget the others.
 
     Statements are read in the order of time, so that what is over stays over.
     """
-    intervals[:] = [interval for interval in intervals if interval.is_open(at)]
+    intervals[:] = [interval for interval in intervals if interval.is_open(moment)]
     return intervals[::-1]
 
 

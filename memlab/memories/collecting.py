@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ _TABLES: dict[str, Any] = {
 }
 
 
-def _empty(schema: Mapping[str, Any]) -> Callable[[], pl.DataFrame]:
+def _empty_frame(schema: Mapping[str, Any]) -> Callable[[], pl.DataFrame]:
     return partial(pl.DataFrame, schema=schema)
 
 
@@ -130,10 +131,10 @@ class ReturnedTexts:
 
     name: str
     rows: pl.DataFrame
-    costs: pl.DataFrame = field(default_factory=_empty(COSTS_SCHEMA))
-    problems: pl.DataFrame = field(default_factory=_empty(PROBLEMS_SCHEMA))
+    costs: pl.DataFrame = field(default_factory=_empty_frame(COSTS_SCHEMA))
+    problems: pl.DataFrame = field(default_factory=_empty_frame(PROBLEMS_SCHEMA))
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    calls: pl.DataFrame = field(default_factory=_empty(CALLS_SCHEMA))
+    calls: pl.DataFrame = field(default_factory=_empty_frame(CALLS_SCHEMA))
 
     def partial_answers(self, data: Dataset) -> str:
         """Say of how many questions with evidence something was returned, where not of all."""
@@ -187,11 +188,11 @@ def problem_row(
     name: str, scope: str, query_id: str | None, text: Any
 ) -> tuple[str, str | None, str]:
     """Make a row of :data:`PROBLEMS_SCHEMA`, whose text says where it was."""
-    problem_line = f"{_place(name, scope, query_id)}: {text}"
+    problem_line = f"{_problem_place(name, scope, query_id)}: {text}"
     return scope, query_id, problem_line.encode("utf-8", "replace").decode()
 
 
-def _place(name: str, scope: str, query_id: str | None) -> str:
+def _problem_place(name: str, scope: str, query_id: str | None) -> str:
     place_text = name
     if scope:
         place_text += f", scope {scope}"
@@ -215,7 +216,9 @@ def problem_lines(problems: pl.DataFrame) -> list[str]:
     first_texts = dict[tuple[str, str], str]()
     problem_rows = problems.select("system", *PROBLEMS_SCHEMA).iter_rows()
     for system_name, scope_name, query_id, problem_text in problem_rows:
-        bare_text = problem_text.removeprefix(f"{_place(system_name, scope_name, query_id)}: ")
+        bare_text = problem_text.removeprefix(
+            f"{_problem_place(system_name, scope_name, query_id)}: "
+        )
         problem_kind = system_name, _ROW_NUMBER.sub("", bare_text)
         count_by_kind[problem_kind] = count_by_kind.get(problem_kind, 0) + 1
         first_texts.setdefault(problem_kind, problem_text)
@@ -289,18 +292,17 @@ def collect(
     if n_read_back:
         count_text = count_noun(n_read_back, "scopes")
         _log.warning("%s: %s read from %s, not run again", name, count_text, folder)
-    all_frames = {
-        table_name: pl.concat([frames_of_scope[table_name] for frames_of_scope in scope_frames])
-        for table_name in _TABLES
-    }
-    general_lines = system.notes + _short_lists(all_frames["costs"], k)
+    all_frames = {}
+    for table_name in _TABLES:
+        all_frames[table_name] = pl.concat([frames[table_name] for frames in scope_frames])
+    general_lines = system.notes + _short_list_notes(all_frames["costs"], k)
     problem_rows = [problem_row(name, "", "", general_line) for general_line in general_lines]
     general_problems = pl.DataFrame(problem_rows, PROBLEMS_SCHEMA, orient="row")
     all_frames["problems"] = pl.concat([general_problems, all_frames["problems"]])
     return ReturnedTexts(name, **all_frames, provenance={**collected_record, "dataset": data.name})
 
 
-def _short_lists(costs: pl.DataFrame, k: int) -> list[str]:
+def _short_list_notes(costs: pl.DataFrame, k: int) -> list[str]:
     """Say that no list had k rows, where some scope has turns for more than it got.
 
     :param costs: as of :class:`ReturnedTexts`.
@@ -339,7 +341,7 @@ class _FinishedScopes:
         if folder and is_known:
             self._folder = fix_place(folder)  # A memory may change the working directory.
 
-    def _file(self, scope: str) -> Path | None:
+    def _scope_file(self, scope: str) -> Path | None:
         if self._folder is None:
             return None
         column_names = [[*COSTS_SCHEMA], [*CALLS_SCHEMA]]
@@ -348,7 +350,7 @@ class _FinishedScopes:
 
     def read(self, scope: str) -> dict[str, pl.DataFrame] | None:
         """Read a scope that was done; one whose file is damaged is run again."""
-        scope_file = self._file(scope)
+        scope_file = self._scope_file(scope)
         if scope_file is None or not scope_file.exists():
             return None
         try:
@@ -358,7 +360,7 @@ class _FinishedScopes:
 
     def write(self, scope: str, tables: Mapping[str, Any]) -> None:
         """Keep a scope that did not fail."""
-        scope_file = self._file(scope)
+        scope_file = self._scope_file(scope)
         if scope_file is None or not tables["costs"]:
             return
         with open_atomically(scope_file) as written_file:
@@ -405,22 +407,20 @@ class _Asking:
     k: int
     timeout: float
 
-    def run(self, scope: str, asked: pl.DataFrame) -> dict[str, list[Any]]:
+    def run(self, scope: str, scope_questions: pl.DataFrame) -> dict[str, list[Any]]:
         """Fill one scope and ask its questions; gives the rows of :data:`_TABLES`."""
         try:
-            scope_tables = self._fill_and_ask(scope, asked)
+            scope_tables = self._fill_and_ask(scope, scope_questions)
         except Failure as error:
             scope_tables = {"rows": [], "costs": [], "problems": [(None, str(error))]}
         scope_tables["problems"] = [
             problem_row(self.name, scope, *problem) for problem in scope_tables["problems"]
         ]
-        model_calls = self.system.model_calls(scope)
-        scope_tables["calls"] = [
-            [call_row[column] for column in CALLS_SCHEMA] for call_row in model_calls
-        ]
+        in_order = itemgetter(*CALLS_SCHEMA)
+        scope_tables["calls"] = [[*in_order(call)] for call in self.system.model_calls(scope)]
         return scope_tables
 
-    def _fill_and_ask(self, scope: str, asked: pl.DataFrame) -> dict[str, list[Any]]:
+    def _fill_and_ask(self, scope: str, scope_questions: pl.DataFrame) -> dict[str, list[Any]]:
         anonymous_turns, turn_by_id = _anonymise_turns(self.data, scope)
         asked_memory = self.system
         call_timeout = self.timeout
@@ -434,7 +434,7 @@ class _Asking:
         search_times = list[float]()
         n_in_a_row = 0
         most_rows: int | None = None
-        for query_id, question, asked_at in asked.select(
+        for query_id, question, asked_at in scope_questions.select(
             "query_id", "text", "timestamp"
         ).iter_rows():
             ask_memory = partial(self._search, scope, question, asked_at)
@@ -452,13 +452,13 @@ class _Asking:
             usable_rows, row_problems = select_usable_rows(answer_rows, turn_by_id, self.k)
             returned_rows += [(query_id, *usable_row) for usable_row in usable_rows]
             problems += [(query_id, problem_text) for problem_text in row_problems]
-        usage_counts, usage_problems = self._usage(scope)
+        usage_counts, usage_problems = self._read_usage(scope)
         problems += [(None, problem_text) for problem_text in usage_problems]
         scope_costs = [
             (
                 scope,
                 anonymous_turns.height,
-                asked.height,
+                scope_questions.height,
                 most_rows,
                 ingest_seconds,
                 wait_seconds,
@@ -468,10 +468,10 @@ class _Asking:
         ]
         return {"rows": returned_rows, "costs": scope_costs, "problems": problems}
 
-    def _search(self, scope: str, text: str, when: Any) -> list[dict[str, Any]]:
-        return list_returned_rows(self.system.search(scope, text, self.k, when), self.k)
+    def _search(self, scope: str, question: str, asked_at: Any) -> list[dict[str, Any]]:
+        return list_returned_rows(self.system.search(scope, question, self.k, asked_at), self.k)
 
-    def _usage(self, scope: str) -> tuple[list[int | None], list[str]]:
+    def _read_usage(self, scope: str) -> tuple[list[int | None], list[str]]:
         """Read what the memory says of its use, and a line where it cannot be read.
 
         :returns: numbers in the order of :data:`USAGE_COLUMNS`.

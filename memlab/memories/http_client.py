@@ -120,12 +120,14 @@ class HttpMemory:
             return {}
         answer_text = answer_bytes.decode("utf-8", "replace")
         if http_status >= 400:
-            raise Unanswered(f"{verb_address} answers {http_status}: {self._clean(answer_text)}")
+            raise Unanswered(
+                f"{verb_address} answers {http_status}: {self._clean_line(answer_text)}"
+            )
         try:
             return json.loads(answer_text) if answer_text.strip() else {}
         except (ValueError, RecursionError):
             raise Unanswered(
-                f"{verb_address} answers with no JSON: {self._clean(answer_text)}"
+                f"{verb_address} answers with no JSON: {self._clean_line(answer_text)}"
             ) from None
 
     def _exchange(self, verb_address: str, body: dict[str, Any]) -> tuple[int, bytes]:
@@ -149,11 +151,11 @@ class HttpMemory:
             ) from None
         except httpx.HTTPError as error:
             raise Unanswered(
-                f"{verb_address}: {self._clean(f'{type(error).__name__}: {error}')}"
+                f"{verb_address}: {self._clean_line(f'{type(error).__name__}: {error}')}"
             ) from None
         return response.status_code, bytes(received_bytes)
 
-    def _clean(self, text: str) -> str:
+    def _clean_line(self, text: str) -> str:
         if self._token:
             text = text.replace(self._token, "•••")
         return shorten_line(text, 200)

@@ -29,27 +29,24 @@ class Embeddings:
 
     def __init__(self, encoder: Encoder, *, queries: Encoder | None = None) -> None:
         self.encoder = encoder
-        self.queries = queries or encoder
+        self.queries = encoder
+        if queries is not None:
+            self.queries = queries
         self.dim = encoder.dim
         self._kept = dict[str, np.ndarray]()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Encode texts that are searched for."""
-        missing_texts = [
-            document_text
-            for document_text in dict.fromkeys(texts)
-            if document_text not in self._kept
-        ]
+        missing_texts = [text for text in dict.fromkeys(texts) if text not in self._kept]
         if missing_texts:
             new_vectors = self.encoder.encode(missing_texts, progress=False)
             self._kept.update(zip(missing_texts, new_vectors, strict=True))
-        return [self._kept[document_text].tolist() for document_text in texts]
+        return [self._kept[text].tolist() for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
         """Encode a question."""
-        query_vector: list[float] = self.queries.encode([text], kind="query", progress=False)[
-            0
-        ].tolist()
+        vectors = self.queries.encode([text], kind="query", progress=False)
+        query_vector: list[float] = vectors[0].tolist()
         return query_vector
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
@@ -60,7 +57,7 @@ class Embeddings:
 
     def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
         """Encode several texts for mem0."""
-        return [self.embed(document_text, memory_action) for document_text in texts]
+        return [self.embed(text, memory_action) for text in texts]
 
 
 def named_texts(turns: pl.DataFrame) -> list[str]:

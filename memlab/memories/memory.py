@@ -55,7 +55,7 @@ class Memory:
     def __init__(self, system: Any) -> None:
         self._system = system
         self._turns = dict[str, pl.DataFrame]()
-        first_object = self._make()
+        first_object = self._make_object()
         system_name = getattr(system, "__name__", type(system).__name__)
         search_method = _find_search_method(first_object)
         if search_method is None:
@@ -88,14 +88,15 @@ class Memory:
         """Forget everything of a scope: one user, one memory."""
         self._turns.pop(scope, None)
         self._objects.pop(scope, None)
-        scope_object = self._object(scope)
+        scope_object = self._scope_object(scope)
         for verb_name in ("reset", "delete_all"):
             reset_method = _find_method(scope_object, verb_name)
             # Where scopes stand side by side, never one that forgets them all.
             if reset_method and self._forgets_one_scope(reset_method):
                 _call_with_accepted_arguments(reset_method, _scope_arguments(scope))
                 break
-        if initialize_method := _find_method(scope_object, "initialize"):
+        initialize_method = _find_method(scope_object, "initialize")
+        if initialize_method:
             _call_with_accepted_arguments(initialize_method, _scope_arguments(scope))
 
     def _forgets_one_scope(self, reset: Callable[..., Any]) -> bool:
@@ -107,10 +108,12 @@ class Memory:
         if scope in self._turns:
             all_turns = pl.concat([self._turns[scope], turns])
         self._turns[scope] = all_turns
-        scope_object = self._object(scope)
-        if ingest_method := _find_method(scope_object, "ingest"):
+        scope_object = self._scope_object(scope)
+        ingest_method = _find_method(scope_object, "ingest")
+        add_method = _find_method(scope_object, "add")
+        if ingest_method:
             _call_with_accepted_arguments(ingest_method, _scope_arguments(scope), turns=turns)
-        elif add_method := _find_method(scope_object, "add"):
+        elif add_method:
             for turn_row in turns.iter_rows(named=True):
                 turn_text, turn_arguments = _add_arguments(turn_row)
                 add_arguments = {**_scope_arguments(scope), **turn_arguments}
@@ -119,7 +122,8 @@ class Memory:
     def wait(self) -> None:
         """Return when what was taken in can be found."""
         for made_object in self._objects.values():
-            if wait_method := _find_method(made_object, "wait"):
+            wait_method = _find_method(made_object, "wait")
+            if wait_method:
                 wait_method()
 
     def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
@@ -127,7 +131,7 @@ class Memory:
 
         :param now: when it is asked; ``None`` where nobody knows.
         """
-        scope_object = self._object(scope)
+        scope_object = self._scope_object(scope)
         search_method = _find_search_method(scope_object)
         method_owner = owner_of(search_method, scope_object)
         if is_langchain_retriever(search_method, method_owner):
@@ -146,7 +150,7 @@ class Memory:
 
     def usage(self, scope: str) -> Any:
         """Say what a scope takes on disk and what models read for it, where the system does."""
-        usage_method = _find_method(self._object(scope), "usage")
+        usage_method = _find_method(self._scope_object(scope), "usage")
         if usage_method is None:
             return {}
         return _call_with_accepted_arguments(usage_method, _scope_arguments(scope))
@@ -158,13 +162,13 @@ class Memory:
         """
         return []
 
-    def _object(self, scope: str) -> Any:
+    def _scope_object(self, scope: str) -> Any:
         object_key = scope if self._each else ""
         if object_key not in self._objects:
-            self._objects[object_key] = self._make()
+            self._objects[object_key] = self._make_object()
         return self._objects[object_key]
 
-    def _make(self) -> Any:
+    def _make_object(self) -> Any:
         if not inspect.isclass(self._system):
             return self._system
         try:

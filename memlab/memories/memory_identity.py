@@ -28,13 +28,18 @@ def describe_memory(system: Any, made: Any) -> dict[str, Any]:
     :returns: its ``class`` or ``function``, ``source`` (a digest of code and state, null where they
         cannot be read), ``versions`` of the packages that its module imports, and its ``settings``.
     """
-    described_code = system if inspect.isroutine(system) else _class_of(system)
-    code_kind = "class" if inspect.isclass(described_code) else "function"
+    described_code = system
+    if not inspect.isroutine(system):
+        described_code = _class_of(system)
+    code_kind = "function"
+    if inspect.isclass(described_code):
+        code_kind = "class"
     description: dict[str, Any] = {
         code_kind: described_code.__qualname__,
-        "source": _digest(system),
+        "source": _identity_digest(system),
     }
-    if versions := imported_versions(described_code):
+    versions = imported_versions(described_code)
+    if versions:
         description["versions"] = versions
     settings = getattr(made, "settings", None)
     if isinstance(settings, Mapping):
@@ -42,7 +47,7 @@ def describe_memory(system: Any, made: Any) -> dict[str, Any]:
     return description
 
 
-def _digest(system: Any) -> str | None:
+def _identity_digest(system: Any) -> str | None:
     try:
         identity_text = "\x1e".join(_read_code_and_state(system))
     except (PipelineError, OSError, TypeError, RecursionError):

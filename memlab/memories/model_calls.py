@@ -38,29 +38,29 @@ class ProxiedMemory(Memory):
         service = proxy.service and [proxy.service.name, proxy.service.model]
         self.settings = {**self.settings, "recording": proxy.digest, "service": service}
 
-    def _of(self, scope: str) -> Counts:
+    def _scope_counts(self, scope: str) -> Counts:
         return self._counts.setdefault(scope, Counts())
 
     def reset(self, scope: str) -> None:
         """Forget everything of a scope."""
         self._scope = scope
         self._counts[scope] = Counts()
-        with self._proxy.counting(WRITING, self._of(scope)):
+        with self._proxy.counting(WRITING, self._scope_counts(scope)):
             super().reset(scope)
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         """Take in turns."""
-        with self._proxy.counting(WRITING, self._of(scope)):
+        with self._proxy.counting(WRITING, self._scope_counts(scope)):
             super().ingest(scope, turns)
 
     def wait(self) -> None:
         """Return when what was taken in can be found."""
-        with self._proxy.counting(WRITING, self._of(self._scope)):
+        with self._proxy.counting(WRITING, self._scope_counts(self._scope)):
             super().wait()
 
     def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
         """Give at most ``k`` texts."""
-        with self._proxy.counting(SEARCHING, self._of(scope)):
+        with self._proxy.counting(SEARCHING, self._scope_counts(scope)):
             return super().search(scope, query, k, now)
 
     def usage(self, scope: str) -> Any:
@@ -69,7 +69,7 @@ class ProxiedMemory(Memory):
         if not isinstance(stated_usage, Mapping):
             return stated_usage
         counted_usage = {"tokens_read": 0, "tokens_written": 0}
-        for phase_counts in self._of(scope).phases.values():
+        for phase_counts in self._scope_counts(scope).phases.values():
             counted_usage["tokens_read"] += phase_counts.read
             counted_usage["tokens_written"] += phase_counts.written
         return counted_usage | {
@@ -82,7 +82,7 @@ class ProxiedMemory(Memory):
         """Give what a scope asked of the model, a row a phase, also of one that asked nothing."""
         call_rows = list[dict[str, Any]]()
         for phase_name in (WRITING, SEARCHING):
-            phase_counts = self._of(scope).of(phase_name)
+            phase_counts = self._scope_counts(scope).of(phase_name)
             refusals = phase_counts.unanswered()
             call_row = {
                 "scope": scope,

@@ -102,7 +102,7 @@ class ProcessMemory:
             process.stdin.write(request_line + "\n")
             process.stdin.flush()
         except OSError:
-            raise self._ended() from None
+            raise self._end_error() from None
         while True:
             try:
                 process_answer = self._answers.get(timeout=_PATIENCE)
@@ -111,14 +111,14 @@ class ProcessMemory:
                     f"the process gave no answer within {_PATIENCE:,.0f} seconds"
                 ) from None
             if process_answer is None:
-                raise self._ended()
+                raise self._end_error()
             if process_answer.get("id") != self._number:
                 continue  # of a request that nobody waited for
             if "error" in process_answer:
                 raise DataError(shorten_line(str(process_answer["error"]), 300))
             return list(process_answer.get("rows") or [])
 
-    def _ended(self) -> DataError:
+    def _end_error(self) -> DataError:
         assert self._process is not None
         self._process.wait(10)
         last_line = self._log[-1] if self._log else "it printed nothing"

@@ -57,7 +57,7 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTex
 def _read_lines(file_text: str, problem_texts: list[str]) -> dict[str, list[Any]]:
     """Read a row a line, by its question.
 
-    :param odd: gets a line for each that cannot be read.
+    :param problem_texts: gets a line for each that cannot be read.
     """
     rows_by_question = dict[str, list[Any]]()
     for line_number, file_line in enumerate(file_text.split("\n"), 1):
@@ -117,7 +117,7 @@ def _make_returned_texts(
 ) -> ReturnedTexts:
     """Take what is of the dataset's questions and of the turns of their scopes.
 
-    :param odd: what was wrong so far.
+    :param problem_texts: what was wrong so far.
     """
     scope_by_question = dict(data.questions.select("query_id", "scope").iter_rows())
     turns_by_scope = _turns_by_their_names(data)

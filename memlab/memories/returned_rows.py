@@ -216,9 +216,9 @@ def _read_usable_row(
 ) -> _UsableRow:
     """Read a row.
 
-    :param seen: turns that other rows are, alone.
-    :param most: characters of its text.
-    :param lines: gets one for each thing that is left out of the row.
+    :param turns_seen: turns that other rows are, alone.
+    :param most_characters: characters of its text.
+    :param row_problems: gets one for each thing that is left out of the row.
     :raises Exception: when it cannot be used.
     """
     if "problem" in row:
@@ -257,7 +257,7 @@ def _named_turns(
 ) -> list[str] | None:
     """Give the turns that a row names by ``source_ids`` or its ``id``; None where it names none.
 
-    :param lines: gets one for an id that is no turn.
+    :param row_problems: gets one for an id that is no turn.
     """
     named_ids = row["source_ids"]
     if named_ids is None:

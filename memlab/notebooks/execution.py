@@ -110,11 +110,9 @@ def _check_known(chosen_values: Mapping[str, Any], notebook_paths: list[Path]) -
         return
     import papermill
 
-    known_parameters = {
-        parameter
-        for notebook_path in notebook_paths
-        for parameter in papermill.inspect_notebook(str(notebook_path))
-    }
+    known_parameters: set[str] = set()
+    for notebook_path in notebook_paths:
+        known_parameters.update(papermill.inspect_notebook(str(notebook_path)))
     for parameter in chosen_values:
         if parameter in known_parameters:
             continue
@@ -215,7 +213,8 @@ def _as_literal(value: Any, parameter: str) -> Any:
     if isinstance(value, list | tuple):
         return [_as_literal(entry, parameter) for entry in value]
     if isinstance(value, Mapping):
-        if wrong_keys := [entry_key for entry_key in value if not isinstance(entry_key, str)]:
+        wrong_keys = [entry_key for entry_key in value if not isinstance(entry_key, str)]
+        if wrong_keys:
             raise DataError(
                 f"parameter {parameter}: the key {wrong_keys[0]!r} would arrive as text; use "
                 "texts as keys"

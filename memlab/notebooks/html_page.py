@@ -159,13 +159,13 @@ def _assignments(source: str) -> dict[str, str]:
 
 def _show_outputs(cell: Any, key: str, charts: PageCharts) -> None:
     """Make the outputs of a cell what the page can show."""
-    cell.outputs = [cell_output for cell_output in cell.outputs if not _is_passing(cell_output)]
+    cell.outputs = [cell_output for cell_output in cell.outputs if not _is_transient(cell_output)]
     for output_number, cell_output in enumerate(cell.outputs):
         if "data" in cell_output:
             cell_output.data = _shown_data(cell_output.data, f"{key} {output_number}", charts)
 
 
-def _is_passing(output: Any) -> bool:
+def _is_transient(output: Any) -> bool:
     """Say whether an output was for who waited: a line on stderr, or a bar of progress."""
     if output.get("name") == "stderr":
         return True
@@ -216,8 +216,10 @@ def _chart_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[s
     return {"text/html": charts.add(data[PLOTLY], picture)}
 
 
-def _missing_line(what: str) -> dict[str, Any]:
-    missing_text = f"Here is {what}, which this page cannot show; open the notebook to see it."
+def _missing_line(missing_thing: str) -> dict[str, Any]:
+    missing_text = (
+        f"Here is {missing_thing}, which this page cannot show; open the notebook to see it."
+    )
     return {"text/html": f"<p><em>{html.escape(missing_text)}</em></p>"}
 
 

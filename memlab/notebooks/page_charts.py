@@ -76,11 +76,11 @@ class PageCharts:
             return self.add_picture(picture)
         chart_name = f"chart-{len(self._specs)}"
         self._specs.append(chart_json)
-        return _place(picture, f' data-chart="{chart_name}"')
+        return _chart_place(picture, f' data-chart="{chart_name}"')
 
     def add_picture(self, picture: str) -> str:
         """Give the place of a picture that stays one."""
-        return _place(picture, "")
+        return _chart_place(picture, "")
 
     def script(self) -> str:
         """Give the scripts of the page, none where no chart comes to life."""
@@ -103,11 +103,11 @@ class PageCharts:
         return font_face_rules("".join(self._specs))
 
 
-def _place(picture: str, more: str) -> str:
+def _chart_place(picture: str, attributes: str) -> str:
     encoded = base64.b64encode(picture.encode("utf-8", "replace")).decode()
-    shown_width = round(_drawn_width(picture) * _scale(picture))
+    shown_width = round(_drawn_width(picture) * _text_scale(picture))
     image_markup = f'<img src="data:image/svg+xml;base64,{encoded}" alt="figure">'
-    return f'<div class="chart" style="width:{shown_width}px"{more}>{image_markup}</div>'
+    return f'<div class="chart" style="width:{shown_width}px"{attributes}>{image_markup}</div>'
 
 
 def _drawn_width(picture: str) -> float:
@@ -117,7 +117,7 @@ def _drawn_width(picture: str) -> float:
     return float(width_match[1])
 
 
-def _scale(picture: str) -> float:
+def _text_scale(picture: str) -> float:
     """Give how much larger a picture must be for most of its letters to be as large as the text."""
     font_sizes = Counter(map(float, _FONT_SIZE.findall(picture)))
     drawn_size = _PLOTLY_FONT_PX

@@ -64,11 +64,11 @@ def write_results_page(results: str | os.PathLike[str]) -> Path:
     :raises ExportError: when it cannot be written.
     """
     results_folder = Path(results)
-    page_links, dataset_sections = "", ""
+    page_links = ""
+    dataset_sections = ""
     for dataset_results in _find_results(results_folder):
-        page_links += (
-            f'<a href="#{_escape(dataset_results.folder.name)}">{_escape(dataset_results.name)}</a>'
-        )
+        anchor = _escape_html(dataset_results.folder.name)
+        page_links += f'<a href="#{anchor}">{_escape_html(dataset_results.name)}</a>'
         dataset_sections += _dataset_section(dataset_results, results_folder)
     other_tables = _other_tables(results_folder)
     header_markup = f"<header><h1>Results</h1><nav><p>{page_links}</p></nav></header>"
@@ -128,30 +128,38 @@ def _find_results(folder: Path) -> Iterator[ResultsOfDataset]:
 
 def _dataset_section(dataset_results: ResultsOfDataset, folder: Path) -> str:
     caption_by_figure = _exported_figures(dataset_results.figures)
-    figures_link = _link(dataset_results.figures, folder)
+    figures_link = _relative_link(dataset_results.figures, folder)
     section_links = []
     if (dataset_results.figures / "index.html").is_file():
         section_links.append(f'<a href="{figures_link}/index.html">all figures</a>')
     report_table = ""
     if dataset_results.report:
-        section_links.append(f'<a href="{_link(dataset_results.report, folder)}">tables</a>')
+        section_links.append(
+            f'<a href="{_relative_link(dataset_results.report, folder)}">tables</a>'
+        )
         report_table = _report_table(dataset_results.report)
-    key_picture, thumbnails, answers = "", "", ""
+    key_picture = ""
+    thumbnails = ""
+    answers = ""
     for figure_name in (*_KEY_PICTURES, *caption_by_figure):
         if figure_name in caption_by_figure:
-            key_picture = _picture(
+            key_picture = _figure_markup(
                 figure_name, caption_by_figure[figure_name], figures_link, 'width="430"'
             )
             break
     for figure_name, caption in caption_by_figure.items():
-        thumbnails += _picture(figure_name, caption, figures_link, 'loading="lazy"', short=True)
+        thumbnails += _figure_markup(
+            figure_name, caption, figures_link, 'loading="lazy"', is_short=True
+        )
     for notebook_path in dataset_results.notebooks:
         answers += _notebook_answer(notebook_path, folder)
     if not answers:
         answers = _conclusions(dataset_results.folder)
-    section_head = f"<h2>{_escape(dataset_results.name)}</h2><p>{' · '.join(section_links)}</p>"
+    section_head = (
+        f"<h2>{_escape_html(dataset_results.name)}</h2><p>{' · '.join(section_links)}</p>"
+    )
     return (
-        f'<section id="{_escape(dataset_results.folder.name)}">{section_head}'
+        f'<section id="{_escape_html(dataset_results.folder.name)}">{section_head}'
         f'<div class="pictures">{key_picture}{report_table}</div><div '
         f'class="answers">{answers}</div>'
         f'<div class="thumbnails">{thumbnails}</div></section>'
@@ -168,15 +176,19 @@ def _exported_figures(folder: Path) -> dict[str, str]:
     return caption_by_figure
 
 
-def _picture(name: str, caption: str, beside: str, size: str, *, short: bool = False) -> str:
+def _figure_markup(
+    name: str, caption: str, folder_link: str, size_attribute: str, *, is_short: bool = False
+) -> str:
     """Show a figure, with a link to its page."""
-    figure_link = f"{beside}/{quote(name)}"
-    image_markup = f'<img src="{figure_link}.svg" alt="{_escape(name)}" {size}>'
+    figure_link = f"{folder_link}/{quote(name)}"
+    image_markup = f'<img src="{figure_link}.svg" alt="{_escape_html(name)}" {size_attribute}>'
     shown_caption = caption
-    if short:
+    if is_short:
         shown_caption = name
-    linked_image = f'<a href="{figure_link}.html" title="{_escape(caption)}">{image_markup}</a>'
-    return f"<figure>{linked_image}<figcaption>{_escape(shown_caption)}</figcaption></figure>"
+    linked_image = (
+        f'<a href="{figure_link}.html" title="{_escape_html(caption)}">{image_markup}</a>'
+    )
+    return f"<figure>{linked_image}<figcaption>{_escape_html(shown_caption)}</figcaption></figure>"
 
 
 def _notebook_answer(path: Path, folder: Path) -> str:
@@ -184,10 +196,9 @@ def _notebook_answer(path: Path, folder: Path) -> str:
     question = split_opening(executed_notebook).title
     answer_lines = answer_points(executed_notebook)[:_MOST_POINTS]
     answer_markup = render_markdown("\n".join(f"- {answer_line}" for answer_line in answer_lines))
-    page_link = _link(path.with_suffix(".html"), folder)
-    return (
-        f'<section><h3><a href="{page_link}">{_escape(question)}</a></h3>{answer_markup}</section>'
-    )
+    page_link = _relative_link(path.with_suffix(".html"), folder)
+    heading = f'<h3><a href="{page_link}">{_escape_html(question)}</a></h3>'
+    return f"<section>{heading}{answer_markup}</section>"
 
 
 def _conclusions(folder: Path) -> str:
@@ -218,16 +229,16 @@ def _other_tables(folder: Path) -> str:
     ]
     if not report_paths:
         return ""
-    table_links = " · ".join(
-        f'<a href="{_link(report_path, folder)}">{_escape(report_path.parent.name)}</a>'
-        for report_path in report_paths
-    )
-    return f"<section><h2>Other tables</h2><p>{table_links}</p></section>"
+    table_links = []
+    for report_path in report_paths:
+        link = _relative_link(report_path, folder)
+        table_links.append(f'<a href="{link}">{_escape_html(report_path.parent.name)}</a>')
+    return f"<section><h2>Other tables</h2><p>{' · '.join(table_links)}</p></section>"
 
 
-def _link(path: Path, folder: Path) -> str:
+def _relative_link(path: Path, folder: Path) -> str:
     return quote(Path(os.path.relpath(path, folder)).as_posix(), errors="replace")
 
 
-def _escape(value: object) -> str:
+def _escape_html(value: object) -> str:
     return html.escape(str(value))

@@ -225,7 +225,7 @@ def _session_dates(bench: Bench) -> np.ndarray:
 
 
 def _compare_dates(
-    bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray
+    bench: Bench, question_dates: np.ndarray, turns: slice, session: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Compare the dates that questions name (q, 3) with those of the scope's sessions.
 
@@ -238,7 +238,7 @@ def _compare_dates(
     of_month, of_year, of_day = _session_dates(bench)[
         :, None, first_session : int(session_numbers[-1]) + 1
     ]
-    year, month, day = asked.T[:, :, None]
+    year, month, day = question_dates.T[:, :, None]
     same_year = np.isnan(year) | (year == of_year)
     # Days since 1970 of the day that is named, in the year of the session where none is named.
     months_since = (np.where(np.isnan(year), of_year, year) - 1970) * 12 + month - 1
@@ -345,12 +345,14 @@ def token_match_features(
     return features
 
 
-def _rarest_tokens(weights: np.ndarray, asked: TokenVectors, question: np.ndarray) -> np.ndarray:
+def _rarest_tokens(
+    weights: np.ndarray, question_tokens: TokenVectors, question: np.ndarray
+) -> np.ndarray:
     """Say which tokens are of the rarer third of their question, or of its two rarest: (t,)."""
     token_rank = np.empty(len(question), np.int64)
     rarest_first = np.lexsort((-weights, question))
-    token_rank[rarest_first] = np.arange(len(question)) - asked.start[question]
-    n_rarest = np.maximum(2, np.diff(asked.start) // 3)
+    token_rank[rarest_first] = np.arange(len(question)) - question_tokens.start[question]
+    n_rarest = np.maximum(2, np.diff(question_tokens.start) // 3)
     return token_rank < n_rarest[question]
 
 

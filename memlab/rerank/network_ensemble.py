@@ -159,11 +159,11 @@ def _layer_shapes(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
     return weight_shapes
 
 
-def _target_distribution(wanted: np.ndarray) -> Any:
+def _target_distribution(is_wanted: np.ndarray) -> Any:
     """Give what is wanted of each list equal shares: (q, n) float32."""
     import torch
 
-    target_shares = torch.from_numpy(wanted.astype(np.float32))
+    target_shares = torch.from_numpy(is_wanted.astype(np.float32))
     return target_shares / target_shares.sum(1, keepdim=True)
 
 
@@ -292,11 +292,11 @@ class Model:
         return cls(**networks, about=description)
 
 
-def _is_valid_description(about: Mapping[str, Any]) -> bool:
+def _is_valid_description(description: Mapping[str, Any]) -> bool:
     """Say whether all that a model has to tell of itself is there, and its sums are numbers."""
-    sum_weights = about.get("sum", dict.fromkeys(LEVELS, 0.0))
+    sum_weights = description.get("sum", dict.fromkeys(LEVELS, 0.0))
     are_finite = all(math.isfinite(sum_weights[level]) for level in LEVELS)
-    return are_finite and set(about) >= {"features", "encoder", "header", "scopes"}
+    return are_finite and set(description) >= {"features", "encoder", "header", "scopes"}
 
 
 def _is_valid_network(network: Network) -> bool:

@@ -144,12 +144,12 @@ class Cache:
 
 
 def _measured_slices(
-    missing: pl.DataFrame, step: int, what: str, *, is_measured: bool
+    missing: pl.DataFrame, step: int, cache_text: str, *, is_measured: bool
 ) -> Iterator[pl.DataFrame]:
     """Give some rows at a time; after the first few, say how long the others take where that is
     long.
 
-    :param what: is made of them, for who waits.
+    :param cache_text: is made of them, for who waits.
     :param is_measured: whether somebody waits.
     """
     if not is_measured or missing.height <= _WARMING + _MEASURED:
@@ -161,7 +161,7 @@ def _measured_slices(
     yield missing.slice(_WARMING, _MEASURED)
     seconds = time.monotonic() - began_at
     other_rows = missing.slice(_WARMING + _MEASURED)
-    step_text = f"{what}: encoding {other_rows.height:,} texts, once for this store,"
+    step_text = f"{cache_text}: encoding {other_rows.height:,} texts, once for this store,"
     announce_step(step_text, seconds / _MEASURED * other_rows.height)
     yield from other_rows.iter_slices(step)
 
@@ -271,11 +271,11 @@ def _count_files(table: Any) -> int:
     return int(table.stats()["fragment_stats"]["num_fragments"])
 
 
-def _token_rows(made: TokenVectors) -> pl.DataFrame:
+def _token_rows(token_vectors: TokenVectors) -> pl.DataFrame:
     """Give a row for each text: ``ids`` and ``vectors`` of its tokens, as bytes."""
     id_bytes = list[bytes]()
     vector_bytes = list[bytes]()
-    for first_token, end_token in pairwise(made.start.tolist()):
-        id_bytes.append(made.ids[first_token:end_token].tobytes())
-        vector_bytes.append(made.vectors[first_token:end_token].tobytes())
+    for first_token, end_token in pairwise(token_vectors.start.tolist()):
+        id_bytes.append(token_vectors.ids[first_token:end_token].tobytes())
+        vector_bytes.append(token_vectors.vectors[first_token:end_token].tobytes())
     return pl.DataFrame({"ids": id_bytes, "vectors": vector_bytes})

@@ -68,9 +68,9 @@ def _tagged_versions(table: Any) -> dict[str, int]:
     return {tag: int(tag_entry["version"]) for tag, tag_entry in table.tags.list().items()}
 
 
-def _unfinished_states(database: Database, at: int | None = None) -> list[Mapping[str, int]]:
+def _unfinished_states(database: Database, version: int | None = None) -> list[Mapping[str, int]]:
     """Give the last finished states of datasets that are not whole, by a version of the list."""
-    dataset_entries = database.read("datasets", ["complete", "finished"], at=at)
+    dataset_entries = database.read("datasets", ["complete", "finished"], at=version)
     unfinished = dataset_entries.filter(~pl.col("complete"))["finished"].drop_nulls()
     return [json.loads(state) for state in unfinished.unique()]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,11 +21,17 @@ from memlab.store.dataset_rows import (
     read_finished_state,
     read_rows,
 )
-from memlab.store.ingestion import DatasetWriter, join_small_parts
+from memlab.store.ingestion import DatasetWriter, RowCounts, join_small_parts
 from memlab.store.schemas import DATASET_TABLES
 from memlab.store.tree_nodes import TreeNodes
 
 Names = Iterable[str] | None
+_REPORT: dict[str, Any] = {
+    "dataset": pl.String(),
+    "table": pl.String(),
+    **dict.fromkeys([field.name for field in fields(RowCounts)], pl.Int64()),
+}
+"""The columns of what an ingest reports."""
 
 
 class Conversations(TableGroup):
@@ -75,22 +82,16 @@ class Conversations(TableGroup):
             for name, writer in writers_by_name.items():
                 with database.guarded(f"ingesting {name!r}"):
                     writer.finish(now or datetime.now(UTC))
-                _, n_updated, _, n_removed = writer.counts["turns"]
-                if n_updated or n_removed:
+                turn_counts = writer.counts["turns"]
+                if turn_counts.updated or turn_counts.removed:
                     TreeNodes(database).clear_deleted(name)
             if writers_by_name:
                 clean_when_due(database, (*DATASET_TABLES, "datasets", "nodes"))
-        report_rows = [
-            (name, table, *row_counts.tolist())
-            for name, writer_of_name in writers_by_name.items()
-            for table, row_counts in writer_of_name.counts.items()
-        ]
-        count_columns = dict.fromkeys(("inserted", "updated", "unchanged", "removed"), pl.Int64())
-        return pl.DataFrame(
-            report_rows,
-            schema={"dataset": pl.String(), "table": pl.String(), **count_columns},
-            orient="row",
-        )
+        report_rows = []
+        for name, writer in writers_by_name.items():
+            for table, row_counts in writer.counts.items():
+                report_rows.append((name, table, *astuple(row_counts)))
+        return pl.DataFrame(report_rows, schema=_REPORT, orient="row")
 
     def alone(self, dataset: str) -> AbstractContextManager[Any]:
         """Hold a dataset from reading to writing, so that what others ingest into it meanwhile is

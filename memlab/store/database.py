@@ -624,7 +624,9 @@ class Database:
             return self.table(name)
         return open_state(self.connection, name, version)
 
-    def _absent_columns(self, name: str, columns: Sequence[str], there: list[str]) -> list[str]:
+    def _absent_columns(
+        self, name: str, columns: Sequence[str], stored_columns: list[str]
+    ) -> list[str]:
         """Give those of some columns that came later than a table was made.
 
         :raises StoreError: for a column that it never had.
@@ -634,12 +636,12 @@ class Database:
             later_columns = TABLES[name].later
         absent_columns = []
         for column in columns:
-            if column in there:
+            if column in stored_columns:
                 continue
             if column not in later_columns:
                 raise StoreError(
                     f"table {name} of store {self.uri} has no column {column!r}; it has "
-                    f"{', '.join(there)}"
+                    f"{', '.join(stored_columns)}"
                 )
             absent_columns.append(column)
         return absent_columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -47,11 +47,7 @@ def join_small_parts(parts: Iterable[Dataset]) -> Iterator[Dataset]:
     n_turns = n_bytes = 0
     for dataset_part in parts:
         is_full = n_turns + dataset_part.turns.height > BATCH_TURNS or n_bytes > BATCH_BYTES
-        if batch_parts and (
-            is_full
-            or (batch_parts[0].name, batch_parts[0].format)
-            != (dataset_part.name, dataset_part.format)
-        ):
+        if batch_parts and (is_full or not _are_of_one_dataset(batch_parts[0], dataset_part)):
             yield concat(batch_parts)
             batch_parts = []
             n_turns = 0
@@ -63,12 +59,32 @@ def join_small_parts(parts: Iterable[Dataset]) -> Iterator[Dataset]:
         yield concat(batch_parts)
 
 
+def _are_of_one_dataset(first: Dataset, second: Dataset) -> bool:
+    return first.name == second.name and first.format == second.format
+
+
+@dataclass
+class RowCounts:
+    """How many rows of a table an ingest wrote anew, wrote over, left as they are and deleted."""
+
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+
+
 class DatasetWriter:
     """The writing of one dataset, batch by batch; a batch holds whole scopes.
 
     Where nothing of the dataset is stored, nothing is read, and no key is looked up; while no batch
     follows the first, what this one wrote is the whole dataset. All of that needs the lock: without
     it, others may write meanwhile.
+
+    ``counts`` are by table, and so are ``last_places``, the last place that was given to a row;
+    ``brought_scopes`` are those of all batches. ``has_begun`` says whether anything was written,
+    ``is_held`` whether the lock is held, ``is_new`` whether nothing of the dataset is stored.
+    ``interrupted_state`` holds the versions of the last whole state, where an ingest before this
+    one was interrupted; ``whole_dataset`` is what one batch wrote where nothing was stored.
     """
 
     def __init__(self, database: Database, first: Dataset) -> None:
@@ -76,14 +92,14 @@ class DatasetWriter:
         self.name = first.name
         self.kind = first.format
         self.language = first.language
-        self.last = dict.fromkeys(DATASET_TABLES, -1)
-        self.counts = {table: np.zeros(4, np.int64) for table in DATASET_TABLES}
-        self.brought: set[str] = set()
-        self.wrote = False
-        self.held = True
-        self.interrupted: Mapping[str, int] | None = None
+        self.last_places = dict.fromkeys(DATASET_TABLES, -1)
+        self.counts = {table: RowCounts() for table in DATASET_TABLES}
+        self.brought_scopes: set[str] = set()
+        self.has_begun = False
+        self.is_held = True
+        self.interrupted_state: Mapping[str, int] | None = None
         self.is_new = False
-        self.whole: Dataset | None = None
+        self.whole_dataset: Dataset | None = None
 
     def add(self, batch: Dataset, since: Mapping[str, int] | None) -> None:
         """Replace the scopes of a batch: write what is new or differs, and delete what they no
@@ -95,50 +111,62 @@ class DatasetWriter:
         """
         if since is not None:
             self._refuse_changed(batch.scopes, since)
-            self.held = False
-        self.whole = None
-        if self.held and not self.wrote:
+            self.is_held = False
+        self.whole_dataset = None
+        if self.is_held and not self.has_begun:
             self.is_new = self._stores_nothing()
         if batch.merged_onto:
             self._refuse_merged_with_older(batch)
-        self.brought.update(batch.scopes)
+        self.brought_scopes.update(batch.scopes)
         moved_questions = self._moved_questions(batch)
         rows_by_table = {table: _add_keys(batch, table) for table in DATASET_TABLES}
         for table, rows in rows_by_table.items():
             self._write_changes(table, rows, batch.scopes)
-        self.counts["questions"][1] += moved_questions.height
-        self._change("questions", moved_questions.clear(), moved_questions)
+        self.counts["questions"].updated += moved_questions.height
+        self._replace_rows("questions", moved_questions.clear(), moved_questions)
         if self.is_new:
             # Rows that stand twice in the batch are stored once.
             stored_tables: dict[str, Any] = {}
             for table, rows in rows_by_table.items():
                 stored_tables[table] = rows.select(list(row_columns(table)))
-            self.whole = replace(batch, **stored_tables)
+            self.whole_dataset = replace(batch, **stored_tables)
         self.is_new = False
 
     def _stores_nothing(self) -> bool:
         """Say whether nothing of the dataset is stored, nor rows whose entry somebody removed."""
         if not self._read_listing("name").is_empty():
             return False
-        return not any(self.database.has_rows(t, dataset=self.name) for t in DATASET_TABLES)
+        return not any(self.database.has_rows(table, dataset=self.name) for table in DATASET_TABLES)
 
     def _write_changes(self, table: str, rows: pl.DataFrame, scopes: list[str]) -> None:
         """Write the rows of some scopes to one table, and count them."""
+        stored_places = self._read(table, ["key", "position"])
+        places = _assign_places(rows, stored_places, last_place=self.last_places[table])
+        rows = rows.with_columns(position=places)
+        if rows.height:
+            self.last_places[table] = places[-1]
+        if stored_places.is_empty():
+            self._write_first_rows(table, rows)
+        else:
+            self._write_over_stored_rows(table, rows, stored_places, scopes)
+
+    def _write_first_rows(self, table: str, rows: pl.DataFrame) -> None:
+        """Write the rows of a table that holds none of the dataset."""
+        self.counts[table].inserted += rows.height
+        if rows.height:
+            self._note_begin()
+            complete = partial(_add_hashes, table)
+            self.database.write(table, rows, are_new=self.is_new, complete=complete)
+
+    def _write_over_stored_rows(
+        self, table: str, rows: pl.DataFrame, stored_places: pl.DataFrame, scopes: list[str]
+    ) -> None:
+        """Write what is new or differs from what is stored of some scopes; delete what is gone.
+
+        :param stored_places: ``key`` and ``position`` of all rows of the dataset in the table.
+        """
         columns = list(TABLES[table].columns)
         is_scoped = "scope" in rows.columns
-        stored_places = self._read(table, ["key", "position"])
-        rows = rows.with_columns(
-            position=_assign_places(rows, stored_places, after=self.last[table])
-        )
-        if rows.height:
-            self.last[table] = rows["position"][-1]
-        if stored_places.is_empty():
-            self.counts[table][0] += rows.height
-            if rows.height:
-                self._begin()
-                complete = partial(_add_hashes, table)
-                self.database.write(table, rows, are_new=self.is_new, complete=complete)
-            return
         wanted_scopes = None
         if is_scoped:
             wanted_scopes = [*scopes, *rows["scope"].unique()]
@@ -151,20 +179,22 @@ class DatasetWriter:
         # What has another place alone, since something stands before it, is not counted as another
         # row.
         content_columns = [column for column in columns if column not in ("position", "n")]
-        n_unchanged = rows.join(
-            stored_rows, on=content_columns, how="semi", nulls_equal=True
-        ).height
+        same_rows = rows.join(stored_rows, on=content_columns, how="semi", nulls_equal=True)
         new_rows = rows.join(stored_places, on="key", how="anti", maintain_order="left")
-        n_updated = rows.height - new_rows.height - n_unchanged
-        if new_rows.height and self.held:
+        n_updated = rows.height - new_rows.height - same_rows.height
+        counts = self.counts[table]
+        counts.inserted += new_rows.height
+        counts.updated += n_updated
+        counts.unchanged += same_rows.height
+        counts.removed += gone_rows.height
+        if new_rows.height and self.is_held:
             # Nobody else writes these keys, so that they need not be looked up.
-            self._begin()
+            self._note_begin()
             self.database.write(table, new_rows, are_new=True)
             rows = rows.join(new_rows, on="key", how="anti", maintain_order="left")
-        self._change(table, stored_rows, rows, gone_rows["key"], clear_vectors=n_updated > 0)
-        self.counts[table] += np.array([new_rows.height, n_updated, n_unchanged, gone_rows.height])
+        self._replace_rows(table, stored_rows, rows, gone_rows["key"], clear_vectors=n_updated > 0)
 
-    def _change(
+    def _replace_rows(
         self,
         table: str,
         stored_rows: pl.DataFrame,
@@ -179,56 +209,57 @@ class DatasetWriter:
             changed_rows = rows.join(
                 stored_rows, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left"
             )
-        if changed_rows.height or len(gone_keys):
-            self._begin()
-            if clear_vectors and table == "turns":
-                # What has another place alone keeps its vectors.
-                moved_rows = changed_rows.join(stored_rows, on=["key", "content_hash"], how="semi")
-                rewritten_rows = changed_rows.join(
-                    moved_rows, on="key", how="anti", maintain_order="left"
-                )
-                self.database.write(table, rewritten_rows, clear_vectors=True)
-                changed_rows = moved_rows
-            self.database.write(table, changed_rows)
-            self.database.delete(table, dataset=self.name, key=gone_keys)
+        if changed_rows.is_empty() and not len(gone_keys):
+            return
+        self._note_begin()
+        if clear_vectors and table == "turns":
+            # What has another place alone keeps its vectors.
+            moved_rows = changed_rows.join(stored_rows, on=["key", "content_hash"], how="semi")
+            rewritten_rows = changed_rows.join(
+                moved_rows, on="key", how="anti", maintain_order="left"
+            )
+            self.database.write(table, rewritten_rows, clear_vectors=True)
+            changed_rows = moved_rows
+        self.database.write(table, changed_rows)
+        self.database.delete(table, dataset=self.name, key=gone_keys)
 
     def finish(self, now: datetime) -> None:
         """Note that the dataset is whole, and what it came to."""
-        if self.wrote or not self._is_whole():
-            self._begin()
-            # Where nothing is held, another ingest may be under way.
-            if self.interrupted is not None and self.held:
-                self._restore(self.interrupted)
-            stored_dataset = self.whole
-            if stored_dataset is None:
-                # The fingerprint is that of what was stored, not of what was meant to be.
-                stored_dataset = read_dataset(self.database, self.name, at=CURRENT_VERSIONS)
-            table_sizes = {
-                table: getattr(stored_dataset, table).height
-                for table in ("turns", "sessions", "questions")
-            }
-            self._note(
-                complete=True,
-                ingested_at=now,
-                fingerprint=stored_dataset.fingerprint(),
-                **table_sizes,
-            )
+        if not self.has_begun and self._is_whole():
+            return
+        self._note_begin()
+        # Where nothing is held, another ingest may be under way.
+        if self.interrupted_state is not None and self.is_held:
+            for table in DATASET_TABLES:
+                self._restore(table, self.interrupted_state)
+        stored_dataset = self.whole_dataset
+        if stored_dataset is None:
+            # The fingerprint is that of what was stored, not of what was meant to be.
+            stored_dataset = read_dataset(self.database, self.name, at=CURRENT_VERSIONS)
+        self._write_entry(
+            complete=True,
+            ingested_at=now,
+            fingerprint=stored_dataset.fingerprint(),
+            turns=stored_dataset.turns.height,
+            sessions=stored_dataset.sessions.height,
+            questions=stored_dataset.questions.height,
+        )
 
     def _is_whole(self) -> bool:
         """Say whether the dataset is listed as whole, and as it comes."""
         dataset_entry = self._read_listing("complete", "format", "language")
         return dataset_entry.rows() == [(True, self.kind, self.language)]
 
-    def _begin(self) -> None:
+    def _note_begin(self) -> None:
         """Note the dataset before the first row is written, so that an interrupted ingest is
         recognised.
 
         With it goes which versions of the tables hold the last state that is whole: others read
         that meanwhile.
         """
-        if self.wrote:
+        if self.has_begun:
             return
-        self.wrote = True
+        self.has_begun = True
         finished_state: Mapping[str, int] = CURRENT_VERSIONS
         for dataset_entry in self._read_listing("complete", "finished").rows(named=True):
             if dataset_entry["complete"]:
@@ -236,40 +267,39 @@ class DatasetWriter:
                     table: int(self.database.table(table).version) for table in DATASET_TABLES
                 }
             else:
-                finished_state = self.interrupted = finished_versions(dataset_entry)
-        self._note(complete=False, finished=json.dumps(finished_state) if finished_state else None)
+                self.interrupted_state = finished_versions(dataset_entry)
+                finished_state = self.interrupted_state
+        self._write_entry(
+            complete=False, finished=json.dumps(finished_state) if finished_state else None
+        )
 
-    def _restore(self, at: Mapping[str, int]) -> None:
+    def _restore(self, table: str, finished_state: Mapping[str, int]) -> None:
         """Bring the scopes that this ingest does not bring to the last finished state: an
         interrupted one wrote there.
 
-        :param at: versions of the tables that hold that state; none, where there was no state yet.
+        :param finished_state: versions of the tables that hold that state; none, where
+            there was no state yet.
         """
-        for table in DATASET_TABLES:
-            columns = list(TABLES[table].columns)
-            if "scope" in columns:
-                is_other_scope = ~pl.col("scope").is_in(list(self.brought))
-                current_rows = self._read(table, columns).filter(is_other_scope)
-                finished_rows = current_rows.clear()
-                if table in at:
-                    finished_rows = self.database.read(
-                        table, columns, at=at[table], dataset=self.name
-                    )
-                finished_rows = finished_rows.filter(is_other_scope)
-                self._change(
-                    table,
-                    current_rows,
-                    finished_rows,
-                    current_rows.join(finished_rows, on="key", how="anti")["key"],
-                    clear_vectors=True,
-                )
+        columns = list(TABLES[table].columns)
+        if "scope" not in columns:
+            return
+        is_other_scope = ~pl.col("scope").is_in(list(self.brought_scopes))
+        current_rows = self._read(table, columns).filter(is_other_scope)
+        finished_rows = current_rows.clear()
+        if table in finished_state:
+            finished_rows = self.database.read(
+                table, columns, at=finished_state[table], dataset=self.name
+            )
+        finished_rows = finished_rows.filter(is_other_scope)
+        gone_keys = current_rows.join(finished_rows, on="key", how="anti")["key"]
+        self._replace_rows(table, current_rows, finished_rows, gone_keys, clear_vectors=True)
 
-    def _note(self, **columns: object) -> None:
+    def _write_entry(self, **columns: object) -> None:
         entry_columns = {"name": self.name, "format": self.kind, "language": self.language}
         write_entry = self.database.write_row
         if self.is_new:
             write_entry = self.database.add_row
-        elif self.held:
+        elif self.is_held:
             write_entry = self.database.update_row
         write_entry("datasets", self.name, **entry_columns, **columns)
 
@@ -294,11 +324,10 @@ class DatasetWriter:
             return
         stored_turns = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
         current_digests = digest_turns(stored_turns, merged_onto)
-        changed_scopes = [
-            scope
-            for scope, read_digest in merged_onto.items()
-            if current_digests[scope] != read_digest
-        ]
+        changed_scopes = []
+        for scope, read_digest in merged_onto.items():
+            if current_digests[scope] != read_digest:
+                changed_scopes.append(scope)
         # To write down all messages of a long memory once more takes long, and is seldom needed.
         written_digests = digest_turns(batch.turns, changed_scopes)
         for scope in changed_scopes:
@@ -349,7 +378,7 @@ class DatasetWriter:
         return self.database.read("datasets", columns, name=self.name)
 
 
-def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> pl.Series:
+def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, last_place: int) -> pl.Series:
     """Give rows their places in the order of the dataset: a scope that is there keeps its place, a
     new one goes behind.
 
@@ -357,7 +386,7 @@ def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> p
     that is not in order, so that what is read back is in the order of the stream.
 
     :param stored: ``key`` and ``position`` of all stored rows of the dataset.
-    :param after: the last place that this ingest gave.
+    :param last_place: the last place that this ingest gave.
     """
     numbers = np.full(rows.height, -1, np.int64)
     if stored.height:
@@ -366,18 +395,18 @@ def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> p
     row_scopes = (
         rows["scope"] if "scope" in rows.columns else pl.repeat("", rows.height, eager=True)
     )
-    free_block = int(max(stored["position"].to_numpy().max(initial=-1), after)) // _ROOM + 1
+    free_block = int(max(stored["position"].to_numpy().max(initial=-1), last_place)) // _ROOM + 1
     scope_starts = np.flatnonzero((row_scopes != row_scopes.shift())[1:].to_numpy()) + 1
     scope_edges = sorted({0, *scope_starts.tolist(), rows.height})
     for scope_start, scope_end in itertools.pairwise(scope_edges):
         scope_numbers = numbers[scope_start:scope_end]
-        if not (scope_numbers > after).all() or (np.diff(scope_numbers) <= 0).any():
+        if not (scope_numbers > last_place).all() or (np.diff(scope_numbers) <= 0).any():
             first_number = scope_numbers[scope_numbers >= 0].min(initial=np.iinfo(np.int64).max)
-            if not after < first_number < np.iinfo(np.int64).max:
+            if not last_place < first_number < np.iinfo(np.int64).max:
                 first_number = free_block * _ROOM
                 free_block = free_block + 1
             scope_numbers[:] = first_number + np.arange(len(scope_numbers))
-        after = int(scope_numbers[-1])
+        last_place = int(scope_numbers[-1])
     return pl.Series("position", numbers, pl.Int64)
 
 
@@ -407,19 +436,21 @@ def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
     return distinct_rows
 
 
-def _add_hashes(table: str, rows: pl.DataFrame, there: pl.DataFrame | None = None) -> pl.DataFrame:
+def _add_hashes(
+    table: str, rows: pl.DataFrame, stored_rows: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """Give turns the text that is retrieved, and its hash; rows of other tables stay as they are.
 
-    :param there: stored rows: what says the same as that of its key has the same hash.
+    :param stored_rows: stored rows: what says the same as that of its key has the same hash.
     """
     if table != "turns":
         return rows
     turns_with_content = rows.with_columns(content=turn_text_expr())
-    if there is None:
+    if stored_rows is None:
         return turns_with_content.with_columns(
             hash_column(turns_with_content["content"]).alias("content_hash")
         )
-    stored_hashes = there.select("key", "content", "content_hash").unique(["key", "content"])
+    stored_hashes = stored_rows.select("key", "content", "content_hash").unique(["key", "content"])
     known_hashes = turns_with_content.join(
         stored_hashes, on=["key", "content"], how="left", maintain_order="left"
     )

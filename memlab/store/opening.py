@@ -88,15 +88,16 @@ def _refuse_place(place: str, *, create: bool) -> None:
         )
 
 
-def _refuse_schema(database: Database, noted: str | None, names: set[str]) -> None:
+def _refuse_schema(database: Database, noted_schema: str | None, names: set[str]) -> None:
     """Refuse a store that was written with other tables.
 
-    :param noted: the number of its schema; one that was interrupted while it was made has none.
+    :param noted_schema: the number of its schema; one that was interrupted while it was made has
+        none.
     :param names: of its tables.
     :raises StoreError: with both numbers.
     """
-    schema_number = noted or str(SCHEMA_VERSION)
-    if noted is None and names and "store" not in names:
+    schema_number = noted_schema or str(SCHEMA_VERSION)
+    if noted_schema is None and names and "store" not in names:
         schema_number = "0"  # The first memlabs had no table of notes.
     if schema_number == str(SCHEMA_VERSION):
         return

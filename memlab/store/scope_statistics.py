@@ -238,20 +238,20 @@ class Statistics(VersionedReads):
                 self.database.write("statistics", pl.DataFrame(part_rows, schema=columns))
             self.database.delete("statistics", key=gone_keys)
 
-    def _keep(self, dataset: str, scope: str, of: str, **values: Any) -> None:
-        named_columns = {"dataset": dataset, "scope": scope, "of": of}
+    def _keep(self, dataset: str, scope: str, subject: str, **values: Any) -> None:
+        named_columns = {"dataset": dataset, "scope": scope, "of": subject}
         with self.database.guarded("keeping statistics", writes="keeping statistics"):
             self.database.write_row(
-                "statistics", _key(dataset, scope, of), **named_columns, **values
+                "statistics", _key(dataset, scope, subject), **named_columns, **values
             )
 
-    def _kept(self, dataset: str, scope: str, of: str) -> dict[str, Any]:
+    def _kept(self, dataset: str, scope: str, subject: str) -> dict[str, Any]:
         columns = ["n", "length", "squares", "names", "frequency", "state"]
-        kept_rows = self.database.read("statistics", columns, key=_key(dataset, scope, of))
+        kept_rows = self.database.read("statistics", columns, key=_key(dataset, scope, subject))
         return kept_rows.row(0, named=True) if kept_rows.height else {}
 
-    def _kept_words(self, dataset: str, scope: str, of: str) -> WordStatistics | None:
-        kept_row = self._kept(dataset, scope, of)
+    def _kept_words(self, dataset: str, scope: str, subject: str) -> WordStatistics | None:
+        kept_row = self._kept(dataset, scope, subject)
         if not kept_row or not kept_row["state"] or kept_row["state"] != self.text.state(dataset):
             return None
         frequency = Counter(dict(zip(kept_row["names"], kept_row["frequency"], strict=True)))
@@ -277,8 +277,8 @@ class Statistics(VersionedReads):
         return TokenStatistics(kept_row["n"], np.array(kept_row["frequency"], np.float64))
 
 
-def _key(dataset: str, scope: str, of: str) -> str:
-    return f"{ANALYSER}:{of}:{encode_id_part(dataset)}/{scope}"
+def _key(dataset: str, scope: str, subject: str) -> str:
+    return f"{ANALYSER}:{subject}:{encode_id_part(dataset)}/{scope}"
 
 
 def _split_in_parts(texts: list[str], language: str) -> Iterator[list[str]]:

@@ -199,7 +199,7 @@ class Search(VersionedReads):
             )
             return nearest_turns.with_columns(score=1.0 - pl.col("_distance"))
 
-        return self._hits(hits, dataset, list(scopes), k, n=len(queries))
+        return self._hits(hits, dataset, list(scopes), k, n_queries=len(queries))
 
     def by_text(
         self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int
@@ -232,7 +232,7 @@ class Search(VersionedReads):
                 pl.col("score") > 0
             )
 
-        return self._hits(hits, dataset, list(scopes), k, n=len(queries))
+        return self._hits(hits, dataset, list(scopes), k, n_queries=len(queries))
 
     def _hits(
         self,
@@ -241,7 +241,7 @@ class Search(VersionedReads):
         scopes: list[str],
         k: int,
         *,
-        n: int,
+        n_queries: int,
     ) -> pl.DataFrame:
         """Keep the first k of each of n queries: best first, ties by the hash of the text, not the
         database's order.
@@ -252,9 +252,9 @@ class Search(VersionedReads):
             changes with the limit.
         """
         read_dataset_entry(self.database, dataset)
-        if len(scopes) != n or k < 1:
+        if len(scopes) != n_queries or k < 1:
             raise StoreError(
-                f"{n} queries have {len(scopes)} scopes, k is {k}; "
+                f"{n_queries} queries have {len(scopes)} scopes, k is {k}; "
                 "expected a scope for each and k ≥ 1"
             )
         query_hits = [pl.DataFrame(schema=_HITS)]

@@ -90,7 +90,7 @@ class TreeNodes(TableGroup):
         """
         placed_nodes = nodes.with_columns(
             **dict(zip(tree, map(pl.lit, tree.values()), strict=True)),
-            position=_places(nodes, whole=whole),
+            position=_places(nodes, is_whole=whole),
             digest=pl.lit("", pl.String),
             written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP),
         )
@@ -108,7 +108,7 @@ class TreeNodes(TableGroup):
             stored_nodes = self._read(dataset, list(digests), tree["tree"])
             if not whole:
                 stored_nodes = _replaced_rows(stored_nodes, placed_nodes)
-            self._write(keyed_nodes, gone=stored_nodes["key"])
+            self._write(keyed_nodes, gone_keys=stored_nodes["key"])
         clean_when_due(self.database, ["nodes"])
 
     def clear_deleted(self, dataset: str) -> int:
@@ -126,18 +126,18 @@ class TreeNodes(TableGroup):
             stale_nodes = clean_nodes.filter("stale").drop("stale")
             gone_keys = stored_nodes.join(clean_nodes, on="key", how="anti")["key"]
             if stale_nodes.height or len(gone_keys):
-                self._write(stale_nodes, gone=gone_keys)
+                self._write(stale_nodes, gone_keys=gone_keys)
         return stale_nodes.height + len(gone_keys)
 
-    def _write(self, rows: pl.DataFrame, *, gone: pl.Series) -> None:
+    def _write(self, rows: pl.DataFrame, *, gone_keys: pl.Series) -> None:
         """Upsert rows and delete those of keys that are gone, in one commit."""
         table = self.database.table("nodes")
         source = rows.select(*_COLUMNS).to_arrow().cast(TABLES["nodes"].arrow())
         builder = table.merge_insert("key").use_index(False).when_matched_update_all()
         builder = builder.when_not_matched_insert_all()
-        if len(gone):
-            builder = builder.when_not_matched_by_source_delete(build_row_filter(key=gone))
-        if len(source) or len(gone):
+        if len(gone_keys):
+            builder = builder.when_not_matched_by_source_delete(build_row_filter(key=gone_keys))
+        if len(source) or len(gone_keys):
             self.database.retried(lambda: builder.execute(source, on_bad_vectors="null"))
 
     def _read(
@@ -182,25 +182,25 @@ _CLEARED = "cleared"
 """The digest of a row that stood on a turn that is gone: it is no part of a current tree."""
 
 
-def _without_turns(row: dict[str, Any], gone: set[str]) -> dict[str, Any]:
+def _without_turns(row: dict[str, Any], gone_turns: set[str]) -> dict[str, Any]:
     """Give a row without what cites some turns or says nothing of what it stands on."""
     for name, evidence in _LISTS.items():
         texts_left = list[str]()
         cited_lists = list[list[str]]()
         for text, cited_ids in zip(row[name], row[evidence], strict=True):
-            if not gone.intersection(cited_ids):
+            if not gone_turns.intersection(cited_ids):
                 texts_left.append(text)
                 cited_lists.append(cited_ids)
         row[name], row[evidence] = texts_left, cited_lists
     turns = list[str]()
     hashes = list[str]()
     for turn, turn_hash in zip(row["turns"], row["turn_hashes"], strict=True):
-        if turn not in gone:
+        if turn not in gone_turns:
             turns.append(turn)
             hashes.append(turn_hash)
     return row | {
         "text": " ".join(row["sentences"]),
-        "children": [child for child in row["children"] if child not in gone],
+        "children": [child for child in row["children"] if child not in gone_turns],
         "turns": turns,
         "turn_hashes": hashes,
         "topics": [],
@@ -211,10 +211,10 @@ def _without_turns(row: dict[str, Any], gone: set[str]) -> dict[str, Any]:
     }
 
 
-def _places(nodes: pl.DataFrame, *, whole: bool) -> pl.Series:
+def _places(nodes: pl.DataFrame, *, is_whole: bool) -> pl.Series:
     """Give nodes their places: of a whole tree those that they have, of a part those in time."""
     places = pl.Series(range(nodes.height), dtype=pl.Int64)
-    if whole:
+    if is_whole:
         return places
     return nodes["start"].dt.epoch("s").fill_null(places)
 

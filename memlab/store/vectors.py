@@ -98,14 +98,13 @@ def encode_through_cache(
         return pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dim)).to_frame()
 
     cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim)
-    if (
-        cache.table is not None
-        and (width := cache.table.schema.field("vector").type.list_size) != encoder.dim
-    ):
-        raise StoreError(
-            f"{encoder_text}: vectors of {width} dimensions are in the store, "
-            f"the encoder gives {encoder.dim}"
-        )
+    if cache.table is not None:
+        width = cache.table.schema.field("vector").type.list_size
+        if width != encoder.dim:
+            raise StoreError(
+                f"{encoder_text}: vectors of {width} dimensions are in the store, "
+                f"the encoder gives {encoder.dim}"
+            )
     text_keys = cache_keys(checked, kind)
 
     def of_turns(missing: pl.DataFrame) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.datasets import chatlog, load, source, stream
+from memlab.datasets import chatlog, load, log_messages, source, stream
 from memlab.datasets.chatlog import LineChunk, RecordChunk
 from memlab.datasets.message_columns import tabulate_lines
 from memlab.errors import DataError
@@ -257,7 +257,7 @@ def test_what_is_counted_over_chunks_is_what_records_give(
         )
 
     def tabulate(chunk: LineChunk) -> Any:
-        table = tabulate_lines(chunk.lines, chatlog._MESSAGE_FIELDS)
+        table = tabulate_lines(chunk.lines, log_messages.MESSAGE_FIELDS)
         plain.append(table is not None)
         return table
 

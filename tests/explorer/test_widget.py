@@ -106,7 +106,7 @@ def test_what_the_browser_asked_last_is_answered_last(explorer: Any) -> None:
     explorer.set_state({"question": "Who called?", "_request": 3})
     assert explorer._answered == 3
     assert explorer._view["asked"] == explorer.question == "Who called?"
-    explorer._asked(None, {"kind": "cluster", "request": 4}, [])
+    explorer._answer_message(None, {"kind": "cluster", "request": 4}, [])
     assert explorer._answered == 4
     sent = list[Any]()
     explorer.send = sent.append
@@ -114,8 +114,8 @@ def test_what_the_browser_asked_last_is_answered_last(explorer: Any) -> None:
     assert rows
     for row, text in enumerate(explorer.scene.turns["text"].str.to_lowercase()):
         assert (row in rows) == ("the" in text and "i" in text)
-    explorer._asked(None, {"kind": "find", "words": "The  i", "request": 5}, [])
-    explorer._asked(None, {"kind": "texts", "rows": [3, 1], "request": 6}, [])
+    explorer._answer_message(None, {"kind": "find", "words": "The  i", "request": 5}, [])
+    explorer._answer_message(None, {"kind": "texts", "rows": [3, 1], "request": 6}, [])
     assert sent[0] == {"kind": "found", "words": "The  i", "rows": rows}
     assert [row for row, _ in sent[1]["rows"]] == [3, 1]
     assert explorer._answered == 6
@@ -125,7 +125,9 @@ def test_a_question_of_ones_own_is_evidence_that_loads(explorer: Any, tmp_path: 
     with pytest.raises(DataError, match="pick the turns"):
         explorer.save("What did I buy?")
     explorer.select(ASKED["evidence"])
-    explorer._asked(None, {"kind": "save", "question": "What did I buy?", "answer": "a lamp"}, [])
+    explorer._answer_message(
+        None, {"kind": "save", "question": "What did I buy?", "answer": "a lamp"}, []
+    )
     golden = tmp_path / "golden.jsonl"
     golden.write_text(golden.read_text().rstrip())  # as an editor may leave it
     assert explorer.save("And then?")["query_id"] == "golden-2"
@@ -152,7 +154,7 @@ def test_proposals_are_accepted_mended_and_dropped(tmp_path: Path) -> None:
 
     def press(action: str, query_id: str, **more: Any) -> None:
         content = {"kind": "proposal", "action": action, "query_id": query_id, "request": 1}
-        explorer._asked(None, content | more, [])
+        explorer._answer_message(None, content | more, [])
 
     assert explorer._proposals["counts"] == f"2 proposed of {SCOPE}, in proposed.jsonl"
     assert [row["id"] for row in explorer._proposals["rows"]] == ["p1", "p2"]

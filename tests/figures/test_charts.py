@@ -686,6 +686,18 @@ def test_points_of_a_curve_are_named_near_their_marks_and_apart() -> None:
     assert not style.copy_for_width(fig, "column").layout.annotations, "no room"
 
 
+@pytest.mark.parametrize(("units", "limited"), [(6, True), (14, False)])
+def test_tests_of_too_few_scopes_say_that_none_can_be_significant(
+    units: int, limited: bool
+) -> None:
+    row = {"system": "by_cluster", "difference": -0.22, "low": -0.36, "high": -0.08}
+    row |= {"p_holm": 1.0, "n": 100, "level": 0.999, "unit": "scope", "units": units}
+    fig = intervals.forest(pl.DataFrame(row), baseline="best")
+    key = " ".join(note.text.replace("<br>", " ") for note in fig.layout.annotations)
+    limit = "of 6 scopes no p is below 0.031, so that none of 50 tests can be significant"
+    assert (limit in key) == limited
+
+
 def test_a_ring_shows_the_corners_of_the_square_in_it() -> None:
     square = 6.5  # the points of a small map
     assert maps._ring_size(square) > square * 2**0.5 + 1.4

@@ -31,9 +31,9 @@ from memlab.registry import formats
 
 
 def _register(
-    name: str, read: Callable[[Source], Iterator[Record]], keys: Collection[str], **more: Any
+    name: str, read_format: Callable[[Source], Iterator[Record]], keys: Collection[str], **more: Any
 ) -> None:
-    formats.register(read, name=name, kind="benchmark", keys=keys, **more)
+    formats.register(read_format, name=name, kind="benchmark", keys=keys, **more)
 
 
 _register("realtalk", realtalk.read_realtalk, realtalk.KEYS, files=realtalk.FILES)

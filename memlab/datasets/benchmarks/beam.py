@@ -207,7 +207,7 @@ def _flatten_numbers(value: Any, where: str) -> Iterator[int]:
 
 
 def _iterate_batches(
-    chat: list[Any], part: str = ""
+    chat: list[Any], plan_part: str = ""
 ) -> Iterator[tuple[str, str, list[Any], list[Any]]]:
     """Give plan, name, time anchors and messages of each batch, in whichever of its forms."""
     for batch_number, raw_batch in enumerate(chat, 1):
@@ -239,4 +239,4 @@ def _iterate_batches(
             ),
             batch.get("time_anchor"),
         ]
-        yield part, f"batch_{batch_name}", anchors, messages
+        yield plan_part, f"batch_{batch_name}", anchors, messages

@@ -96,8 +96,7 @@ def _read_questions(
 ) -> Iterator[Record]:
     # Of several, the first that says it.
     turn_ids_by_text = {
-        (raw_message["role"], raw_message["text"].strip()): turn_id(raw_message)
-        for raw_message in reversed(turns)
+        (turn["role"], turn["text"].strip()): turn_id(turn) for turn in reversed(turns)
     }
     for item_number, raw_item in enumerate(items):
         item = Record(raw_item, f"evidence item {item_number}")
@@ -108,8 +107,9 @@ def _read_questions(
             message = Record(raw_message, f"message_evidences[{message_number}]")
             speaker = message.take("speaker", fields.check_name, "user")
             text = message.take("text", fields.check_text)
-            if (raw_message := (speaker.strip().lower(), text.strip())) in turn_ids_by_text:
-                evidence.append(turn_ids_by_text[raw_message])
+            said_by_whom = (speaker.strip().lower(), text.strip())
+            if said_by_whom in turn_ids_by_text:
+                evidence.append(turn_ids_by_text[said_by_whom])
             else:
                 file.note(
                     f"{scope}: message_evidences[{message_number}]",

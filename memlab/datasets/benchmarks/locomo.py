@@ -51,11 +51,12 @@ def read_locomo(source: Source) -> Iterator[Record]:
                 raw_questions = record.take("qa", fields.check_list)
                 seen_names.add(reader.name)
                 turns = reader.sessions(talk_record, _read_turns, "conversation")
-                if idle_dates := [
+                idle_dates = [
                     key
                     for key in talk_record
                     if key.endswith("_date_time") and key[:-10] not in talk_record
-                ]:
+                ]
+                if idle_dates:
                     dates = (
                         f"{len(idle_dates)} dates of sessions that are not there "
                         f"({idle_dates[0][:-10]} … {idle_dates[-1][:-10]})"
@@ -98,7 +99,8 @@ def parse_citations(text: str) -> list[tuple[int, int]]:
 def read_dia_id(message: Record) -> tuple[int, int]:
     """Read the session and the number that a message is cited by."""
     dia_id = message.take("dia_id", fields.check_text)
-    if (id_parts := re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", dia_id)) is None:
+    id_parts = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", dia_id)
+    if id_parts is None:
         raise BadField("dia_id", describe_value(dia_id), '"D<k>:<n>"')
     return int(id_parts[1]), int(id_parts[2])
 
@@ -126,11 +128,8 @@ class ConversationReader:
     ) -> list[Record]:
         """Read the turns of the sessions in order of their numbers."""
         turns: list[Record] = []
-        for session_number in sorted(
-            int(session_key[1])
-            for list_key in talk
-            if (session_key := _SESSION.fullmatch(list_key))
-        ):
+        session_keys = [_SESSION.fullmatch(key) for key in talk]
+        for session_number in sorted(int(key[1]) for key in session_keys if key):
             list_key = f"session_{session_number}"
             with self.source.record(self.name, talk[list_key]):
                 if not talk.take(list_key, fields.check_list):
@@ -239,18 +238,22 @@ class ConversationReader:
                                 statement_fields | {"summary": statements_of_kind[list_key]}
                             )
 
-    def _annotations(self, about: dict[str, Any], said: Record) -> Iterator[Record]:
+    def _annotations(
+        self, statement_fields: dict[str, Any], statements: Record
+    ) -> Iterator[Record]:
         """Read the statements about a session.
 
         The number of one is its place in its session, never renumbered.
         """
-        kind = about["kind"]
+        kind = statement_fields["kind"]
         annotation_number = 0
-        for speaker in (key for key in said if key != "date"):
-            speaker_place = f"{said.where}.{speaker}"
-            with self.source.record(self.name, said[speaker]):
-                fields.check_name(speaker, f"{said.where}: speaker")
-                for entry_number, raw_entry in enumerate(said.take(speaker, fields.check_list)):
+        for speaker in (key for key in statements if key != "date"):
+            speaker_place = f"{statements.where}.{speaker}"
+            with self.source.record(self.name, statements[speaker]):
+                fields.check_name(speaker, f"{statements.where}: speaker")
+                for entry_number, raw_entry in enumerate(
+                    statements.take(speaker, fields.check_list)
+                ):
                     with self.source.record(
                         f"{self.name}: {speaker_place}[{entry_number}]", raw_entry
                     ):
@@ -263,14 +266,16 @@ class ConversationReader:
                         statement_text, evidence = (raw_entry, []) if kind == "event" else raw_entry
                         turns = self.evidence(evidence, f"{speaker_place}[{entry_number}]")
                         if fields.check_text(statement_text, "text").strip():
-                            session_id = f"{encode_id_part(self.name)}/{about['session']}"
+                            session_id = (
+                                f"{encode_id_part(self.name)}/{statement_fields['session']}"
+                            )
                             annotation_id = f"{session_id}/{kind}{annotation_number}"
                             annotation_fields = {
                                 "annotation": statement_text,
                                 "annotation_id": annotation_id,
                                 "speaker": speaker,
                             }
-                            yield Record(about | annotation_fields | {"evidence": turns})
+                            yield Record(statement_fields | annotation_fields | {"evidence": turns})
                         else:
                             self.note(
                                 f"{speaker_place}[{entry_number}]", "an empty text", "ignored"

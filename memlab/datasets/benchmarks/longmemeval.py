@@ -92,9 +92,9 @@ def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
 
 def _read_turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterator[Record]:
     """Read the turns of a haystack, and fill in the ids of those that are marked as evidence."""
-    for session, (date, turns, where) in haystack.items():
+    for session, (date, turns, turns_place) in haystack.items():
         for turn_number, raw_turn in enumerate(turns, 1):
-            turn_fields = Record(raw_turn, f"{where}[{turn_number - 1}]")
+            turn_fields = Record(raw_turn, f"{turns_place}[{turn_number - 1}]")
             role = turn_fields.take("role", fields.check_name)
             text = turn_fields.take("content", fields.check_text)
             turn = turn_record(scope, session, turn_number, role, text, timestamp=date)
@@ -105,9 +105,8 @@ def _read_turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterato
 
 def _read_question(record: Record, scope: str, haystack: _Haystack, evidence: list[str]) -> Record:
     answer_sessions = record.take("answer_session_ids", fields.check_names)
-    if unknown_sessions := [
-        session_name for session_name in answer_sessions if session_name not in haystack
-    ]:
+    unknown_sessions = [name for name in answer_sessions if name not in haystack]
+    if unknown_sessions:
         fault_text = f"{unknown_sessions[0]!r}, which the haystack does not hold"
         raise BadField("answer_session_ids", fault_text, "haystack_session_ids")
     question_text = record.take("question", fields.check_name)

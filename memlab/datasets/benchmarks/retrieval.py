@@ -349,9 +349,9 @@ def _read_judgement(row: list[str]) -> tuple[str, str, int]:
     return row[0], row[1], fields.check_grade(float(row[2]), "score")
 
 
-def _read_scenes(own: Source, folder: Source) -> dict[str, list[str]]:
+def _read_scenes(file_folder: Source, folder: Source) -> dict[str, list[str]]:
     """Read the documents of each scene, from the folder of the questions or that of the corpus."""
-    scene_file = _find_file("candidates.jsonl", own, folder)
+    scene_file = _find_file("candidates.jsonl", file_folder, folder)
     members_by_scene: dict[str, list[str]] = {}
     if scene_file is None:
         return members_by_scene

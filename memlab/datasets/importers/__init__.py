@@ -61,11 +61,11 @@ from memlab.registry import formats
 
 def _register(
     name: str,
-    read: Callable[[Source], Iterator[Message]],
+    read_format: Callable[[Source], Iterator[Message]],
     detect: Callable[[Source], bool],
     **more: Any,
 ) -> None:
-    formats.register(read, name=name, kind="export", detect=detect, **more)
+    formats.register(read_format, name=name, kind="export", detect=detect, **more)
 
 
 _register(

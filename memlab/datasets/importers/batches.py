@@ -94,11 +94,11 @@ class Batches:
             self.open[own, surrounding].remove(request_batch)
         return request_batch.ids.pop(own)
 
-    def _find_batch(self, own: str, file: str) -> Batch | None:
+    def _find_batch(self, custom_id: str, file: str) -> Batch | None:
         """Find a batch with an open request of an id, the nearest to the file of its answer."""
         nearest_batch = None
         for surrounding in _list_surroundings(file):
-            for batch in self.open.get((own, surrounding), ()):
+            for batch in self.open.get((custom_id, surrounding), ()):
                 if batch.partner is None:
                     return batch
                 if nearest_batch is None:

@@ -133,14 +133,14 @@ def find_branch(listed: list[Any], current: str = "") -> Branch | None:
     return Branch(shown_messages, list(other_messages.values()), len(identified) - len(by_id))
 
 
-def _flatten_children(listed: list[Any]) -> Iterator[tuple[str, Any]]:
+def _flatten_children(messages: list[Any]) -> Iterator[tuple[str, Any]]:
     """Give messages that hold those after them as a list, each after its parent.
 
     LibreChat's recursive export has them so.
 
     :returns: the id of each, made up where it has none, and the message.
     """
-    waiting_messages = listed[::-1]
+    waiting_messages = messages[::-1]
     message_place = 0
     while waiting_messages:
         message = waiting_messages.pop()

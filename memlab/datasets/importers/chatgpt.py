@@ -67,8 +67,8 @@ def is_chatgpt_export(file: Source) -> bool:
 
 def read_chatgpt_export(source: Source) -> Iterator[Message]:
     """Read every conversation as a session of one scope."""
-    read = partial(_read_chatgpt_conversation, source)
-    yield from read_newest_conversations(source, "conversation", read)
+    read_conversation = partial(_read_chatgpt_conversation, source)
+    yield from read_newest_conversations(source, "conversation", read_conversation)
 
 
 @dataclass
@@ -395,12 +395,12 @@ def _render_marker(marker: re.Match[str]) -> str:
     return shown_parts[0]
 
 
-def _is_generated(part: Any) -> bool:
+def _is_generated(content_part: Any) -> bool:
     """Say whether a part of what a tool gives is an image that it drew.
 
     Others are pages of files and the like.
     """
-    return first_filled(part, "metadata.dalle", "metadata.generation") is not None
+    return first_filled(content_part, "metadata.dalle", "metadata.generation") is not None
 
 
 def _omission_reason(raw_message: Any, role: Any, kind: Any) -> str:

@@ -79,14 +79,14 @@ def read_in_columns(
     return list(map(partial(_make_record, session), texts, roles, raised_times, message_ids))
 
 
-def _make_record(session: str, text: str, role: str, when: float, own_id: str) -> Message:
+def _make_record(session: str, text: str, role: str, sent_at: float, own_id: str) -> Message:
     return {
         "text": text,
         "scope": OWNER_SCOPE,
         "sender": role,
         "role": role,
         "session": session,
-        "timestamp": when,
+        "timestamp": sent_at,
         "id": own_id,
     }
 

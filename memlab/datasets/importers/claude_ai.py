@@ -58,8 +58,8 @@ def is_claude_ai_export(file: Source) -> bool:
 
 def read_claude_ai_export(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; accounts beyond the first have scopes of their own."""
-    read = partial(_read_conversation, source, accounts={})
-    yield from read_newest_conversations(source, "conversation", read)
+    read_conversation = partial(_read_conversation, source, accounts={})
+    yield from read_newest_conversations(source, "conversation", read_conversation)
 
 
 def _read_conversation(
@@ -114,7 +114,7 @@ def _read_message(
         for tagged_block in _TAGS.finditer(spoken_text):
             source.drop(_TAGGED[tagged_block[1]], scope)
         spoken_text = _TAGS.sub("", spoken_text)
-    pasted_texts = _list_pasted(source, scope, attached_files, beside=spoken_text)
+    pasted_texts = _list_pasted(source, scope, attached_files, typed_text=spoken_text)
     columns: dict[str, Any] = {}
     if role == "user" and spoken_text.strip():
         columns["quoted"] = pasted_texts  # beside a request, what was pasted is what it is about
@@ -138,7 +138,7 @@ def _is_document(block: Any) -> bool:
     return (first_field(block, "type"), first_field(block, "name")) in _DOCUMENTS
 
 
-def _list_pasted(source: Source, scope: str, files: list[Any], *, beside: str) -> list[str]:
+def _list_pasted(source: Source, scope: str, files: list[Any], *, typed_text: str) -> list[str]:
     """Give the texts of attachments that were pasted: beside no other text, or without the
     name of a file.
     """
@@ -147,7 +147,7 @@ def _list_pasted(source: Source, scope: str, files: list[Any], *, beside: str) -
         text = first_field(attached, "extracted_content")
         if not text:
             continue
-        if beside.strip() and first_field(attached, "file_name"):
+        if typed_text.strip() and first_field(attached, "file_name"):
             source.drop("texts of attachments", scope)
         elif text not in pasted_texts:
             pasted_texts.append(text)
@@ -200,8 +200,8 @@ def _is_interjection(block: Any) -> bool:
     return get_nested(block, "type") == "user_interjection"
 
 
-def _read_interjection(part: dict[str, Any]) -> str:
-    return first_text(get_nested(part, "message.content"), part.get("message"))
+def _read_interjection(message_part: dict[str, Any]) -> str:
+    return first_text(get_nested(message_part, "message.content"), message_part.get("message"))
 
 
 def _current_branch(messages: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:

@@ -105,7 +105,9 @@ class _Tree:
             return own_id
         line_type = line.get("type")
         contents = get_list(line, "message.content")
-        has_results = any(get_nested(part, "type") == "tool_result" for part in contents)
+        has_results = any(
+            get_nested(content_part, "type") == "tool_result" for content_part in contents
+        )
         is_typed = said and line_type == "user" and not has_results
         parent = first_field(line, "parentUuid", "logicalParentUuid")
         message_above = self.below.get(parent, "")

@@ -228,9 +228,9 @@ def _name_within(name_and_around: tuple[str, str], names: dict[str, str]) -> str
 
     Without a name, give what is around it.
     """
-    wanted_name, around = name_and_around
+    wanted_name, name_around = name_and_around
     if not wanted_name:
-        return around
-    if names.setdefault(wanted_name, around) == around or not around:
+        return name_around
+    if names.setdefault(wanted_name, name_around) == name_around or not name_around:
         return wanted_name
-    return f"{wanted_name} ({around})"
+    return f"{wanted_name} ({name_around})"

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
@@ -20,6 +19,7 @@ from memlab.datasets.importers.export_messages import (
     name_person,
 )
 from memlab.datasets.importers.loose_json import first_field, get_list, get_nested
+from memlab.datasets.senders import messenger_role
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 

@@ -12,7 +12,6 @@ from itertools import repeat
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.chatlog import is_person
 from memlab.datasets.fields import BadField
 from memlab.datasets.importers.loose_json import (
     UNREADABLE,
@@ -41,6 +40,7 @@ from memlab.datasets.importers.message_fields import (
     read_time_value,
 )
 from memlab.datasets.role_words import ASSISTANTS, is_plain_role_word, normalise_role
+from memlab.datasets.senders import is_person
 from memlab.datasets.source import Source
 from memlab.datasets.thoughts import cut_thoughts, may_hold_thoughts
 from memlab.datasets.unread_texts import count_unread_texts, holds_words, join_texts
@@ -273,64 +273,66 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
     part_list = parts
     if not isinstance(parts, list):
         part_list = [parts]
-    for part in part_list:
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, (dict, list)):
-            text, caption = _read_part(source, scope, part)
+    for content_part in part_list:
+        if isinstance(content_part, str):
+            texts.append(content_part)
+        elif isinstance(content_part, (dict, list)):
+            text, caption = _read_part(source, scope, content_part)
             texts.append(text)
             captions.append(caption)
     return "\n".join(filter(None, texts)), "; ".join(filter(None, captions))
 
 
-def _read_part(source: Source, scope: str, part: Any) -> tuple[str, str]:
+def _read_part(source: Source, scope: str, content_part: Any) -> tuple[str, str]:
     """Give the text and the caption of a part; one that has neither is counted."""
-    if isinstance(part, list):
-        return text_and_caption(source, scope, part)
-    if isinstance(part.get("parts"), list):
-        return text_and_caption(source, scope, part["parts"])
-    part_type = first_field(part, "type", "content_type")
-    stated_text = part.get("text", part.get("refusal"))
+    if isinstance(content_part, list):
+        return text_and_caption(source, scope, content_part)
+    if isinstance(content_part.get("parts"), list):
+        return text_and_caption(source, scope, content_part["parts"])
+    part_type = first_field(content_part, "type", "content_type")
+    stated_text = content_part.get("text", content_part.get("refusal"))
     if stated_text is None and part_type == "text":
-        stated_text = first_filled(part, "value", "content")
+        stated_text = first_filled(content_part, "value", "content")
     if not part_type:
-        part_type = _find_only_key(part)
-    if part_type in _THOUGHTS or is_flagged_thought(part):
+        part_type = _find_only_key(content_part)
+    if part_type in _THOUGHTS or is_flagged_thought(content_part):
         source.drop("thoughts", scope)
     elif _TOOL.search(part_type):
         source.drop("tool calls", scope)
     elif _MEDIA.search(part_type):
-        return _read_media(source, scope, part, part_type)
+        return _read_media(source, scope, content_part, part_type)
     elif isinstance(stated_text, str):
-        count_unread_texts(source, scope, part, _READ_OF_PARTS, stated_text)
+        count_unread_texts(source, scope, content_part, _READ_OF_PARTS, stated_text)
         return stated_text, ""
     elif isinstance(stated_text, dict):
-        count_unread_texts(source, scope, part, _READ_OF_PARTS, "")
+        count_unread_texts(source, scope, content_part, _READ_OF_PARTS, "")
         text = first_text(stated_text.get("value"))
         count_unread_texts(source, scope, stated_text, ("annotations",), text)
         return text, ""
     elif part_type:
         source.drop(f"parts of the kind {part_type!r}", scope)
-    elif any(map(holds_words, join_texts(part).split("\n"))):
+    elif any(map(holds_words, join_texts(content_part).split("\n"))):
         source.drop("parts of the kind 'unknown'", scope)
     return "", ""
 
 
-def _find_only_key(part: dict[str, Any]) -> str:
+def _find_only_key(content_part: dict[str, Any]) -> str:
     """Give the key of a part that holds one object, which is its kind to Bedrock and Gemini."""
-    if len(part) != 1:
+    if len(content_part) != 1:
         return ""
-    for key, inner_value in part.items():
+    for key, inner_value in content_part.items():
         if isinstance(inner_value, dict):
             return key
     return ""
 
 
-def _read_media(source: Source, scope: str, part: dict[str, Any], kind: str) -> tuple[str, str]:
+def _read_media(
+    source: Source, scope: str, media_part: dict[str, Any], kind: str
+) -> tuple[str, str]:
     """Give the transcript of a recording as its text, or a caption of an image or a file."""
-    transcript = first_field(part, "transcript", "input_audio.transcript", "text")
+    transcript = first_field(media_part, "transcript", "input_audio.transcript", "text")
     if transcript:
-        count_unread_texts(source, scope, part, ("text",), transcript)
+        count_unread_texts(source, scope, media_part, ("text",), transcript)
         source.keep("recordings", scope, "kept as their transcripts")
         return transcript, ""
     medium_name = "file"
@@ -339,8 +341,8 @@ def _read_media(source: Source, scope: str, part: dict[str, Any], kind: str) -> 
             medium_name = medium_word
             break
     source.keep(f"{medium_name}s", scope, "described in captions")
-    count_unread_texts(source, scope, part, _NAMES_OF_MEDIA, "")
-    media_name = first_field(part, *_NAMES_OF_MEDIA)
+    count_unread_texts(source, scope, media_part, _NAMES_OF_MEDIA, "")
+    media_name = first_field(media_part, *_NAMES_OF_MEDIA)
     if media_name:
         return "", f"{medium_name}: {media_name}"
     return "", medium_name
@@ -419,11 +421,11 @@ def _is_role_of_name(raw: dict[str, Any], speaker: str, role: str | None) -> boo
     return role not in (None, "user") and not is_plain_role_word(speaker)
 
 
-def _is_name_of_assistant(called: str) -> bool:
+def _is_name_of_assistant(name: str) -> bool:
     """Say whether a role is written as the name of an assistant that people have too: Claude."""
-    if not called.istitle() or is_plain_role_word(called):
+    if not name.istitle() or is_plain_role_word(name):
         return False
-    return called.lower() in ASSISTANTS
+    return name.lower() in ASSISTANTS
 
 
 def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from memlab.datasets.chatlog import is_person
 from memlab.datasets.importers.loose_json import first_field, get_list, list_or_empty
+from memlab.datasets.senders import is_person
 from memlab.datasets.source import Source
 
 _BEGINS = re.compile(
@@ -92,8 +92,8 @@ def _rewrite_pydantic_ai(_: Source, raw: dict[str, Any]) -> _Messages:
     instructions = shared_fields.pop("instructions", None)
     if instructions:
         messages.append({"role": "system", "content": instructions})
-    for part in parts:
-        messages.append(_rewrite_part(part))
+    for message_part in parts:
+        messages.append(_rewrite_part(message_part))
     request_fields = {
         request_key: shared_fields[request_key]
         for request_key in _OF_REQUESTS
@@ -105,11 +105,11 @@ def _rewrite_pydantic_ai(_: Source, raw: dict[str, Any]) -> _Messages:
     return messages
 
 
-def _rewrite_part(part: Any) -> dict[str, Any]:
+def _rewrite_part(message_part: Any) -> dict[str, Any]:
     """Give a part of a request as a message."""
-    if not isinstance(part, dict):
-        return {"role": "user", "content": part}
-    message = dict(part)
+    if not isinstance(message_part, dict):
+        return {"role": "user", "content": message_part}
+    message = dict(message_part)
     part_kind = message.pop("part_kind", "")
     message["role"] = _ROLES_OF_PARTS.get(part_kind, "tool")
     content = message.get("content")
@@ -118,17 +118,17 @@ def _rewrite_part(part: Any) -> dict[str, Any]:
     return message
 
 
-def _type_part(part: Any) -> Any:
+def _type_part(content_part: Any) -> Any:
     """Give a part of a message with its type and its text where other layouts have them."""
-    if not isinstance(part, dict):
-        return part
-    typed_part = dict(part)
-    typed_part["type"] = first_field(part, "part_kind", "kind", "type")
+    if not isinstance(content_part, dict):
+        return content_part
+    typed_part = dict(content_part)
+    typed_part["type"] = first_field(content_part, "part_kind", "kind", "type")
     typed_part.pop("part_kind", None)
     if typed_part["type"] == "text" and "content" in typed_part:
         typed_part["text"] = typed_part.pop("content")
     elif typed_part["type"] == "binary":
-        typed_part["type"] = first_field(part, "media_type") or "file"
+        typed_part["type"] = first_field(content_part, "media_type") or "file"
     return typed_part
 
 
@@ -235,12 +235,12 @@ def _rewrite_content(content: Any) -> Any:
     if not isinstance(content, list):
         return content
     parts = list[Any]()
-    for part in content:
-        if isinstance(part, dict) and "arguments" in part:
-            part = {**part, "type": "tool call"}
-        elif isinstance(part, dict) and "data" in part:
-            part = {"type": "image"}
-        parts.append(part)
+    for content_part in content:
+        if isinstance(content_part, dict) and "arguments" in content_part:
+            content_part = {**content_part, "type": "tool call"}
+        elif isinstance(content_part, dict) and "data" in content_part:
+            content_part = {"type": "image"}
+        parts.append(content_part)
     return parts
 
 

@@ -59,9 +59,9 @@ def read_letta_export(source: Source) -> Iterator[Message]:
             yield from _read_api_list(source, file, scopes[file.name])
         else:
             agent_files.append(file)
-    read = partial(_read_agent_file, source, names=ChatNames())
+    read_agents = partial(_read_agent_file, source, names=ChatNames())
     agents = replace(source, members=agent_files)
-    yield from read_newest_conversations(agents, "agent file", read)
+    yield from read_newest_conversations(agents, "agent file", read_agents)
 
 
 def _read_api_list(source: Source, file: Source, scope: str) -> Iterator[Message]:

@@ -88,9 +88,9 @@ def _split_users(messages: list[Any]) -> dict[str, list[Any]]:
     return messages_by_user
 
 
-def _flatten(listed: list[Any]) -> Iterator[Any]:
+def _flatten(messages: list[Any]) -> Iterator[Any]:
     """Give messages with those within them, parents first."""
-    waiting = listed[::-1]
+    waiting = messages[::-1]
     while waiting:
         message = waiting.pop()
         yield message
@@ -156,11 +156,11 @@ def _is_user(message: dict[str, Any]) -> bool:
     return first_field(message, "sender").lower() == "user"
 
 
-def _plain_part(part: Any) -> Any:
+def _plain_part(content_part: Any) -> Any:
     """Give a part of a message as other tools write it: ``think`` is what they call thinking."""
-    part_type = first_field(part, "type")
+    part_type = first_field(content_part, "type")
     if part_type == "think":
         return {"type": "thinking"}
     if part_type == "error":
         return {"type": "tool_error"}
-    return part
+    return content_part

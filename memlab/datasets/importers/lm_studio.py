@@ -101,11 +101,14 @@ def _step_parts(source: Source, step: Any) -> list[Any]:
     return get_list(step, "content")
 
 
-def _named_part(part: Any) -> Any:
+def _named_part(content_part: Any) -> Any:
     """Give a part with the name of its file where other tools have it."""
-    if first_field(part, "type") != "file":
-        return part
+    if first_field(content_part, "type") != "file":
+        return content_part
     part_type = "file"
-    if "image" in first_field(part, "fileType"):
+    if "image" in first_field(content_part, "fileType"):
         part_type = "image"
-    return {"type": part_type, "name": first_field(part, "name", "fileName", "fileIdentifier")}
+    return {
+        "type": part_type,
+        "name": first_field(content_part, "name", "fileName", "fileIdentifier"),
+    }

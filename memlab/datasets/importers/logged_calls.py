@@ -169,34 +169,34 @@ def _is_message(raw: dict[str, Any]) -> bool:
     return isinstance(role, str) and not isinstance(raw.get("messages"), list)
 
 
-def _find_request(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
-    """Find what was asked; where it stands is added to ``read``.
+def _find_request(raw: dict[str, Any], read_keys: set[str]) -> list[Any] | None:
+    """Find what was asked; where it stands is added to ``read_keys``.
 
     What was said before a single text stands beside it, in pairs or messages.
     """
-    asked_messages = _find_asked(raw, read)
+    asked_messages = _find_asked(raw, read_keys)
     if asked_messages is not None and len(asked_messages) > 1:
         return asked_messages
     for holder_prefix, holder in _list_holders(raw):
         if asked_messages is None and _is_request_of_cohere(holder_prefix, holder):
-            read.add(f"{holder_prefix}message")
+            read_keys.add(f"{holder_prefix}message")
             asked_messages = [{"role": "user", "content": holder["message"]}]
         for history_key in _HISTORY:
             history = _read_history(decode_json(holder.get(history_key)))
             if history and asked_messages is not None:
-                read.add(holder_prefix + history_key)
+                read_keys.add(holder_prefix + history_key)
                 return history + asked_messages
     return asked_messages
 
 
-def _is_request_of_cohere(around: str, holder: dict[str, Any]) -> bool:
+def _is_request_of_cohere(holder_prefix: str, holder: dict[str, Any]) -> bool:
     """Say whether an object asks by a message that is a text.
 
     Only in a record itself the object must say that it is a request.
     """
     if not _is_filled_text(holder.get("message")):
         return False
-    return around != "" or not _OF_COHERE.isdisjoint(holder)
+    return holder_prefix != "" or not _OF_COHERE.isdisjoint(holder)
 
 
 def _read_history(value: Any) -> list[Any]:
@@ -217,11 +217,11 @@ def _read_history(value: Any) -> list[Any]:
     return messages
 
 
-def _find_asked(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
-    """Find the messages, or the text, of a request; where they stand is added to ``read``."""
+def _find_asked(raw: dict[str, Any], read_keys: set[str]) -> list[Any] | None:
+    """Find the messages, or the text, of a request; where they stand is added to ``read_keys``."""
     instruction = raw.get("instruction")
     if isinstance(instruction, str):
-        read |= {"instruction", "input"}
+        read_keys |= {"instruction", "input"}
         request_texts: list[Any] = [instruction, raw.get("input")]
         request = "\n".join(filter(_is_filled_text, request_texts))
         return [{"role": "user", "content": request}]
@@ -229,10 +229,10 @@ def _find_asked(raw: dict[str, Any], read: set[str]) -> list[Any] | None:
         for asked_key in _ASKED:
             asked_value = decode_json(get_nested(holder, asked_key))
             if isinstance(asked_value, list):
-                read.add(holder_prefix + asked_key)
+                read_keys.add(holder_prefix + asked_key)
                 return [_as_message(message, "user") for message in asked_value]
             if _is_filled_text(asked_value):
-                read.add(holder_prefix + asked_key)
+                read_keys.add(holder_prefix + asked_key)
                 return [{"role": "user", "content": asked_value}]
     return None
 
@@ -301,16 +301,16 @@ def _find_answers(raw: dict[str, Any]) -> Iterator[tuple[str, list[Any], int]]:
             yield answer_key, _as_messages(answer), alternatives
 
 
-def _is_answer(raw: dict[str, Any], around: str, key: str, output: Any) -> bool:
+def _is_answer(raw: dict[str, Any], holder_path: str, key: str, output: Any) -> bool:
     """Say whether what stands under a key answers a request.
 
-    :param around: the path of the object with the key; empty for the record itself, where texts
-        are how an answer is written, or all messages once more.
+    :param holder_path: the path of the object with the key; empty for the record itself, where
+        texts are how an answer is written, or all messages once more.
     """
-    if around:
+    if holder_path:
         return key != "text" or isinstance(output, str)
     if key == "text":
-        return _is_filled_text(output) and _is_request_of_cohere(around, raw)
+        return _is_filled_text(output) and _is_request_of_cohere(holder_path, raw)
     if key not in _BARE:
         return True
     has_messages = isinstance(decode_json(raw.get("messages")), list)

@@ -42,9 +42,9 @@ def oldest_first(
     return listed
 
 
-def _is_exchange(listed: list[Item], is_answer: Callable[[Item], bool]) -> bool:
+def _is_exchange(messages: list[Item], is_answer: Callable[[Item], bool]) -> bool:
     """Say whether a list is a question before its answer, which may have another clock."""
-    return len(listed) == 2 and is_answer(listed[1]) and not is_answer(listed[0])
+    return len(messages) == 2 and is_answer(messages[1]) and not is_answer(messages[0])
 
 
 class Order(NamedTuple):

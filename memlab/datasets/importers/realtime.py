@@ -162,7 +162,7 @@ class _SessionLog:
     def give(self, name: str) -> Iterator[Message]:
         """Give the messages of the session, and count what else its events hold."""
         self.source.drop("system messages", OWNER_SCOPE, len(self.instructions))
-        complete_items = [self.complete(own) for own in self.order]
+        complete_items = [self.complete(item_id) for item_id in self.order]
         joined_texts = join_texts([complete_items, list(self.instructions)])
         for event in self.events:
             count_unread_texts(self.source, OWNER_SCOPE, event, (), joined_texts)

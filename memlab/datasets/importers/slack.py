@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
@@ -35,6 +34,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     get_objects,
 )
+from memlab.datasets.senders import messenger_role
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 from memlab.errors import DataError
@@ -444,12 +444,12 @@ def _read_block(block: Any) -> str:
     return "\n".join(inner_text.strip("\n") for inner_text in inner_texts if inner_text)
 
 
-def _add_texts(text: str, others: list[str]) -> str:
+def _add_texts(text: str, other_texts: list[str]) -> str:
     """Put texts under another; one whose words are all in a row in the rest is there already."""
     text_words = _list_words(text)
     added_texts = [
         other_text
-        for other_text in others
+        for other_text in other_texts
         if other_text and _list_words(other_text) not in text_words
     ]
     if not added_texts:

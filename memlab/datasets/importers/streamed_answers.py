@@ -37,11 +37,13 @@ def join_parts(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip().startswith((_EVENT, "event:")):
         parts = list(_list_events(value))
     part_list = list_or_empty(parts)
-    if not part_list or not all(isinstance(part, dict) for part in part_list):
+    if not part_list or not all(isinstance(answer_part, dict) for answer_part in part_list):
         return value
-    for part in reversed(part_list):
-        if first_field(part, "type") in _COMPLETE and isinstance(part.get("response"), dict):
-            return part["response"]
+    for answer_part in reversed(part_list):
+        if first_field(answer_part, "type") in _COMPLETE and isinstance(
+            answer_part.get("response"), dict
+        ):
+            return answer_part["response"]
     texts = list(map(_find_text, part_list))
     spoken_text = "".join(text for text in texts if text is not None)
     if not spoken_text:
@@ -69,20 +71,20 @@ def _list_events(text: str) -> Iterator[Any]:
                 yield event
 
 
-def _find_text(part: dict[str, Any]) -> str | None:
+def _find_text(answer_part: dict[str, Any]) -> str | None:
     """Give the text of a part of an answer; ``None`` for what is none, or has none."""
     streamed_text = None
-    if "choices" in part:
-        for choice in get_list(part, "choices")[:1]:
+    if "choices" in answer_part:
+        for choice in get_list(answer_part, "choices")[:1]:
             streamed_text = _first_string(choice, *_TEXTS)
-    elif first_field(part, "type") == "content_block_delta":
-        streamed_text = _first_string(part, "delta.text")
-    elif first_field(part, "type") == "response.output_text.delta":
-        streamed_text = _first_string(part, "delta")
-    elif "done" in part:
-        streamed_text = _first_string(part, "message.content", "response")
-    elif "candidates" in part:
-        for candidate in get_list(part, "candidates")[:1]:
+    elif first_field(answer_part, "type") == "content_block_delta":
+        streamed_text = _first_string(answer_part, "delta.text")
+    elif first_field(answer_part, "type") == "response.output_text.delta":
+        streamed_text = _first_string(answer_part, "delta")
+    elif "done" in answer_part:
+        streamed_text = _first_string(answer_part, "message.content", "response")
+    elif "candidates" in answer_part:
+        for candidate in get_list(answer_part, "candidates")[:1]:
             candidate_texts = [
                 candidate_part.get("text", "")
                 for candidate_part in get_list(candidate, "content.parts")
@@ -92,28 +94,28 @@ def _find_text(part: dict[str, Any]) -> str | None:
     return streamed_text
 
 
-def _list_deltas(part: dict[str, Any]) -> list[Any]:
+def _list_deltas(answer_part: dict[str, Any]) -> list[Any]:
     """List the objects in a part of an answer that hold what it adds."""
-    choices = get_list(part, "choices")[:1]
-    return [get_nested(choice, "delta") for choice in choices] + [part.get("delta")]
+    choices = get_list(answer_part, "choices")[:1]
+    return [get_nested(choice, "delta") for choice in choices] + [answer_part.get("delta")]
 
 
-def _find_thought(part: dict[str, Any]) -> str:
+def _find_thought(answer_part: dict[str, Any]) -> str:
     """Give what a part of an answer adds to the thoughts before it; empty for any other."""
-    for holder in (*_list_deltas(part), part.get("message")):
+    for holder in (*_list_deltas(answer_part), answer_part.get("message")):
         thought = _first_string(holder, *_THOUGHTS)
         if thought:
             return thought
-    for candidate in get_list(part, "candidates")[:1]:
+    for candidate in get_list(answer_part, "candidates")[:1]:
         for candidate_part in get_list(candidate, "content.parts"):
             if get_nested(candidate_part, "thought") is True:
                 return _first_string(candidate_part, "text") or ""
     return ""
 
 
-def _calls_tool(part: dict[str, Any]) -> bool:
+def _calls_tool(answer_part: dict[str, Any]) -> bool:
     """Say whether a part of an answer is one of a call of a tool."""
-    for holder in (*_list_deltas(part), part.get("message")):
+    for holder in (*_list_deltas(answer_part), answer_part.get("message")):
         if get_nested(holder, "tool_calls") or get_nested(holder, "partial_json"):
             return True
     return False

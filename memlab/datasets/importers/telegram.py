@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
@@ -28,6 +27,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     list_or_empty,
 )
+from memlab.datasets.senders import messenger_role
 from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import count_unread_texts
 

@@ -375,7 +375,7 @@ def _find_listed(value: list[Any], keys: tuple[str, ...], role: str) -> list[Any
 
 
 def _find_arguments(
-    arguments: list[Any], named: dict[str, Any], keys: tuple[str, ...], role: str
+    arguments: list[Any], named_arguments: dict[str, Any], keys: tuple[str, ...], role: str
 ) -> list[Any]:
     """Find the messages in the arguments of a function, as ``@observe`` of Langfuse has them.
 
@@ -386,8 +386,8 @@ def _find_arguments(
     for argument in arguments:
         if not isinstance(argument, str):
             found_messages += _find_messages(argument, keys, role)
-    found_messages += _find_messages(named, keys, role)
-    argument_texts = _list_texts((*arguments, *named.values()))
+    found_messages += _find_messages(named_arguments, keys, role)
+    argument_texts = _list_texts((*arguments, *named_arguments.values()))
     last_role = "assistant"
     if found_messages:
         last_role = first_field(found_messages[-1], "role", "type")

@@ -7,7 +7,7 @@ import json
 import threading
 from typing import TYPE_CHECKING, Any
 
-from memlab.errors import DataError, MemlabError, ModelError
+from memlab.errors import DataError, MemlabError, ModelError, install_command
 from memlab.llm.faults import RefusedError
 from memlab.llm.proxy.exchanges import NotRecordedError, UnreadableAnswerError
 from memlab.llm.proxy.replies import (
@@ -57,9 +57,7 @@ class ProxyServer:
         try:
             from aiohttp import web
         except ImportError as error:
-            raise ModelError(
-                f'the proxy needs {error.name}: pip install "memlab[proxy]"'
-            ) from error
+            raise ModelError(f"the proxy needs {error.name}: {install_command('proxy')}") from error
         self._web, self._proxy = web, proxy
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
