@@ -1,7 +1,7 @@
 """How fast memlab is beside what one would pick instead: `python scripts/bench.py [DATASET] [--only WORD …]`.
 
 `FORMER=PATH` names a checkout of another build of memlab: then what people wait for on a store is
-measured beside that.
+measured beside that, with `QUESTIONS=N` questions.
 
 Both sides of a row take turns in one process, so that a busy machine slows both; times are medians,
 and the first call is not counted. Single questions and facts are measured by processor time, as
@@ -75,6 +75,8 @@ LARGE, DIM = 100_000, 384
 SEARCHED_SIZES = (2_600, 20_000)
 INGESTED_SIZES = (50_000, 100_000, 200_000)
 """Turns of the stores that two builds are compared on."""
+QUESTIONS = int(os.environ.get("QUESTIONS", "42"))
+"""That two builds are asked; the first two, which read the store, are not of the warm ones."""
 PACKAGES = (
     "numpy",
     "torch",
@@ -408,26 +410,35 @@ def alternate(former: Path, code: str, place: str, calls: list[Any]) -> tuple[np
         for name, root in (("ours", Path(__file__).parents[1]), ("former", former.resolve())):
             shutil.copytree(place, f"{work}/{name}")
             builds.append(Build(root, DRAWN + code.format(place=f"{work}/{name}")))
-        seconds, same = [], 0
+        seconds, waits, same = [], [], 0
         for call in calls:
-            answers = [build.ask(call) for build in builds]
+            answers, waited = [], []
+            for build in builds:
+                began = perf_counter()
+                answers.append(build.ask(call))
+                waited.append(perf_counter() - began)
             seconds.append([spent for spent, _, _ in answers])
+            waits.append(waited)
             same += answers[0][2] == answers[1][2]
         for build in builds:
             build.end()
     memory = answers[0][1] / answers[1][1]
-    return np.array(seconds), f"memory {memory:.2f} ×, {same} of {len(calls)} the same"
+    ratios = np.array(waits)[2:, 1] / np.array(waits)[2:, 0]
+    shares = np.array(seconds)[2:, 1] / np.array(seconds)[2:, 0]
+    low, high = np.quantile(shares, (0.25, 0.75))
+    said = f"quartiles {low:.2f} to {high:.2f} ×, wall {np.median(ratios):.2f} ×"
+    return np.array(seconds), f"{said}, memory {memory:.2f} ×, {same} of {len(calls)} the same"
 
 
 def former(_: Dataset, __: MemoryStore) -> Rows:
-    """Wait on a store, beside a former build: warm questions, and ten messages into a long memory."""
+    """Wait on a store, beside a former build: the first question of a process, and warm ones."""
     if "FORMER" not in os.environ:
         return
     other = Path(os.environ["FORMER"])
     for n in SEARCHED_SIZES:
         rng = np.random.default_rng(0)
         words = rng.integers(0, 4_000, (n, 15)).astype(str).tolist()
-        asked = rng.integers(0, 4_000, (42, 8)).astype(str).tolist()
+        asked = rng.integers(0, 4_000, (QUESTIONS, 8)).astype(str).tolist()
         with TemporaryDirectory(ignore_cleanup_errors=True) as work:
             write_lines(Path(work, "messages.jsonl"), person_messages(words))
             first = Build(other, DRAWN + FILLED.format(place=f"{work}/store"))
@@ -439,7 +450,13 @@ def former(_: Dataset, __: MemoryStore) -> Rows:
         # Of the second one vectors are read that the first one wrote.
         warm = np.median(seconds[2:], axis=0).tolist()
         yield "`memlab.search`, warm", "former build", f"{n:,} turns, {said}", *warm
-    before = None
+
+
+def added(_: Dataset, __: MemoryStore) -> Rows:
+    """Add ten messages to a long memory, beside a former build."""
+    if "FORMER" not in os.environ:
+        return
+    other, before = Path(os.environ["FORMER"]), None
     for n in INGESTED_SIZES:
         with TemporaryDirectory(ignore_cleanup_errors=True) as work:
             words = np.random.default_rng(0).integers(0, 4_000, (n + 50, 13)).astype(str)
@@ -907,6 +924,7 @@ ROWS = {
         question,
         warm,
         former,
+        added,
         recall,
         saved,
         facts,

@@ -32,15 +32,11 @@ class Bert:
         self._heads = model_config["num_attention_heads"]
         self._layers = model_config["num_hidden_layers"]
         self._epsilon = model_config["layer_norm_eps"]
-        # Matrices as the products read them: with so few rows, turning them took a third of the
-        # time.
-        self._weights = {
-            name: np.ascontiguousarray(
-                weight.T if name.startswith("encoder.") and weight.ndim == 2 else weight,
-                dtype=np.float32,
-            )
-            for name, weight in load_file(path / "model.safetensors").items()
-        }
+        self._weights: dict[str, np.ndarray] = {}
+        for name, weights in load_file(path / "model.safetensors").items():
+            if name.startswith("encoder.") and weights.ndim == 2:
+                weights = _divide_columns(weights.T)
+            self._weights[name] = np.ascontiguousarray(weights, dtype=np.float32)
         self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(max_length)
@@ -66,34 +62,72 @@ class Bert:
         return token_ids, hidden_states
 
     def _layer(self, hidden: np.ndarray, name: str) -> np.ndarray:
-        from scipy.special import erf, softmax
-
         query = self._project(hidden, f"{name}.attention.self.query")
         key = self._project(hidden, f"{name}.attention.self.key")
         value = self._project(hidden, f"{name}.attention.self.value")
-        weights = softmax(
-            query @ key.swapaxes(1, 2) / np.float32(np.sqrt(query.shape[-1])), axis=-1
-        )
-        context = (weights @ value).swapaxes(0, 1).reshape(len(hidden), -1)
+        cosines = query @ key.swapaxes(1, 2) / np.float32(np.sqrt(query.shape[-1]))
+        context = (_softmax(cosines) @ value).swapaxes(0, 1).reshape(len(hidden), -1)
         attended = self._linear(context, f"{name}.attention.output.dense") + hidden
         attended = self._norm(attended, f"{name}.attention.output.LayerNorm")
         inner_states = self._linear(attended, f"{name}.intermediate.dense")
-        inner_states = inner_states * (0.5 * (1 + erf(inner_states / np.float32(np.sqrt(2)))))
+        inner_states *= _gelu_gate(inner_states)
         return self._norm(
             self._linear(inner_states, f"{name}.output.dense") + attended,
             f"{name}.output.LayerNorm",
         )
 
     def _project(self, hidden: np.ndarray, name: str) -> np.ndarray:
-        """Project hidden states for each head of attention: (n, d) to (heads, n, d / heads)."""
-        projection = self._linear(hidden, name)
-        return projection.reshape(len(hidden), self._heads, -1).swapaxes(0, 1)
+        """Project hidden states for each head of attention: (n, d) → (heads, n, d / heads)."""
+        return self._linear(hidden, name).reshape(len(hidden), self._heads, -1).swapaxes(0, 1)
 
     def _linear(self, hidden: np.ndarray, name: str) -> np.ndarray:
-        return hidden @ self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+        part_products = hidden @ self._weights[f"{name}.weight"]
+        product = part_products.swapaxes(0, 1).reshape(len(hidden), -1)
+        return product + self._weights[f"{name}.bias"]
 
     def _norm(self, hidden: np.ndarray, name: str) -> np.ndarray:
-        normalised = (hidden - hidden.mean(-1, keepdims=True)) / np.sqrt(
-            hidden.var(-1, keepdims=True) + self._epsilon
-        )
-        return normalised * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+        # In place, and by `reduce`: of a few rows the calls take longer than what they count.
+        width = hidden.shape[-1]
+        normalised = hidden - np.add.reduce(hidden, axis=-1, keepdims=True) / width
+        variance = np.add.reduce(normalised * normalised, axis=-1, keepdims=True) / width
+        normalised /= np.sqrt(variance + self._epsilon)
+        normalised *= self._weights[f"{name}.weight"]
+        normalised += self._weights[f"{name}.bias"]
+        return normalised
+
+
+_COLUMNS = 64
+_ROWS = 384
+"""Of matrices that are divided: of more rows OpenBLAS adds up some at a time, and the sums would
+differ in their last digits.
+"""
+
+
+def _divide_columns(matrix: np.ndarray) -> np.ndarray:
+    """Divide a matrix as products with few rows read it: (d, m) → (parts, d, m / parts).
+
+    OpenBLAS copies a matrix before it multiplies, unless a product is small: with the few rows of a
+    question that is most of the work.
+    """
+    n_rows, n_columns = matrix.shape
+    if n_rows > _ROWS or n_columns % _COLUMNS:
+        return matrix[None]
+    return matrix.reshape(n_rows, -1, _COLUMNS).swapaxes(0, 1)
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    """Give shares along the last axis; scipy's checks its arguments longer than it counts."""
+    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    shares /= shares.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def _gelu_gate(states: np.ndarray) -> np.ndarray:
+    """Give what GELU multiplies numbers by: the share of a normal distribution below each."""
+    from scipy.special import erf
+
+    gate = states / np.float32(np.sqrt(2))
+    erf(gate, out=gate)
+    gate += 1
+    gate *= 0.5
+    return gate

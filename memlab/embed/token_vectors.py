@@ -18,6 +18,13 @@ from memlab.embed.encoder import Encoder, Kind
 _TOGETHER = 1024
 _FEW = 32
 _SHARED = 16  # blocks
+_COLUMNS = 8
+"""A product whose columns are a multiple of it takes half as long as one of 14 or 15."""
+
+_SMALL = 1_000_000
+"""Multiplications of a product up to which OpenBLAS may sum in another order, by its shape: such a
+one is left as it is.
+"""
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
 
 
@@ -161,7 +168,9 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
     scale = np.float32(np.sqrt(np.pi / 2 / dim))
     with _thread_controller().limit(limits=1, user_api="blas"):
         rotated_questions = asked.astype(np.float32) @ _rotation(dim).T * scale
-    weights = np.pad(2 * rotated_questions, ((0, 0), (0, code_width - dim))).T
+    zero_columns = -len(asked) % _COLUMNS
+    wide_weights = np.pad(2 * rotated_questions, ((0, zero_columns), (0, code_width - dim))).T
+    weights = wide_weights[:, : len(asked)]
     filled_texts = np.flatnonzero(np.diff(start))
     begins_of_filled = start[filled_texts]
     ends_of_filled = start[filled_texts + 1]
@@ -169,21 +178,21 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
     blocks = list(pairwise(_block_edges(begins_of_filled, ends_of_filled)))
 
     def compare_blocks(blocks: Sequence[tuple[int, int]]) -> None:
-        longest_block = max(
-            (
-                int(ends_of_filled[last_text - 1] - begins_of_filled[first_text])
-                for first_text, last_text in blocks
-            ),
-            default=0,
-        )
-        sign_values = np.empty((longest_block, codes.shape[1], 8), np.float32)
+        longest_block = 0
+        for first_text, last_text in blocks:
+            n_codes = int(ends_of_filled[last_text - 1] - begins_of_filled[first_text])
+            longest_block = max(longest_block, n_codes)
+        signs = np.empty((longest_block, codes.shape[1], 8), np.float32)
+        products = np.empty((longest_block, wide_weights.shape[1]), np.float32)
         for first_text, last_text in blocks:
             block_codes = codes[begins_of_filled[first_text] : ends_of_filled[last_text - 1]]
-            block_signs = np.take(
-                _BITS, block_codes, axis=0, out=sign_values[: len(block_codes)], mode="clip"
-            )
-            # Of each token at once, since the best is chosen while they are in the cache.
-            cosines = block_signs.reshape(len(block_codes), code_width) @ weights
+            if 8 * block_codes.size * len(asked) > _SMALL:
+                for rows in _divide_rows(len(block_codes), wide_weights.size):
+                    row_signs = _read_signs(block_codes[rows], signs)
+                    np.matmul(row_signs, wide_weights, out=products[rows])
+                cosines = products[: len(block_codes), : len(asked)]
+            else:
+                cosines = _read_signs(block_codes, signs) @ weights
             block_begins = begins_of_filled[first_text:last_text] - begins_of_filled[first_text]
             best_cosines[filled_texts[first_text:last_text]] = np.maximum.reduceat(
                 cosines, block_begins, axis=0
@@ -203,6 +212,23 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
     return np.ascontiguousarray(best_cosines.T)
 
 
+def _read_signs(codes: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Write out the signs of tokens as 0 and 1: (t, d / 8) → (t, d) float32, in ``signs``."""
+    written = np.take(_BITS, codes, axis=0, out=signs[: len(codes)], mode="clip")
+    return written.reshape(len(codes), -1)
+
+
+def _divide_rows(n_rows: int, size: int) -> list[slice]:
+    """Divide rows in two, which the cache holds better, unless their products would be small ones.
+
+    :param size: of the matrix that they are multiplied by.
+    """
+    half = -(-n_rows // 2)
+    if (n_rows - half) * size <= _SMALL:
+        return [slice(0, n_rows)]
+    return [slice(0, half), slice(half, n_rows)]
+
+
 def _block_edges(begin: np.ndarray, end: np.ndarray) -> list[int]:
     """Divide texts into blocks whose signs stay in the processor's cache: the first text of each,
     and n.
@@ -212,7 +238,10 @@ def _block_edges(begin: np.ndarray, end: np.ndarray) -> list[int]:
     if not len(begin):
         return []
     wanted_edges = np.arange(begin[0], end[-1], _TOGETHER)
-    return [*np.unique(np.searchsorted(begin, wanted_edges)).tolist(), len(begin)]
+    # Where a block would end within the last text, all of them end.
+    last_texts = [*np.searchsorted(begin, wanted_edges), len(begin)]
+    edges: list[int] = np.unique(last_texts).tolist()
+    return edges
 
 
 @cache

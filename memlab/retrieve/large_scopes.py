@@ -68,6 +68,8 @@ def divide_bench(bench: Bench) -> Iterator[Bench] | None:
     """
     if bench.provenance.get("path") == PATH:
         return None
+    if bench.turns.height < min(LARGE, PAIRS // max(1, bench.queries.height)):
+        return None
     store, encoder = bench.store, bench.encoder
     sizes = dict(bench.turns.group_by("scope").len().iter_rows())
     n = pl.col("scope").replace_strict(sizes, default=0)

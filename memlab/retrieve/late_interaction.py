@@ -227,8 +227,10 @@ def _token_document_frequency(
     size, lengths = 2 + int(texts.ids.max(initial=-1)), np.diff(texts.start)[inverse]
     begin = texts.start[inverse] - np.cumsum(lengths) + lengths
     ids = texts.ids[np.arange(lengths.sum()) + np.repeat(begin, lengths)]
-    pairs = np.unique(np.repeat(turn, lengths) * size + ids)  # a token of a turn counts once
-    return np.bincount(pairs % size, minlength=size)
+    # A token of a turn counts once. np.unique, by a table of hashes, takes ten times as long.
+    pairs = np.sort(np.repeat(turn, lengths) * size + ids)
+    is_first = np.diff(pairs, prepend=-1) > 0
+    return np.bincount(pairs[is_first] % size, minlength=size)
 
 
 def query_tokens(bench: Bench) -> TokenVectors:

@@ -125,7 +125,8 @@ class Cache:
 
         def read() -> list[pl.DataFrame]:
             query = self.table.search()
-            if len(keys) <= LOOKUP:
+            # To list most of the keys that there are takes longer than to read the others too.
+            if len(keys) <= min(LOOKUP, self.table.count_rows() // 2):
                 query = query.where(build_row_filter(key=keys))
             is_wanted = pl.col("key").is_in(keys.implode())
             return [pl.DataFrame(batch).filter(is_wanted) for batch in query.to_batches()]

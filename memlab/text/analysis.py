@@ -113,11 +113,15 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
         .filter(pl.col("word").is_not_null() & ~is_stop_word)
         .collect()
     )
-    words = _fold_words(rows["word"].to_list(), OWN_LETTERS.get(language, ""))
+    # Each different word is folded and stemmed once.
+    different = rows["word"].unique(maintain_order=True).to_list()
+    forms = _fold_words(different, OWN_LETTERS.get(language, ""))
     if stem:
-        words = tokens.stem(words, language)
+        forms = tokens.stem(forms, language)
     if language in OFTEN_BARE:
-        words = _fold_words(words, _APART)
+        forms = _fold_words(forms, _APART)
+    form_of = dict(zip(different, forms, strict=True))
+    words = list(map(form_of.__getitem__, rows["word"].to_list()))
     bounds = np.searchsorted(rows["text"].to_numpy(), np.arange(len(texts) + 1)).tolist()
     return [words[start:end] for start, end in pairwise(bounds)]
 

@@ -48,12 +48,20 @@ def assign_word_ids(texts: Iterable[Sequence[str]], number: dict[str, int]) -> n
 
 def count_words(texts: Sequence[Sequence[str]], number: Mapping[str, int]) -> Any:
     """Count the numbered words in each text: (texts, v) sparse."""
+    numbers = [[number[word] for word in words if word in number] for words in texts]
+    columns = np.array(list(chain.from_iterable(numbers)), dtype=np.int64)
+    return _count_numbers(columns, np.array(list(map(len, numbers)), np.int64), len(number))
+
+
+def _count_numbers(numbers: np.ndarray, lengths: np.ndarray, n_words: int) -> Any:
+    """Count the numbers of words in each text: (texts, n_words) sparse.
+
+    :param numbers: (t,) of all texts, one after the other; ``lengths`` (texts,) of each.
+    """
     from scipy.sparse import csr_array
 
-    numbers = [[number[word] for word in words if word in number] for words in texts]
-    rows = np.repeat(np.arange(len(numbers)), [len(words) for words in numbers])
-    columns = np.array(list(chain.from_iterable(numbers)), dtype=np.int64)
-    return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(numbers), len(number)))
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    return csr_array((np.ones(len(rows)), (rows, numbers)), shape=(len(lengths), n_words))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +137,10 @@ class ScopeWords:
     def of(cls, texts: Sequence[Sequence[str]], whole: WordStatistics | None = None) -> ScopeWords:
         """Count the words of texts that are split already."""
         number: dict[str, int] = {}
-        assign_word_ids(texts, number)
-        lengths = np.array([len(words) for words in texts], dtype=np.int64)
-        return cls(number, count_words(texts, number).T.tocsr(), lengths, whole)
+        numbers = assign_word_ids(texts, number)
+        lengths = np.array(list(map(len, texts)), np.int64)
+        counts = _count_numbers(numbers, lengths, len(number))
+        return cls(number, counts.T.tocsr(), lengths, whole)
 
     @cached_property
     def n(self) -> int:

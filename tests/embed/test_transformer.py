@@ -388,3 +388,25 @@ def test_the_best_cosine_with_a_text_is_that_of_its_best_token(n_asked: int) -> 
             assert not best[:, text].any()
         else:
             np.testing.assert_allclose(best[:, text], cosines[:, begin:end].max(axis=1), atol=1e-5)
+
+
+@pytest.mark.parametrize("start", [[0, 400, 1_010, 1_030], [0, 1_010, 2_040, 2_060]])
+def test_the_last_text_may_end_in_another_block_of_tokens(start: list[int]) -> None:
+    rng = np.random.default_rng(4)
+    asked = rng.standard_normal((14, 64)).astype(np.float32)
+    codes = rng.integers(0, 256, (start[-1], 8), dtype=np.uint8)
+    best = best_token_cosines(asked, codes, np.array(start))
+    expected = np.maximum.reduceat(token_cosines(asked, codes), start[:-1], axis=1)
+    np.testing.assert_allclose(best, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 14, 17, 40])
+def test_a_token_finds_the_same_whatever_is_asked_beside_it(count: int) -> None:
+    rng = np.random.default_rng(5)
+    asked = rng.standard_normal((count, 64)).astype(np.float32)
+    codes = rng.integers(0, 256, (3_000, 8), dtype=np.uint8)
+    start = np.arange(0, 3_001, 25)
+    best = best_token_cosines(asked, codes, start)
+    alone = best_token_cosines(asked[-1:], codes, start)
+    assert best.shape == (count, 120)
+    np.testing.assert_allclose(best[-1:], alone, atol=1e-5)
