@@ -37,6 +37,7 @@ seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
 figures = "../figures"
+unit = "auto"  # what intervals and tests take as independent: question, scope, or auto
 k = 10
 
 # %%
@@ -55,9 +56,10 @@ evaluate.show_tables()
 # ## Every way to choose, with its defaults
 #
 # Nothing is tuned to these questions. Each selector chooses among the candidates of `combsum` and of `best`, and is compared
-# with the first of that ranking, over all questions and over those with evidence in several sessions. With fewer
-# than five memories questions are taken as independent: intervals and tests then speak of questions to these people, not of
-# other people. `detectable` is the difference that a comparison would have shown in four of five cases. `equivalent`: two
+# with the first of that ranking, over all questions and over those with evidence in several sessions. Of fewer than five
+# memories, as in the sample, questions are taken as independent: intervals and tests speak of questions to these people, not
+# of other people. From five on memories are, so that with a few of them no test of so many can be significant; `unit` chooses.
+# `detectable` is the difference that a comparison would have shown in four of five cases. `equivalent`: two
 # one-sided tests exclude differences beyond the margin; what is neither different nor equivalent is inconclusive. Holm's
 # correction is over all rows, those of the settings below included.
 
@@ -68,7 +70,7 @@ bases, measure = ("combsum", "best"), f"recall_all@{k}"
 selectors = ["mmr", "dpp", "msd", "by_cluster", "by_cluster(clustering='hdbscan')", "expand_cluster"]
 selectors += ["expand_cluster(clustering='hdbscan')", "fill_sessions"]
 pipelines = {base: [base, *(f"{base} | {selector}" for selector in selectors)] for base in bases}
-about = {"store": store, "encoder": encoder, "levels": ["turn"], "measures": [measure], "seed": seed}
+about = {"store": store, "encoder": encoder, "levels": ["turn"], "measures": [measure], "seed": seed, "unit": unit}
 done = {base: memlab.run(texts, data, name=f"{base}-{data.name}", **about) for base, texts in pipelines.items()}
 
 # %% [markdown]
@@ -122,7 +124,8 @@ export(fig, "selection-tests", data=shown, caption=caption, **made)
 
 # %%
 similar = cluster_spread.evidence_similarity(bench, data.questions, seed=seed)
-fig = intervals.mean_intervals(similar, measure="cosine: median, quartiles", digits=2)
+cosine = "cosine (of turns speaker-centred, with the question as encoded): median, quartiles"
+fig = intervals.mean_intervals(similar, measure=cosine, digits=2)
 caption = f"Cosine of {encoder} vectors by kind of pair: median and quartiles ({data.name}, all questions)."
 export(fig, "pair-similarity", data=similar, caption=caption, **made)
 

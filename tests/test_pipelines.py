@@ -81,7 +81,10 @@ def test_what_is_written_can_be_read(first: Stage, rest: list[Stage]) -> None:
             "hybrid | mrr",
             r"no stage is called 'mrr' \(did you mean 'mmr'\?\); after the first come .*expand, .*mmr, ",
         ),
-        ("hibrid", r"'hibrid' \(did you mean 'hybrid'\?\); a pipeline begins with bm25, .*dense, "),
+        (
+            "hibrid",
+            r"'hibrid' \(did you mean 'hybrid'\?\); a pipeline begins with best, bm25, .*dense, ",
+        ),
         (
             "hybrid | cross_encoder",
             r"stage 'cross_encoder' needs model: write cross_encoder\(model=…\)",

@@ -102,7 +102,9 @@ class Comparison(Experiment):
             f"recall_all@{n_tokens} tokens": f"{n_tokens} tokens" for n_tokens in BUDGETS
         }
         cost_columns = self.systems.select(pl.col("system").alias("cost of"), *_COST_COLUMNS)
-        cost_columns = cost_columns.with_columns(pl.col("tokens returned").round().cast(pl.Int64))
+        cost_columns = cost_columns.with_columns(
+            pl.col("tokens returned").round().cast(pl.Int64, strict=False)
+        )
         source_columns = [
             column_name for column_name in (COLUMN,) if column_name in self.systems.columns
         ]

@@ -573,8 +573,9 @@ def _describe_limit(frame: pl.DataFrame) -> str:
     tested_rows = frame.drop_nulls(["p_holm", "units", "level"]).filter(unit="scope")
     if tested_rows.is_empty():
         return ""
-    n_units = tested_rows["units"].max()
-    n_tests = max(1, round(ALPHA / (1 - tested_rows["level"].max())))
+    n_units: Any = tested_rows["units"].max()
+    level: Any = tested_rows["level"].max()
+    n_tests = max(1, round(ALPHA / (1 - level)))
     least_p = smallest_p(n_units)
     if least_p * n_tests < ALPHA:
         return ""

@@ -71,10 +71,18 @@ def _read_code_and_state(system: Any) -> Iterator[str]:
             held_state = vars(system)
         for base_class in _class_of(system).__mro__:
             if base_class.__module__ != "builtins":
-                yield inspect.getsource(sys.modules[base_class.__module__])
+                yield _module_source(base_class)
     if not _is_plain(held_state):
         raise TypeError("it holds what cannot be written down")
     yield repr(held_state)
+
+
+def _module_source(described_class: Any) -> str:
+    """Read the file of a class; what ``exec`` made may name a module that nobody imported."""
+    class_module = sys.modules.get(described_class.__module__)
+    if class_module is None:
+        raise TypeError(f"the module {described_class.__module__!r} is not imported")
+    return inspect.getsource(class_module)
 
 
 def _class_of(system: Any) -> Any:

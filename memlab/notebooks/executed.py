@@ -15,6 +15,10 @@ _OF_THE_SAMPLE = re.compile(
 )
 
 
+GALLERY_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*/figures/gallery/sample-([\w-]+)\.png\)")
+"""The picture of an opening: of the sample's figure whose name it holds."""
+
+
 @dataclass(frozen=True)
 class Opening:
     """The first cell of a notebook.
@@ -45,6 +49,14 @@ def split_opening(notebook: Any) -> Opening:
         sample_text = sample_part[0].strip()
         other_text = other_text[: sample_part.start()] + other_text[sample_part.end() :]
     return Opening(heading.removeprefix("# "), sample_text, other_text.strip())
+
+
+def opening_figure(notebook: Any) -> str:
+    """Name the figure that the opening of a notebook shows; "" where it shows none."""
+    picture_link = GALLERY_PICTURE.search(split_opening(notebook).sample)
+    if picture_link is None:
+        return ""
+    return picture_link[1]
 
 
 def answer_text(notebook: Any) -> str:

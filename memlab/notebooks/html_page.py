@@ -14,7 +14,12 @@ from typing import Any
 from memlab.errors import ExportError
 from memlab.figures.export import svg_as_shown, write_files_atomically
 from memlab.figures.gallery import STYLE
-from memlab.notebooks.executed import answer_text, read_dataset, split_opening
+from memlab.notebooks.executed import (
+    GALLERY_PICTURE,
+    answer_text,
+    read_dataset,
+    split_opening,
+)
 from memlab.notebooks.page_charts import PLOTLY, PageCharts
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -34,7 +39,6 @@ main img,main svg{max-width:100%;height:auto}
 .live{position:absolute;top:0;left:0;transform-origin:0 0}
 .live .modebar{opacity:0}.live:hover .modebar,.live:focus-within .modebar{opacity:1}
 """
-_GALLERY_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*/figures/gallery/sample-([\w-]+)\.png\)")
 _PROGRESS = re.compile(r"\d+%\|.*\|")
 
 
@@ -105,7 +109,7 @@ def _with_findings_first(
             opening_cells.append(new_markdown_cell(cell_words, id=cell_name))
     if opening_parts.sample:
         cell_words = (
-            f"## What it found on the sample\n\n{_GALLERY_PICTURE.sub('', opening_parts.sample)}"
+            f"## What it found on the sample\n\n{GALLERY_PICTURE.sub('', opening_parts.sample)}"
         )
         notebook_cells.append(new_markdown_cell(cell_words, id="sample"))
     return [*opening_cells, *notebook_cells[1:]]
@@ -115,7 +119,7 @@ def _picture_of_run(
     opening: str, figures: str | os.PathLike[str] | None, charts: PageCharts
 ) -> str:
     """Give the figure of an opening as this run exported it; "" where it did not."""
-    picture_link = _GALLERY_PICTURE.search(opening)
+    picture_link = GALLERY_PICTURE.search(opening)
     if picture_link is None or figures is None:
         return ""
     picture_path = Path(figures) / f"{picture_link[1]}.svg"

@@ -14,7 +14,13 @@ from memlab.experiments.result_folders import read_marker
 from memlab.figures.export import write_files_atomically
 from memlab.figures.gallery import STYLE, render_markdown
 from memlab.figures.provenance import read_sidecar
-from memlab.notebooks.executed import answer_points, data_and_part, read_notebook, split_opening
+from memlab.notebooks.executed import (
+    answer_points,
+    data_and_part,
+    opening_figure,
+    read_notebook,
+    split_opening,
+)
 from memlab.notebooks.html_page import html_page
 from memlab.system_names import hide_model_files
 
@@ -141,7 +147,10 @@ def _dataset_section(dataset_results: ResultsOfDataset, folder: Path) -> str:
     key_picture = ""
     thumbnails = ""
     answers = ""
-    for figure_name in (*_KEY_PICTURES, *caption_by_figure):
+    opening_figures = [
+        opening_figure(read_notebook(notebook_path)) for notebook_path in dataset_results.notebooks
+    ]
+    for figure_name in (*_KEY_PICTURES, *opening_figures, *caption_by_figure):
         if figure_name in caption_by_figure:
             key_picture = _figure_markup(
                 figure_name, caption_by_figure[figure_name], figures_link, 'width="430"'

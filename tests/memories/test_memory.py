@@ -232,3 +232,11 @@ def test_retrievers_of_langchain_and_llamaindex(data: Dataset) -> None:
     for ready in (chain, index):
         rows = list_returned_rows(memory(ready).search("ann", query, 9, None), 9)
         assert [(row["id"], row["text"]) for row in rows[:2]] == expected
+
+
+def test_a_class_of_a_module_that_nobody_imported_is_a_memory_too(data: Dataset) -> None:
+    space: dict[str, Any] = {"__name__": "page"}
+    code = "class Given:\n    def add(self, text):\n        self.text = text\n"
+    exec(f"{code}    def search(self, query):\n        return [self.text]\n", space)
+    given = memlab.compare({"given": space["Given"]}, data, encoder=None)
+    assert given.systems["failed scopes"].item() == 0

@@ -578,3 +578,18 @@ def test_in_an_empty_folder_the_notebooks_of_the_package_are_copied_and_changed_
     assert copies[0].read_text() == "changed"
     sample = memlab.datasets.load("../data/sample/sample.jsonl", scopes=["owen"])
     assert sample.scopes == ["owen"], "as a copied notebook names it"
+
+
+def test_the_key_picture_of_one_notebook_is_that_of_its_opening(tmp_path: Path) -> None:
+    places = {"results": tmp_path / "results", "figures": tmp_path / "figures"}
+    folder = choose_result_folder("mine", "mine.jsonl", part={}, **places)
+    executed = folder.results / "notebooks"
+    executed.mkdir(parents=True)
+    folder.keep(notebooks=executed)
+    for name in ("pair-similarity", "selection-tests"):
+        write_figure(folder.figures, name)
+    shutil.copy(SOURCE / "02_selection.ipynb", executed)
+    (executed / "02_selection.html").write_text("")
+    text = write_results_page(tmp_path / "results").read_text(encoding="utf-8")
+    assert text.count('selection-tests.svg"') == 2, "key picture and thumbnail"
+    assert text.count('pair-similarity.svg"') == 1
