@@ -80,34 +80,36 @@ def cluster_terms(
             "give one for each text"
         )
     words_of_texts = [tokens(text) for text in texts]
-    vocabulary = _Vocabulary(words_of_texts, _names_of(set(speakers or ())), language)
-    sizes = Counter(label_list)
-    sizes.pop(NOISE, None)
-    clusters = {label: _Cluster() for label in sorted(sizes)}
-    rows = zip(label_list, speaker_list, texts, words_of_texts, strict=True)
-    progress = tqdm(rows, "naming", len(texts), unit=" texts", delay=2, leave=False)
-    for label, speaker, text, words in progress:
+    vocabulary = _Vocabulary(words_of_texts, _first_and_nicknames(set(speakers or ())), language)
+    cluster_sizes = Counter(label_list)
+    cluster_sizes.pop(NOISE, None)
+    clusters = {label: _Cluster() for label in sorted(cluster_sizes)}
+    text_rows = zip(label_list, speaker_list, texts, words_of_texts, strict=True)
+    progress = tqdm(text_rows, "naming", len(texts), unit=" texts", delay=2, leave=False)
+    for label, speaker, text, text_words in progress:
         if label != NOISE:
-            clusters[label].add_text(text, words, speaker, vocabulary)
+            clusters[label].add_text(text, text_words, speaker, vocabulary)
 
     rarity = _rarity(clusters.values())
     repeated = _repeated_phrases(clusters.values())
-    named = []
+    term_rows = []
     for label, cluster in clusters.items():
-        named.append((label, sizes[label], cluster.terms(rarity, n_terms, repeated)))
-    schema = pl.Schema({"label": pl.Int64(), "size": pl.UInt32(), "terms": pl.List(pl.String)})
-    return pl.DataFrame(named, schema, orient="row")
+        term_rows.append((label, cluster_sizes[label], cluster.terms(rarity, n_terms, repeated)))
+    term_schema = pl.Schema({"label": pl.Int64(), "size": pl.UInt32(), "terms": pl.List(pl.String)})
+    return pl.DataFrame(term_rows, term_schema, orient="row")
 
 
-def _names_of(speakers: Iterable[str]) -> set[str]:
+def _first_and_nicknames(speakers: Iterable[str]) -> set[str]:
     """List what people are called: words of their names, and how these begin ("joan": "Joanna")."""
-    words: set[str] = set()
+    name_words: set[str] = set()
     for speaker in speakers:
-        words.update(re.findall(r"[^\W\d_]+", speaker.lower()))
-    names = set(words)
-    for word in words:
-        names.update(word[:length] for length in range(_SHORTEST_NICKNAME, len(word)))
-    return names
+        name_words.update(re.findall(r"[^\W\d_]+", speaker.lower()))
+    known_names = set(name_words)
+    for name_word in name_words:
+        known_names.update(
+            name_word[:n_letters] for n_letters in range(_SHORTEST_NICKNAME, len(name_word))
+        )
+    return known_names
 
 
 class _Vocabulary:
@@ -116,9 +118,9 @@ class _Vocabulary:
     def __init__(
         self, words_of_texts: Sequence[Sequence[Token]], names: Set[str], language: str
     ) -> None:
-        written = {word.text for word in chain.from_iterable(words_of_texts)}
-        self.forms = _read_forms(written, names, language)
-        self.lower_case = set(filter(str.islower, written))
+        written_forms = {token.text for token in chain.from_iterable(words_of_texts)}
+        self.forms = _read_forms(written_forms, names, language)
+        self.lower_case = set(filter(str.islower, written_forms))
         self.before_verbs: Set[str] = frozenset()
         if language == "en":
             self.before_verbs = _BEFORE_VERBS
@@ -127,10 +129,10 @@ class _Vocabulary:
 def _rarity(clusters: Collection[_Cluster]) -> dict[str, float]:
     """Weigh words by how few clusters have them."""
     n_clusters = Counter(chain.from_iterable(cluster.words for cluster in clusters))
-    rarity = {}
+    rarity_by_word = {}
     for word, count in n_clusters.items():
-        rarity[word] = log((len(clusters) + 1) / (count + 0.5)) + _COMMON
-    return rarity
+        rarity_by_word[word] = log((len(clusters) + 1) / (count + 0.5)) + _COMMON
+    return rarity_by_word
 
 
 def _repeated_phrases(clusters: Iterable[_Cluster]) -> set[tuple[str, ...]]:
@@ -156,23 +158,23 @@ class _Cluster:
         """Count the words and phrases of a text that may be in a term."""
         forms = vocabulary.forms
         for word in words:
-            form = forms[word.text]
-            if form.can_name:
-                self.words[form.stem] += 1
-                self.speakers[form.stem].add(speaker)
-        for phrase in _phrases(text, words, forms, vocabulary.before_verbs):
-            stems = _stems_of_name(phrase, forms)
-            if not stems:
+            word_form = forms[word.text]
+            if word_form.can_name:
+                self.words[word_form.stem] += 1
+                self.speakers[word_form.stem].add(speaker)
+        for phrase in _name_phrases(text, words, forms, vocabulary.before_verbs):
+            phrase_stems = _stems_of_name(phrase, forms)
+            if not phrase_stems:
                 continue
-            start = phrase[0].start
-            if start and text[start - 1] == "-":
+            phrase_start = phrase[0].start
+            if phrase_start and text[phrase_start - 1] == "-":
                 continue  # the end of a word
-            written = _POSSESSIVE.sub("", text[start : phrase[-1].end])
+            written_phrase = _POSSESSIVE.sub("", text[phrase_start : phrase[-1].end])
             # A capital that begins a text is no name.
-            if start == 0 and phrase[0].text.lower() in vocabulary.lower_case:
-                written = written[:1].lower() + written[1:]
-            if len(written) <= _MOST_CHARS:
-                self.forms[stems][written] += 1
+            if phrase_start == 0 and phrase[0].text.lower() in vocabulary.lower_case:
+                written_phrase = written_phrase[:1].lower() + written_phrase[1:]
+            if len(written_phrase) <= _MOST_CHARS:
+                self.forms[phrase_stems][written_phrase] += 1
 
     def terms(
         self, rarity: Mapping[str, float], n_terms: int, repeated: Set[tuple[str, ...]]
@@ -194,45 +196,49 @@ class _Cluster:
                 continue  # a word twice
             if len(phrase) == 1 or phrase in repeated:
                 candidates.append(phrase)
-        ranked = sorted(candidates, key=rank_key)
-        chosen: list[str] = []
-        taken: set[str] = set()
-        for phrase in ranked:
-            if len(chosen) == n_terms:
+        ranked_phrases = sorted(candidates, key=rank_key)
+        chosen_terms: list[str] = []
+        taken_words: set[str] = set()
+        for phrase in ranked_phrases:
+            if len(chosen_terms) == n_terms:
                 break
-            if taken.isdisjoint(phrase):
-                best = self._most_frequent_ending_in(phrase, ranked, taken)
-                ((form, _),) = self.forms[best].most_common(1)
-                chosen.append(form)
-                taken.update(best)
-        return chosen
+            if taken_words.isdisjoint(phrase):
+                best_phrase = self._most_frequent_ending_in(phrase, ranked_phrases, taken_words)
+                ((written_form, _),) = self.forms[best_phrase].most_common(1)
+                chosen_terms.append(written_form)
+                taken_words.update(best_phrase)
+        return chosen_terms
 
     def _weight(self, phrase: tuple[str, ...], rarity: Mapping[str, float]) -> float:
         """Weigh a phrase by its words, their number, and how often it occurs."""
-        weights = []
-        for word in phrase:
-            shared = _SHARED if len(self.speakers[word]) > 1 else 1.0
-            weights.append((self.words[word] - 0.5) * rarity[word] * shared)
-        often = 1.0
+        word_weights = []
+        for phrase_word in phrase:
+            speaker_factor = _SHARED if len(self.speakers[phrase_word]) > 1 else 1.0
+            word_weights.append(
+                (self.words[phrase_word] - 0.5) * rarity[phrase_word] * speaker_factor
+            )
+        frequency_factor = 1.0
         if len(phrase) > 1:
-            often = sqrt(self.forms[phrase].total())
-        return sum(weights) / len(phrase) * (1 + _PER_WORD * (len(phrase) - 1)) * often
+            frequency_factor = sqrt(self.forms[phrase].total())
+        return (
+            sum(word_weights) / len(phrase) * (1 + _PER_WORD * (len(phrase) - 1)) * frequency_factor
+        )
 
     def _most_frequent_ending_in(
         self, ending: tuple[str, ...], ranked: Sequence[tuple[str, ...]], taken: Set[str]
     ) -> tuple[str, ...]:
         """Find the phrase that mostly ends in a word; the word itself where there is none."""
-        best = ending
-        most = 0
+        best_phrase = ending
+        highest_count = 0
         for phrase in ranked:
             is_longer = len(phrase) > 1 and phrase[-1:] == ending
             if not is_longer or not taken.isdisjoint(phrase):
                 continue
-            count = self.forms[phrase].total()
-            if count > most:
-                best = phrase
-                most = count
-        return best
+            phrase_count = self.forms[phrase].total()
+            if phrase_count > highest_count:
+                best_phrase = phrase
+                highest_count = phrase_count
+        return best_phrase
 
 
 @cache
@@ -254,23 +260,23 @@ def content_word_filter(language: str) -> Callable[[Token], bool]:
     with require_extra("languages", f"text in {LANGUAGES[language]}"):
         import stopwordsiso
 
-    stop = stopwordsiso.stopwords(language) | stop_words(language)
+    excluded_words = stopwordsiso.stopwords(language) | stop_words(language)
     if not stopwordsiso.has_lang(language):
         _log.warning(
             "no list of stop words in %s: clusters and topics stay without names",
             LANGUAGES[language],
         )
         return lambda word: False
-    return lambda word: len(word.key) > 1 and word.key not in stop and word.text.isalpha()
+    return lambda word: len(word.key) > 1 and word.key not in excluded_words and word.text.isalpha()
 
 
 def _is_content_word(word: Token) -> bool:
     if len(word.key) < 2 or word.key in _NOT_ABOUT:
         return False
-    bare = word.key
-    if bare[0].isdigit():
-        bare = bare.rstrip("stndrh")  # "12th" is a time
-    return any(map(str.isalpha, bare))
+    bare_form = word.key
+    if bare_form[0].isdigit():
+        bare_form = bare_form.rstrip("stndrh")  # "12th" is a time
+    return any(map(str.isalpha, bare_form))
 
 
 class _Form(NamedTuple):
@@ -292,44 +298,48 @@ def _read_forms(written: Set[str], names: Set[str], language: str) -> dict[str, 
     :param names: what people are called, in lower case.
     """
     is_content_word = content_word_filter(language)
-    words = [Token(text, 0, len(text)) for text in written]
-    keys = [word.key for word in words]
-    forms = {}
-    for word, key, stemmed in zip(words, keys, stem(keys, language), strict=True):
-        is_content = is_content_word(word)
-        is_name = word.text[0].isupper() and key in names
-        forms[word.text] = _Form(key, stemmed, is_content, is_content and not is_name)
-    return forms
+    written_tokens = [Token(text, 0, len(text)) for text in written]
+    token_keys = [token.key for token in written_tokens]
+    form_by_text = {}
+    for token, token_key, token_stem in zip(
+        written_tokens, token_keys, stem(token_keys, language), strict=True
+    ):
+        is_content = is_content_word(token)
+        is_name = token.text[0].isupper() and token_key in names
+        form_by_text[token.text] = _Form(
+            token_key, token_stem, is_content, is_content and not is_name
+        )
+    return form_by_text
 
 
 def _stems_of_name(phrase: Iterable[Token], forms: Mapping[str, _Form]) -> tuple[str, ...]:
     """Give the stems of a phrase; none where one of its words cannot stand in a name."""
-    stems: list[str] = []
-    for word in phrase:
-        form = forms[word.text]
-        if not form.can_name:
+    phrase_stems: list[str] = []
+    for phrase_word in phrase:
+        word_form = forms[phrase_word.text]
+        if not word_form.can_name:
             return ()
-        stems.append(form.stem)
-    return tuple(stems)
+        phrase_stems.append(word_form.stem)
+    return tuple(phrase_stems)
 
 
-def _phrases(
+def _name_phrases(
     text: str, words: Sequence[Token], forms: Mapping[str, _Form], before_verbs: Set[str]
 ) -> Iterator[tuple[Token, ...]]:
     """Give the runs of up to four content words, and the ends of each run.
 
     Between the words of a run is nothing but a space or a hyphen.
     """
-    run = list[Token]()
-    before = ""
+    content_run = list[Token]()
+    previous_key = ""
     for word in words:
-        form = forms[word.text]
-        if not form.is_content or before in before_verbs:
-            run = []
-        elif run and text[run[-1].end : word.start] in (" ", "-"):
-            run = [*run[1 - _MOST_WORDS :], word]
+        word_form = forms[word.text]
+        if not word_form.is_content or previous_key in before_verbs:
+            content_run = []
+        elif content_run and text[content_run[-1].end : word.start] in (" ", "-"):
+            content_run = [*content_run[1 - _MOST_WORDS :], word]
         else:
-            run = [word]
-        before = form.key
-        for start in range(len(run)):
-            yield tuple(run[start:])
+            content_run = [word]
+        previous_key = word_form.key
+        for run_start in range(len(content_run)):
+            yield tuple(content_run[run_start:])

@@ -66,67 +66,100 @@ def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
     """
     from scipy.sparse import csr_array
 
-    rows = unit_rows(embeddings)
+    unit_vectors = unit_rows(embeddings)
     groups: _Groups = []
-    for members, weights in _component_members(rows, isqrt(max(len(rows) - 1, 0)), seed):
-        for inner, inner_weights in _component_members(rows[members], LOCAL_NEIGHBORS, seed):
-            groups.append((members[inner], weights[inner] * inner_weights))
-    likeliest = np.zeros((2, len(rows)))
-    for number, (members, weights) in enumerate(groups):
-        better = weights > likeliest[0, members]
-        likeliest[:, members[better]] = weights[better], np.full(better.sum(), number)
-    kept = [groups[number] for number in np.unique(likeliest[1]).astype(int)] if groups else []
-    distinct = {members.tobytes(): (members, weights) for members, weights in kept}
-    ordered = sorted(distinct.values(), key=lambda group: int(group[0].min()))
-    column = np.repeat(np.arange(len(ordered)), [len(members) for members, _ in ordered])
-    row, weight = (
-        np.concatenate([*parts, []])
-        for parts in (zip(*ordered, strict=True) if ordered else ([], []))
+    for members, weights in _component_members(
+        unit_vectors, isqrt(max(len(unit_vectors) - 1, 0)), seed
+    ):
+        for inner_members, inner_weights in _component_members(
+            unit_vectors[members], LOCAL_NEIGHBORS, seed
+        ):
+            groups.append((members[inner_members], weights[inner_members] * inner_weights))
+    likeliest = np.zeros((2, len(unit_vectors)))
+    for group_number, (members, weights) in enumerate(groups):
+        is_likelier = weights > likeliest[0, members]
+        likeliest[:, members[is_likelier]] = (
+            weights[is_likelier],
+            np.full(is_likelier.sum(), group_number),
+        )
+    likeliest_groups = (
+        [groups[group_number] for group_number in np.unique(likeliest[1]).astype(int)]
+        if groups
+        else []
     )
-    return csr_array((weight, (row.astype(int), column)), shape=(len(rows), len(ordered)))
+    group_by_members = {
+        members.tobytes(): (members, weights) for members, weights in likeliest_groups
+    }
+    ordered_groups = sorted(group_by_members.values(), key=lambda group: int(group[0].min()))
+    group_columns = np.repeat(
+        np.arange(len(ordered_groups)), [len(members) for members, _ in ordered_groups]
+    )
+    member_rows, member_weights = (
+        np.concatenate([*arrays, []])
+        for arrays in (zip(*ordered_groups, strict=True) if ordered_groups else ([], []))
+    )
+    return csr_array(
+        (member_weights, (member_rows.astype(int), group_columns)),
+        shape=(len(unit_vectors), len(ordered_groups)),
+    )
 
 
 def _component_members(rows: np.ndarray, n_neighbors: int, seed: int) -> _Groups:
     """Give the members of each component of one mixture, and the weights of their memberships."""
-    n = len(rows)
-    most = min(MAX_COMPONENTS, len(np.unique(rows, axis=0)) // 2)
-    if most < 2 or n <= DIMENSIONS + 1:
-        return [(np.arange(n), np.ones(n))] if n else []
-    width = min(DIMENSIONS, rows.shape[1], n - 2)
-    points = project(
-        rows, n_components=width, n_neighbors=max(n_neighbors, 2), min_dist=0.0, seed=seed
+    n_rows = len(rows)
+    max_components = min(MAX_COMPONENTS, len(np.unique(rows, axis=0)) // 2)
+    if max_components < 2 or n_rows <= DIMENSIONS + 1:
+        return [(np.arange(n_rows), np.ones(n_rows))] if n_rows else []
+    n_dimensions = min(DIMENSIONS, rows.shape[1], n_rows - 2)
+    projected = project(
+        rows, n_components=n_dimensions, n_neighbors=max(n_neighbors, 2), min_dist=0.0, seed=seed
     )
-    centred = points.astype(np.float64) - points.mean(axis=0, dtype=np.float64)
-    probability = _fit_best_mixture(centred / max(centred.std(), 1e-12), most, seed)
-    belongs = probability > THRESHOLD
-    belongs[np.arange(n), probability.argmax(axis=1)] = True
-    members = (np.flatnonzero(column) for column in belongs.T)
+    centred_points = projected.astype(np.float64) - projected.mean(axis=0, dtype=np.float64)
+    probability = _fit_best_mixture(
+        centred_points / max(centred_points.std(), 1e-12), max_components, seed
+    )
+    is_member = probability > THRESHOLD
+    is_member[np.arange(n_rows), probability.argmax(axis=1)] = True
+    component_rows = (np.flatnonzero(column) for column in is_member.T)
     return [
-        (which, probability[which, number]) for number, which in enumerate(members) if len(which)
+        (member_rows, probability[member_rows, component_number])
+        for component_number, member_rows in enumerate(component_rows)
+        if len(member_rows)
     ]
 
 
-def _fit_best_mixture(points: np.ndarray, most: int, seed: int) -> np.ndarray:
+def _fit_best_mixture(points: np.ndarray, max_components: int, seed: int) -> np.ndarray:
     """Fit mixtures of several sizes, coarse steps first, then around the best.
 
     Give the probabilities of the best.
     """
-    fits: dict[int, tuple[float, np.ndarray]] = {}
+    fit_by_size: dict[int, tuple[float, np.ndarray]] = {}
 
     def criterion(n_components: int) -> float:
-        if n_components not in fits:
-            fits[n_components] = _fit_mixture(points, n_components, seed)
-        return fits[n_components][0]
+        if n_components not in fit_by_size:
+            fit_by_size[n_components] = _fit_mixture(points, n_components, seed)
+        return fit_by_size[n_components][0]
 
-    steps = [step for step in _COARSE if step < most] + [most]
-    best = min(steps, key=criterion)
-    apart = max(
-        abs(step - best) for step in steps if abs(steps.index(step) - steps.index(best)) <= 1
+    coarse_steps = [coarse_step for coarse_step in _COARSE if coarse_step < max_components] + [
+        max_components
+    ]
+    best_size = min(coarse_steps, key=criterion)
+    step_width = max(
+        abs(coarse_step - best_size)
+        for coarse_step in coarse_steps
+        if abs(coarse_steps.index(coarse_step) - coarse_steps.index(best_size)) <= 1
     )
-    while apart > 1:
-        apart = (apart + 1) // 2
-        best = min((best, max(best - apart, 1), min(best + apart, most)), key=criterion)
-    return fits[best][1]
+    while step_width > 1:
+        step_width = (step_width + 1) // 2
+        best_size = min(
+            (
+                best_size,
+                max(best_size - step_width, 1),
+                min(best_size + step_width, max_components),
+            ),
+            key=criterion,
+        )
+    return fit_by_size[best_size][1]
 
 
 def _fit_mixture(points: np.ndarray, n_components: int, seed: int) -> tuple[float, np.ndarray]:
@@ -175,27 +208,34 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
     if clustering not in clusterers:
         raise DataError(f"clustering is {clustering!r}; choose from {', '.join(clusterers)}")
     all_rows = unit_rows(vectors)
-    first, copy_of = distinct_rows(all_rows)
-    rows = all_rows[first]
-    if len(rows) < 2:
+    first_copies, copy_of = distinct_rows(all_rows)
+    unique_rows = all_rows[first_copies]
+    if len(unique_rows) < 2:
         return np.zeros(len(all_rows), np.int64)
-    given: dict[str, Any] = {**wanted, "weights": np.bincount(copy_of)}
-    if "n_clusters" in given:
-        given["n_clusters"] = min(given["n_clusters"], len(rows))
+    known_arguments: dict[str, Any] = {**wanted, "weights": np.bincount(copy_of)}
+    if "n_clusters" in known_arguments:
+        known_arguments["n_clusters"] = min(known_arguments["n_clusters"], len(unique_rows))
     function = clusterers[clustering]
-    takes = inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters
     try:
         labels = np.asarray(
-            function(rows, **{name: value for name, value in given.items() if name in takes})
+            function(
+                unique_rows,
+                **{
+                    argument_name: argument
+                    for argument_name, argument in known_arguments.items()
+                    if argument_name in parameters
+                },
+            )
         )
     except ValueError as error:
         raise DataError(
-            f"clusterer {clustering!r} cannot cluster {len(rows)} vectors: {error}"
+            f"clusterer {clustering!r} cannot cluster {len(unique_rows)} vectors: {error}"
         ) from error
-    if labels.shape != (len(rows),) or not np.issubdtype(labels.dtype, np.integer):
+    if labels.shape != (len(unique_rows),) or not np.issubdtype(labels.dtype, np.integer):
         raise DataError(
             f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape}; expected "
-            f"{len(rows)} whole numbers"
+            f"{len(unique_rows)} whole numbers"
         )
     return renumber_by_size(labels[copy_of])
 
@@ -212,18 +252,22 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> first.tolist(), copy_of.tolist()
     ([0, 1], [0, 1, 0])
     """
-    _, first, number = np.unique(as_items(rows), return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return first[order], place[number]
+    _, first_places, item_numbers = np.unique(
+        as_items(rows), return_index=True, return_inverse=True
+    )
+    appearance_order = np.argsort(first_places)
+    new_numbers = np.empty_like(appearance_order)
+    new_numbers[appearance_order] = np.arange(len(appearance_order))
+    return first_places[appearance_order], new_numbers[item_numbers]
 
 
 def as_items(rows: np.ndarray) -> np.ndarray:
     """Give each row as one item, by which rows can be compared: (n,)."""
-    whole = np.ascontiguousarray(rows + 0.0)  # for which −0 is 0
-    items: np.ndarray = whole.view(f"V{whole.itemsize * whole.shape[1]}").ravel()
-    return items
+    contiguous_rows = np.ascontiguousarray(rows + 0.0)  # for which −0 is 0
+    row_items: np.ndarray = contiguous_rows.view(
+        f"V{contiguous_rows.itemsize * contiguous_rows.shape[1]}"
+    ).ravel()
+    return row_items
 
 
 def scope_labels(
@@ -248,17 +292,19 @@ def scope_labels(
     >>> scope_labels(["a", "b"], np.eye(2), {"ann": (0, 2)}, clustering="hdbscan").row(0)
     ('ann', 'a', -1, 0)
     """
-    parts = [
-        pl.DataFrame({"turn_id": list(ids[first:last])}, schema={"turn_id": pl.String}).select(
+    label_frames = [
+        pl.DataFrame(
+            {"turn_id": list(ids[span_start:span_end])}, schema={"turn_id": pl.String}
+        ).select(
             pl.lit(scope).alias("scope"),
             "turn_id",
-            label=pl.Series(cluster_labels(vectors[first:last], clustering, seed=seed)),
+            label=pl.Series(cluster_labels(vectors[span_start:span_end], clustering, seed=seed)),
             draw=pl.lit(seed),
         )
-        for scope, (first, last) in spans.items()
+        for scope, (span_start, span_end) in spans.items()
         for seed in seeds
     ]
-    return pl.concat(parts)
+    return pl.concat(label_frames)
 
 
 @clusterer
@@ -276,11 +322,11 @@ def kmeans(
     """
     from sklearn.cluster import KMeans
 
-    n = min(n_clusters, len(distinct_rows(vectors)[0]))
-    model = KMeans(n, n_init=STARTS, random_state=seed)
+    n_distinct = min(n_clusters, len(distinct_rows(vectors)[0]))
+    kmeans_model = KMeans(n_distinct, n_init=STARTS, random_state=seed)
     # For so few rows, starting threads costs more than the work.
     with _thread_controller().limit(limits=1):
-        labels: np.ndarray = model.fit_predict(vectors, sample_weight=weights)
+        labels: np.ndarray = kmeans_model.fit_predict(vectors, sample_weight=weights)
     return labels
 
 
@@ -355,12 +401,12 @@ def hdbscan_labels(
     [1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1]
     """
     check_at_least(2, min_cluster_size=min_cluster_size)
-    rows = unit_rows(vectors)
-    first, copy_of = distinct_rows(rows)
-    labels = _dense_groups(rows[first], min_cluster_size, n_components, seed)
-    copies = np.bincount(copy_of, weights=weights, minlength=len(first))
-    labels = label_lone_copies(labels, copies, min_cluster_size)
-    return renumber_by_size(labels[copy_of])
+    unit_vectors = unit_rows(vectors)
+    first_copies, copy_of = distinct_rows(unit_vectors)
+    row_labels = _dense_groups(unit_vectors[first_copies], min_cluster_size, n_components, seed)
+    copy_counts = np.bincount(copy_of, weights=weights, minlength=len(first_copies))
+    row_labels = label_lone_copies(row_labels, copy_counts, min_cluster_size)
+    return renumber_by_size(row_labels[copy_of])
 
 
 def label_lone_copies(labels: np.ndarray, copies: np.ndarray, least: int) -> np.ndarray:
@@ -370,8 +416,8 @@ def label_lone_copies(labels: np.ndarray, copies: np.ndarray, least: int) -> np.
     :param copies: (m,) how often each of them stands.
     """
     labelled = labels.copy()
-    lone = np.flatnonzero((labels == NOISE) & (copies >= least))
-    labelled[lone] = labels.max(initial=NOISE) + 1 + np.arange(len(lone))
+    lone_places = np.flatnonzero((labels == NOISE) & (copies >= least))
+    labelled[lone_places] = labels.max(initial=NOISE) + 1 + np.arange(len(lone_places))
     return labelled
 
 
@@ -388,17 +434,17 @@ def _dense_groups(
     if len(points) < min_cluster_size:
         return np.full(len(rows), NOISE, np.int64)
     if _are_many(points):
-        dense: np.ndarray = fit_density_model(points, min_cluster_size).labels_
-        return dense[point_of].astype(np.int64)
+        density_labels: np.ndarray = fit_density_model(points, min_cluster_size).labels_
+        return density_labels[point_of].astype(np.int64)
     # scikit-learn counts the point itself among its neighbours.
-    model = HDBSCAN(
+    density_model = HDBSCAN(
         min_cluster_size=min_cluster_size,
         min_samples=1 + neighbours_of_density(min_cluster_size),
         cluster_selection_method="leaf",
         copy=True,
     )
-    labels: np.ndarray = model.fit_predict(points)[point_of].astype(np.int64)
-    return labels
+    point_labels: np.ndarray = density_model.fit_predict(points)[point_of].astype(np.int64)
+    return point_labels
 
 
 def _are_many(points: np.ndarray) -> bool:
@@ -444,11 +490,13 @@ def clustered_points(
     :returns: (p, n_components) float64, reduced by UMAP where they have more dimensions, and (m,)
         which of the points each row is.
     """
-    points = rows
+    row_points = rows
     if n_components is not None and n_components < rows.shape[1]:
-        points = project(rows, n_components=n_components, min_dist=0.0, seed=seed)
-    _, first, point_of = np.unique(as_items(points), return_index=True, return_inverse=True)
-    return points[first].astype(np.float64), point_of
+        row_points = project(rows, n_components=n_components, min_dist=0.0, seed=seed)
+    _, first_places, point_of = np.unique(
+        as_items(row_points), return_index=True, return_inverse=True
+    )
+    return row_points[first_places].astype(np.float64), point_of
 
 
 def renumber_by_size(labels: np.ndarray) -> np.ndarray:
@@ -456,8 +504,10 @@ def renumber_by_size(labels: np.ndarray) -> np.ndarray:
 
     Negative labels become noise.
     """
-    numbers, first, sizes = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
+    old_labels, first_places, label_sizes = np.unique(
+        labels[labels >= 0], return_index=True, return_counts=True
+    )
     renumbered = np.full(len(labels), NOISE, np.int64)
-    for place, which in enumerate(np.lexsort((first, -sizes))):
-        renumbered[labels == numbers[which]] = place
+    for new_label, label_place in enumerate(np.lexsort((first_places, -label_sizes))):
+        renumbered[labels == old_labels[label_place]] = new_label
     return renumbered

@@ -103,20 +103,20 @@ class DensityClusters:
         >>> density_clusters(rows, n_components=None).place(np.eye(4)[:2]).labels.tolist()
         [0, 1]
         """
-        rows = unit_rows(vectors)
-        placed = Placed(
-            np.full(len(rows), NOISE, np.int64),
-            np.zeros(len(rows)),
-            np.zeros((len(rows), self.n_clusters)),
+        unit_vectors = unit_rows(vectors)
+        placed_rows = Placed(
+            np.full(len(unit_vectors), NOISE, np.int64),
+            np.zeros(len(unit_vectors)),
+            np.zeros((len(unit_vectors), self.n_clusters)),
         )
-        if self._fitted is None or not len(rows):
-            return placed
-        labels, strengths, memberships = self._fitted.place(rows)
-        inside = labels != NOISE
-        placed.labels[inside] = self._fitted.numbers[labels[inside]]
-        placed.strengths[:] = strengths
-        placed.memberships[:, self._fitted.numbers] = memberships
-        return placed
+        if self._fitted is None or not len(unit_vectors):
+            return placed_rows
+        fitted_labels, strengths, memberships = self._fitted.place(unit_vectors)
+        in_cluster = fitted_labels != NOISE
+        placed_rows.labels[in_cluster] = self._fitted.numbers[fitted_labels[in_cluster]]
+        placed_rows.strengths[:] = strengths
+        placed_rows.memberships[:, self._fitted.numbers] = memberships
+        return placed_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +146,12 @@ class _Fitted:
         points = rows.astype(np.float64)
         if self.points.shape[1] != self.rows.shape[1]:
             points = place_among(rows, self.rows, self.points)
-        labels, strengths = hdbscan.approximate_predict(self.model, points)
-        return labels, strengths, np.nan_to_num(hdbscan.membership_vector(self.model, points))
+        predicted_labels, strengths = hdbscan.approximate_predict(self.model, points)
+        return (
+            predicted_labels,
+            strengths,
+            np.nan_to_num(hdbscan.membership_vector(self.model, points)),
+        )
 
 
 def place_among(rows: np.ndarray, known: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -163,12 +167,12 @@ def place_among(rows: np.ndarray, known: np.ndarray, points: np.ndarray) -> np.n
 
     McInnes, Healy and Melville 2018, section 4 (embedding of new data).
     """
-    near = min(PLACED_BY, len(known))
+    n_nearest = min(PLACED_BY, len(known))
     distance = 1.0 - rows.astype(np.float64) @ known.T.astype(np.float64)
-    nearest = np.argsort(distance, axis=1, kind="stable")[:, :near]
-    beyond = np.take_along_axis(distance, nearest, axis=1)
-    beyond -= beyond[:, :1]
-    weights = np.exp(-beyond / np.maximum(beyond.mean(axis=1, keepdims=True), 1e-9))
+    nearest = np.argsort(distance, axis=1, kind="stable")[:, :n_nearest]
+    extra_distance = np.take_along_axis(distance, nearest, axis=1)
+    extra_distance -= extra_distance[:, :1]
+    weights = np.exp(-extra_distance / np.maximum(extra_distance.mean(axis=1, keepdims=True), 1e-9))
     weights /= weights.sum(axis=1, keepdims=True)
     return np.einsum("qn,qnw->qw", weights, points[nearest].astype(np.float64))
 
@@ -208,33 +212,37 @@ def density_clusters(
     all_rows = unit_rows(vectors)
     if not len(all_rows):
         raise DataError("clusters with their tree need at least one row; there is none")
-    first, copy_of = distinct_rows(all_rows)
-    points, point_of = clustered_points(all_rows[first], n_components, seed)
+    first_copies, copy_of = distinct_rows(all_rows)
+    points, point_of = clustered_points(all_rows[first_copies], n_components, seed)
     # The library refuses a single point.
-    model = fit_density_model(points, min_cluster_size) if len(points) > 1 else None
-    own = _values_of_points(model, len(points))
-    dense = own.labels[point_of]
-    labels = label_lone_copies(dense, np.bincount(copy_of), min_cluster_size)
-    lone = labels != dense
+    density_model = fit_density_model(points, min_cluster_size) if len(points) > 1 else None
+    point_values = _values_of_points(density_model, len(points))
+    dense_labels = point_values.labels[point_of]
+    row_labels = label_lone_copies(dense_labels, np.bincount(copy_of), min_cluster_size)
+    is_lone = row_labels != dense_labels
     # Which number each cluster has once they are numbered by size.
-    numbered = renumber_by_size(labels[copy_of])
-    numbers = np.zeros(labels.max() + 1, np.int64)
-    numbers[labels[labels != NOISE]] = numbered[first[labels != NOISE]]
-    found = numbers[: own.memberships.shape[1]]
-    memberships = np.zeros((len(first), len(numbers)))
-    memberships[:, found] = own.memberships[point_of]
-    memberships[lone] = np.eye(len(numbers))[numbered[first[lone]]]
-    fitted = None
-    if len(found):
-        fitted = _Fitted(model, all_rows[first], points[point_of], found)
+    numbered_labels = renumber_by_size(row_labels[copy_of])
+    number_by_label = np.zeros(row_labels.max() + 1, np.int64)
+    number_by_label[row_labels[row_labels != NOISE]] = numbered_labels[
+        first_copies[row_labels != NOISE]
+    ]
+    found_numbers = number_by_label[: point_values.memberships.shape[1]]
+    memberships = np.zeros((len(first_copies), len(number_by_label)))
+    memberships[:, found_numbers] = point_values.memberships[point_of]
+    memberships[is_lone] = np.eye(len(number_by_label))[numbered_labels[first_copies[is_lone]]]
+    fitted_model = None
+    if len(found_numbers):
+        fitted_model = _Fitted(
+            density_model, all_rows[first_copies], points[point_of], found_numbers
+        )
     return DensityClusters(
-        labels=numbered,
-        strengths=np.where(lone, 1.0, own.strengths[point_of])[copy_of],
+        labels=numbered_labels,
+        strengths=np.where(is_lone, 1.0, point_values.strengths[point_of])[copy_of],
         memberships=memberships[copy_of],
-        outlier_scores=np.where(lone, 0.0, own.outlier_scores[point_of])[copy_of],
-        condensed=_condensed_tree(model),
-        merges=_merges(model, point_of[copy_of]),
-        _fitted=fitted,
+        outlier_scores=np.where(is_lone, 0.0, point_values.outlier_scores[point_of])[copy_of],
+        condensed=_condensed_tree(density_model),
+        merges=_merges(density_model, point_of[copy_of]),
+        _fitted=fitted_model,
     )
 
 
@@ -245,8 +253,8 @@ def _values_of_points(model: Any, n_points: int) -> _Values:
     import hdbscan
 
     if model is None:
-        noise = np.full(n_points, NOISE, np.int64)
-        return _Values(noise, np.zeros(n_points), np.zeros((n_points, 0)), np.zeros(n_points))
+        all_noise = np.full(n_points, NOISE, np.int64)
+        return _Values(all_noise, np.zeros(n_points), np.zeros((n_points, 0)), np.zeros(n_points))
     labels = model.labels_.astype(np.int64)
     memberships = np.zeros((n_points, labels.max() + 1))
     if memberships.shape[1]:
@@ -258,13 +266,16 @@ def _values_of_points(model: Any, n_points: int) -> _Values:
 def _condensed_tree(model: Any) -> pl.DataFrame:
     if model is None:
         return pl.DataFrame(schema=_CONDENSED)
-    rows = model.condensed_tree_.to_numpy()
+    tree_edges = model.condensed_tree_.to_numpy()
     columns = zip(_CONDENSED, ("parent", "child", "lambda_val", "child_size"), strict=True)
-    return pl.DataFrame({name: rows[field] for name, field in columns}, schema=_CONDENSED)
+    return pl.DataFrame(
+        {column_name: tree_edges[field_name] for column_name, field_name in columns},
+        schema=_CONDENSED,
+    )
 
 
 def _merges(model: Any, leaf_of: np.ndarray) -> MergeTree:
     if model is None:
         return MergeTree(np.zeros((0, 2), np.int64), np.zeros(0), leaf_of)
-    joined = model.single_linkage_tree_.to_numpy()
-    return MergeTree(joined[:, :2].astype(np.int64), joined[:, 2], leaf_of)
+    joined_pairs = model.single_linkage_tree_.to_numpy()
+    return MergeTree(joined_pairs[:, :2].astype(np.int64), joined_pairs[:, 2], leaf_of)

@@ -50,31 +50,35 @@ def observed_and_null_merges(
     """
     if turns["turn_id"].is_duplicated().any():
         raise DataError("turns: a turn is listed twice; expected one row a turn")
-    listed = turns.with_columns(place=pl.int_range(pl.len()).over("scope"))
-    places = listed.select("scope", "turn_id", "place")
-    placed = sets.join(places, on="turn_id", how="left", maintain_order="left")
-    for missing in placed.filter(pl.col("place").is_null())["turn_id"].head(1):
-        raise DataError(f"sets: turn {missing!r} is not listed in turns")
-    rng = np.random.default_rng(seed)
-    observed = [np.zeros(0)]
-    null = [np.zeros((draws, 0))]
-    for (scope,), own in placed.group_by("scope", maintain_order=True):
-        of_scope = listed.filter(scope=scope)
-        tree = trees.get(str(scope))
-        if tree is None or len(tree.leaf_of) != of_scope.height:
-            raise DataError(f"trees: none of the {of_scope.height:,} turns of scope {scope!r}")
-        order = np.tile(np.arange(of_scope.height), (draws, 1))
-        for group in places_of_groups(of_scope, within):
-            order[:, group] = rng.permuted(order[:, group], axis=1)
-        for _, part in own.group_by("query_id", maintain_order=True):
-            at = part["place"].unique().to_numpy()
-            drawn = np.vstack([at, order[:, at]])
-            shares = np.full(1 + draws, np.nan)
-            if len(at) > 1:
-                shares = tree.share_below(tree.lowest_common(drawn))
-            observed.append(shares[:1])
-            null.append(shares[1:, None])
-    return np.concatenate(observed), np.hstack(null)
+    placed_turns = turns.with_columns(place=pl.int_range(pl.len()).over("scope"))
+    turn_places = placed_turns.select("scope", "turn_id", "place")
+    placed_sets = sets.join(turn_places, on="turn_id", how="left", maintain_order="left")
+    for unlisted_turn in placed_sets.filter(pl.col("place").is_null())["turn_id"].head(1):
+        raise DataError(f"sets: turn {unlisted_turn!r} is not listed in turns")
+    generator = np.random.default_rng(seed)
+    observed_shares = [np.zeros(0)]
+    null_shares = [np.zeros((draws, 0))]
+    for (scope_name,), scope_sets in placed_sets.group_by("scope", maintain_order=True):
+        scope_turns = placed_turns.filter(scope=scope_name)
+        scope_tree = trees.get(str(scope_name))
+        if scope_tree is None or len(scope_tree.leaf_of) != scope_turns.height:
+            raise DataError(
+                f"trees: none of the {scope_turns.height:,} turns of scope {scope_name!r}"
+            )
+        shuffled_places = np.tile(np.arange(scope_turns.height), (draws, 1))
+        for group_places in places_of_groups(scope_turns, within):
+            shuffled_places[:, group_places] = generator.permuted(
+                shuffled_places[:, group_places], axis=1
+            )
+        for _, evidence_set in scope_sets.group_by("query_id", maintain_order=True):
+            evidence_places = evidence_set["place"].unique().to_numpy()
+            drawn_places = np.vstack([evidence_places, shuffled_places[:, evidence_places]])
+            set_shares = np.full(1 + draws, np.nan)
+            if len(evidence_places) > 1:
+                set_shares = scope_tree.share_below(scope_tree.lowest_common(drawn_places))
+            observed_shares.append(set_shares[:1])
+            null_shares.append(set_shares[1:, None])
+    return np.concatenate(observed_shares), np.hstack(null_shares)
 
 
 def places_of_groups(turns: pl.DataFrame, within: Sequence[str]) -> list[np.ndarray]:
@@ -82,4 +86,4 @@ def places_of_groups(turns: pl.DataFrame, within: Sequence[str]) -> list[np.ndar
     if not within:
         return [np.arange(turns.height)]
     numbered = turns.with_row_index("row").group_by(*within, maintain_order=True)
-    return [rows.to_numpy() for rows in numbered.agg("row")["row"]]
+    return [group_rows.to_numpy() for group_rows in numbered.agg("row")["row"]]

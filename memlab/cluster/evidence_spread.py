@@ -68,53 +68,70 @@ def observed_and_null_spread(
         raise DataError(
             "turn_labels: a turn has more than one label; expected one row a turn and draw"
         )
-    wide = turn_labels.pivot("draw", index=["scope", "turn_id"], values="label")
-    wide = wide.with_columns(place=pl.int_range(pl.len()).over("scope"), speaker=pl.lit(""))
-    if speakers is not None:
-        listed = speakers.select("turn_id", pl.col("speaker").fill_null(""))
-        wide = wide.drop("speaker").join(listed, on="turn_id", how="left", maintain_order="left")
-    if wide["speaker"].has_nulls():
-        unknown = wide.filter(pl.col("speaker").is_null())["turn_id"][0]
-        raise DataError(f"speakers: turn {unknown!r} is not listed")
-    placed = sets.join(
-        wide.select("scope", "turn_id", "place"), on="turn_id", how="left", maintain_order="left"
+    labels_by_turn = turn_labels.pivot("draw", index=["scope", "turn_id"], values="label")
+    labels_by_turn = labels_by_turn.with_columns(
+        place=pl.int_range(pl.len()).over("scope"), speaker=pl.lit("")
     )
-    if placed["place"].has_nulls():
-        raise DataError(
-            f"sets: turn {placed.filter(pl.col('place').is_null())['turn_id'][0]!r} has no label"
+    if speakers is not None:
+        turn_speakers = speakers.select("turn_id", pl.col("speaker").fill_null(""))
+        labels_by_turn = labels_by_turn.drop("speaker").join(
+            turn_speakers, on="turn_id", how="left", maintain_order="left"
         )
-    rng, observed, null = np.random.default_rng(seed), [], []
-    for (scope,), own in placed.group_by("scope", maintain_order=True):
-        of_scope = wide.filter(scope=scope)
-        groups = of_scope.drop("scope", "turn_id", "place", "speaker").to_numpy()
-        groups = np.where(groups == NOISE, -1 - np.arange(len(groups))[:, None], groups)
-        order = np.tile(np.arange(len(groups)), (draws, 1))
-        for name in of_scope["speaker"].unique(maintain_order=True):
-            own_turns = (of_scope["speaker"] == name).arg_true().to_numpy()
-            order[:, own_turns] = rng.permuted(order[:, own_turns], axis=1)
-        for _, part in own.group_by("query_id", maintain_order=True):
-            at = part["place"].to_numpy()
-            observed.append(_measure_spread(groups[at][None])[0])
-            null.append(_measure_spread(groups[order[:, at]]))
-    if not observed:
+    if labels_by_turn["speaker"].has_nulls():
+        unlisted_turn = labels_by_turn.filter(pl.col("speaker").is_null())["turn_id"][0]
+        raise DataError(f"speakers: turn {unlisted_turn!r} is not listed")
+    placed_sets = sets.join(
+        labels_by_turn.select("scope", "turn_id", "place"),
+        on="turn_id",
+        how="left",
+        maintain_order="left",
+    )
+    if placed_sets["place"].has_nulls():
+        raise DataError(
+            f"sets: turn {placed_sets.filter(pl.col('place').is_null())['turn_id'][0]!r} has no "
+            "label"
+        )
+    generator, observed_spread, null_spread = np.random.default_rng(seed), [], []
+    for (scope_name,), scope_sets in placed_sets.group_by("scope", maintain_order=True):
+        scope_turns = labels_by_turn.filter(scope=scope_name)
+        turn_groups = scope_turns.drop("scope", "turn_id", "place", "speaker").to_numpy()
+        turn_groups = np.where(
+            turn_groups == NOISE, -1 - np.arange(len(turn_groups))[:, None], turn_groups
+        )
+        shuffled_places = np.tile(np.arange(len(turn_groups)), (draws, 1))
+        for speaker_name in scope_turns["speaker"].unique(maintain_order=True):
+            speaker_places = (scope_turns["speaker"] == speaker_name).arg_true().to_numpy()
+            shuffled_places[:, speaker_places] = generator.permuted(
+                shuffled_places[:, speaker_places], axis=1
+            )
+        for _, evidence_set in scope_sets.group_by("query_id", maintain_order=True):
+            evidence_places = evidence_set["place"].to_numpy()
+            observed_spread.append(_measure_spread(turn_groups[evidence_places][None])[0])
+            null_spread.append(_measure_spread(turn_groups[shuffled_places[:, evidence_places]]))
+    if not observed_spread:
         return np.zeros((0, 3)), np.zeros((draws, 0, 3))
-    return np.array(observed), np.stack(null, axis=1)
+    return np.array(observed_spread), np.stack(null_spread, axis=1)
 
 
 def _measure_spread(groups: np.ndarray) -> np.ndarray:
     """Give number of groups, largest share and pairs together of rows of groups (rows, n,
     clusterings): (rows, 3).
     """
-    n = groups.shape[1]
-    together = (groups[:, :, None] == groups[:, None]).sum(axis=2)
-    pairs = (
-        (together.sum(axis=1) - n) / (n * (n - 1))
-        if n > 1
+    n_evidence = groups.shape[1]
+    same_group_counts = (groups[:, :, None] == groups[:, None]).sum(axis=2)
+    pair_shares = (
+        (same_group_counts.sum(axis=1) - n_evidence) / (n_evidence * (n_evidence - 1))
+        if n_evidence > 1
         else np.full((len(groups), groups.shape[2]), np.nan)
     )
-    return np.stack([(1 / together).sum(axis=1), together.max(axis=1) / n, pairs], axis=1).mean(
-        axis=2
-    )
+    return np.stack(
+        [
+            (1 / same_group_counts).sum(axis=1),
+            same_group_counts.max(axis=1) / n_evidence,
+            pair_shares,
+        ],
+        axis=1,
+    ).mean(axis=2)
 
 
 def pair_similarity(
@@ -161,54 +178,102 @@ def pair_similarity(
     >>> pair_similarity(np.eye(2), ["a", "b"], asked, **about, centred=False).row(0)
     ('q', 'evidence, other session', 0.0)
     """
-    rows, asked = unit_rows(embeddings), unit_rows(question_embeddings)
-    listed = pl.DataFrame({"turn_id": turn_ids}).join(
+    turn_vectors, question_vectors = unit_rows(embeddings), unit_rows(question_embeddings)
+    turn_rows = pl.DataFrame({"turn_id": turn_ids}).join(
         turns, on="turn_id", how="left", maintain_order="left"
     )
-    fits = len(rows) == len(turn_ids) == listed.height and not listed["scope"].has_nulls()
-    if not fits or asked.shape != (questions.height, rows.shape[1]):
+    shapes_fit = (
+        len(turn_vectors) == len(turn_ids) == turn_rows.height
+        and not turn_rows["scope"].has_nulls()
+    )
+    if not shapes_fit or question_vectors.shape != (questions.height, turn_vectors.shape[1]):
         raise DataError(
-            f"embeddings are {rows.shape} for {len(turn_ids)} turns and {asked.shape} for "
-            f"{questions.height} "
-            "questions; expected one row for each, all of one width, and each turn once in turns"
+            f"embeddings are {turn_vectors.shape} for {len(turn_ids)} turns and "
+            f"{question_vectors.shape} for {questions.height} questions; expected one row for "
+            "each, all of one width, and each turn once in turns"
         )
-    compared, members, said_by = rows, dict[str, np.ndarray](), listed["speaker"].fill_null("")
-    for (scope,), own_turns in listed.with_row_index("row").group_by("scope", maintain_order=True):
-        members[str(scope)] = own_turns["row"].to_numpy()
+    compared_vectors, rows_by_scope, speaker_of_turn = (
+        turn_vectors,
+        dict[str, np.ndarray](),
+        turn_rows["speaker"].fill_null(""),
+    )
+    for (scope,), scope_turns in turn_rows.with_row_index("row").group_by(
+        "scope", maintain_order=True
+    ):
+        rows_by_scope[str(scope)] = scope_turns["row"].to_numpy()
     if centred:
-        compared = np.empty_like(rows)
-        for own in members.values():
-            compared[own] = centre_by_speaker(rows[own], said_by[own])
-    place = dict(zip(turn_ids, range(len(turn_ids)), strict=True))
-    session, scopes, speaker = listed["session_id"], listed["scope"], said_by.to_numpy()
-    rng, control = np.random.default_rng(seed), np.random.default_rng([seed, 1])
-    found = list[tuple[str, str, float]]()
-    same, other, random, of_speaker, near, best = PAIR_KINDS
-    for number, (query_id, evidence) in enumerate(
+        compared_vectors = np.empty_like(turn_vectors)
+        for own in rows_by_scope.values():
+            compared_vectors[own] = centre_by_speaker(turn_vectors[own], speaker_of_turn[own])
+    place_by_turn = dict(zip(turn_ids, range(len(turn_ids)), strict=True))
+    session_of_turn, scope_of_turn, speaker_names = (
+        turn_rows["session_id"],
+        turn_rows["scope"],
+        speaker_of_turn.to_numpy(),
+    )
+    generator, control_generator = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+    similarity_rows = list[tuple[str, str, float]]()
+    same_session, other_session, random_pair, same_speaker, to_question, best_of_others = PAIR_KINDS
+    for question_number, (query_id, evidence) in enumerate(
         questions.select("query_id", "evidence").iter_rows()
     ):
-        own = np.array([place[turn] for turn in dict.fromkeys(evidence) if turn in place], np.int64)
+        own = np.array(
+            [
+                place_by_turn[turn_id]
+                for turn_id in dict.fromkeys(evidence)
+                if turn_id in place_by_turn
+            ],
+            np.int64,
+        )
         if not len(own):
             continue
-        of_session = session[own].to_numpy()
-        i, j = np.triu_indices(len(own), 1)
-        kinds = np.where(of_session[i] == of_session[j], same, other).tolist()
-        pairs = [*zip(kinds, (compared[own] @ compared[own].T)[i, j], strict=True)]
-        pool = np.setdiff1d(members[scopes[int(own[0])]], own)
-        if len(pool):
-            drawn = compared[rng.choice(pool, (len(own), n_random))]
-            cosines = np.einsum("id,ijd->ij", compared[own], drawn).ravel()
-            pairs += [(random, value) for value in cosines]
-            pairs.append((best, (rows[pool] @ asked[number]).max()))
-        for item in own:
-            alike = pool[speaker[pool] == speaker[item]]
-            if len(alike):
-                cosines = compared[control.choice(alike, n_random)] @ compared[item]
-                pairs += [(of_speaker, value) for value in cosines]
-        pairs += [(near, value) for value in rows[own] @ asked[number]]
-        found += [(query_id, kind, float(value)) for kind, value in pairs]
+        evidence_sessions = session_of_turn[own].to_numpy()
+        left_places, right_places = np.triu_indices(len(own), 1)
+        pair_kinds = np.where(
+            evidence_sessions[left_places] == evidence_sessions[right_places],
+            same_session,
+            other_session,
+        ).tolist()
+        kind_and_cosine = [
+            *zip(
+                pair_kinds,
+                (compared_vectors[own] @ compared_vectors[own].T)[left_places, right_places],
+                strict=True,
+            )
+        ]
+        other_places = np.setdiff1d(rows_by_scope[scope_of_turn[int(own[0])]], own)
+        if len(other_places):
+            drawn_vectors = compared_vectors[generator.choice(other_places, (len(own), n_random))]
+            cosines = np.einsum("id,ijd->ij", compared_vectors[own], drawn_vectors).ravel()
+            kind_and_cosine += [(random_pair, cosine_value) for cosine_value in cosines]
+            kind_and_cosine.append(
+                (
+                    best_of_others,
+                    (turn_vectors[other_places] @ question_vectors[question_number]).max(),
+                )
+            )
+        for evidence_place in own:
+            of_same_speaker = other_places[
+                speaker_names[other_places] == speaker_names[evidence_place]
+            ]
+            if len(of_same_speaker):
+                cosines = (
+                    compared_vectors[control_generator.choice(of_same_speaker, n_random)]
+                    @ compared_vectors[evidence_place]
+                )
+                kind_and_cosine += [(same_speaker, cosine_value) for cosine_value in cosines]
+        kind_and_cosine += [
+            (to_question, cosine_value)
+            for cosine_value in turn_vectors[own] @ question_vectors[question_number]
+        ]
+        similarity_rows += [
+            (query_id, pair_kind, float(cosine_value))
+            for pair_kind, cosine_value in kind_and_cosine
+        ]
     return pl.DataFrame(
-        found, {"query_id": pl.String, "kind": pl.String, "similarity": pl.Float64}, orient="row"
+        similarity_rows,
+        {"query_id": pl.String, "kind": pl.String, "similarity": pl.Float64},
+        orient="row",
     )
 
 
@@ -219,10 +284,10 @@ def similarity_quartiles(pairs: pl.DataFrame) -> pl.DataFrame:
         quartiles).
     """
     cosine = pl.col("similarity")
-    places = dict(zip(PAIR_KINDS, range(len(PAIR_KINDS)), strict=True))
-    order = pl.col("kind").replace_strict(places)
+    place_by_kind = dict(zip(PAIR_KINDS, range(len(PAIR_KINDS)), strict=True))
+    kind_order = pl.col("kind").replace_strict(place_by_kind)
     return (
-        pairs.sort(order, maintain_order=True)
+        pairs.sort(kind_order, maintain_order=True)
         .group_by("kind", maintain_order=True)
         .agg(
             n=pl.n_unique("query_id"),
@@ -246,16 +311,16 @@ def nearest_same_speaker(vectors: np.ndarray, speakers: Sequence[str]) -> tuple[
     >>> nearest_same_speaker(np.eye(4)[[0, 0, 1, 1]], ["Ana", "Ana", "Mika", "Ana"])
     (0.5, 0.5)
     """
-    rows, names = unit_rows(vectors), np.asarray(speakers)
-    n = len(rows)
-    if n < 2:
+    unit_vectors, speaker_names = unit_rows(vectors), np.asarray(speakers)
+    n_rows = len(unit_vectors)
+    if n_rows < 2:
         return float("nan"), float("nan")
-    nearest = np.empty(n, np.int64)
-    for start in range(0, n, _BLOCK):
-        similar = rows[start : start + _BLOCK] @ rows.T
-        places = np.arange(len(similar))
-        similar[places, start + places] = -np.inf
-        nearest[start : start + _BLOCK] = similar.argmax(axis=1)
-    counts = np.unique(names, return_counts=True)[1]
-    chance = (counts * (counts - 1)).sum() / (n * (n - 1))
-    return float((names[nearest] == names).mean()), float(chance)
+    nearest = np.empty(n_rows, np.int64)
+    for block_start in range(0, n_rows, _BLOCK):
+        block_cosines = unit_vectors[block_start : block_start + _BLOCK] @ unit_vectors.T
+        block_rows = np.arange(len(block_cosines))
+        block_cosines[block_rows, block_start + block_rows] = -np.inf
+        nearest[block_start : block_start + _BLOCK] = block_cosines.argmax(axis=1)
+    speaker_counts = np.unique(speaker_names, return_counts=True)[1]
+    chance = (speaker_counts * (speaker_counts - 1)).sum() / (n_rows * (n_rows - 1))
+    return float((speaker_names[nearest] == speaker_names).mean()), float(chance)

@@ -50,50 +50,56 @@ class MergeTree:
     @cached_property
     def sizes(self) -> np.ndarray:
         """How many rows each node holds, copies counted: (2m − 1,)."""
-        leaves = self.n_leaves
-        sizes = np.zeros(leaves + len(self.children), np.int64)
-        sizes[:leaves] = np.bincount(self.leaf_of, minlength=leaves)
-        for merge, (left, right) in enumerate(self.children.tolist()):
-            sizes[leaves + merge] = sizes[left] + sizes[right]
-        return sizes
+        n_leaves = self.n_leaves
+        node_sizes = np.zeros(n_leaves + len(self.children), np.int64)
+        node_sizes[:n_leaves] = np.bincount(self.leaf_of, minlength=n_leaves)
+        for merge_number, (left_child, right_child) in enumerate(self.children.tolist()):
+            node_sizes[n_leaves + merge_number] = node_sizes[left_child] + node_sizes[right_child]
+        return node_sizes
 
     @cached_property
     def parents(self) -> np.ndarray:
         """The node above each: (2m − 1,), −1 for the one that holds all."""
-        leaves = self.n_leaves
-        parents = np.full(leaves + len(self.children), -1)
-        parents[self.children] = leaves + np.arange(len(self.children))[:, None]
-        return parents
+        n_leaves = self.n_leaves
+        parent_nodes = np.full(n_leaves + len(self.children), -1)
+        parent_nodes[self.children] = n_leaves + np.arange(len(self.children))[:, None]
+        return parent_nodes
 
     @cached_property
     def spans(self) -> np.ndarray:
         """First place and end of the leaves of each node, from left to right: (2m − 1, 2)."""
-        leaves = self.n_leaves
-        below = np.ones(leaves + len(self.children), np.int64)
-        for merge, (left, right) in enumerate(self.children.tolist()):
-            below[leaves + merge] = below[left] + below[right]
-        first = np.zeros(len(below), np.int64)
-        for merge, (left, right) in reversed([*enumerate(self.children.tolist())]):
-            first[left] = first[leaves + merge]
-            first[right] = first[left] + below[left]
-        return np.stack([first, first + below], axis=1)
+        n_leaves = self.n_leaves
+        leaves_below = np.ones(n_leaves + len(self.children), np.int64)
+        for merge_number, (left_child, right_child) in enumerate(self.children.tolist()):
+            leaves_below[n_leaves + merge_number] = (
+                leaves_below[left_child] + leaves_below[right_child]
+            )
+        first_leaves = np.zeros(len(leaves_below), np.int64)
+        for merge_number, (left_child, right_child) in reversed(
+            [*enumerate(self.children.tolist())]
+        ):
+            first_leaves[left_child] = first_leaves[n_leaves + merge_number]
+            first_leaves[right_child] = first_leaves[left_child] + leaves_below[left_child]
+        return np.stack([first_leaves, first_leaves + leaves_below], axis=1)
 
     @cached_property
     def _joints(self) -> np.ndarray:
         """The highest merge between leaves side by side, over 1, 2, 4, … of these gaps: (levels, m
         − 1).
         """
-        leaves, spans = self.n_leaves, self.spans
-        merges = leaves + np.arange(len(self.children))
-        highest = np.zeros(len(self.children), np.int64)
-        highest[spans[self.children[:, 1], 0] - 1] = merges
-        levels, step = [highest], 1
-        while 2 * step <= len(highest):
-            wider = levels[-1].copy()
-            wider[:-step] = np.maximum(levels[-1][:-step], levels[-1][step:])
-            levels.append(wider)
-            step *= 2
-        return np.stack(levels)
+        n_leaves, leaf_spans = self.n_leaves, self.spans
+        merge_nodes = n_leaves + np.arange(len(self.children))
+        highest_merges = np.zeros(len(self.children), np.int64)
+        highest_merges[leaf_spans[self.children[:, 1], 0] - 1] = merge_nodes
+        level_table, step_width = [highest_merges], 1
+        while 2 * step_width <= len(highest_merges):
+            wider_level = level_table[-1].copy()
+            wider_level[:-step_width] = np.maximum(
+                level_table[-1][:-step_width], level_table[-1][step_width:]
+            )
+            level_table.append(wider_level)
+            step_width *= 2
+        return np.stack(level_table)
 
     def lowest_common(self, rows: np.ndarray) -> np.ndarray:
         """Give the lowest node that holds all rows of a set.
@@ -107,17 +113,22 @@ class MergeTree:
         >>> tree.lowest_common(np.array([[0, 1], [0, 2]])).tolist()
         [3, 4]
         """
-        spans, leaves = self.spans, self.leaf_of[rows]
-        places = spans[leaves, 0]
-        first, last = places.min(axis=-1), places.max(axis=-1)
-        common = np.asarray(leaves[..., 0])
-        apart = last > first
-        gaps = (last - first)[apart]
-        if len(gaps):
-            level = np.frexp(gaps)[1] - 1
-            begin, end = first[apart], last[apart] - (1 << level)
-            common[apart] = np.maximum(self._joints[level, begin], self._joints[level, end])
-        return common
+        leaf_spans, row_leaves = self.spans, self.leaf_of[rows]
+        leaf_places = leaf_spans[row_leaves, 0]
+        first_places, last_places = leaf_places.min(axis=-1), leaf_places.max(axis=-1)
+        common_nodes = np.asarray(row_leaves[..., 0])
+        are_apart = last_places > first_places
+        place_gaps = (last_places - first_places)[are_apart]
+        if len(place_gaps):
+            level_of_gap = np.frexp(place_gaps)[1] - 1
+            window_start, window_end = (
+                first_places[are_apart],
+                last_places[are_apart] - (1 << level_of_gap),
+            )
+            common_nodes[are_apart] = np.maximum(
+                self._joints[level_of_gap, window_start], self._joints[level_of_gap, window_end]
+            )
+        return common_nodes
 
     def share_below(self, nodes: np.ndarray) -> np.ndarray:
         """Give the share of all rows that hang under nodes: (…) from (…)."""
@@ -136,13 +147,13 @@ class MergeTree:
         :raises DataError: when ``least`` is below 1.
         """
         check_at_least(1, least=least)
-        nodes = self.leaf_of[rows].copy()
-        root = len(self.sizes) - 1
-        climbing = (self.sizes[nodes] < least) & (nodes != root)
-        while climbing.any():
-            nodes[climbing] = self.parents[nodes[climbing]]
-            climbing = (self.sizes[nodes] < least) & (nodes != root)
-        return nodes
+        branch_nodes = self.leaf_of[rows].copy()
+        root_node = len(self.sizes) - 1
+        is_too_small = (self.sizes[branch_nodes] < least) & (branch_nodes != root_node)
+        while is_too_small.any():
+            branch_nodes[is_too_small] = self.parents[branch_nodes[is_too_small]]
+            is_too_small = (self.sizes[branch_nodes] < least) & (branch_nodes != root_node)
+        return branch_nodes
 
     def branches(self, least: int) -> pl.DataFrame:
         """Give the tree as it is drawn, without what has fewer leaves: a box a node.
@@ -158,36 +169,43 @@ class MergeTree:
         :raises DataError: when ``least`` is below 2.
         """
         check_at_least(2, least=least)
-        leaves, spans = self.n_leaves, self.spans
-        large = np.flatnonzero(spans[:, 1] - spans[:, 0] >= least)[::-1]
-        number, level = np.zeros((2, len(spans)), np.int64)
-        begun = 1
-        for node in large.tolist():
-            children = [child for child in self.children[node - leaves] if child in large]
-            number[children], level[children] = number[node], level[node]
-            if len(children) == 2:
-                number[children] = begun, begun + 1
-                level[children] = level[node] + 1
-                begun += 2
-        above = np.minimum(self.parents[large], len(spans) - 1)
-        above[above < 0] = len(spans) - 1
+        n_leaves, leaf_spans = self.n_leaves, self.spans
+        large_nodes = np.flatnonzero(leaf_spans[:, 1] - leaf_spans[:, 0] >= least)[::-1]
+        branch_numbers, branch_levels = np.zeros((2, len(leaf_spans)), np.int64)
+        n_branches = 1
+        for parent_node in large_nodes.tolist():
+            large_children = [
+                child_node
+                for child_node in self.children[parent_node - n_leaves]
+                if child_node in large_nodes
+            ]
+            branch_numbers[large_children], branch_levels[large_children] = (
+                branch_numbers[parent_node],
+                branch_levels[parent_node],
+            )
+            if len(large_children) == 2:
+                branch_numbers[large_children] = n_branches, n_branches + 1
+                branch_levels[large_children] = branch_levels[parent_node] + 1
+                n_branches += 2
+        nodes_above = np.minimum(self.parents[large_nodes], len(leaf_spans) - 1)
+        nodes_above[nodes_above < 0] = len(leaf_spans) - 1
         return pl.DataFrame(
             {
-                "node": large,
-                "first": spans[large, 0],
-                "end": spans[large, 1],
-                "low": self.height_of(large),
-                "high": self.height_of(above),
-                "branch": number[large],
-                "level": level[large],
+                "node": large_nodes,
+                "first": leaf_spans[large_nodes, 0],
+                "end": leaf_spans[large_nodes, 1],
+                "low": self.height_of(large_nodes),
+                "high": self.height_of(nodes_above),
+                "branch": branch_numbers[large_nodes],
+                "level": branch_levels[large_nodes],
             }
         )
 
     def is_below(self, node: int) -> np.ndarray:
         """Say of each row whether it hangs under a node: (n,) bool."""
-        first, end = self.spans[node]
-        places = self.spans[self.leaf_of, 0]
-        return np.asarray((places >= first) & (places < end))
+        first_place, end_place = self.spans[node]
+        row_places = self.spans[self.leaf_of, 0]
+        return np.asarray((row_places >= first_place) & (row_places < end_place))
 
 
 def merge_tree(vectors: np.ndarray, *, linkage: Linkage = "average") -> MergeTree:
@@ -216,22 +234,24 @@ def merge_tree(vectors: np.ndarray, *, linkage: Linkage = "average") -> MergeTre
 
     if linkage not in LINKAGES:
         raise DataError(f"linkage is {linkage!r}; choose from {', '.join(LINKAGES)}")
-    rows = unit_rows(vectors)
-    if not len(rows):
+    unit_vectors = unit_rows(vectors)
+    if not len(unit_vectors):
         raise DataError("a merge tree needs at least one row; there is none")
     # In an order of their own: ties are broken by position.
-    _, first, leaf_of = np.unique(as_items(rows), return_index=True, return_inverse=True)
-    if len(first) > MOST_ROWS:
+    _, first_copies, leaf_of = np.unique(
+        as_items(unit_vectors), return_index=True, return_inverse=True
+    )
+    if len(first_copies) > MOST_ROWS:
         raise DataError(
-            f"{len(first):,} different rows; a merge tree compares all pairs, and takes at most "
-            f"{MOST_ROWS:,}: take fewer, such as the turns of one scope"
+            f"{len(first_copies):,} different rows; a merge tree compares all pairs, and takes at "
+            f"most {MOST_ROWS:,}: take fewer, such as the turns of one scope"
         )
-    if len(first) == 1:
+    if len(first_copies) == 1:
         return MergeTree(np.zeros((0, 2), np.int64), np.zeros(0), leaf_of)
     # Half the squared distance of unit rows is 1 − cosine, and a row of zeros is as far from all.
-    distances = pdist(rows[first].astype(np.float64), "sqeuclidean") / 2
-    joined = join(distances, linkage)
-    return MergeTree(joined[:, :2].astype(np.int64), joined[:, 2], leaf_of)
+    distances = pdist(unit_vectors[first_copies].astype(np.float64), "sqeuclidean") / 2
+    joined_pairs = join(distances, linkage)
+    return MergeTree(joined_pairs[:, :2].astype(np.int64), joined_pairs[:, 2], leaf_of)
 
 
 def scope_trees(
@@ -249,6 +269,6 @@ def scope_trees(
     [1, 1, 2]
     """
     return {
-        scope: merge_tree(vectors[first:end], linkage=linkage)
-        for scope, (first, end) in spans.items()
+        scope_name: merge_tree(vectors[span_start:span_end], linkage=linkage)
+        for scope_name, (span_start, span_end) in spans.items()
     }

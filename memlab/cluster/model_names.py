@@ -132,17 +132,21 @@ def name_clusters(
             f"{turns.height} turns but {len(labels)} labels and {len(vectors)} vectors; give one "
             "for each"
         )
-    terms = cluster_terms(turns["text"].to_list(), labels, n_terms=_SHOWN_TERMS, language=language)
+    term_table = cluster_terms(
+        turns["text"].to_list(), labels, n_terms=_SHOWN_TERMS, language=language
+    )
     if only is not None:
-        terms = terms.filter(pl.col("label").is_in(list(only)))
+        term_table = term_table.filter(pl.col("label").is_in(list(only)))
     requests = []
-    for label, words in terms.select("label", "terms").iter_rows():
-        members = np.flatnonzero(labels == label)
-        requests.append(name_request(turns[members], vectors[members], words))
+    for cluster_label, cluster_words in term_table.select("label", "terms").iter_rows():
+        member_rows = np.flatnonzero(labels == cluster_label)
+        requests.append(name_request(turns[member_rows], vectors[member_rows], cluster_words))
     answers = _known_or_asked(requests, known or {}, service)
-    named = pl.DataFrame(_named_rows(terms, answers, service), schema=_SCHEMA)
-    keys = pl.Series("key", [request.key for request in requests], dtype=pl.String)
-    return NamedClusters(terms.hstack(named).with_columns(keys), _note(answers, service))
+    name_columns = pl.DataFrame(_named_rows(term_table, answers, service), schema=_SCHEMA)
+    key_column = pl.Series("key", [request.key for request in requests], dtype=pl.String)
+    return NamedClusters(
+        term_table.hstack(name_columns).with_columns(key_column), _note(answers, service)
+    )
 
 
 def _known_or_asked(
@@ -177,13 +181,15 @@ def name_request(turns: pl.DataFrame, vectors: np.ndarray, terms: Sequence[str])
     '{"terms": ["moved"], "central": [{"speaker": "Mel", "text": "I moved."}], "spread": [], "edge":
     []}'
     """
-    prompt: dict[str, Any] = {"terms": list(terms)}
-    shown = choose_shown(turns["text"].to_list(), vectors)
-    for where, places in zip(("central", "spread", "edge"), shown, strict=True):
-        prompt[where] = [_prompt_entry(turns.row(place, named=True)) for place in places]
-    about = tuple(chain.from_iterable(turns.select("turn_id", "text").iter_rows()))
-    written = json.dumps(prompt, ensure_ascii=False)
-    return llm.Request(TASK, VERSION, about, written, ClusterName, _SYSTEM)
+    prompt_fields: dict[str, Any] = {"terms": list(terms)}
+    shown_places = choose_shown(turns["text"].to_list(), vectors)
+    for region_name, region_places in zip(("central", "spread", "edge"), shown_places, strict=True):
+        prompt_fields[region_name] = [
+            _prompt_entry(turns.row(turn_place, named=True)) for turn_place in region_places
+        ]
+    asked_about = tuple(chain.from_iterable(turns.select("turn_id", "text").iter_rows()))
+    prompt_text = json.dumps(prompt_fields, ensure_ascii=False)
+    return llm.Request(TASK, VERSION, asked_about, prompt_text, ClusterName, _SYSTEM)
 
 
 def choose_shown(
@@ -203,29 +209,35 @@ def choose_shown(
     """
     # The first place of each text, in the order in which they stand last.
     place_by_text = {text: place for place, text in reversed([*enumerate(texts)])}
-    distinct = list(place_by_text.values())[::-1]
+    distinct_places = list(place_by_text.values())[::-1]
     # Rounded, so that what differs between processors leaves equals in the order of their places.
-    similarity = (vectors[distinct] @ vectors.mean(axis=0)).round(6)
-    order = [distinct[nearest] for nearest in np.argsort(-similarity, kind="stable")]
-    n_edge = min(EDGE, len(order) // 3)
-    n_central = min(CENTRAL, len(order) - n_edge)
-    others = order[n_central : len(order) - n_edge]
-    n_spread = min(SPREAD, len(others))
-    evenly = np.linspace(0, len(others) - 1, n_spread).round().astype(int)
-    spread = [others[place] for place in evenly]
-    return order[:n_central], spread, order[len(order) - n_edge :]
+    similarity = (vectors[distinct_places] @ vectors.mean(axis=0)).round(6)
+    places_by_similarity = [
+        distinct_places[nearest] for nearest in np.argsort(-similarity, kind="stable")
+    ]
+    n_edge = min(EDGE, len(places_by_similarity) // 3)
+    n_central = min(CENTRAL, len(places_by_similarity) - n_edge)
+    middle_places = places_by_similarity[n_central : len(places_by_similarity) - n_edge]
+    n_spread = min(SPREAD, len(middle_places))
+    even_places = np.linspace(0, len(middle_places) - 1, n_spread).round().astype(int)
+    spread_places = [middle_places[place] for place in even_places]
+    return (
+        places_by_similarity[:n_central],
+        spread_places,
+        places_by_similarity[len(places_by_similarity) - n_edge :],
+    )
 
 
 def _prompt_entry(turn: dict[str, Any]) -> dict[str, str]:
-    text = turn["text"]
-    if len(text) > _MOST_CHARS:
-        text = text[: _MOST_CHARS - 1] + "…"
-    entry = {}
+    shown_text = turn["text"]
+    if len(shown_text) > _MOST_CHARS:
+        shown_text = shown_text[: _MOST_CHARS - 1] + "…"
+    prompt_entry = {}
     if turn["speaker"]:
-        entry["speaker"] = turn["speaker"]
-    if text:
-        entry["text"] = text
-    return entry
+        prompt_entry["speaker"] = turn["speaker"]
+    if shown_text:
+        prompt_entry["text"] = shown_text
+    return prompt_entry
 
 
 def _named_rows(
@@ -233,22 +245,24 @@ def _named_rows(
 ) -> list[dict[str, str]]:
     """Write name, sentence and writer of each cluster."""
     writer = str(getattr(service, "name", service))
-    labels = Counter(
+    label_counts = Counter(
         answer.value.label.casefold() for answer in answers if answer.value is not None
     )
-    rows = []
-    for words, answer in zip(terms["terms"], answers, strict=True):
+    name_rows = []
+    for cluster_words, answer in zip(terms["terms"], answers, strict=True):
         if answer.value is None:
-            name = BETWEEN.join(words[:_NAME_TERMS])
-            rows.append({"name": name, "sentence": "", "writer": TERMS, "given": ""})
+            cluster_name = BETWEEN.join(cluster_words[:_NAME_TERMS])
+            name_rows.append({"name": cluster_name, "sentence": "", "writer": TERMS, "given": ""})
             continue
-        given = answer.value.label
-        name = given
-        if labels[given.casefold()] > 1:
-            name = BETWEEN.join([given, *words[:1]])
+        model_label = answer.value.label
+        cluster_name = model_label
+        if label_counts[model_label.casefold()] > 1:
+            cluster_name = BETWEEN.join([model_label, *cluster_words[:1]])
         sentence = answer.value.sentence
-        rows.append({"name": name, "sentence": sentence, "writer": writer, "given": given})
-    return rows
+        name_rows.append(
+            {"name": cluster_name, "sentence": sentence, "writer": writer, "given": model_label}
+        )
+    return name_rows
 
 
 def _note(answers: Sequence[llm.Answer], service: str | llm.Service | None) -> str:

@@ -64,13 +64,15 @@ def project(
             "expected n_components ≥ 1, "
             "n_neighbors ≥ 2 and min_dist between 0 and 1"
         )
-    rows = unit_rows(embeddings)
-    if len(rows) > n_components + 2 and (rows != rows[0]).any():
-        return _umap(rows, n_components, min(n_neighbors, len(rows) - 1), min_dist, seed)
-    centred = rows - rows.mean(axis=0) if len(rows) else rows
-    left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
-    coordinates = np.zeros((len(rows), n_components), np.float32)
-    coordinates[:, : len(lengths)] = (left * lengths)[:, :n_components]
+    unit_vectors = unit_rows(embeddings)
+    if len(unit_vectors) > n_components + 2 and (unit_vectors != unit_vectors[0]).any():
+        return _umap(
+            unit_vectors, n_components, min(n_neighbors, len(unit_vectors) - 1), min_dist, seed
+        )
+    centred_rows = unit_vectors - unit_vectors.mean(axis=0) if len(unit_vectors) else unit_vectors
+    left_vectors, singular_values, _ = np.linalg.svd(centred_rows, full_matrices=False)
+    coordinates = np.zeros((len(unit_vectors), n_components), np.float32)
+    coordinates[:, : len(singular_values)] = (left_vectors * singular_values)[:, :n_components]
     return coordinates
 
 
@@ -81,18 +83,20 @@ def unit_rows(embeddings: np.ndarray) -> np.ndarray:
 
     :raises DataError: when the array is not (n, d) or holds NaN or infinity.
     """
-    rows = np.asarray(embeddings, dtype=np.float64)
-    if rows.ndim != 2 or (len(rows) and rows.shape[1] == 0):
+    float_rows = np.asarray(embeddings, dtype=np.float64)
+    if float_rows.ndim != 2 or (len(float_rows) and float_rows.shape[1] == 0):
         raise DataError(
-            f"embeddings have shape {rows.shape}; expected (number of texts, dimensions)"
+            f"embeddings have shape {float_rows.shape}; expected (number of texts, dimensions)"
         )
-    if len(bad := np.flatnonzero(~np.isfinite(rows).all(axis=1))):
+    if len(invalid_rows := np.flatnonzero(~np.isfinite(float_rows).all(axis=1))):
         raise DataError(
-            f"embeddings: row {bad[0]} of {len(rows)} holds NaN or infinity; encode it again or "
-            "leave it out"
+            f"embeddings: row {invalid_rows[0]} of {len(float_rows)} holds NaN or infinity; encode "
+            "it again or leave it out"
         )
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.ascontiguousarray(rows / np.where(norms > 0, norms, 1), dtype=np.float32)
+    row_norms = np.linalg.norm(float_rows, axis=1, keepdims=True)
+    return np.ascontiguousarray(
+        float_rows / np.where(row_norms > 0, row_norms, 1), dtype=np.float32
+    )
 
 
 def _umap(
@@ -112,7 +116,7 @@ def _umap(
         _enable_numba_cache(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")
         _enable_numba_cache(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
         indices, distances = _nearest_neighbours(rows, n_neighbors, seed)
-        layout = umap.UMAP(
+        projected_points = umap.UMAP(
             n_components=n_components,
             n_neighbors=n_neighbors,
             min_dist=min_dist,
@@ -121,7 +125,7 @@ def _umap(
             random_state=seed,
             precomputed_knn=(indices, distances, None),
         ).fit_transform(rows)
-    return np.asarray(layout, dtype=np.float32)
+    return np.asarray(projected_points, dtype=np.float32)
 
 
 def _nearest_neighbours(
@@ -131,14 +135,18 @@ def _nearest_neighbours(
 
     Those that were found last are kept: two layouts of the same rows need them.
     """
-    drawn = seed if len(rows) > _EXACT_UP_TO else 0
-    key = hashlib.blake2b(np.ascontiguousarray(rows).data).digest(), n_neighbors, drawn
-    found = _last_neighbours.get(key)
-    if found is None:
-        found = _search_neighbours(rows, n_neighbors, seed)
+    relevant_seed = seed if len(rows) > _EXACT_UP_TO else 0
+    cache_key = (
+        hashlib.blake2b(np.ascontiguousarray(rows).data).digest(),
+        n_neighbors,
+        relevant_seed,
+    )
+    neighbours = _last_neighbours.get(cache_key)
+    if neighbours is None:
+        neighbours = _search_neighbours(rows, n_neighbors, seed)
         _last_neighbours.clear()
-        _last_neighbours[key] = found
-    indices, distances = found
+        _last_neighbours[cache_key] = neighbours
+    indices, distances = neighbours
     # UMAP writes into them.
     return indices.copy(), distances.copy()
 
@@ -149,8 +157,8 @@ def _search_neighbours(
     if len(rows) <= _EXACT_UP_TO:
         from sklearn.neighbors import NearestNeighbors
 
-        search = NearestNeighbors(n_neighbors=n_neighbors, metric="cosine", algorithm="brute")
-        distances, indices = search.fit(rows).kneighbors(rows)
+        exact_search = NearestNeighbors(n_neighbors=n_neighbors, metric="cosine", algorithm="brute")
+        distances, indices = exact_search.fit(rows).kneighbors(rows)
         return indices, distances
     from umap.umap_ import nearest_neighbors
 

@@ -125,16 +125,20 @@ def answer(
 def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
     """Write the requests of :func:`answer`; their answers are :class:`Reply`."""
     asked_on = pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null("")
-    notes = contexts.select("query_id", notes="text")
-    rows = questions.select("query_id", asked_on=asked_on, question="text").join(
-        notes, on="query_id", how="left", maintain_order="left"
+    context_notes = contexts.select("query_id", notes="text")
+    question_rows = questions.select("query_id", asked_on=asked_on, question="text").join(
+        context_notes, on="query_id", how="left", maintain_order="left"
     )
-    without = rows.filter(pl.col("notes").is_null())
-    if without.height:
-        raise DataError(f"question {without['query_id'][0]!r} has no context; assemble one first")
+    without_context = question_rows.filter(pl.col("notes").is_null())
+    if without_context.height:
+        raise DataError(
+            f"question {without_context['query_id'][0]!r} has no context; assemble one first"
+        )
     # The order of the columns is that of the prompt.
-    prompts = rows.select("notes", "asked_on", "question").iter_rows(named=True)
-    return [_request("answer", Reply, SYSTEM, **fields) for fields in prompts]
+    prompt_rows = question_rows.select("notes", "asked_on", "question").iter_rows(named=True)
+    return [
+        _prompt_request("answer", Reply, SYSTEM, **prompt_fields) for prompt_fields in prompt_rows
+    ]
 
 
 def judge(
@@ -149,18 +153,18 @@ def judge(
     :returns: ``query_id``, ``rubric`` (a key of :data:`RUBRICS`), ``correct`` and ``reason`` (null
         where not judged), and ``error``, ``seconds`` and tokens as :func:`answer` gives them.
     """
-    about = questions.select(
+    question_details = questions.select(
         "query_id", "abstention", rubrics(questions), gold="answer", question="text"
     )
-    rows = answered.select("query_id", "answer").join(
-        about, on="query_id", how="left", maintain_order="left"
+    answer_rows = answered.select("query_id", "answer").join(
+        question_details, on="query_id", how="left", maintain_order="left"
     )
-    judged = rows.filter(
+    judged_rows = answer_rows.filter(
         pl.col("answer").is_not_null() & (pl.col("gold").is_not_null() | pl.col("abstention"))
     )
-    requests = [_judge_request(row) for row in judged.iter_rows(named=True)]
-    verdicts = _request_answers(judged["query_id"], requests, service, Verdict)
-    return rows.select("query_id", "rubric").join(
+    requests = [_judge_request(row) for row in judged_rows.iter_rows(named=True)]
+    verdicts = _request_answers(judged_rows["query_id"], requests, service, Verdict)
+    return answer_rows.select("query_id", "rubric").join(
         verdicts, on="query_id", how="left", maintain_order="left"
     )
 
@@ -178,18 +182,20 @@ def read_orders(
         ``events`` and ``named`` (their numbers from 1; null where there is no answer of the model),
         and ``error``, ``seconds`` and tokens as :func:`answer` gives them.
     """
-    asked = questions.filter(
+    ordering_questions = questions.filter(
         pl.col("question_type").str.contains("ordering"), ~pl.col("abstention")
     )
-    about = asked.select("query_id", gold="answer", question="text")
-    rows = about.join(
+    question_details = ordering_questions.select("query_id", gold="answer", question="text")
+    answer_rows = question_details.join(
         answered.select("query_id", "answer"), on="query_id", maintain_order="left"
     ).drop_nulls()
     requests = [
-        _request("order", Order, ORDER, question=question, right_answer=gold, answer=text)
-        for _, gold, question, text in rows.iter_rows()
+        _prompt_request(
+            "order", Order, ORDER, question=question, right_answer=gold_answer, answer=answer_text
+        )
+        for _, gold_answer, question, answer_text in answer_rows.iter_rows()
     ]
-    return _request_answers(rows["query_id"], requests, service, Order)
+    return _request_answers(answer_rows["query_id"], requests, service, Order)
 
 
 def rubrics(questions: pl.DataFrame) -> pl.Series:
@@ -205,9 +211,11 @@ def rubrics(questions: pl.DataFrame) -> pl.Series:
     """
     question_type = pl.col("question_type").fill_null("").str.replace_all("_", "-")
     rubric: Any = pl.when("abstention").then(pl.lit("abstention"))
-    for name, parts in _QUESTION_TYPES.items():
-        fits = pl.any_horizontal(question_type.str.contains(part, literal=True) for part in parts)
-        rubric = rubric.when(fits).then(pl.lit(name))
+    for rubric_name, type_parts in _QUESTION_TYPES.items():
+        type_fits = pl.any_horizontal(
+            question_type.str.contains(type_part, literal=True) for type_part in type_parts
+        )
+        rubric = rubric.when(type_fits).then(pl.lit(rubric_name))
     rubric = rubric.when(asks_for_aggregation()).then(pl.lit("several"))
     return questions.select(rubric.otherwise(pl.lit("single")).alias("rubric"))["rubric"]
 
@@ -217,7 +225,7 @@ def _judge_request(row: dict[str, Any]) -> llm.Request:
     right_answer = row["gold"]
     if rubric == "abstention":
         right_answer = "that it is not known"
-    return _request(
+    return _prompt_request(
         "judge",
         Verdict,
         JUDGE,
@@ -228,29 +236,37 @@ def _judge_request(row: dict[str, Any]) -> llm.Request:
     )
 
 
-def _request(task: str, shape: type[BaseModel], system: str, **fields: str) -> llm.Request:
-    prompt = {name.replace("_", " "): text for name, text in fields.items() if text}
-    about = tuple(fields.values())
-    return llm.Request(task, VERSION, about, json.dumps(prompt, ensure_ascii=False), shape, system)
+def _prompt_request(task: str, shape: type[BaseModel], system: str, **fields: str) -> llm.Request:
+    prompt_fields = {
+        field_name.replace("_", " "): field_text
+        for field_name, field_text in fields.items()
+        if field_text
+    }
+    asked_about = tuple(fields.values())
+    return llm.Request(
+        task, VERSION, asked_about, json.dumps(prompt_fields, ensure_ascii=False), shape, system
+    )
 
 
 def _request_answers(
     ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: Any = Reply
 ) -> pl.DataFrame:
     """Ask a model, and give the fields of each answer with its error, seconds and tokens."""
-    progress = ""
+    progress_title = ""
     if len(requests) > _FEW_REQUESTS:
-        progress = requests[0].task
-    answers = llm.ask(requests, service, progress=progress)
+        progress_title = requests[0].task
+    answers = llm.ask(requests, service, progress=progress_title)
     unanswered = llm.describe_unanswered(answers, _ANSWERS[shape])
     if unanswered:
         warn_user(unanswered)
     schema: dict[str, Any] = {}
-    for name, field in shape.model_fields.items():
-        schema[name] = pl.DataType.from_python(field.annotation)
-    rows = []
+    for field_name, field_info in shape.model_fields.items():
+        schema[field_name] = pl.DataType.from_python(field_info.annotation)
+    answer_rows = []
     for answer in answers:
-        values = [getattr(answer.value, name, None) for name in schema]
-        rows.append((*values, answer.error, answer.seconds, *answer.tokens, answer.is_estimated))
-    table = pl.DataFrame(rows, schema | _COST_SCHEMA, orient="row")
-    return table.select(ids.alias("query_id"), pl.all())
+        values = [getattr(answer.value, field_name, None) for field_name in schema]
+        answer_rows.append(
+            (*values, answer.error, answer.seconds, *answer.tokens, answer.is_estimated)
+        )
+    answer_table = pl.DataFrame(answer_rows, schema | _COST_SCHEMA, orient="row")
+    return answer_table.select(ids.alias("query_id"), pl.all())

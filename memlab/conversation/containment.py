@@ -61,13 +61,13 @@ class Content(NamedTuple):
         if not item.words <= self.words:
             return False
         # A year alone is stated by every date of it, and by the bare number.
-        known_numbers = self.numbers.union(stated[:4] for stated in self.dates)
+        known_numbers = self.numbers.union(stated_date[:4] for stated_date in self.dates)
         if not item.numbers <= known_numbers:
             return False
-        return all(self._states_date(wanted) for wanted in item.dates)
+        return all(self._states_date(wanted_date) for wanted_date in item.dates)
 
     def _states_date(self, wanted: str) -> bool:
-        return any(_date_implies(stated, wanted) for stated in self.dates)
+        return any(_date_implies(stated_date, wanted) for stated_date in self.dates)
 
 
 def _date_implies(stated: str, wanted: str) -> bool:
@@ -81,20 +81,20 @@ def _date_implies(stated: str, wanted: str) -> bool:
         if wanted_range is None:
             return f"{stated}-".startswith(f"{wanted}-")
         return stated == _day_without_year(wanted_range)
-    first, last = stated_range
+    first_day, last_day = stated_range
     if wanted_range is not None:
-        return wanted_range[0] <= first and last <= wanted_range[1]
+        return wanted_range[0] <= first_day and last_day <= wanted_range[1]
     if len(wanted) == len("05"):
-        return wanted == f"{first:%m}" == f"{last:%m}"
+        return wanted == f"{first_day:%m}" == f"{last_day:%m}"
     return wanted == _day_without_year(stated_range)
 
 
 def _day_without_year(days: tuple[date, date]) -> str:
     """Write a single day as "05-07"; a longer time is no day, and gives an empty text."""
-    first, last = days
-    if first != last:
+    first_day, last_day = days
+    if first_day != last_day:
         return ""
-    return f"{first:%m-%d}"
+    return f"{first_day:%m-%d}"
 
 
 @lru_cache(maxsize=200_000)
@@ -110,11 +110,13 @@ def parse_content(text: str) -> Content:
     found_numbers = numbers(without_dates, ordinals=True)
     without_values = blank_out(without_dates, found_numbers)
 
-    date_values = frozenset(found.value for found in found_dates)
-    years = frozenset(value for value in date_values if len(value) == len("2023"))
-    number_values = years.union(f"{number.value:.12g}" for number in found_numbers)
-    stems = frozenset(stem(filter(_is_content_word, words(without_values))))
-    return Content(number_values, date_values - years, stems - _UNITS, normalized.casefold())
+    date_values = frozenset(found_date.value for found_date in found_dates)
+    year_values = frozenset(value for value in date_values if len(value) == len("2023"))
+    number_values = year_values.union(f"{number.value:.12g}" for number in found_numbers)
+    word_stems = frozenset(stem(filter(_is_content_word, words(without_values))))
+    return Content(
+        number_values, date_values - year_values, word_stems - _UNITS, normalized.casefold()
+    )
 
 
 def _is_content_word(word: str) -> bool:
@@ -137,10 +139,10 @@ def parse_gold(answer: str | None) -> tuple[tuple[Content, ...], ...]:
     >>> len(parse_gold("5 days. 6 days is also acceptable."))
     2
     """
-    text = normalize_characters(answer or "").strip()
-    if not text or _YES_NO.match(text) or _REASONS.search(text):
+    gold_text = normalize_characters(answer or "").strip()
+    if not gold_text or _YES_NO.match(gold_text) or _REASONS.search(gold_text):
         return ()
-    alternatives = _alternatives(text)
+    alternatives = _alternatives(gold_text)
     if any(_has_long_clause(alternative) for alternative in alternatives):
         return ()
     return tuple(_split_list(alternative) for alternative in alternatives)
@@ -169,20 +171,20 @@ def _split_list(text: str) -> tuple[Content, ...]:
 
     An aside in brackets is not asked for, unless there is nothing else.
     """
-    outside = _ASIDE.sub(" ", text)
-    if _WORD_CHARACTER.search(outside):
-        text = outside
+    text_outside_asides = _ASIDE.sub(" ", text)
+    if _WORD_CHARACTER.search(text_outside_asides):
+        text = text_outside_asides
     text = _COMMA_WITHIN_VALUE.sub("", _MISSING_SPACE.sub(" ", text))
-    items = []
-    for part in _BREAK.split(text):
-        if not _WORD_CHARACTER.search(part):
+    list_items = []
+    for list_part in _BREAK.split(text):
+        if not _WORD_CHARACTER.search(list_part):
             continue
-        item = parse_content(part)
-        if not item.empty:
-            items.append(item)
-    if not items:
+        list_item = parse_content(list_part)
+        if not list_item.empty:
+            list_items.append(list_item)
+    if not list_items:
         return (parse_content(text),)
-    return tuple(items)
+    return tuple(list_items)
 
 
 def contains_answer(context: str, answer: str | None) -> bool:
@@ -214,7 +216,7 @@ def _lines_contain(lines: Sequence[Content], alternatives: Sequence[Sequence[Con
 
 def _context_lines(text: str) -> list[Content]:
     """Read the lines of a context, each with the heading in brackets that it stands under."""
-    lines = []
+    line_contents = []
     heading = ""
     for line in text.split("\n"):
         if line in _TITLES:
@@ -222,10 +224,10 @@ def _context_lines(text: str) -> list[Content]:
         elif line.startswith("[") and line.endswith("]"):
             heading = line
         elif heading:
-            lines.append(parse_content(f"{line} {heading}"))
+            line_contents.append(parse_content(f"{line} {heading}"))
         else:
-            lines.append(parse_content(line))
-    return lines
+            line_contents.append(parse_content(line))
+    return line_contents
 
 
 def answer_presence(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl.DataFrame:
@@ -238,15 +240,19 @@ def answer_presence(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFram
     :raises DataError: for a question that a way of making contexts has none for.
     """
     answers = questions.select("query_id", answer=pl.when(~pl.col("abstention")).then("answer"))
-    tables = []
-    for name, context in contexts.items():
-        rows = _join_context(answers, context, name)
-        present = []
-        for text, answer in rows.select("text", "answer").iter_rows():
-            present.append(_presence(text, answer))
-        holds = pl.Series(present, dtype=pl.Boolean)
-        tables.append(rows.select(pl.lit(name).alias("context"), "query_id", holds=holds))
-    return pl.concat(tables)
+    presence_tables = []
+    for context_name, context in contexts.items():
+        answer_rows = _join_context(answers, context, context_name)
+        presence_values = []
+        for text, answer in answer_rows.select("text", "answer").iter_rows():
+            presence_values.append(_presence(text, answer))
+        holds_column = pl.Series(presence_values, dtype=pl.Boolean)
+        presence_tables.append(
+            answer_rows.select(
+                pl.lit(context_name).alias("context"), "query_id", holds=holds_column
+            )
+        )
+    return pl.concat(presence_tables)
 
 
 def _join_context(answers: pl.DataFrame, context: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -256,12 +262,14 @@ def _join_context(answers: pl.DataFrame, context: pl.DataFrame, name: str) -> pl
             raise DataError(
                 f"context {name!r} has no column {column!r}; it needs query_id and text"
             )
-    texts = context.select("query_id", "text")
-    rows = answers.join(texts, on="query_id", how="left", maintain_order="left")
-    without = rows.filter(pl.col("text").is_null())
-    if without.height:
-        raise DataError(f"context {name!r} has none for question {without['query_id'][0]!r}")
-    return rows
+    context_texts = context.select("query_id", "text")
+    answer_rows = answers.join(context_texts, on="query_id", how="left", maintain_order="left")
+    without_context = answer_rows.filter(pl.col("text").is_null())
+    if without_context.height:
+        raise DataError(
+            f"context {name!r} has none for question {without_context['query_id'][0]!r}"
+        )
+    return answer_rows
 
 
 def _presence(text: str, answer: str | None) -> bool | None:

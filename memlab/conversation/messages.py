@@ -60,10 +60,10 @@ def parse_messages(history: Sequence[Any]) -> tuple[Message, ...]:
         raise DataError(
             "a history is a list of messages: dicts of role and content, pairs of them, or texts"
         )
-    items = [*history]
+    history_items = [*history]
     messages: list[Message] = []
-    for place, item in enumerate(items):
-        messages += _parse_message(item, place, len(items))
+    for place, history_item in enumerate(history_items):
+        messages += _parse_message(history_item, place, len(history_items))
     return tuple(filter(_is_spoken, messages))
 
 
@@ -83,11 +83,11 @@ def read_history(path: str | Path) -> tuple[Message, ...]:
     try:
         history = _parse_json(Path(path).read_text(encoding="utf-8-sig").strip())
     except (OSError, ValueError, RecursionError) as error:
-        reason: object = error
+        failure_reason: object = error
         if isinstance(error, OSError):
-            reason = error.strerror or error
+            failure_reason = error.strerror or error
         raise DataError(
-            f"{path} cannot be read as a history: {reason}; write a JSON list of messages"
+            f"{path} cannot be read as a history: {failure_reason}; write a JSON list of messages"
         ) from error
     messages = parse_messages(history)
     if not messages:
@@ -100,12 +100,12 @@ def read_history(path: str | Path) -> tuple[Message, ...]:
 def _parse_json(text: str) -> Any:
     """Parse a JSON document; what is none is read line by line."""
     try:
-        parsed = json.loads(text or "[]")
+        parsed_value = json.loads(text or "[]")
     except ValueError:
         return [json.loads(line) for line in text.split("\n") if line.strip()]
-    if isinstance(parsed, dict):
-        return parsed.get("messages", [parsed])
-    return parsed
+    if isinstance(parsed_value, dict):
+        return parsed_value.get("messages", [parsed_value])
+    return parsed_value
 
 
 def read_follow_ups(path: str | Path) -> pl.DataFrame:
@@ -116,16 +116,16 @@ def read_follow_ups(path: str | Path) -> pl.DataFrame:
     :raises DataError: when the file cannot be read or lacks a field.
     """
     try:
-        rows = pl.read_ndjson(Path(path), infer_schema_length=None)
-        for field in FOLLOW_UP:
-            if field not in rows.columns:
+        follow_up_rows = pl.read_ndjson(Path(path), infer_schema_length=None)
+        for field_name in FOLLOW_UP:
+            if field_name not in follow_up_rows.columns:
                 raise DataError(
-                    f"{path} has no field {field!r}; a follow-up has {', '.join(FOLLOW_UP)}"
+                    f"{path} has no field {field_name!r}; a follow-up has {', '.join(FOLLOW_UP)}"
                 )
         query_id = pl.format("{}/{}", "thread", pl.int_range(1, pl.len() + 1).over("thread"))
-        if "id" in rows.columns:
+        if "id" in follow_up_rows.columns:
             query_id = pl.col("id")
-        follow_ups = rows.select(*FOLLOW_UP, query_id=query_id)
+        follow_ups = follow_up_rows.select(*FOLLOW_UP, query_id=query_id)
         return follow_ups.cast(dict(FOLLOW_UP))  # type: ignore[arg-type]
     except (OSError, pl.exceptions.PolarsError) as error:
         raise DataError(f"{path} cannot be read as follow-ups: {error}") from error
@@ -138,19 +138,19 @@ def _parse_message(item: Any, place: int, n_items: int) -> list[Message]:
         is_assistant = (n_items - place) % 2 == 1
         return [Message("assistant" if is_assistant else "user", item)]
     if _is_pair(item):
-        role, content = item
-        if role.lower() not in _ROLES and isinstance(content, str | None):
-            return [Message("user", role), Message("assistant", content or "")]
+        role_name, content = item
+        if role_name.lower() not in _ROLES and isinstance(content, str | None):
+            return [Message("user", role_name), Message("assistant", content or "")]
     elif isinstance(item, Mapping):
-        role = item.get("role")
+        role_name = item.get("role")
         content = item.get("content")
     else:
         raise _unreadable_message(item, place)
-    text = _content_text(content)
-    known_role = _ROLES.get(role.lower()) if isinstance(role, str) else None
-    if known_role is None or not isinstance(text, str):
+    content_text = _content_text(content)
+    known_role = _ROLES.get(role_name.lower()) if isinstance(role_name, str) else None
+    if known_role is None or not isinstance(content_text, str):
         raise _unreadable_message(item, place)
-    return [Message(known_role, text)]
+    return [Message(known_role, content_text)]
 
 
 def _is_pair(item: Any) -> bool:
@@ -166,8 +166,10 @@ def _content_text(content: Any) -> Any:
         return ""
     if not isinstance(content, list):
         return content
-    texts = (part.get("text") for part in content if isinstance(part, Mapping))
-    return "\n".join(text for text in texts if isinstance(text, str))
+    part_texts = (
+        content_part.get("text") for content_part in content if isinstance(content_part, Mapping)
+    )
+    return "\n".join(text for text in part_texts if isinstance(text, str))
 
 
 def _unreadable_message(item: Any, place: int) -> DataError:

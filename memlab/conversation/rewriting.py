@@ -100,29 +100,36 @@ def rewrite(
 def _rewrite_all(
     questions: Sequence[str], histories: Sequence[Any], service: str | llm.Service | None
 ) -> pl.DataFrame:
-    earlier = [parse_messages(history) for history in histories]
+    earlier_messages = [parse_messages(history) for history in histories]
     outcomes = []
     follow_ups = []
-    for place, question in enumerate(questions):
-        outcomes.append((question, "as asked" if earlier[place] else "first"))
-        if earlier[place] and needs_history(question):
-            follow_ups.append(place)
+    for question_place, question in enumerate(questions):
+        outcomes.append((question, "as asked" if earlier_messages[question_place] else "first"))
+        if earlier_messages[question_place] and needs_history(question):
+            follow_ups.append(question_place)
 
-    requests = [rewrite_request(questions[place], earlier[place]) for place in follow_ups]
+    requests = [
+        rewrite_request(questions[question_place], earlier_messages[question_place])
+        for question_place in follow_ups
+    ]
     answers = llm.ask(requests, service)
-    for place, answer in zip(follow_ups, answers, strict=True):
-        outcomes[place] = _apply_answer(answer, questions[place], earlier[place])
+    for question_place, answer in zip(follow_ups, answers, strict=True):
+        outcomes[question_place] = _apply_answer(
+            answer, questions[question_place], earlier_messages[question_place]
+        )
 
     if service is not None:
         unanswered = llm.describe_unanswered(answers, "rewrites")
         if unanswered:
             warn_user(f"{unanswered}; the words of the questions before are appended")
     rewritten, methods = zip(*outcomes, strict=True) if outcomes else ((), ())
-    refused = methods.count("refused")
-    if refused:
-        warn_user(f"{refused} of {len(answers)} rewrites were refused, no form of their questions")
-    columns = {"question": questions, "rewritten": rewritten, "method": methods}
-    return pl.DataFrame(columns, dict.fromkeys(columns, pl.String()))
+    n_refused = methods.count("refused")
+    if n_refused:
+        warn_user(
+            f"{n_refused} of {len(answers)} rewrites were refused, no form of their questions"
+        )
+    result_columns = {"question": questions, "rewritten": rewritten, "method": methods}
+    return pl.DataFrame(result_columns, dict.fromkeys(result_columns, pl.String()))
 
 
 def rewrite_request(question: str, before: Sequence[Message]) -> llm.Request:
@@ -135,8 +142,8 @@ def rewrite_request(question: str, before: Sequence[Message]) -> llm.Request:
     prompt = json.dumps(
         {"conversation": conversation, "last question": question}, ensure_ascii=False
     )
-    about = (*chain.from_iterable(recent), question)
-    return llm.Request("rewrite", VERSION, about, prompt, Rewritten, SYSTEM)
+    asked_about = (*chain.from_iterable(recent), question)
+    return llm.Request("rewrite", VERSION, asked_about, prompt, Rewritten, SYSTEM)
 
 
 def _apply_answer(answer: llm.Answer, question: str, before: Sequence[Message]) -> tuple[str, str]:
@@ -165,42 +172,42 @@ def needs_history(question: str) -> bool:
     """
     if _REFERENCE.search(question) or _ELLIPSIS.match(question):
         return True
-    words = tokens(question)
-    keys = [word.key for word in words]
-    first_name = _first_name(words)
-    if not THIRD_PERSON.isdisjoint(keys[:first_name]):
+    question_tokens = tokens(question)
+    word_keys = [question_token.key for question_token in question_tokens]
+    first_name = _first_name(question_tokens)
+    if not THIRD_PERSON.isdisjoint(word_keys[:first_name]):
         return True
-    if not _THIRD_PERSON_BEHIND_NAME.isdisjoint(keys[first_name:]):
+    if not _THIRD_PERSON_BEHIND_NAME.isdisjoint(word_keys[first_name:]):
         return True
-    if _points_back(question, keys):
+    if _points_back(question, word_keys):
         return True
-    if first_name < len(words):
+    if first_name < len(question_tokens):
         return False
-    content = [key for key in keys if key not in _NO_CONTENT]
-    return len(content) <= _SHORT_QUESTION_WORDS
+    content_keys = [key for key in word_keys if key not in _NO_CONTENT]
+    return len(content_keys) <= _SHORT_QUESTION_WORDS
 
 
 def _first_name(words: Sequence[Token]) -> int:
     """Give the place of the first name; where there is none, the number of words."""
-    for place, word in enumerate(words):
-        if is_name(word.text, opens=place == 0):
+    for place, name_token in enumerate(words):
+        if is_name(name_token.text, opens=place == 0):
             return place
     return len(words)
 
 
 def _points_back(question: str, keys: Sequence[str]) -> bool:
     """Say whether a demonstrative points to what was said; one of "there is" does not."""
-    last = len(keys) - 1
-    count = 0
+    last_place = len(keys) - 1
+    n_demonstratives = 0
     for place, key in enumerate(keys):
         if key not in _DEMONSTRATIVES:
             continue
         # Behind a content word it opens a clause, unless it ends the question.
-        if place in (0, last) or keys[place - 1] in STOP_WORDS:
-            count += 1
+        if place in (0, last_place) or keys[place - 1] in STOP_WORDS:
+            n_demonstratives += 1
     if _EXISTENTIAL.search(question):
-        return count > 1
-    return count > 0
+        return n_demonstratives > 1
+    return n_demonstratives > 0
 
 
 def append_context(question: str, history: Sequence[Message]) -> str:
@@ -215,23 +222,23 @@ def append_context(question: str, history: Sequence[Message]) -> str:
     'And when was that? (oak desk cost 210)'
     """
     earlier_questions = [message.content for message in history if message.role == "user"]
-    words = []
+    context_tokens = []
     if earlier_questions:
-        words += content_words(_last_standalone(earlier_questions))
-        words += content_words(earlier_questions[-1])
+        context_tokens += content_words(_last_standalone(earlier_questions))
+        context_tokens += content_words(earlier_questions[-1])
     if history and history[-1].role == "assistant":
-        words += content_words(history[-1].content)[:_MAX_ANSWER_WORDS]
+        context_tokens += content_words(history[-1].content)[:_MAX_ANSWER_WORDS]
 
     own_words = _bare_word_set(tokens(question))
-    added: dict[str, str] = {}
+    added_words: dict[str, str] = {}
     # Of words that are said twice the last place counts, and the first spelling.
-    for word in reversed(words):
-        bare = bare_word(word.text)
-        if bare not in own_words:
-            added[bare] = word.text
-    if not added:
+    for context_token in reversed(context_tokens):
+        bare_form = bare_word(context_token.text)
+        if bare_form not in own_words:
+            added_words[bare_form] = context_token.text
+    if not added_words:
         return question
-    return f"{question} ({' '.join(reversed(added.values()))})"
+    return f"{question} ({' '.join(reversed(added_words.values()))})"
 
 
 def _last_standalone(questions: Sequence[str]) -> str:
@@ -253,23 +260,23 @@ def is_valid_rewrite(text: str, question: str) -> bool:
     >>> [is_valid_rewrite(text, asked) for text in ("When was Ada born?", "Ada was born in 1815.")]
     [True, False]
     """
-    words = tokens(text)
+    rewrite_tokens = tokens(text)
     question_words = tokens(question)
     if "\n" in text:
         return False
-    if not 0 < len(words) <= _MAX_RATIO * len(question_words) + _MAX_EXTRA_WORDS:
+    if not 0 < len(rewrite_tokens) <= _MAX_RATIO * len(question_words) + _MAX_EXTRA_WORDS:
         return False
     if _is_question(question) and not _is_question(text):
         return False
-    names = []
-    for place, word in enumerate(question_words):
-        if is_name(word.text, opens=place == 0):
-            names.append(word)
-    if not _bare_word_set(names) <= _bare_word_set(words):
+    question_names = []
+    for place, question_word in enumerate(question_words):
+        if is_name(question_word.text, opens=place == 0):
+            question_names.append(question_word)
+    if not _bare_word_set(question_names) <= _bare_word_set(rewrite_tokens):
         return False
-    wanted = _bare_word_set(content_words(_REFERENCE.sub(" ", question)))
-    kept = wanted & _bare_word_set(content_words(text))
-    return 2 * len(kept) >= len(wanted)
+    wanted_words = _bare_word_set(content_words(_REFERENCE.sub(" ", question)))
+    kept_words = wanted_words & _bare_word_set(content_words(text))
+    return 2 * len(kept_words) >= len(wanted_words)
 
 
 def content_words(text: str) -> list[Token]:

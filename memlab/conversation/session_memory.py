@@ -86,8 +86,8 @@ def remember(
         )
     if now - last_access > ttl:
         memory = SessionMemory(memory.session_id)
-    newest = dict.fromkeys([*in_play, *memory.in_play])
-    return replace(memory, last_access=now, in_play=tuple(newest)[:MAX_IN_PLAY])
+    newest_sessions = dict.fromkeys([*in_play, *memory.in_play])
+    return replace(memory, last_access=now, in_play=tuple(newest_sessions)[:MAX_IN_PLAY])
 
 
 def bias(
@@ -112,21 +112,23 @@ def bias(
     if not 1 <= factor < float("inf"):
         raise DataError(f"factor is {factor}; a bias is 1 or more, so that it hides nothing")
     if not isinstance(in_play, pl.DataFrame):
-        ids = pl.DataFrame({"id": [*in_play]}, {"id": pl.String})
-        in_play = run.frame.select(pl.col("query_id").unique()).join(ids, how="cross")
+        id_frame = pl.DataFrame({"id": [*in_play]}, {"id": pl.String})
+        in_play = run.frame.select(pl.col("query_id").unique()).join(id_frame, how="cross")
     session_ids = run.frame["doc_id"]
     if run.level == "turn":
         turns = bench.documents("turn")
         session_places = turns.session[turns.at(session_ids)]
         session_ids = pl.Series(bench.documents("session").ids[session_places], dtype=pl.String)
-    used = in_play.select("query_id", "id", used=pl.lit(True)).unique()
-    rows = run.frame.with_columns(id=session_ids).join(
-        used, on=["query_id", "id"], how="left", maintain_order="left"
+    used_sessions = in_play.select("query_id", "id", used=pl.lit(True)).unique()
+    joined_rows = run.frame.with_columns(id=session_ids).join(
+        used_sessions, on=["query_id", "id"], how="left", maintain_order="left"
     )
-    lowest = pl.col("score").min().over("query_id")
-    raised = pl.col("score") - pl.when(lowest > 0).then(0.0).otherwise(lowest)
-    score = raised * pl.when("used").then(factor).otherwise(1.0)
-    return rerank_by_scores(run, bench, rows.select("query_id", "doc_id", score=score))
+    lowest_score = pl.col("score").min().over("query_id")
+    raised_score = pl.col("score") - pl.when(lowest_score > 0).then(0.0).otherwise(lowest_score)
+    biased_score = raised_score * pl.when("used").then(factor).otherwise(1.0)
+    return rerank_by_scores(
+        run, bench, joined_rows.select("query_id", "doc_id", score=biased_score)
+    )
 
 
 class Running(BaseModel, extra="forbid"):
@@ -157,10 +159,10 @@ class RollingBuffer:
     @property
     def text(self) -> str:
         """The summary, then the messages."""
-        lines = [f"{message.role}: {message.content}" for message in self.messages]
+        buffer_lines = [f"{message.role}: {message.content}" for message in self.messages]
         if self.summary:
-            lines.insert(0, " ".join(self.summary))
-        return "\n".join(lines)
+            buffer_lines.insert(0, " ".join(self.summary))
+        return "\n".join(buffer_lines)
 
 
 def extend_buffer(
@@ -181,47 +183,47 @@ def extend_buffer(
     (4, 2, 'user: My locker at the pool has the number 1.')
     """
     messages = (*buffer.messages, *new)
-    older = messages[:-VERBATIM_MESSAGES]
-    newest = messages[-VERBATIM_MESSAGES:]
-    if not older:
+    older_messages = messages[:-VERBATIM_MESSAGES]
+    newest_messages = messages[-VERBATIM_MESSAGES:]
+    if not older_messages:
         return RollingBuffer(messages, buffer.summary, buffer.n_summarised)
-    summary = _written_summary(buffer.summary, older, service)
-    if not summary:
-        summary = _extractive_summary(buffer.summary, older)
-    return RollingBuffer(newest, summary, buffer.n_summarised + len(older))
+    new_summary = _summary_by_model(buffer.summary, older_messages, service)
+    if not new_summary:
+        new_summary = _extractive_summary(buffer.summary, older_messages)
+    return RollingBuffer(newest_messages, new_summary, buffer.n_summarised + len(older_messages))
 
 
-def _written_summary(
+def _summary_by_model(
     summary: tuple[str, ...], older: Sequence[Message], service: str | llm.Service | None
 ) -> tuple[str, ...]:
     """Ask a model for the summary; nothing without its answer, or where that is too long."""
     messages = [message._asdict() for message in older]
     prompt = json.dumps({"summary so far": summary, "next messages": messages}, ensure_ascii=False)
-    about = (*summary, *chain.from_iterable(older))
-    request = llm.Request("buffer", VERSION, about, prompt, Running, SYSTEM)
+    asked_about = (*summary, *chain.from_iterable(older))
+    request = llm.Request("buffer", VERSION, asked_about, prompt, Running, SYSTEM)
     (answer,) = llm.ask([request], service)
     if answer.value is None:
         return ()
-    written = tuple(" ".join(text.split()) for text in answer.value.sentences)
-    if sum(_count_words(text) for text in written) > MAX_WORDS:
+    written_sentences = tuple(" ".join(text.split()) for text in answer.value.sentences)
+    if sum(_count_words(text) for text in written_sentences) > MAX_WORDS:
         return ()
-    return written
+    return written_sentences
 
 
 def _extractive_summary(summary: Sequence[str], older: Sequence[Message]) -> tuple[str, ...]:
     """Pick representative sentences of the summary and of messages, up to the length, in order."""
-    texts = [*summary]
+    summary_texts = [*summary]
     for message in older:
-        texts += [f"{message.role}: {sentence}" for sentence in sentences(message.content)]
-    items = [Item("", text, []) for text in texts]
-    picked = []
+        summary_texts += [f"{message.role}: {sentence}" for sentence in sentences(message.content)]
+    text_items = [Item("", summary_text, []) for summary_text in summary_texts]
+    picked_texts = []
     words_left = MAX_WORDS
-    for text, _ in extract_sentences(items, most=MAX_SENTENCES):
-        length = _count_words(text)
-        if length <= words_left:
-            picked.append(text)
-            words_left -= length
-    return tuple(picked)
+    for summary_text, _ in extract_sentences(text_items, most=MAX_SENTENCES):
+        n_words = _count_words(summary_text)
+        if n_words <= words_left:
+            picked_texts.append(summary_text)
+            words_left -= n_words
+    return tuple(picked_texts)
 
 
 def _count_words(text: str) -> int:

@@ -73,7 +73,7 @@ _OBJECT_BEGINNING = re.compile(r'\{\s*"|\[\s*[{\[]')
 _DECODER = json.JSONDecoder(strict=False)  # a line break within a string is read as one
 
 
-class _Found(NamedTuple):
+class _JsonValue(NamedTuple):
     """A complete object or list of a text, and where it stands."""
 
     value: Any
@@ -104,12 +104,12 @@ def read_answer(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, st
     >>> read_answer('<think>{"name": "red"}', Colour)
     (None, 'only thinking, and no answer after it')
     """
-    whole = _whole_value(text)
-    if whole is None:
+    whole_value = _whole_value(text)
+    if whole_value is None:
         return _read_from_prose(text, shape)
-    if isinstance(whole, str):  # the object as a JSON string
-        return _read_from_prose(whole, shape)
-    return _fit_one(whole, shape)
+    if isinstance(whole_value, str):  # the object as a JSON string
+        return _read_from_prose(whole_value, shape)
+    return _fit_or_unwrap(whole_value, shape)
 
 
 def fitting_items(most: int) -> WrapValidator:
@@ -122,25 +122,25 @@ def fitting_items(most: int) -> WrapValidator:
     """
 
     def read_items(items: Any, read: Callable[[Any], Any], info: ValidationInfo) -> Any:
-        good, notes = list[Any](), set[str]()
+        fitting_values, fault_notes = list[Any](), set[str]()
         for item in as_list(items):
             try:
-                good += read([item])
+                fitting_values += read([item])
             except ValidationError as error:
-                reduced = _without_extras([item], error)
+                reduced_items = _without_extras([item], error)
                 with suppress(ValidationError):
-                    if reduced is not None and reduced != [{}]:
-                        good += read(reduced)
-                        notes.add(EXTRA_KEYS)
+                    if reduced_items is not None and reduced_items != [{}]:
+                        fitting_values += read(reduced_items)
+                        fault_notes.add(EXTRA_KEYS)
                         continue
-                notes.add(MISFITTING_ITEMS)
-        if not good:
+                fault_notes.add(MISFITTING_ITEMS)
+        if not fitting_values:
             return read(items)
-        if len(good) > most:
-            notes.add(FURTHER_ITEMS)
+        if len(fitting_values) > most:
+            fault_notes.add(FURTHER_ITEMS)
         if isinstance(info.context, set):
-            info.context.update(notes)
-        return good[:most]
+            info.context.update(fault_notes)
+        return fitting_values[:most]
 
     return WrapValidator(read_items)
 
@@ -162,22 +162,22 @@ def strip_thinking(text: str) -> str:
     if isinstance(_whole_value(text), dict | list):
         return text
     text = _final_channel(text)
-    kept, begun, opened = list[str](), 0, False
-    for tag in _outside_values(_TAG, text):
-        if not _is_thinking_tag(tag):
+    answer_parts, part_start, is_thinking = list[str](), 0, False
+    for thinking_tag in _outside_values(_TAG, text):
+        if not _is_thinking_tag(thinking_tag):
             continue
-        if not _closes(tag):
-            if not opened:
-                kept.append(text[begun : tag.start()])
-            opened = True
+        if not _is_closing_tag(thinking_tag):
+            if not is_thinking:
+                answer_parts.append(text[part_start : thinking_tag.start()])
+            is_thinking = True
         else:
-            if not opened:
-                kept.clear()  # it was opened before the text begins
-            opened = False
-        begun = tag.end()
-    if not opened:
-        kept.append(text[begun:])
-    return "".join(kept)
+            if not is_thinking:
+                answer_parts.clear()  # it was opened before the text begins
+            is_thinking = False
+        part_start = thinking_tag.end()
+    if not is_thinking:
+        answer_parts.append(text[part_start:])
+    return "".join(answer_parts)
 
 
 def _whole_value(text: str) -> Any:
@@ -187,138 +187,147 @@ def _whole_value(text: str) -> Any:
     return None
 
 
-def _outside_values(mark: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def _outside_values(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Find a mark where it is one; inside a complete object it can only stand in a string."""
-    inside, last = _complete_values(text, cut_is_error=False), _Found(None, 0, 0)
-    for found in mark.finditer(text):
-        while last.end <= found.start():
-            last = next(inside, _Found(None, len(text), len(text) + 1))
-        if found.start() < last.start:
-            yield found
+    complete_values, current_value = (
+        _complete_values(text, cut_is_error=False),
+        _JsonValue(None, 0, 0),
+    )
+    for pattern_match in pattern.finditer(text):
+        while current_value.end <= pattern_match.start():
+            current_value = next(complete_values, _JsonValue(None, len(text), len(text) + 1))
+        if pattern_match.start() < current_value.start:
+            yield pattern_match
 
 
 def _is_thinking_tag(tag: re.Match[str]) -> bool:
     """Say whether a tag stands around thinking, by its name and its form."""
-    name = tag["name"].lower()
+    tag_name = tag["name"].lower()
     if tag[0][-1] != _PAIRS[tag[0][0]]:
         return False
     if tag[0][0] == "[":
-        return name in _BRACKETED and "|" not in tag["slash"]
-    return name in _WITHOUT_NAMES or _is_thinking_name(name)
+        return tag_name in _BRACKETED and "|" not in tag["slash"]
+    return tag_name in _WITHOUT_NAMES or _is_thinking_name(tag_name)
 
 
 def _is_thinking_name(name: str) -> bool:
     return name.lower() == "cot" or _THINKING.search(name) is not None
 
 
-def _closes(tag: re.Match[str]) -> bool:
-    name = tag["name"].lower()
-    if name in _WITHOUT_NAMES:
-        return _WITHOUT_NAMES[name]
-    if name.startswith(("end_", "end-")):
+def _is_closing_tag(tag: re.Match[str]) -> bool:
+    tag_name = tag["name"].lower()
+    if tag_name in _WITHOUT_NAMES:
+        return _WITHOUT_NAMES[tag_name]
+    if tag_name.startswith(("end_", "end-")):
         return True
-    return "/" in tag["slash"] or name.endswith(("_end", "-end"))
+    return "/" in tag["slash"] or tag_name.endswith(("_end", "-end"))
 
 
 def _final_channel(text: str) -> str:
     """Give the text of the last channel called ``final``; all of it where there are no channels."""
     if _BARE_THINKING.match(text):
-        return _after_last(text, [*_outside_values(_BARE_FINAL, text)])
+        return _text_after_last_mark(text, [*_outside_values(_BARE_FINAL, text)])
     if next(_outside_values(_CHANNEL, text), None) is None:
         return text
-    final = [*_outside_values(_FINAL, text)]
-    return _after_last(text, final or [*_outside_values(_THINKING_ENDS, text)])
+    final_marks = [*_outside_values(_FINAL, text)]
+    return _text_after_last_mark(text, final_marks or [*_outside_values(_THINKING_ENDS, text)])
 
 
-def _after_last(text: str, marks: list[re.Match[str]]) -> str:
+def _text_after_last_mark(text: str, marks: list[re.Match[str]]) -> str:
     """Read what follows the last of some marks, up to the end of its channel, if there is one."""
     if not marks:
         return ""
-    rest = text[marks[-1].end() :]
-    end = next(_outside_values(_CHANNEL_ENDS, rest), None)
-    if end is None:
-        return rest
-    return rest[: end.start()]
+    following_text = text[marks[-1].end() :]
+    end_mark = next(_outside_values(_CHANNEL_ENDS, following_text), None)
+    if end_mark is None:
+        return following_text
+    return following_text[: end_mark.start()]
 
 
 def _read_from_prose(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
-    answer = strip_thinking(text)
-    if text.strip() and not answer.strip():
+    answer_text = strip_thinking(text)
+    if text.strip() and not answer_text.strip():
         return None, ONLY_THINKING
     try:
-        found = [*_complete_values(answer, cut_is_error=True)]
+        complete_values = [*_complete_values(answer_text, cut_is_error=True)]
     except _UnreadableError as error:
         return None, str(error)
     # An empty object may fit where all fields have defaults, and is mostly one of prose.
-    found = [each for each in found if each.value] or found
+    complete_values = [
+        candidate for candidate in complete_values if candidate.value
+    ] or complete_values
     first_fault = NO_OBJECT
-    for each in found[: -MOST_OBJECTS - 1 : -1]:  # the last ones, the last of them first
-        value, fault = _fit_one(each.value, shape)
-        if value is not None:
-            return value, fault
+    for candidate in complete_values[
+        : -MOST_OBJECTS - 1 : -1
+    ]:  # the last ones, the last of them first
+        fitting_value, fault = _fit_or_unwrap(candidate.value, shape)
+        if fitting_value is not None:
+            return fitting_value, fault
         if first_fault == NO_OBJECT:
             first_fault = fault
     return None, first_fault
 
 
-def _complete_values(text: str, *, cut_is_error: bool) -> Iterator[_Found]:
+def _complete_values(text: str, *, cut_is_error: bool) -> Iterator[_JsonValue]:
     """Find complete objects and lists, the outermost ones, in their order.
 
     :raises _UnreadableError: when the text ends within an object, or cannot be read within bounds.
     """
-    at, retried, last_brace = 0, 0, text.rfind("}")
-    for start in _BEGINNING.finditer(text):
-        begun = start.start()
-        if begun < at:
+    value_end, n_retried_chars, last_brace = 0, 0, text.rfind("}")
+    for opening_match in _BEGINNING.finditer(text):
+        value_start = opening_match.start()
+        if value_start < value_end:
             continue
         try:
-            value, at = _DECODER.raw_decode(text, begun)
+            decoded_value, value_end = _DECODER.raw_decode(text, value_start)
         except json.JSONDecodeError as error:
-            broken = error.pos
+            error_place = error.pos
             if error.msg.startswith("Unterminated string"):
-                broken = len(text)
-            is_cut = broken > last_brace and _OBJECT_BEGINNING.match(text, begun)
+                error_place = len(text)
+            is_cut = error_place > last_brace and _OBJECT_BEGINNING.match(text, value_start)
             if cut_is_error and is_cut:
                 raise _UnreadableError(UNFINISHED) from None
         except (RecursionError, ValueError):  # or a number of thousands of digits
-            broken = len(text)
+            error_place = len(text)
         else:
-            yield _Found(value, begun, at)
+            yield _JsonValue(decoded_value, value_start, value_end)
             continue
         # An error counts the lines before it, fifty characters and more in the time of one.
-        retried += broken - begun + broken // 50
-        if retried > MOST_RETRIED:
+        n_retried_chars += error_place - value_start + error_place // 50
+        if n_retried_chars > MOST_RETRIED:
             break
-    if cut_is_error and retried > MOST_RETRIED:
+    if cut_is_error and n_retried_chars > MOST_RETRIED:
         raise _UnreadableError(TOO_DEEP)
 
 
-def _fit_one(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
+def _fit_or_unwrap(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
     """Fit a value as it stands, else the one that a wrapper around it holds, else without extra
     keys.
 
     What a call is called with comes first. Where a value without its extra keys fits, and another
     one inside it too, neither is the answer.
     """
-    for inner in _call_arguments(value, shape):
-        within, note = _fit_with_or_without_extras(inner, shape)
-        if within is not None:
-            return within, note
-    fitting, fault = _fit(value, shape)
+    for inner_value in _call_arguments(value, shape):
+        inner_fitting, note = _fit_with_or_without_extras(inner_value, shape)
+        if inner_fitting is not None:
+            return inner_fitting, note
+    fitting, fault = _validate_shape(value, shape)
     if fitting is not None:
         return fitting, fault
-    wrapped = [*_wrapped_values(value)]
-    candidates = [_fit(inner, shape) for inner in wrapped]
-    opened = _only_fitting(candidates)
-    if opened is None and not _any_fitting(candidates):
-        candidates = [_fit_without_extras(inner, shape) for inner in wrapped]
-        opened = _only_fitting(candidates)
-    reduced = _fit_without_extras(value, shape)
-    if reduced[0] is None:
-        return opened or (None, fault)
-    if _any_fitting(candidates) and (opened is None or opened[0] != reduced[0]):
+    wrapped_values = [*_wrapped_values(value)]
+    candidates = [_validate_shape(inner_value, shape) for inner_value in wrapped_values]
+    unwrapped_fitting = _only_fitting(candidates)
+    if unwrapped_fitting is None and not _any_fitting(candidates):
+        candidates = [_fit_without_extras(inner_value, shape) for inner_value in wrapped_values]
+        unwrapped_fitting = _only_fitting(candidates)
+    reduced_fitting = _fit_without_extras(value, shape)
+    if reduced_fitting[0] is None:
+        return unwrapped_fitting or (None, fault)
+    if _any_fitting(candidates) and (
+        unwrapped_fitting is None or unwrapped_fitting[0] != reduced_fitting[0]
+    ):
         return None, fault
-    return reduced
+    return reduced_fitting
 
 
 def _any_fitting(candidates: list[tuple[BaseModel | None, str]]) -> bool:
@@ -329,23 +338,23 @@ def _only_fitting(
     candidates: list[tuple[BaseModel | None, str]],
 ) -> tuple[BaseModel, str] | None:
     """Give what fits, where it is one value: of several, which is the answer?"""
-    only: tuple[BaseModel, str] | None = None
+    only_candidate: tuple[BaseModel, str] | None = None
     for fitting, note in candidates:
         if fitting is None:
             continue
-        if only is not None and only[0] != fitting:
+        if only_candidate is not None and only_candidate[0] != fitting:
             return None
-        only = only or (fitting, note)
-    return only
+        only_candidate = only_candidate or (fitting, note)
+    return only_candidate
 
 
 def _call_arguments(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
     """Give what a call is called with, where the shape has no such key itself."""
     if not isinstance(value, dict) or value.keys().isdisjoint(_CALLED):
         return
-    for name in _ARGUMENTS:
-        if name in value and name not in (_field_names(shape) or ()):
-            yield _object_in_string(value[name])
+    for argument_name in _ARGUMENTS:
+        if argument_name in value and argument_name not in (_field_names(shape) or ()):
+            yield _object_in_string(value[argument_name])
 
 
 def _wrapped_values(value: Any) -> Iterator[Any]:
@@ -355,10 +364,10 @@ def _wrapped_values(value: Any) -> Iterator[Any]:
     thinking or a draft is none, nor is what is empty.
     """
     if isinstance(value, dict) and len(value) <= MOST_WRAPPED:
-        for name, inner in value.items():
-            read = _object_in_string(inner)
-            if read and not _is_thinking_name(name):
-                yield read
+        for field_name, inner_value in value.items():
+            inner_object = _object_in_string(inner_value)
+            if inner_object and not _is_thinking_name(field_name):
+                yield inner_object
     elif isinstance(value, list) and len(value) == 1:
         yield value[0]
 
@@ -371,11 +380,11 @@ def _object_in_string(value: Any) -> Any:
     return value
 
 
-def _fit(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
+def _validate_shape(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
     """Fit a value as it stands."""
-    notes = set[str]()
+    fault_notes = set[str]()
     try:
-        fitting = _validate(value, shape, notes)
+        fitting = _validate(value, shape, fault_notes)
     except RecursionError:
         return None, TOO_DEEP
     except ValidationError as error:
@@ -383,7 +392,7 @@ def _fit(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
     # Where all fields have defaults, anything would fit.
     if value and not _has_field(value, shape):
         return None, NO_FIELD
-    return fitting, "; ".join(sorted(notes))
+    return fitting, "; ".join(sorted(fault_notes))
 
 
 def _fit_without_extras(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
@@ -391,22 +400,22 @@ def _fit_without_extras(value: Any, shape: type[BaseModel]) -> tuple[BaseModel |
 
     One that has none of them does not fit so.
     """
-    reduced, notes = None, {EXTRA_KEYS}
+    reduced_value, fault_notes = None, {EXTRA_KEYS}
     try:
         _validate(value, shape, set())
     except RecursionError:
         return None, TOO_DEEP
     except ValidationError as error:
         if _has_field(value, shape):
-            reduced = _without_extras(value, error)
-    if reduced is not None:
+            reduced_value = _without_extras(value, error)
+    if reduced_value is not None:
         with suppress(ValidationError):
-            return _validate(reduced, shape, notes), "; ".join(sorted(notes))
+            return _validate(reduced_value, shape, fault_notes), "; ".join(sorted(fault_notes))
     return None, ""
 
 
 def _fit_with_or_without_extras(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
-    fitting, note = _fit(value, shape)
+    fitting, note = _validate_shape(value, shape)
     if fitting is None:
         return _fit_without_extras(value, shape)
     return fitting, note
@@ -422,19 +431,19 @@ def _validate(value: Any, shape: type[BaseModel], notes: set[str]) -> BaseModel:
 
 def _has_field(value: Any, shape: type[BaseModel]) -> bool:
     """Say whether an object has a key of the shape; where the shape is no object, any value has."""
-    fields = _field_names(shape)
-    if fields is None:
+    field_names = _field_names(shape)
+    if field_names is None:
         return True
-    return isinstance(value, dict) and not fields.isdisjoint(value)
+    return isinstance(value, dict) and not field_names.isdisjoint(value)
 
 
 @lru_cache(maxsize=64)
 def _field_names(shape: type[BaseModel]) -> frozenset[str] | None:
     """Give the keys of a shape; ``None`` where it is no object."""
-    fields = shape.model_json_schema().get("properties")
-    if fields is None:
+    schema_fields = shape.model_json_schema().get("properties")
+    if schema_fields is None:
         return None
-    return frozenset(fields)
+    return frozenset(schema_fields)
 
 
 def _without_extras(value: Any, error: ValidationError) -> Any:
@@ -443,20 +452,20 @@ def _without_extras(value: Any, error: ValidationError) -> Any:
     ``None`` where that is not all that is wrong.
     """
     faults = error.errors(include_input=False, include_url=False, include_context=False)
-    if {each["type"] for each in faults} != {"extra_forbidden"}:
+    if {fault["type"] for fault in faults} != {"extra_forbidden"}:
         return None
-    reduced = deepcopy(value)
-    for each in faults:
-        _remove(reduced, each["loc"])
-    return reduced
+    reduced_value = deepcopy(value)
+    for fault in faults:
+        _remove_at_path(reduced_value, fault["loc"])
+    return reduced_value
 
 
-def _remove(value: Any, place: tuple[int | str, ...]) -> None:
+def _remove_at_path(value: Any, key_path: tuple[int | str, ...]) -> None:
     """Remove a key; a place that names more than keys and positions is left as it is."""
-    for step in place[:-1]:
+    for path_step in key_path[:-1]:
         try:
-            value = value[step]
+            value = value[path_step]
         except (KeyError, IndexError, TypeError):
             return
     if isinstance(value, dict):
-        value.pop(place[-1], None)
+        value.pop(key_path[-1], None)

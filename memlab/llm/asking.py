@@ -99,13 +99,13 @@ def describe_unanswered(answers: Sequence[Answer], what: str) -> str:
     errors = [answer.error for answer in answers if answer.value is None]
     if not errors:
         return ""
-    counted = f"{len(errors):,} of {len(answers):,} {what} came from no model ({errors[0]})"
+    unanswered_text = f"{len(errors):,} of {len(answers):,} {what} came from no model ({errors[0]})"
     advice = (
         ""
         if errors[0].startswith(("service", "not asked"))
         else '; service="NAME" or --service NAME asks one'
     )
-    return counted + advice
+    return unanswered_text + advice
 
 
 def ask(
@@ -141,30 +141,45 @@ def ask(
     """
     if service is None:
         return [Answer(None, "no service is named")] * len(requests)
-    model, rows = resolve_service(service), recording.recorded_rows(service)
-    unique = {request.key: request for request in requests}
-    answers = {key: _read_recorded(each, rows.get(key)) for key, each in unique.items()}
-    new = {key: each for key, each in unique.items() if answers[key].value is None}
-    counted = unique
+    model, recorded_rows = resolve_service(service), recording.recorded_rows(service)
+    distinct_requests = {request.key: request for request in requests}
+    answer_by_key = {
+        key: _read_recorded(distinct_request, recorded_rows.get(key))
+        for key, distinct_request in distinct_requests.items()
+    }
+    unrecorded_requests = {
+        key: distinct_request
+        for key, distinct_request in distinct_requests.items()
+        if answer_by_key[key].value is None
+    }
+    counted_requests = distinct_requests
     if is_estimating():
-        counted = new  # what is recorded costs nothing more
-        for key, each in new.items():
-            tokens = ((len(each.system) + len(each.prompt)) // CHARS, WRITTEN.get(each.task, 100))
-            answers[key] = Answer(None, "not asked: an estimate", tokens)
-    elif model and new:
-        answers |= _ask_service(new, model, progress, done)
-    paid = {(each.task, key): answers[key] for key, each in counted.items()}
+        counted_requests = unrecorded_requests  # what is recorded costs nothing more
+        for key, distinct_request in unrecorded_requests.items():
+            estimated_tokens = (
+                (len(distinct_request.system) + len(distinct_request.prompt)) // CHARS,
+                WRITTEN.get(distinct_request.task, 100),
+            )
+            answer_by_key[key] = Answer(None, "not asked: an estimate", estimated_tokens)
+    elif model and unrecorded_requests:
+        answer_by_key |= _ask_service(unrecorded_requests, model, progress, done)
+    counted_answers = {
+        (distinct_request.task, key): answer_by_key[key]
+        for key, distinct_request in counted_requests.items()
+    }
     add_to_spending(
         {
-            name: answer.tokens
-            for name, answer in paid.items()
+            task_and_key: answer.tokens
+            for task_and_key, answer in counted_answers.items()
             if answer.value is not None or any(answer.tokens)
         },
-        unanswered=sum(answer.value is None for answer in answers.values()),
-        seconds=sum(answer.seconds for answer in answers.values()),
-        uncounted=[name for name, answer in paid.items() if answer.is_estimated],
+        unanswered=sum(answer.value is None for answer in answer_by_key.values()),
+        seconds=sum(answer.seconds for answer in answer_by_key.values()),
+        uncounted=[
+            task_and_key for task_and_key, answer in counted_answers.items() if answer.is_estimated
+        ],
     )
-    return [answers[request.key] for request in requests]
+    return [answer_by_key[request.key] for request in requests]
 
 
 def check_service(service: str | Service | None) -> None:
@@ -182,14 +197,14 @@ def _read_recorded(request: Request, row: Mapping[str, Any] | None) -> Answer:
     """Read a recorded answer; one that does not fit the shape counts as not recorded."""
     with suppress(ValidationError):
         if row is not None:
-            value = request.shape.model_validate_json(json.dumps(row["answer"]))
-            tokens = token_counts(row["tokens"])
-            return Answer(value, tokens=tokens, is_estimated=row["estimated"])
+            shaped_value = request.shape.model_validate_json(json.dumps(row["answer"]))
+            counted_tokens = token_counts(row["tokens"])
+            return Answer(shaped_value, tokens=counted_tokens, is_estimated=row["estimated"])
     return Answer(None, "not recorded")
 
 
 def _ask_service(
-    new: Mapping[str, Request],
+    requests_by_key: Mapping[str, Request],
     service: Service,
     progress: str,
     done: Callable[[Request, Answer], object] | None,
@@ -198,39 +213,44 @@ def _ask_service(
     # It takes httpx, which nobody needs to whom recorded answers suffice.
     from memlab.llm.client import Client
 
-    client, waiting = Client(service, limit=MAX_BYTES), iter(new.items())
-    answers: dict[str, Answer] = {}
-    failures: list[str] = []  # the last ones in a row
+    client, waiting_requests = Client(service, limit=MAX_BYTES), iter(requests_by_key.items())
+    answer_by_key: dict[str, Answer] = {}
+    recent_failures: list[str] = []  # the last ones in a row
 
     def record_answer(request: Request, answer: Answer) -> None:
-        value = answer.value.model_dump(mode="json")  # type: ignore[union-attr]
-        named = (request.task, request.version, request.key)
-        recording.record(service, named, value, answer.tokens, is_estimated=answer.is_estimated)
+        json_value = answer.value.model_dump(mode="json")  # type: ignore[union-attr]
+        recording_name = (request.task, request.version, request.key)
+        recording.record(
+            service, recording_name, json_value, answer.tokens, is_estimated=answer.is_estimated
+        )
 
-    async def worker(most: int | None = None) -> None:
-        for key, request in islice(waiting, most):
-            if len(failures) >= PATIENCE:
+    async def worker(max_requests: int | None = None) -> None:
+        for key, request in islice(waiting_requests, max_requests):
+            if len(recent_failures) >= PATIENCE:
                 reason = (
-                    f"not asked after {len(failures)} failures in a row; the last: {failures[-1]}"
+                    f"not asked after {len(recent_failures)} failures in a row; the last: "
+                    f"{recent_failures[-1]}"
                 )
-                answers[key] = Answer(None, reason)
+                answer_by_key[key] = Answer(None, reason)
             elif (answer := await _ask_with_repair(client, request)).value is None:
-                answers[key] = answer
-                failures.append(answer.error)
+                answer_by_key[key] = answer
+                recent_failures.append(answer.error)
             else:
-                answers[key] = answer
-                failures.clear()
+                answer_by_key[key] = answer
+                recent_failures.clear()
                 (done or record_answer)(request, answer)
-            bar.update()
+            progress_bar.update()
 
     async def ask_all() -> None:
         if not client.habits.is_known:
             await worker(1)  # what the service does not take, it refuses once
         await asyncio.gather(*(worker() for _ in range(service.concurrency)))
 
-    with tqdm(total=len(new), unit="answer", desc=progress, disable=not progress) as bar:
+    with tqdm(
+        total=len(requests_by_key), unit="answer", desc=progress, disable=not progress
+    ) as progress_bar:
         client.run(ask_all)
-    return answers
+    return answer_by_key
 
 
 async def _ask_with_repair(client: Client, request: Request) -> Answer:
@@ -238,12 +258,12 @@ async def _ask_with_repair(client: Client, request: Request) -> Answer:
 
     Whatever comes back, this raises nothing.
     """
-    begun, reply, failure = time.monotonic(), Reply(), ""
-    tokens, is_estimated = (0, 0), False
+    started_at, reply, failure = time.monotonic(), Reply(), ""
+    token_totals, is_estimated = (0, 0), False
     try:
         for _ in range(ATTEMPTS):
-            reply = await ask_attempt(client, request, reply, begun + client.longest_wait)
-            tokens = tokens[0] + reply.tokens[0], tokens[1] + reply.tokens[1]
+            reply = await ask_attempt(client, request, reply, started_at + client.longest_wait)
+            token_totals = token_totals[0] + reply.tokens[0], token_totals[1] + reply.tokens[1]
             is_estimated = is_estimated or reply.is_estimated
             if reply.value is not None or reply.is_final:
                 break
@@ -251,12 +271,12 @@ async def _ask_with_repair(client: Client, request: Request) -> Answer:
             failure = str(client.error(_describe_misfit(reply, request)))
     except ModelError as error:
         failure = str(error)
-    value = None if failure else reply.value
-    if value is not None and reply.fault:
+    answer_value = None if failure else reply.value
+    if answer_value is not None and reply.fault:
         client.state_once(reply.fault)
     if is_estimated:
         client.state_once("it does not count tokens; they are estimated by characters")
-    return Answer(value, failure, tokens, time.monotonic() - begun, is_estimated)
+    return Answer(answer_value, failure, token_totals, time.monotonic() - started_at, is_estimated)
 
 
 def _describe_misfit(reply: Reply, request: Request) -> str:
@@ -269,11 +289,11 @@ async def ask_attempt(client: Client, request: Request, before: Reply, until: fl
     """Ask, after an answer that did not fit with what is wrong with it."""
     service = client.service
     if service.max_input and len(request.prompt) > service.max_input:
-        long = (
+        length_fault = (
             f"the prompt has {len(request.prompt):,} characters, "
             f"max_input allows {service.max_input:,}"
         )
-        raise ModelError(f"{service}: {long}")
+        raise ModelError(f"{service}: {length_fault}")
     sent_chars = 0
 
     def make_body(replaced: Mapping[str, str]) -> dict[str, Any]:
@@ -287,7 +307,7 @@ async def ask_attempt(client: Client, request: Request, before: Reply, until: fl
 
 
 def _request_body(
-    service: Service, request: Request, before: Reply, replaced: Mapping[str, str]
+    service: Service, request: Request, earlier_reply: Reply, replaced: Mapping[str, str]
 ) -> dict[str, Any]:
     """Write a request; what is not taken stands in the prompt: schema below, system above."""
     schema, prompt, system = request.shape.model_json_schema(), request.prompt, request.system
@@ -295,23 +315,32 @@ def _request_body(
         prompt, system = f"{system}\n\n{prompt}".lstrip(), ""
     if SCHEMA in replaced:
         prompt += f"\n\nAnswer with JSON of this schema and nothing else: {json.dumps(schema)}"
-    repair = list[dict[str, str]]()
-    if before.fault:
-        again = (
-            f"That does not fit: {before.fault}. "
+    repair_messages = list[dict[str, str]]()
+    if earlier_reply.fault:
+        repair_text = (
+            f"That does not fit: {earlier_reply.fault}. "
             "Answer again, with JSON of the schema and nothing else."
         )
-        if before.text.strip():
-            shown = {"role": "assistant", "content": before.text[:SHOWN_CHARS]}
-            repair = [shown, {"role": "user", "content": again}]
+        if earlier_reply.text.strip():
+            shown_answer = {"role": "assistant", "content": earlier_reply.text[:SHOWN_CHARS]}
+            repair_messages = [shown_answer, {"role": "user", "content": repair_text}]
         else:  # some servers refuse a message without text
-            prompt += f"\n\n{again}"
-    texts = {"system": system, "user": prompt}
-    messages = [{"role": role, "content": text} for role, text in texts.items() if text]
-    body = {"model": service.model, "messages": [*messages, *repair], "temperature": 0, "seed": 0}
+            prompt += f"\n\n{repair_text}"
+    text_by_role = {"system": system, "user": prompt}
+    messages = [
+        {"role": role, "content": message_text}
+        for role, message_text in text_by_role.items()
+        if message_text
+    ]
+    body = {
+        "model": service.model,
+        "messages": [*messages, *repair_messages],
+        "temperature": 0,
+        "seed": 0,
+    }
     if SCHEMA not in replaced:
-        named = {"name": request.shape.__name__, "schema": schema, "strict": True}
-        body[SCHEMA] = {"type": "json_schema", "json_schema": named}
+        named_schema = {"name": request.shape.__name__, "schema": schema, "strict": True}
+        body[SCHEMA] = {"type": "json_schema", "json_schema": named_schema}
     if service.max_output is not None:
         body[LONGEST] = service.max_output
     return body
@@ -335,47 +364,70 @@ def collect_judgements(
     :returns: a judgement for each item, ``None`` where there is none; and why the first of those
         has none.
     """
-    model, rows = resolve_service(service), recording.recorded_rows(service)
-    keys = [recording.recording_key(*item) for item in items]
-    known = {
-        (item[0], key): rows[key] for item, key in zip(items, keys, strict=True) if key in rows
+    model, recorded_rows = resolve_service(service), recording.recorded_rows(service)
+    item_keys = [recording.recording_key(*judged_item) for judged_item in items]
+    known_rows = {
+        (judged_item[0], item_key): recorded_rows[item_key]
+        for judged_item, item_key in zip(items, item_keys, strict=True)
+        if item_key in recorded_rows
     }
-    found = {key: row["answer"] for (_, key), row in known.items()}
-    missing = [at for at, key in enumerate(keys) if key not in found]
+    judgement_by_key = {
+        item_key: known_row["answer"] for (_, item_key), known_row in known_rows.items()
+    }
+    missing_places = [
+        item_place
+        for item_place, item_key in enumerate(item_keys)
+        if item_key not in judgement_by_key
+    ]
     if not is_estimating():
-        lacking = len(missing) if model is None else 0  # lists are counted where they are asked
+        n_unanswered = (
+            len(missing_places) if model is None else 0
+        )  # lists are counted where they are asked
         add_to_spending(
-            {name: token_counts(row["tokens"]) for name, row in known.items()},
-            unanswered=lacking,
-            uncounted=[name for name, row in known.items() if row["estimated"]],
+            {
+                task_and_key: token_counts(known_row["tokens"])
+                for task_and_key, known_row in known_rows.items()
+            },
+            unanswered=n_unanswered,
+            uncounted=[
+                task_and_key
+                for task_and_key, known_row in known_rows.items()
+                if known_row["estimated"]
+            ],
         )
-    error = "not recorded"
-    if missing and (model is not None or is_estimating()):
-        members = defaultdict[str, list[list[int]]](list)
+    first_error = "not recorded"
+    if missing_places and (model is not None or is_estimating()):
+        places_by_request = defaultdict[str, list[list[int]]](list)
         requests = []
-        for listed, request in lists(missing):
-            members[request.key].append(listed)
+        for listed_places, request in lists(missing_places):
+            places_by_request[request.key].append(listed_places)
             requests.append(request)
 
         def keep(request: Request, answer: Answer) -> None:
             # Not the list itself: another ranking would make others. Each as it comes, so that
             # nothing is asked twice.
-            for listed in members[request.key]:
-                n = len(listed)
-                for i, (at, judgement) in enumerate(
-                    zip(listed, read(answer.value, n), strict=True)
+            for listed in places_by_request[request.key]:
+                n_listed = len(listed)
+                for list_place, (at, judgement) in enumerate(
+                    zip(listed, read(answer.value, n_listed), strict=True)
                 ):
-                    found[keys[at]] = judgement
-                    tokens_read, written = (t * (i + 1) // n - t * i // n for t in answer.tokens)
+                    judgement_by_key[item_keys[at]] = judgement
+                    tokens_read, tokens_written = (
+                        token_count * (list_place + 1) // n_listed
+                        - token_count * list_place // n_listed
+                        for token_count in answer.tokens
+                    )
                     if model is not None:
                         recording.record(
                             model,
-                            (*items[at][:2], keys[at]),
+                            (*items[at][:2], item_keys[at]),
                             judgement,
-                            (tokens_read, written),
+                            (tokens_read, tokens_written),
                             is_estimated=answer.is_estimated,
                         )
 
         answers = ask(requests, service, progress="judgements", done=keep)
-        error = next((answer.error for answer in answers if answer.value is None), error)
-    return [found.get(key) for key in keys], error
+        first_error = next(
+            (answer.error for answer in answers if answer.value is None), first_error
+        )
+    return [judgement_by_key.get(item_key) for item_key in item_keys], first_error

@@ -71,29 +71,32 @@ def decompress(body: bytes, encoding: str, limit: int) -> bytes:
             raise ValueError(
                 f"the answer is compressed as {encoding[:20]!r}, which was not asked for"
             )
-    for bits in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):  # with a header, and deflate without one
+    for window_bits in (
+        zlib.MAX_WBITS | 32,
+        -zlib.MAX_WBITS,
+    ):  # with a header, and deflate without one
         with suppress(zlib.error):
-            return _inflate(body, bits, limit)
+            return _inflate(body, window_bits, limit)
     raise DamagedError("the answer is compressed and damaged")
 
 
-def _inflate(body: bytes, bits: int, limit: int) -> bytes:
+def _inflate(body: bytes, window_bits: int, limit: int) -> bytes:
     """Inflate a body and all members that follow the first; other bytes after one are padding."""
-    plain, member = bytearray(), zlib.decompressobj(bits)
-    for begun in range(0, len(body), _STEP):  # what a member leaves over is copied
-        rest = body[begun : begun + _STEP]
-        while rest:
-            if member.eof and not rest.startswith(_GZIP[:1]):
-                return bytes(plain)
-            if member.eof:
-                member = zlib.decompressobj(bits)
-            plain += member.decompress(rest, limit + 1 - len(plain))
-            if len(plain) > limit:
+    plain_bytes, decompressor = bytearray(), zlib.decompressobj(window_bits)
+    for chunk_start in range(0, len(body), _STEP):  # what a member leaves over is copied
+        compressed_rest = body[chunk_start : chunk_start + _STEP]
+        while compressed_rest:
+            if decompressor.eof and not compressed_rest.startswith(_GZIP[:1]):
+                return bytes(plain_bytes)
+            if decompressor.eof:
+                decompressor = zlib.decompressobj(window_bits)
+            plain_bytes += decompressor.decompress(compressed_rest, limit + 1 - len(plain_bytes))
+            if len(plain_bytes) > limit:
                 raise ValueError(f"the answer has more than {limit:,} bytes")
-            rest = member.unused_data
-    if not member.eof:
+            compressed_rest = decompressor.unused_data
+    if not decompressor.eof:
         raise DamagedError("the answer is compressed and cut off")
-    return bytes(plain)
+    return bytes(plain_bytes)
 
 
 def join_stream(body: bytes) -> bytes:
@@ -106,58 +109,58 @@ def join_stream(body: bytes) -> bytes:
     >>> join_stream(b'data: {"choices": [{"delta": {"content": "a"}}]}\\n\\ndata: [DONE]\\n\\n')
     b'{"choices": [{"message": {"content": "a"}, "finish_reason": null}]}'
     """
-    begun = body[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not begun.startswith(_STREAM):
+    body_start = body[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not body_start.startswith(_STREAM):
         return body
     # Not at other line separators, which may stand within a JSON string.
     lines = re.split("\r\n|\n|\r", body.decode("utf-8", "replace"))
     chunks = [*_events(lines)]
     if not chunks:
-        rest = [line for line in lines if not line.startswith(":")]
-        return "\n".join(rest).encode()
+        other_lines = [line for line in lines if not line.startswith(":")]
+        return "\n".join(other_lines).encode()
     return json.dumps(_join_chunks(chunks)).encode()
 
 
 def _events(lines: list[str]) -> Iterator[Any]:
     """Give what the events of a stream hold, but what is no JSON, such as ``[DONE]``."""
-    data = list[str]()
+    data_lines = list[str]()
     for line in [*lines, ""]:
         if line.startswith("data:"):
-            data.append(line.removeprefix("data:").strip())
+            data_lines.append(line.removeprefix("data:").strip())
         elif not line.strip():
             with suppress(ValueError, RecursionError):
-                yield json.loads("\n".join(data))
-            data = []
+                yield json.loads("\n".join(data_lines))
+            data_lines = []
 
 
 def _join_chunks(chunks: list[Any]) -> dict[str, Any]:
     """Join the parts of the first choice: texts one after another, of all else the last."""
-    joined, message, finish = dict[str, Any](), dict[str, Any](), None
+    joined_fields, message, finish_reason = dict[str, Any](), dict[str, Any](), None
     for chunk in map(as_object, chunks):
-        for name in ("usage", "error"):
-            if chunk.get(name):
-                joined[name] = chunk[name]
+        for field_name in ("usage", "error"):
+            if chunk.get(field_name):
+                joined_fields[field_name] = chunk[field_name]
         choice = first_object(chunk.get("choices"))
         if choice.get("index", 0) not in (0, None):
             continue
-        finish = choice.get("finish_reason") or finish
+        finish_reason = choice.get("finish_reason") or finish_reason
         if as_object(choice.get("message")):
             message = dict(choice["message"])
         elif isinstance(choice.get("text"), str):
             _add_part(message, {"content": choice["text"]})
         else:
             _add_part(message, as_object(choice.get("delta")))
-    if "error" in joined:
-        return joined
-    return {"choices": [{"message": message, "finish_reason": finish}], **joined}
+    if "error" in joined_fields:
+        return joined_fields
+    return {"choices": [{"message": message, "finish_reason": finish_reason}], **joined_fields}
 
 
-def _add_part(message: dict[str, Any], part: dict[str, Any]) -> None:
+def _add_part(message: dict[str, Any], message_part: dict[str, Any]) -> None:
     """Add the part of a message to what came of it; a text to a text, a list to a list."""
-    for name, value in part.items():
-        before: Any = message.get(name)
-        is_joined = type(before) is type(value) and name != "role"
+    for field_name, value in message_part.items():
+        earlier_value: Any = message.get(field_name)
+        is_joined = type(earlier_value) is type(value) and field_name != "role"
         if isinstance(value, str | list) and is_joined:
-            message[name] = before + value
+            message[field_name] = earlier_value + value
         elif value is not None:
-            message[name] = value
+            message[field_name] = value

@@ -98,11 +98,11 @@ class Client:
         """
         try:
             async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                return await self._post_adapted(path, make_body, until)
+                return await self._post_with_replacements(path, make_body, until)
         except TimeoutError:
             raise self.error(f"no answer within {self.longest_wait:g} s") from None
 
-    async def _post_adapted(
+    async def _post_with_replacements(
         self, path: str, make_body: Callable[[Mapping[str, str]], dict[str, Any]], until: float
     ) -> bytes:
         """Post a request, and others in its place while the server names what it does not take.
@@ -110,38 +110,44 @@ class Client:
         A schema that is not named is guessed to be why a request is refused. As the server may have
         failed for a moment, the same request goes once more before that.
         """
-        found, faults = dict[str, str](), dict[str, str]()
+        found_replacements, fault_by_parameter = dict[str, str](), dict[str, str]()
         is_repeated, is_guessed = False, False
         while True:
-            replaced = self.replaced | found
-            body = adapt_body(make_body(replaced), replaced)
+            replaced = self.replaced | found_replacements
+            request_body = adapt_body(make_body(replaced), replaced)
             try:
-                answer, n_attempts = await self._post(path, body, until)
+                answer_body, n_attempts = await self._post(path, request_body, until)
             except RefusedError as refused:
-                more, status = refused.replaced, refused.fault.status
-                is_guess = not more and SCHEMA in body and status in SCHEMA_REFUSED
+                new_replacements, http_status = refused.replaced, refused.fault.status
+                is_guess = (
+                    not new_replacements
+                    and SCHEMA in request_body
+                    and http_status in SCHEMA_REFUSED
+                )
                 if is_guess and not is_repeated and refused.pause < until - time.monotonic():
                     is_repeated = True
                     await asyncio.sleep(refused.pause)
                     continue
                 if is_guess:
-                    more, is_guessed = {SCHEMA: ""}, True
-                if not more:
-                    if is_guessed and status in LASTING:
+                    new_replacements, is_guessed = {SCHEMA: ""}, True
+                if not new_replacements:
+                    if is_guessed and http_status in LASTING:
                         self._is_down = True  # what was left out is not why it fails
                     raise
                 is_repeated = False
-                found |= more
-                reason = f"HTTP {refused.fault.status}: {refused.fault.message}"
-                faults |= dict.fromkeys(more, one_line(reason, 160, key=self.key))
+                found_replacements |= new_replacements
+                refusal_text = f"HTTP {refused.fault.status}: {refused.fault.message}"
+                fault_by_parameter |= dict.fromkeys(
+                    new_replacements, one_line(refusal_text, 160, key=self.key)
+                )
             except ModelError:
                 self._is_down = self._is_down or is_guessed
                 raise
             else:
                 if is_guessed and n_attempts > 1:
-                    del found[SCHEMA]  # the server failed without it too
-                self._remember(found, faults)
-                return answer
+                    del found_replacements[SCHEMA]  # the server failed without it too
+                self._remember(found_replacements, fault_by_parameter)
+                return answer_body
 
     def _remember(self, found: Mapping[str, str], faults: Mapping[str, str]) -> None:
         """Remember what a request that was answered went without."""
@@ -156,13 +162,13 @@ class Client:
 
         :returns: the answer, and which attempt brought it, counted from 1.
         """
-        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        encoded_body = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         failure = ""
         for attempt in range(self.service.max_retries + 1):
-            pause, asked = min(0.5 * 2**attempt, _LONGEST_PAUSE), None
+            pause, requested_seconds = min(0.5 * 2**attempt, _LONGEST_PAUSE), None
             try:
                 async with asyncio.timeout(self.service.timeout):
-                    response, answer = await self._attempt(path, content)
+                    response, answer_body = await self._attempt(path, encoded_body)
             except TimeoutError:
                 failure = f"no whole answer within {self.service.timeout:g} s"
             except DamagedError as error:
@@ -170,19 +176,22 @@ class Client:
             except (httpx.HTTPError, OSError, ValueError) as error:
                 failure = f"{type(error).__name__}: {error}"
             else:
-                fault = read_fault(response.status_code, answer)
+                fault = read_fault(response.status_code, answer_body)
                 if fault is None:
-                    return answer, attempt + 1
+                    return answer_body, attempt + 1
                 failure = _describe_fault(response.status_code, fault)
-                asked = requested_pause(response.headers, fault.message, status=fault.status)
-                pause = asked or pause
+                requested_seconds = requested_pause(
+                    response.headers, fault.message, status=fault.status
+                )
+                pause = requested_seconds or pause
                 self._raise_refusal(failure, fault, body, pause)
                 if not fault.is_passing:
                     break
             if pause > until - time.monotonic():
-                if asked:
+                if requested_seconds:
                     failure += (
-                        f" (to be asked again after {asked:.0f} s, which is past the deadline)"
+                        f" (to be asked again after {requested_seconds:.0f} s, which is past the "
+                        "deadline)"
                     )
                 break
             if attempt < self.service.max_retries:
@@ -193,37 +202,37 @@ class Client:
         self, failure: str, fault: Fault, body: Mapping[str, Any], pause: float
     ) -> None:
         """Raise where another request may be answered in place of this one."""
-        named = find_replacements(fault, body)
+        replacements = find_replacements(fault, body)
         is_refusal = fault.is_refusal
         if fault.status in FAILURES:
-            is_refusal = bool(named) or SCHEMA in body
-        if self._is_down and fault.status in LASTING and not named:
+            is_refusal = bool(replacements) or SCHEMA in body
+        if self._is_down and fault.status in LASTING and not replacements:
             return
         if is_refusal:
             if not fault.is_passing:
                 pause = 0.0
-            raise RefusedError(str(self.error(failure)), fault, named, pause)
+            raise RefusedError(str(self.error(failure)), fault, replacements, pause)
 
     async def _attempt(self, path: str, content: bytes) -> tuple[httpx.Response, bytes]:
         """Read one answer whole, without compression, and as one where it came as a stream."""
-        place, mark, query = self._url.raw_path.partition(b"?")
-        raw_path = place.rstrip(b"/") + path.encode() + mark + query
-        url = self._url.copy_with(raw_path=raw_path)
-        request = httpx.Request("POST", url, headers=self._headers, content=content)
+        path_prefix, query_mark, query_string = self._url.raw_path.partition(b"?")
+        raw_path = path_prefix.rstrip(b"/") + path.encode() + query_mark + query_string
+        request_url = self._url.copy_with(raw_path=raw_path)
+        request = httpx.Request("POST", request_url, headers=self._headers, content=content)
         response = await self._transport.handle_async_request(request)
         try:
             if response.is_redirect:
                 raise self.error(
                     f"HTTP {response.status_code}: redirects are not followed; correct base_url"
                 )
-            body = bytearray()
-            async for part in response.aiter_raw():
-                body += part
-                if len(body) > self._limit:
+            received_body = bytearray()
+            async for body_chunk in response.aiter_raw():
+                received_body += body_chunk
+                if len(received_body) > self._limit:
                     break
         finally:
             await response.aclose()
-        return response, self._plain_body(response, bytes(body))
+        return response, self._plain_body(response, bytes(received_body))
 
     def _plain_body(self, response: httpx.Response, body: bytes) -> bytes:
         """Give a body as it was before it was compressed.
@@ -283,16 +292,16 @@ def _read_address(service: Service) -> httpx.URL:
 
 def _read_key(service: Service) -> str:
     """Read the key of a service from the environment; an empty one where it has none."""
-    name = service.api_key_env
-    if not name:
+    variable_name = service.api_key_env
+    if not variable_name:
         return ""
-    key = os.environ.get(name, "").strip()
+    key = os.environ.get(variable_name, "").strip()
     if key and key.isascii() and key.isprintable():
         return key
-    wrong = "holds a character that no key has" if key else "is not set"
+    key_fault = "holds a character that no key has" if key else "is not set"
     raise ModelError(
-        f"service {service.name!r} takes its key from the environment variable {name}, "
-        f"which {wrong}; set it, or leave api_key_env out for a server without keys"
+        f"service {service.name!r} takes its key from the environment variable {variable_name}, "
+        f"which {key_fault}; set it, or leave api_key_env out for a server without keys"
     )
 
 

@@ -97,31 +97,33 @@ def read_completion(
     except ValueError:
         return Reply(fault=NO_COMPLETION, is_final=True)
     choice = first_object(completion.get("choices"))
-    message = _message(choice)
-    text, thought = _text_and_thinking(message)
+    message = _message_of_choice(choice)
+    message_text, n_thinking_chars = _text_and_thinking(message)
     if not choice:
         sent_chars = 0  # nothing says that a model has read it
-    usage = as_object(completion.get("usage"))
-    tokens, is_estimated = _count_tokens(usage, sent_chars, len(text) + thought)
-    answer = strip_thinking(text)
-    thought += len(text) - len(answer)
-    reply = Reply(None, "", answer, tokens, is_estimated, thought=thought)
+    token_usage = as_object(completion.get("usage"))
+    token_counts, is_estimated = _count_tokens(
+        token_usage, sent_chars, len(message_text) + n_thinking_chars
+    )
+    answer_text = strip_thinking(message_text)
+    n_thinking_chars += len(message_text) - len(answer_text)
+    reply = Reply(None, "", answer_text, token_counts, is_estimated, thought=n_thinking_chars)
     if not message:
         return reply._replace(fault=NO_CHOICE)
-    fault, is_final = _ending(choice, message, answer, thought)
-    value: BaseModel | None = None
+    fault, is_final = _fault_of_ending(choice, message, answer_text, n_thinking_chars)
+    shaped_value: BaseModel | None = None
     if not fault:
-        value, fault = read_answer(text, shape)
-    if value is not None:
-        value, fault = _answer_without_key(value, fault, key)
-    shown = one_line(fault, _SHOWN_FAULT, key=key)
-    return reply._replace(value=value, fault=shown, is_final=is_final)
+        shaped_value, fault = read_answer(message_text, shape)
+    if shaped_value is not None:
+        shaped_value, fault = _answer_without_key(shaped_value, fault, key)
+    shown_fault = one_line(fault, _SHOWN_FAULT, key=key)
+    return reply._replace(value=shaped_value, fault=shown_fault, is_final=is_final)
 
 
-def _message(choice: Mapping[str, Any]) -> dict[str, Any]:
-    for name in ("message", "delta"):
-        if isinstance(choice.get(name), dict):
-            return choice[name]
+def _message_of_choice(choice: Mapping[str, Any]) -> dict[str, Any]:
+    for field_name in ("message", "delta"):
+        if isinstance(choice.get(field_name), dict):
+            return choice[field_name]
     if isinstance(choice.get("text"), str):
         return {"content": choice["text"]}
     return {}
@@ -132,55 +134,55 @@ def _text_and_thinking(message: Mapping[str, Any]) -> tuple[str, int]:
     content = message.get("content")
     if not isinstance(content, list):
         content = [content]
-    texts, thought = list[str](), 0
-    for part in content:
-        if isinstance(part, str):
-            texts.append(part)
+    text_parts, n_thinking_chars = list[str](), 0
+    for content_part in content:
+        if isinstance(content_part, str):
+            text_parts.append(content_part)
             continue
-        fields = as_object(part)
-        if fields.get("type") in _THINKING_PARTS:
-            thought += len(json.dumps(fields))
-        elif isinstance(fields.get("text"), str):
-            texts.append(fields["text"])
-    for name in _REASONING:
-        if message.get(name):
-            thought = max(thought, len(str(message[name])))
-    return "".join(texts), thought
+        part_fields = as_object(content_part)
+        if part_fields.get("type") in _THINKING_PARTS:
+            n_thinking_chars += len(json.dumps(part_fields))
+        elif isinstance(part_fields.get("text"), str):
+            text_parts.append(part_fields["text"])
+    for field_name in _REASONING:
+        if message.get(field_name):
+            n_thinking_chars = max(n_thinking_chars, len(str(message[field_name])))
+    return "".join(text_parts), n_thinking_chars
 
 
-def _ending(
-    choice: Mapping[str, Any], message: Mapping[str, Any], text: str, thought: int
+def _fault_of_ending(
+    choice: Mapping[str, Any], message: Mapping[str, Any], text: str, n_thinking_chars: int
 ) -> tuple[str, bool]:
     """Say why a completion has no answer, and whether another would; nothing where it may."""
-    finish = str(choice.get("finish_reason")).lower()
-    if finish in _CUT:
+    finish_reason = str(choice.get("finish_reason")).lower()
+    if finish_reason in _CUT:
         return CUT, not text.strip()  # a text may be shorter, thinking is as long again
-    if finish in _FILTERED:
+    if finish_reason in _FILTERED:
         return FILTERED, True
-    if finish in _BROKEN_OFF:
+    if finish_reason in _BROKEN_OFF:
         return BROKEN_OFF, False
     if text.strip():
         return "", False
-    refusal = _refusal(message)
-    if refusal:
-        return f"the model refused: {refusal[:_SHOWN_REFUSAL]}", True
-    called = message.get("tool_calls") or message.get("function_call")
-    if called or finish in _CALLED:
+    refusal_text = _refusal_text(message)
+    if refusal_text:
+        return f"the model refused: {refusal_text[:_SHOWN_REFUSAL]}", True
+    tool_call = message.get("tool_calls") or message.get("function_call")
+    if tool_call or finish_reason in _CALLED:
         return TOOL_CALL, False
-    if thought:
+    if n_thinking_chars:
         return ONLY_THINKING, False
     return EMPTY, False
 
 
-def _refusal(message: Mapping[str, Any]) -> str:
+def _refusal_text(message: Mapping[str, Any]) -> str:
     """Give what a model says that refuses, in a field of its own or in a part.
 
     Empty where it does not.
     """
-    for each in (message, *map(as_object, as_list(message.get("content")))):
-        refusal = each.get("refusal")
-        if isinstance(refusal, str) and refusal.strip():
-            return refusal
+    for message_part in (message, *map(as_object, as_list(message.get("content")))):
+        refusal_field = message_part.get("refusal")
+        if isinstance(refusal_field, str) and refusal_field.strip():
+            return refusal_field
     return ""
 
 
@@ -188,38 +190,38 @@ def _answer_without_key(value: BaseModel, note: str, key: str) -> tuple[BaseMode
     """Take a key out of an answer; where it does not fit without, there is none."""
     if len(key) < _SHORTEST_SECRET:
         return value, note
-    secret, written = json.dumps(key, ensure_ascii=False)[1:-1], value.model_dump_json()
-    if secret not in written:
+    escaped_key, answer_json = json.dumps(key, ensure_ascii=False)[1:-1], value.model_dump_json()
+    if escaped_key not in answer_json:
         return value, note
-    without, _ = read_answer(written.replace(secret, "***"), type(value))
-    if without is None:
+    masked_answer, _ = read_answer(answer_json.replace(escaped_key, "***"), type(value))
+    if masked_answer is None:
         return None, KEY_REPEATED
-    return without, "; ".join(filter(None, (note, KEY_MASKED)))
+    return masked_answer, "; ".join(filter(None, (note, KEY_MASKED)))
 
 
 def _count_tokens(
     usage: Mapping[str, Any], sent_chars: int, written_chars: int
 ) -> tuple[tuple[int, int], bool]:
     """Give the tokens read and written, and whether some of them are an estimate by characters."""
-    read, written = _first_count(usage, _READ), _first_count(usage, _WRITTEN)
-    rest = _sensible_count(usage.get("total_tokens")) - read - written
-    if rest > 0 and read > 0 and written == 0:
-        written = rest
-    if rest > 0 and written > 0 and read == 0:
-        read = rest
-    estimated = (read, written)
-    if read == 0:
-        estimated = (-(-sent_chars // CHARS), written)
-    if written == 0:
-        estimated = (estimated[0], -(-written_chars // CHARS))
-    return estimated, estimated != (read, written)
+    tokens_read, tokens_written = _first_count(usage, _READ), _first_count(usage, _WRITTEN)
+    tokens_missing = _sensible_count(usage.get("total_tokens")) - tokens_read - tokens_written
+    if tokens_missing > 0 and tokens_read > 0 and tokens_written == 0:
+        tokens_written = tokens_missing
+    if tokens_missing > 0 and tokens_written > 0 and tokens_read == 0:
+        tokens_read = tokens_missing
+    estimated_tokens = (tokens_read, tokens_written)
+    if tokens_read == 0:
+        estimated_tokens = (-(-sent_chars // CHARS), tokens_written)
+    if tokens_written == 0:
+        estimated_tokens = (estimated_tokens[0], -(-written_chars // CHARS))
+    return estimated_tokens, estimated_tokens != (tokens_read, tokens_written)
 
 
-def _first_count(usage: Mapping[str, Any], names: tuple[str, ...]) -> int:
-    for name in names:
-        count = _sensible_count(usage.get(name))
-        if count:
-            return count
+def _first_count(usage: Mapping[str, Any], field_names: tuple[str, ...]) -> int:
+    for field_name in field_names:
+        token_count = _sensible_count(usage.get(field_name))
+        if token_count:
+            return token_count
     return 0
 
 

@@ -83,50 +83,50 @@ def embed_texts(
     from memlab.llm.client import Client
 
     client = Client(service, limit=MAX_BYTES * min(service.batch, max(1, len(texts))))
-    waiting = _Waiting(len(texts))
-    parts = dict[int, np.ndarray]()
+    waiting_spans = _Waiting(len(texts))
+    vectors_by_start = dict[int, np.ndarray]()
 
     async def embed_some() -> None:
-        size = min(client.habits.batch or service.batch, service.batch)
-        start, end = waiting.take(size)
-        vectors = await _embed_next(client, texts[start:end])
-        waiting.put_back(start + len(vectors), end)
-        width = parts[0].shape[1] if parts else vectors.shape[1]
-        if vectors.shape[1] != width:
-            widths = f"{width} and {vectors.shape[1]}"
+        batch_size = min(client.habits.batch or service.batch, service.batch)
+        span_start, span_end = waiting_spans.take(batch_size)
+        vectors = await _embed_next(client, texts[span_start:span_end])
+        waiting_spans.put_back(span_start + len(vectors), span_end)
+        expected_width = vectors_by_start[0].shape[1] if vectors_by_start else vectors.shape[1]
+        if vectors.shape[1] != expected_width:
+            widths = f"{expected_width} and {vectors.shape[1]}"
             raise client.error(f"vectors of widths {widths}: is it one model?")
-        parts[start] = vectors
+        vectors_by_start[span_start] = vectors
         if done is not None:
             done(vectors)
 
     async def worker() -> None:
-        while waiting.spans:
+        while waiting_spans.spans:
             await embed_some()
 
     async def ask() -> None:
-        if waiting.spans:
+        if waiting_spans.spans:
             await embed_some()
         await _run_together(worker, service.concurrency)
 
     client.run(ask)
-    if not parts:
+    if not vectors_by_start:
         return np.empty((0, 0), dtype=np.float32)
-    return np.concatenate([parts[start] for start in sorted(parts)])
+    return np.concatenate([vectors_by_start[start] for start in sorted(vectors_by_start)])
 
 
 class _Waiting:
     """Spans of texts that nobody has taken, the next one last."""
 
-    def __init__(self, n: int) -> None:
-        self.spans = [(0, n)]
+    def __init__(self, n_texts: int) -> None:
+        self.spans = [(0, n_texts)]
         self._drop_empty()
 
     def take(self, size: int) -> tuple[int, int]:
         """Take so many of the next texts: from where to where."""
-        start, end = self.spans.pop()
-        taken = min(end, start + size)
-        self.put_back(taken, end)
-        return start, taken
+        span_start, span_end = self.spans.pop()
+        taken_end = min(span_end, span_start + size)
+        self.put_back(taken_end, span_end)
+        return span_start, taken_end
 
     def put_back(self, start: int, end: int) -> None:
         """Put texts back, to be taken next, together with those that follow them."""
@@ -141,9 +141,9 @@ class _Waiting:
             self.spans.pop()
 
 
-async def _run_together(worker: Callable[[], Awaitable[None]], n: int) -> None:
+async def _run_together(worker: Callable[[], Awaitable[None]], n_workers: int) -> None:
     """Run some workers at once; the first that fails ends the others."""
-    tasks = [asyncio.ensure_future(worker()) for _ in range(n)]
+    tasks = [asyncio.ensure_future(worker()) for _ in range(n_workers)]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -154,13 +154,13 @@ async def _run_together(worker: Callable[[], Awaitable[None]], n: int) -> None:
 
 async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
     """Embed the first of at least one text, as many as the service takes at once."""
-    service, refused = client.service, ""
-    until = time.monotonic() + client.longest_wait
-    batch = min(client.habits.batch or service.batch, service.batch, len(texts))
+    service, refusal_text = client.service, ""
+    deadline = time.monotonic() + client.longest_wait
+    batch_size = min(client.habits.batch or service.batch, service.batch, len(texts))
     while True:
-        sent = [*texts[:batch]]
+        sent_texts = [*texts[:batch_size]]
 
-        def make_body(_: Any, sent: list[str] = sent) -> dict[str, Any]:
+        def make_body(_: Any, sent: list[str] = sent_texts) -> dict[str, Any]:
             # Plain floats: base64 is not understood by every server.
             body: dict[str, Any] = {"model": service.model, "input": sent}
             body["encoding_format"] = "float"
@@ -169,26 +169,26 @@ async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
             return body
 
         try:
-            answer = await client.post_adapted("/embeddings", make_body, until=until)
+            answer = await client.post_adapted("/embeddings", make_body, until=deadline)
         except RefusedError as error:
-            fewer = _smaller_batch(error.fault, batch)
-            if fewer == batch:
+            smaller_batch = _smaller_batch(error.fault, batch_size)
+            if smaller_batch == batch_size:
                 raise
-            batch, refused = fewer, str(error)
+            batch_size, refusal_text = smaller_batch, str(error)
             continue
         try:
-            vectors = _read_vectors(answer, batch)
+            vectors = _read_vectors(answer, batch_size)
         except ValueError as error:
             raise client.error(str(error)) from None
-        if refused:
-            client.habits.batch = batch
+        if refusal_text:
+            client.habits.batch = batch_size
             client.state_once(
-                f"from here on {batch} texts are embedded at once (batch in the settings)"
+                f"from here on {batch_size} texts are embedded at once (batch in the settings)"
             )
         return vectors
 
 
-def _smaller_batch(fault: Fault, batch: int) -> int:
+def _smaller_batch(fault: Fault, batch_size: int) -> int:
     """Give how many texts a server takes at once, else half; all where their number is not why.
 
     >>> from memlab.llm.embedding import _smaller_batch
@@ -202,30 +202,41 @@ def _smaller_batch(fault: Fault, batch: int) -> int:
     """
     message = fault.message
     if _TOO_LONG.search(message) and not _OF_REQUEST.search(message):
-        return batch  # one text is too long, in whatever company
+        return batch_size  # one text is too long, in whatever company
     if fault.status != 413 and not _TOO_MANY.search(message):
-        return batch
-    fewer = 0
-    for bound in map(int, _BOUND.findall(message[:_READ_CHARS])):
-        if bound < batch:
-            fewer = max(fewer, bound)
-    return fewer or max(1, batch // 2)
+        return batch_size
+    smaller_size = 0
+    for stated_bound in map(int, _BOUND.findall(message[:_READ_CHARS])):
+        if stated_bound < batch_size:
+            smaller_size = max(smaller_size, stated_bound)
+    return smaller_size or max(1, batch_size // 2)
 
 
-def _read_vectors(body: bytes, n: int) -> np.ndarray:
+def _read_vectors(body: bytes, n_expected: int) -> np.ndarray:
     """Read n vectors off an answer, in the order of the request; some servers leave the index out.
 
     :raises ValueError: for anything else; says what is wrong, without quoting it.
     """
     try:
-        rows = _Vectors.model_validate_json(body).data
+        vector_rows = _Vectors.model_validate_json(body).data
     except ValidationError as error:
         raise ValueError(describe_first_fault(error, _Vectors)) from None
-    order = [i if row.index is None else row.index for i, row in enumerate(rows)]
-    if sorted(order) != list(range(n)) or len({len(row.embedding) for row in rows}) > 1:
-        raise ValueError(f"{len(rows)} vectors with indexes {order[:8]}; expected {n} of one width")
+    vector_indexes = [
+        place if vector_row.index is None else vector_row.index
+        for place, vector_row in enumerate(vector_rows)
+    ]
+    if (
+        sorted(vector_indexes) != list(range(n_expected))
+        or len({len(vector_row.embedding) for vector_row in vector_rows}) > 1
+    ):
+        raise ValueError(
+            f"{len(vector_rows)} vectors with indexes {vector_indexes[:8]}; expected {n_expected} "
+            "of one width"
+        )
     with np.errstate(over="ignore"):
-        vectors = np.array([row.embedding for row in rows], dtype=np.float32)[np.argsort(order)]
+        vectors = np.array([vector_row.embedding for vector_row in vector_rows], dtype=np.float32)[
+            np.argsort(vector_indexes)
+        ]
     if not np.isfinite(vectors).all():
         raise ValueError("a number is too large")
     return vectors

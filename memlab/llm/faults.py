@@ -106,20 +106,24 @@ def describe_first_fault(error: ValidationError, shape: type[BaseModel]) -> str:
 
     Keys that the shape does not name are input too, and left out.
     """
-    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    known = _all_keys(shape)
-    place = [str(step) for step in first["loc"] if isinstance(step, int) or step in known]
-    return ": ".join(filter(None, (".".join(place), first["msg"])))
+    first_fault = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    known_keys = _all_keys(shape)
+    known_path = [
+        str(path_step)
+        for path_step in first_fault["loc"]
+        if isinstance(path_step, int) or path_step in known_keys
+    ]
+    return ": ".join(filter(None, (".".join(known_path), first_fault["msg"])))
 
 
 @lru_cache(maxsize=64)
 def _all_keys(shape: type[BaseModel]) -> frozenset[str]:
     """Give the keys of a shape and of all shapes within it."""
     schema = shape.model_json_schema()
-    names = set(schema.get("properties", ()))
-    for inner in schema.get("$defs", {}).values():
-        names.update(inner.get("properties", ()))
-    return frozenset(names)
+    key_names = set(schema.get("properties", ()))
+    for inner_schema in schema.get("$defs", {}).values():
+        key_names.update(inner_schema.get("properties", ()))
+    return frozenset(key_names)
 
 
 def one_line(text: str, length: int, *, key: str = "") -> str:
@@ -129,12 +133,12 @@ def one_line(text: str, length: int, *, key: str = "") -> str:
     >>> one_line("sk-1 is\\nno key of ours", 12, key="sk-1")
     '*** is no k…'
     """
-    for written in {key, json.dumps(key)[1:-1]} - {""}:
-        text = text.replace(written, "***")
-    shown = " ".join(text.split())
-    if len(shown) > length:
-        return shown[: length - 1] + "…"
-    return shown
+    for secret_form in {key, json.dumps(key)[1:-1]} - {""}:
+        text = text.replace(secret_form, "***")
+    shown_text = " ".join(text.split())
+    if len(shown_text) > length:
+        return shown_text[: length - 1] + "…"
+    return shown_text
 
 
 def read_fault(status: int, body: bytes) -> Fault | None:
@@ -145,25 +149,25 @@ def read_fault(status: int, body: bytes) -> Fault | None:
     Fault(status=429, message='Rate limit exceeded', parameters=())
     >>> read_fault(200, b'{"choices": []}')
     """
-    answered = 200 <= status < 300
-    if answered and _looks_like_answer(body):
+    is_success = 200 <= status < 300
+    if is_success and _looks_like_answer(body):
         return None
-    if answered and not body.strip():
+    if is_success and not body.strip():
         return Fault(UNAVAILABLE, "the body is empty")
     try:
-        said = parse_json(body)
+        json_answer = parse_json(body)
     except ValueError:
-        said = None
-    said = first_object(said) or said  # Google's stands in a list
-    if answered:
-        error = _error_inside(said)
+        json_answer = None
+    json_answer = first_object(json_answer) or json_answer  # Google's stands in a list
+    if is_success:
+        error = _error_inside(json_answer)
         if not error:
             return None
-        message = _message(error) or "no reason is given"
+        message = _message_in(error) or "no reason is given"
         return Fault(_inner_status(error, message), message, _named_fields(error))
-    error = as_object(said).get("error", said)
-    message = _message(error) or _squeezed(body.decode("utf-8", "replace"))[:_SHOWN_CHARS]
-    return Fault(status, message, _named_fields(said))
+    error = as_object(json_answer).get("error", json_answer)
+    message = _message_in(error) or _single_spaced(body.decode("utf-8", "replace"))[:_SHOWN_CHARS]
+    return Fault(status, message, _named_fields(json_answer))
 
 
 def _looks_like_answer(body: bytes) -> bool:
@@ -173,32 +177,32 @@ def _looks_like_answer(body: bytes) -> bool:
     return any(b'"%s"' % name.encode() in body for name in _ANSWERING)
 
 
-def _error_inside(said: Any) -> Any:
+def _error_inside(json_answer: Any) -> Any:
     """Give the error of an answer whose status says that all is well, or of its first choice."""
-    answer = as_object(said)
-    error = answer.get("error") or first_object(answer.get("choices")).get("error")
+    answer_object = as_object(json_answer)
+    error = answer_object.get("error") or first_object(answer_object.get("choices")).get("error")
     if isinstance(error, dict) and not any(error.values()):
         error = None  # some write one without anything in it beside an answer
-    if not error and answer.keys().isdisjoint(_ANSWERING):
-        return _message(answer)
+    if not error and answer_object.keys().isdisjoint(_ANSWERING):
+        return _message_in(answer_object)
     return error
 
 
-def _message(error: Any) -> str:
+def _message_in(error: Any) -> str:
     """Give the words of an error, which stand in various places and depths."""
     for _ in range(4):
         if isinstance(error, str):
-            return _squeezed(error)[:_READ_CHARS]
+            return _single_spaced(error)[:_READ_CHARS]
         if isinstance(error, list):
-            return _squeezed(json.dumps(error, ensure_ascii=False))[:_SHOWN_CHARS]
-        inner = as_object(error)
+            return _single_spaced(json.dumps(error, ensure_ascii=False))[:_SHOWN_CHARS]
+        error_object = as_object(error)
         error = ""
-        for name in ("msg", "detail", "error", "message"):
-            error = inner.get(name) or error
+        for field_name in ("msg", "detail", "error", "message"):
+            error = error_object.get(field_name) or error
     return ""
 
 
-def _squeezed(text: str) -> str:
+def _single_spaced(text: str) -> str:
     """Write a text in one line before it is cut, so that no cut falls within what is shown: it may
     be a key.
     """
@@ -207,44 +211,44 @@ def _squeezed(text: str) -> str:
 
 def _inner_status(error: Any, message: str) -> int:
     """Give the status that an error inside an answer stands for."""
-    said = message
-    for name in ("code", "status", "status_code", "type"):
-        code = str(as_object(error).get(name, ""))
-        if re.fullmatch("[45][0-9]{2}", code):
-            return int(code)
-        said = f"{said} {code.replace('_', ' ')}".rstrip()
-    if _LIMITED.search(said):
+    searched_text = message
+    for field_name in ("code", "status", "status_code", "type"):
+        status_code = str(as_object(error).get(field_name, ""))
+        if re.fullmatch("[45][0-9]{2}", status_code):
+            return int(status_code)
+        searched_text = f"{searched_text} {status_code.replace('_', ' ')}".rstrip()
+    if _LIMITED.search(searched_text):
         return RATE_LIMITED
-    if _LATER.search(said):
+    if _LATER.search(searched_text):
         return UNAVAILABLE
-    if _FAILED.search(said):
+    if _FAILED.search(searched_text):
         return FAILED
     return BAD_REQUEST
 
 
-def _named_fields(said: Any) -> tuple[str, ...]:
+def _named_fields(json_answer: Any) -> tuple[str, ...]:
     """Give the parameters that stand in fields of their own: ``param``, or the place of a fault."""
-    names = list[str]()
-    for each in _walk(said):
-        param, place = each.get("param"), each.get("loc")
-        if isinstance(param, str):
-            names.append(re.split(r"[.\[]", param)[0])
-        elif isinstance(place, list):
-            inner = [str(step) for step in place if step != "body"]
-            names += inner[:1]
-    return tuple(dict.fromkeys(names))
+    parameter_names = list[str]()
+    for error_object in _walk_objects(json_answer):
+        parameter_name, parameter_path = error_object.get("param"), error_object.get("loc")
+        if isinstance(parameter_name, str):
+            parameter_names.append(re.split(r"[.\[]", parameter_name)[0])
+        elif isinstance(parameter_path, list):
+            inner_path = [str(path_step) for path_step in parameter_path if path_step != "body"]
+            parameter_names += inner_path[:1]
+    return tuple(dict.fromkeys(parameter_names))
 
 
-def _walk(said: Any, depth: int = 6) -> Iterator[dict[str, Any]]:
+def _walk_objects(json_value: Any, depth: int = 6) -> Iterator[dict[str, Any]]:
     """Give the objects within what a server said, the outer ones first."""
     if depth == 0:
         return
-    if isinstance(said, dict):
-        yield said
-        said = [*said.values()]
-    if isinstance(said, list):
-        for inner in said[:100]:
-            yield from _walk(inner, depth - 1)
+    if isinstance(json_value, dict):
+        yield json_value
+        json_value = [*json_value.values()]
+    if isinstance(json_value, list):
+        for inner_value in json_value[:100]:
+            yield from _walk_objects(inner_value, depth - 1)
 
 
 def refused_parameters(fault: Fault, body: Mapping[str, Any], names: Iterable[str]) -> list[str]:
@@ -263,22 +267,22 @@ def refused_parameters(fault: Fault, body: Mapping[str, Any], names: Iterable[st
     []
     """
     message = fault.message
-    in_fields, by_words, echoed = list[str](), list[str](), list[str]()
+    in_fields, in_words, in_echoes = list[str](), list[str](), list[str]()
     for name in names:
         if name not in body:
             continue
         if name in fault.parameters:
             in_fields.append(name)
         elif _is_echoed(name, body[name], message):
-            echoed.append(name)
+            in_echoes.append(name)
         elif _is_named(name, message):
-            by_words.append(name)
-    found = in_fields or by_words
-    if not found and len(echoed) == 1:
-        found = echoed
+            in_words.append(name)
+    refused_names = in_fields or in_words
+    if not refused_names and len(in_echoes) == 1:
+        refused_names = in_echoes
     if _UNKNOWN.search(message) and not _TOO_LARGE.search(message):
-        return found
-    return [name for name in found if name not in ("max_tokens", "max_completion_tokens")]
+        return refused_names
+    return [name for name in refused_names if name not in ("max_tokens", "max_completion_tokens")]
 
 
 def _is_named(name: str, message: str) -> bool:
@@ -287,7 +291,9 @@ def _is_named(name: str, message: str) -> bool:
 
 def _is_echoed(name: str, value: Any, message: str) -> bool:
     """Say whether a parameter stands in a message only with its value, as in a repeated request."""
-    written = re.escape(json.dumps(value))
+    escaped_value = re.escape(json.dumps(value))
     # An object may be written in many ways: how it begins is enough.
-    rest = re.sub(rf"(?<!\w){name}\\*[\"']?\s*[:=]\s*(?:{written}|[{{\[])", "", message)
-    return rest != message and not _is_named(name, rest)
+    message_without_echo = re.sub(
+        rf"(?<!\w){name}\\*[\"']?\s*[:=]\s*(?:{escaped_value}|[{{\[])", "", message
+    )
+    return message_without_echo != message and not _is_named(name, message_without_echo)

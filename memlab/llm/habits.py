@@ -66,11 +66,11 @@ def adapt_body(body: Mapping[str, Any], replaced: Mapping[str, str]) -> dict[str
     """
     adapted = dict[str, Any]()
     for name, value in body.items():
-        kept = replaced.get(name, name)
-        if kept in replaced:  # what stood for it is not taken either
-            kept = replaced[kept]
-        if kept:
-            adapted[kept] = value
+        sent_name = replaced.get(name, name)
+        if sent_name in replaced:  # what stood for it is not taken either
+            sent_name = replaced[sent_name]
+        if sent_name:
+            adapted[sent_name] = value
     return adapted
 
 
@@ -88,38 +88,38 @@ def find_replacements(fault: Fault, body: Mapping[str, Any]) -> dict[str, str]:
     roles = {message["role"] for message in body.get("messages", ())}
     if "system" in roles and _SYSTEM_REFUSED.search(fault.message):
         return {SYSTEM: ""}
-    names = refused_parameters(fault, body, (*PARAMETERS, LONGEST_NOW))
-    found = dict.fromkeys(names, "")
-    if LONGEST in found and LONGEST_NOW in fault.message:
-        found[LONGEST] = LONGEST_NOW
-    return found
+    refused_names = refused_parameters(fault, body, (*PARAMETERS, LONGEST_NOW))
+    replacements = dict.fromkeys(refused_names, "")
+    if LONGEST in replacements and LONGEST_NOW in fault.message:
+        replacements[LONGEST] = LONGEST_NOW
+    return replacements
 
 
 def _without_echo(message: str, body: Mapping[str, Any]) -> str:
     """Take what was asked out of what a server says: "seed" is a word of gardeners too."""
-    for asked in body.get("messages", ()):
-        content = asked["content"]
-        escaped = json.dumps(content)[1:-1], json.dumps(content, ensure_ascii=False)[1:-1]
-        for written in (content, *escaped):
-            echo = " ".join(written.split())  # as a fault's message is
-            if len(echo) >= _SHORTEST_ECHO:
-                message = message.replace(echo, "")
+    for sent_message in body.get("messages", ()):
+        content = sent_message["content"]
+        escaped_forms = json.dumps(content)[1:-1], json.dumps(content, ensure_ascii=False)[1:-1]
+        for written_form in (content, *escaped_forms):
+            squeezed_form = " ".join(written_form.split())  # as a fault's message is
+            if len(squeezed_form) >= _SHORTEST_ECHO:
+                message = message.replace(squeezed_form, "")
     return message
 
 
 def describe_replacements(replaced: Mapping[str, str], faults: Mapping[str, str]) -> str:
     """Say in one line what is left out from here on, and what the server said to it."""
-    parts = list[str]()
-    for name, instead in replaced.items():
-        if instead:
-            part = f"{instead} stands for {name}"
+    descriptions = list[str]()
+    for name, replacement in replaced.items():
+        if replacement:
+            description = f"{replacement} stands for {name}"
         elif name == SYSTEM:
-            part = "the system message stands above the prompt"
+            description = "the system message stands above the prompt"
         elif name == SCHEMA:
-            part = "the schema stands in the prompt instead of response_format"
+            description = "the schema stands in the prompt instead of response_format"
         elif name in (LONGEST, LONGEST_NOW):
-            part = f"{name} is left out, so that no longest output is set"
+            description = f"{name} is left out, so that no longest output is set"
         else:
-            part = f"{name} is left out"
-        parts.append(f"{part} ({faults[name]})")
-    return "; ".join(parts)
+            description = f"{name} is left out"
+        descriptions.append(f"{description} ({faults[name]})")
+    return "; ".join(descriptions)

@@ -50,35 +50,35 @@ def requested_pause(
     >>> requested_pause({"date": date, "retry-after": later})
     6.0
     """
-    milliseconds = _number(headers.get("retry-after-ms", ""))
+    milliseconds = _read_seconds(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
-    after = headers.get("retry-after", "")
-    if after:
-        seconds = _number(after)
+    retry_after = headers.get("retry-after", "")
+    if retry_after:
+        seconds = _read_seconds(retry_after)
         if seconds is None:
-            return _seconds_until(after, headers.get("date", ""))
+            return _seconds_until(retry_after, headers.get("date", ""))
         return seconds
-    longest = 0.0
+    longest_reset = 0.0
     if status == RATE_LIMITED:
-        longest = max(_reset(headers, limit) for limit in _LIMITS)
-    if longest > 0:
-        return longest
-    words = _WORDS.search(message)
-    if words is None:
+        longest_reset = max(_seconds_to_reset(headers, limit) for limit in _LIMITS)
+    if longest_reset > 0:
+        return longest_reset
+    pause_words = _WORDS.search(message)
+    if pause_words is None:
         return None
-    return _duration(words[1]) or None
+    return _read_duration(pause_words[1]) or None
 
 
-def _reset(headers: Mapping[str, str], limit: str) -> float:
+def _seconds_to_reset(headers: Mapping[str, str], limit: str) -> float:
     """Give the seconds until a limit is reset; 0 where some of it is left."""
-    left = _number(headers.get(f"x-ratelimit-remaining-{limit}", ""))
-    if left:
+    n_remaining = _read_seconds(headers.get(f"x-ratelimit-remaining-{limit}", ""))
+    if n_remaining:
         return 0.0
-    return _duration(headers.get(f"x-ratelimit-reset-{limit}", ""))
+    return _read_duration(headers.get(f"x-ratelimit-reset-{limit}", ""))
 
 
-def _number(text: str) -> float | None:
+def _read_seconds(text: str) -> float | None:
     try:
         number = float(text)
     except ValueError:
@@ -88,14 +88,14 @@ def _number(text: str) -> float | None:
     return None
 
 
-def _seconds_until(date: str, clock: str) -> float | None:
-    then, now = _timestamp(date), _timestamp(clock)
-    if then is None:
+def _seconds_until(date: str, server_date: str) -> float | None:
+    target_time, server_time = _timestamp(date), _timestamp(server_date)
+    if target_time is None:
         return None
-    if now is None:
-        now = time.time()
-    if then > now:
-        return then - now
+    if server_time is None:
+        server_time = time.time()
+    if target_time > server_time:
+        return target_time - server_time
     return None
 
 
@@ -106,13 +106,13 @@ def _timestamp(date: str) -> float | None:
         return None
 
 
-def _duration(text: str) -> float:
+def _read_duration(text: str) -> float:
     """Read the seconds of a duration; 0 for what is none."""
     text = text.strip()
     if _DURATION.fullmatch(text) is None:
         return 0.0
     seconds = 0.0
     for amount, unit in _PART.findall(text):
-        name = unit.lower().replace("milli", "ms")
-        seconds += float(amount) * _SECONDS[name]
+        unit_name = unit.lower().replace("milli", "ms")
+        seconds += float(amount) * _SECONDS[unit_name]
     return seconds

@@ -35,10 +35,10 @@ def describe_answering(service: Service) -> list[str]:
 
     :raises ModelError: when it answers neither.
     """
-    client, begun = Client(service, limit=MAX_BYTES), time.monotonic()
+    client, started_at = Client(service, limit=MAX_BYTES), time.monotonic()
 
     async def ask_once() -> Reply:
-        return await ask_attempt(client, _QUESTION, Reply(), begun + client.longest_wait)
+        return await ask_attempt(client, _QUESTION, Reply(), started_at + client.longest_wait)
 
     try:
         reply = client.run(ask_once)
@@ -46,7 +46,7 @@ def describe_answering(service: Service) -> list[str]:
         return _describe_embedding(service, error)
     if reply.fault == NO_COMPLETION:
         raise client.error(reply.fault)
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started_at
     return [
         f"{service}: {_describe_answer(reply)}, after {seconds:.1f} s",
         f"schema: {_describe_schema(client, reply)}",
@@ -82,20 +82,20 @@ def _describe_schema(client: Client, reply: Reply) -> str:
 
 
 def _describe_parameters(client: Client) -> str:
-    taken, replaced = list[str](), list[str]()
+    accepted, not_accepted = list[str](), list[str]()
     for name in PARAMETERS:
         if name in (SCHEMA, "encoding_format"):
             continue
-        instead = client.replaced.get(name)
+        replacement = client.replaced.get(name)
         if name == LONGEST and client.service.max_output is None:
-            replaced.append(f"{name} is not set")
-        elif instead is None:
-            taken.append(name)
-        elif instead:
-            taken.append(f"{instead} for {name}")
+            not_accepted.append(f"{name} is not set")
+        elif replacement is None:
+            accepted.append(name)
+        elif replacement:
+            accepted.append(f"{replacement} for {name}")
         else:
-            replaced.append(f"{name} is left out")
-    return "; ".join([f"{', '.join(taken) or 'none'} taken", *replaced])
+            not_accepted.append(f"{name} is left out")
+    return "; ".join([f"{', '.join(accepted) or 'none'} taken", *not_accepted])
 
 
 def _describe_thinking(reply: Reply) -> str:
@@ -105,8 +105,8 @@ def _describe_thinking(reply: Reply) -> str:
 
 
 def _describe_tokens(reply: Reply) -> str:
-    read, written = reply.tokens
-    counted = f"{read:,} read and {written:,} written"
+    tokens_read, tokens_written = reply.tokens
+    counts_text = f"{tokens_read:,} read and {tokens_written:,} written"
     if reply.is_estimated:
-        return f"about {counted}, estimated by characters, as it does not count them"
-    return f"{counted}, as it counts them"
+        return f"about {counts_text}, estimated by characters, as it does not count them"
+    return f"{counts_text}, as it counts them"

@@ -33,8 +33,8 @@ def recording_key(task: str, version: int, about: Iterable[str]) -> str:
     >>> recording_key("summary", 1, ["s1", "Hello"])
     'c8e09513a75ca3b0bdaa2727'
     """
-    text = json.dumps([task, version, *about], separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()[:24]
+    key_text = json.dumps([task, version, *about], separators=(",", ":"))
+    return hashlib.sha256(key_text.encode("ascii")).hexdigest()[:24]
 
 
 def recordings_digest() -> str:
@@ -51,11 +51,11 @@ def recorded_rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
     model = resolve_service(service)
     if model is not None:
         return read_recording(Path(model.record)) if model.record else {}
-    files = _recording_files()
-    for path in files[: -len(DEFAULT_RECORDINGS)]:
+    recording_paths = _recording_files()
+    for path in recording_paths[: -len(DEFAULT_RECORDINGS)]:
         if not read_recording(path):
             warn_user(f"{path} of llm.recordings is not there, or has no recorded answer")
-    return ChainMap(*map(read_recording, files))
+    return ChainMap(*map(read_recording, recording_paths))
 
 
 def _recording_files() -> list[Path]:
@@ -70,8 +70,8 @@ def read_recording(path: Path) -> dict[str, dict[str, Any]]:
     :raises DataError: when the file cannot be read; one that is not there has no rows.
     """
     try:
-        stat = path.stat()
-        return _read_rows(path, stat.st_mtime_ns, stat.st_size)
+        file_status = path.stat()
+        return _read_rows(path, file_status.st_mtime_ns, file_status.st_size)
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -83,17 +83,17 @@ def read_recording(path: Path) -> dict[str, dict[str, Any]]:
 @lru_cache(maxsize=4)
 def _read_rows(path: Path, modified: int, size: int) -> dict[str, dict[str, Any]]:
     """Read one file; a line that is cut off or damaged is no row."""
-    rows = {}
+    row_by_key = {}
     with path.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             try:
                 row = json.loads(line)
-                kept = {"answer": row["answer"], "tokens": row.get("tokens")}
-                kept["estimated"] = row.get("estimated") is True
-                rows[str(row["key"])] = kept
+                kept_fields = {"answer": row["answer"], "tokens": row.get("tokens")}
+                kept_fields["estimated"] = row.get("estimated") is True
+                row_by_key[str(row["key"])] = kept_fields
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 continue
-    return rows
+    return row_by_key
 
 
 def record(
@@ -113,19 +113,26 @@ def record(
     """
     if not service.record:
         return
-    path, row = Path(service.record), dict(zip(("task", "version", "key"), named, strict=True))
-    row |= {"answer": answer, "tokens": tokens}
+    path, recorded_row = (
+        Path(service.record),
+        dict(zip(("task", "version", "key"), named, strict=True)),
+    )
+    recorded_row |= {"answer": answer, "tokens": tokens}
     if is_estimated:
-        row["estimated"] = True
-    line = json.dumps(row).encode("ascii") + b"\n"
+        recorded_row["estimated"] = True
+    line_bytes = json.dumps(recorded_row).encode("ascii") + b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as out:
+        with path.open("a+b") as recording_file:
             # On a line of its own where the last write was broken off.
-            broken = (
-                out.seek(0, os.SEEK_END) and out.seek(-1, os.SEEK_END) >= 0 and out.read(1) != b"\n"
+            is_broken_off = (
+                recording_file.seek(0, os.SEEK_END)
+                and recording_file.seek(-1, os.SEEK_END) >= 0
+                and recording_file.read(1) != b"\n"
             )
-            out.write(b"\n" * bool(broken) + line)
+            recording_file.write(b"\n" * bool(is_broken_off) + line_bytes)
     except OSError as error:
-        what = f"{service.record} cannot be written ({error.strerror}): answers are not recorded"
-        warn_user(what)
+        failure_text = (
+            f"{service.record} cannot be written ({error.strerror}): answers are not recorded"
+        )
+        warn_user(failure_text)

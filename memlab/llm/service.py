@@ -89,9 +89,9 @@ def configured_service(name: str) -> Service:
     services = settings()[0].llm.services
     if name in services:
         return Service(name, **services[name].model_dump())
-    names = ", ".join(services) or "none"
+    service_names = ", ".join(services) or "none"
     raise ModelError(
-        f"no language model {name!r} is set (the settings have {names}); write in {FILE}: "
+        f"no language model {name!r} is set (the settings have {service_names}); write in {FILE}: "
         f"[llm.services.{name}] "
         'with base_url = "http://127.0.0.1:8080/v1" and model = "the model there"; '
         "or use what needs no model"

@@ -74,14 +74,22 @@ class ModelSpending:
         >>> ModelSpending(spent).describe()["tasks"]
         {'summary': [2, 70, 5]}
         """
-        tasks: dict[str, list[int]] = {}
-        for (task, _), (read, written) in self.tokens.items():
-            count = tasks.get(task, [0, 0, 0])
-            tasks[task] = [count[0] + 1, count[1] + read, count[2] + written]
-        about = {"tasks": tasks, "unanswered": self.unanswered, "seconds": round(self.seconds, 3)}
+        counts_by_task: dict[str, list[int]] = {}
+        for (task, _), (tokens_read, tokens_written) in self.tokens.items():
+            task_counts = counts_by_task.get(task, [0, 0, 0])
+            counts_by_task[task] = [
+                task_counts[0] + 1,
+                task_counts[1] + tokens_read,
+                task_counts[2] + tokens_written,
+            ]
+        description = {
+            "tasks": counts_by_task,
+            "unanswered": self.unanswered,
+            "seconds": round(self.seconds, 3),
+        }
         if self.uncounted:
-            about["uncounted"] = len(self.uncounted)
-        return about
+            description["uncounted"] = len(self.uncounted)
+        return description
 
 
 _OPEN: ContextVar[tuple[ModelSpending, ...]] = ContextVar("_OPEN", default=())
@@ -100,17 +108,17 @@ def track_spending(*, estimate: bool = False) -> Iterator[ModelSpending]:
     >>> spent.tokens
     {}
     """
-    spent = ModelSpending(estimate=estimate)
-    token = _OPEN.set((*_OPEN.get(), spent))
+    spending = ModelSpending(estimate=estimate)
+    context_token = _OPEN.set((*_OPEN.get(), spending))
     try:
-        yield spent
+        yield spending
     finally:
-        _OPEN.reset(token)
+        _OPEN.reset(context_token)
 
 
 def is_estimating() -> bool:
     """Say whether services are not to be asked."""
-    return any(spent.estimate for spent in _OPEN.get())
+    return any(spending.estimate for spending in _OPEN.get())
 
 
 def add_to_spending(
@@ -121,9 +129,9 @@ def add_to_spending(
     uncounted: Iterable[tuple[str, str]] = (),
 ) -> None:
     """Add answers to every count that is open; see :class:`ModelSpending`."""
-    without_count = {*uncounted}
-    for spent in _OPEN.get():
-        spent.add(tokens, unanswered, seconds, uncounted=without_count)
+    uncounted_keys = {*uncounted}
+    for spending in _OPEN.get():
+        spending.add(tokens, unanswered, seconds, uncounted=uncounted_keys)
 
 
 def keep_with_spending(
@@ -143,11 +151,11 @@ def keep_with_spending(
     (2, ['sum'])
     """
     if place in kept:
-        result, spent = kept[place]
-        add_to_spending(spent.tokens, uncounted=spent.uncounted)
+        result, spending = kept[place]
+        add_to_spending(spending.tokens, uncounted=spending.uncounted)
         return result
-    with track_spending() as spent:
+    with track_spending() as spending:
         result = make()
-    if not spent.unanswered:
-        kept[place] = result, spent
+    if not spending.unanswered:
+        kept[place] = result, spending
     return result

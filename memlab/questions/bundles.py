@@ -73,189 +73,205 @@ def gather_bundles(
         sessions and what is absent alone.
     """
     scope = turns["scope"][0]
-    kinds = _possible_kinds(turns)
-    wanted = share_out(ceil(n * SPARE), kinds)
-    place = {turn: at for at, turn in enumerate(turns["turn_id"])}
+    possible_kinds = _possible_kinds(turns)
+    wanted_by_kind = share_out(ceil(n * SPARE), possible_kinds)
+    place_by_turn = {turn_id: turn_place for turn_place, turn_id in enumerate(turns["turn_id"])}
     session_of = dict(turns.select("turn_id", "session_id").iter_rows())
-    stated = _stated_in(turns, facts, place)
-    draw = random.Random(f"{seed}:{scope}")
-    themes = _spread(_themes(stated, encode, place), session_of, draw)
-    changes = _spread(_changes(facts, place), session_of, draw)
-    sessions = _sessions(turns)
-    draw.shuffle(sessions)
-    groups = {
-        "theme": themes,
-        "change": _packed(changes, place),
-        "session": sessions,
-        "absent": [*reversed(themes)] or sessions,
+    statements = _gather_statements(turns, facts, place_by_turn)
+    random_draw = random.Random(f"{seed}:{scope}")
+    theme_groups = _groups_over_sessions(
+        _theme_groups(statements, encode, place_by_turn), session_of, random_draw
+    )
+    change_groups = _groups_over_sessions(
+        _change_groups(facts, place_by_turn), session_of, random_draw
+    )
+    session_groups = _session_groups(turns)
+    random_draw.shuffle(session_groups)
+    groups_by_purpose = {
+        "theme": theme_groups,
+        "change": _pack_groups(change_groups, place_by_turn),
+        "session": session_groups,
+        "absent": [*reversed(theme_groups)] or session_groups,
     }
     # A kind that several sorts ask for counts for the first that there are bundles of.
     bundles = list[Bundle]()
-    for purpose, found in groups.items():
-        asked = tuple(filter(wanted.__contains__, PURPOSES[purpose]))
-        number = sum(map(wanted.__getitem__, asked))
-        if not found:
+    for purpose, purpose_groups in groups_by_purpose.items():
+        asked_kinds = tuple(filter(wanted_by_kind.__contains__, PURPOSES[purpose]))
+        n_wanted = sum(map(wanted_by_kind.__getitem__, asked_kinds))
+        if not purpose_groups:
             continue
-        prompts = min(len(found), ceil(number / PER_BUNDLE[purpose]))
-        for members in _choose(found, prompts):
-            bundles.append(Bundle(purpose, scope, members, asked, PER_BUNDLE[purpose]))
+        n_prompts = min(len(purpose_groups), ceil(n_wanted / PER_BUNDLE[purpose]))
+        for member_turns in _choose_groups(purpose_groups, n_prompts):
+            bundles.append(Bundle(purpose, scope, member_turns, asked_kinds, PER_BUNDLE[purpose]))
         if purpose != "change":
-            wanted |= dict.fromkeys(asked, 0)
+            wanted_by_kind |= dict.fromkeys(asked_kinds, 0)
     return bundles
 
 
 def _possible_kinds(turns: pl.DataFrame) -> list[str]:
     """Give the kinds that can be asked of a memory, by its sessions and times."""
-    left_out = set[str]()
+    excluded_kinds = set[str]()
     if turns["session_id"].n_unique() < 2:
-        left_out |= {"knowledge-update", *SPREAD_KINDS}
+        excluded_kinds |= {"knowledge-update", *SPREAD_KINDS}
     if not turns["timestamp"].count():
-        left_out |= TIMED_KINDS
-    return [kind for kind in KINDS if kind not in left_out]
+        excluded_kinds |= TIMED_KINDS
+    return [kind for kind in KINDS if kind not in excluded_kinds]
 
 
-def _stated_in(
-    turns: pl.DataFrame, facts: pl.DataFrame, place: Mapping[str, int]
+def _gather_statements(
+    turns: pl.DataFrame, facts: pl.DataFrame, place_by_turn: Mapping[str, int]
 ) -> list[_Statement]:
     """Give the facts, or the messages of persons where there are none."""
-    stated = list[_Statement]()
+    statements = list[_Statement]()
     for fact in facts.iter_rows(named=True):
-        cited = tuple(filter(place.__contains__, fact["evidence"]))
-        text = fact["sentence"] or f"{fact['about']}: {fact['slot']}: {fact['value']}"
-        if cited:
-            stated.append(_Statement(fact["about"].casefold(), text, cited))
-    if stated:
-        return _at_even_distances(stated, MOST_STATEMENTS)
-    said = turns.filter(pl.col("role") != "assistant", pl.col("text").str.len_chars() > 0)
-    for turn, speaker, text in said.select("turn_id", "speaker", "text").iter_rows():
-        stated.append(_Statement(speaker.casefold(), f"{speaker}: {text}", (turn,)))
-    return _at_even_distances(stated, MOST_STATEMENTS)
+        cited_turns = tuple(filter(place_by_turn.__contains__, fact["evidence"]))
+        statement_text = fact["sentence"] or f"{fact['about']}: {fact['slot']}: {fact['value']}"
+        if cited_turns:
+            statements.append(_Statement(fact["about"].casefold(), statement_text, cited_turns))
+    if statements:
+        return _at_even_distances(statements, MOST_STATEMENTS)
+    spoken_turns = turns.filter(pl.col("role") != "assistant", pl.col("text").str.len_chars() > 0)
+    for turn_id, speaker, statement_text in spoken_turns.select(
+        "turn_id", "speaker", "text"
+    ).iter_rows():
+        statements.append(
+            _Statement(speaker.casefold(), f"{speaker}: {statement_text}", (turn_id,))
+        )
+    return _at_even_distances(statements, MOST_STATEMENTS)
 
 
-def _themes(
-    stated: Sequence[_Statement], encode: Encode, place: Mapping[str, int]
+def _theme_groups(
+    statements: Sequence[_Statement], encode: Encode, place_by_turn: Mapping[str, int]
 ) -> list[tuple[str, ...]]:
     """Give branches of the tree, each filled up with what is the nearest to it, and what is stated
     of one subject."""
-    if len(stated) < 2:
+    if len(statements) < 2:
         return []
-    found = list[tuple[str, ...]]()
-    vectors = _without_subjects(encode([each.text for each in stated]), stated)
-    for members in _branches(vectors, stated):
-        turns = _cited_by(members, stated)
-        near = np.argsort(-vectors @ vectors[members].mean(axis=0), kind="stable")
-        for row in near.tolist():
-            both = turns.union(stated[row].turns)
-            if len(both) > MOST_MESSAGES:
+    found_groups = list[tuple[str, ...]]()
+    vectors = _without_subjects(encode([statement.text for statement in statements]), statements)
+    for members in _small_branches(vectors, statements):
+        group_turns = _cited_turns(members, statements)
+        nearest_rows = np.argsort(-vectors @ vectors[members].mean(axis=0), kind="stable")
+        for row in nearest_rows.tolist():
+            joined_turns = group_turns.union(statements[row].turns)
+            if len(joined_turns) > MOST_MESSAGES:
                 break
-            turns = both
-        found.append(_in_order(turns, place))
-    subjects = dict[str, list[_Statement]]()
-    for each in stated:
-        if each.about:
-            subjects.setdefault(each.about, []).append(each)
-    for listed in subjects.values():
-        turns_of = _turns_of(listed, place)
+            group_turns = joined_turns
+        found_groups.append(_in_order(group_turns, place_by_turn))
+    statements_by_subject = dict[str, list[_Statement]]()
+    for statement in statements:
+        if statement.about:
+            statements_by_subject.setdefault(statement.about, []).append(statement)
+    for subject_statements in statements_by_subject.values():
+        turns_of = _turns_of(subject_statements, place_by_turn)
         if len(turns_of) <= 2 * MOST_MESSAGES:
-            found.append(_thinned(turns_of))
-    enough = [turns for turns in found if len(turns) >= FEWEST]
-    return [*dict.fromkeys(enough)]
+            found_groups.append(_thinned(turns_of))
+    large_groups = [group_turns for group_turns in found_groups if len(group_turns) >= FEWEST]
+    return [*dict.fromkeys(large_groups)]
 
 
-def _without_subjects(vectors: np.ndarray, stated: Sequence[_Statement]) -> np.ndarray:
+def _without_subjects(vectors: np.ndarray, statements: Sequence[_Statement]) -> np.ndarray:
     """Subtract from each statement the mean of those of its subject, so that the matter is
     compared: unit rows."""
     centred = np.array(vectors, dtype=np.float64)
-    rows_of = dict[str, list[int]]()
-    for row, each in enumerate(stated):
-        rows_of.setdefault(each.about, []).append(row)
-    for rows in rows_of.values():
-        if len(rows) >= FEWEST:
-            centred[rows] -= centred[rows].mean(axis=0)
+    rows_by_subject = dict[str, list[int]]()
+    for row, statement in enumerate(statements):
+        rows_by_subject.setdefault(statement.about, []).append(row)
+    for subject_rows in rows_by_subject.values():
+        if len(subject_rows) >= FEWEST:
+            centred[subject_rows] -= centred[subject_rows].mean(axis=0)
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
     return centred / np.maximum(lengths, 1e-9)
 
 
-def _branches(vectors: np.ndarray, stated: Sequence[_Statement]) -> list[list[int]]:
+def _small_branches(vectors: np.ndarray, statements: Sequence[_Statement]) -> list[list[int]]:
     """Give the rows of the largest branches of the tree whose messages fill half of a prompt at
     most."""
-    tree = merge_tree(vectors)
-    leaves = tree.n_leaves
-    members: list[list[int]] = [[] for _ in range(leaves)]
-    for row, leaf in enumerate(tree.leaf_of.tolist()):
-        members[leaf].append(row)
-    for left, right in tree.children.tolist():
-        members.append(members[left] + members[right])
-    found, waiting = list[list[int]](), [len(members) - 1]
-    while waiting:
-        node = waiting.pop()
-        turns = _cited_by(members[node], stated)
-        if len(turns) <= MOST_MESSAGES // 2:
-            found.append(members[node])
-        elif node >= leaves:
-            waiting += tree.children[node - leaves].tolist()
-    return [rows for rows in found if len(rows) > 1]
+    statement_tree = merge_tree(vectors)
+    n_leaves = statement_tree.n_leaves
+    rows_of_node: list[list[int]] = [[] for _ in range(n_leaves)]
+    for row, leaf in enumerate(statement_tree.leaf_of.tolist()):
+        rows_of_node[leaf].append(row)
+    for left, right in statement_tree.children.tolist():
+        rows_of_node.append(rows_of_node[left] + rows_of_node[right])
+    found_branches, waiting_nodes = list[list[int]](), [len(rows_of_node) - 1]
+    while waiting_nodes:
+        node = waiting_nodes.pop()
+        cited_turns = _cited_turns(rows_of_node[node], statements)
+        if len(cited_turns) <= MOST_MESSAGES // 2:
+            found_branches.append(rows_of_node[node])
+        elif node >= n_leaves:
+            waiting_nodes += statement_tree.children[node - n_leaves].tolist()
+    return [rows for rows in found_branches if len(rows) > 1]
 
 
-def _changes(facts: pl.DataFrame, place: Mapping[str, int]) -> list[tuple[str, ...]]:
+def _change_groups(facts: pl.DataFrame, place_by_turn: Mapping[str, int]) -> list[tuple[str, ...]]:
     """Give the messages of facts that later facts replaced, ended or corrected, a group for each
     chain."""
-    rows = facts.to_dicts()
-    first = list(range(len(rows)))
+    fact_rows = facts.to_dicts()
+    earlier_place = list(range(len(fact_rows)))
 
     def chain_of(at: int) -> int:
-        while first[at] != at:
-            at = first[at]
+        while earlier_place[at] != at:
+            at = earlier_place[at]
         return at
 
-    last_with = dict[str, int]()
-    for at, fact in enumerate(rows):
+    last_place = dict[str, int]()
+    for fact_place, fact in enumerate(fact_rows):
         for effect, target in zip(fact["effects"], fact["affected"], strict=True):
-            if effect in UPDATING and target in last_with:
-                first[chain_of(at)] = chain_of(last_with[target])
-        last_with[fact_meaning(fact)] = at
-        last_with[fact["fact_id"]] = at
-    chains = dict[int, list[_Statement]]()
-    for at, fact in enumerate(rows):
-        cited = tuple(filter(place.__contains__, fact["evidence"]))
-        chains.setdefault(chain_of(at), []).append(_Statement("", "", cited))
-    found = list[tuple[str, ...]]()
-    for chain in chains.values():
-        turns = _turns_of(chain, place)
-        if len(chain) > 1 and 1 < len(turns) <= MOST_MESSAGES:
-            found.append(turns)
-    return found
+            if effect in UPDATING and target in last_place:
+                earlier_place[chain_of(fact_place)] = chain_of(last_place[target])
+        last_place[fact_meaning(fact)] = fact_place
+        last_place[fact["fact_id"]] = fact_place
+    statements_by_chain = dict[int, list[_Statement]]()
+    for fact_place, fact in enumerate(fact_rows):
+        cited_turns = tuple(filter(place_by_turn.__contains__, fact["evidence"]))
+        statements_by_chain.setdefault(chain_of(fact_place), []).append(
+            _Statement("", "", cited_turns)
+        )
+    found_groups = list[tuple[str, ...]]()
+    for chain in statements_by_chain.values():
+        chain_turns = _turns_of(chain, place_by_turn)
+        if len(chain) > 1 and 1 < len(chain_turns) <= MOST_MESSAGES:
+            found_groups.append(chain_turns)
+    return found_groups
 
 
-def _packed(groups: Sequence[tuple[str, ...]], place: Mapping[str, int]) -> list[tuple[str, ...]]:
+def _pack_groups(
+    groups: Sequence[tuple[str, ...]], place_by_turn: Mapping[str, int]
+) -> list[tuple[str, ...]]:
     """Put small groups together, as many as fit a prompt, in their order."""
-    packed = list[set[str]]()
-    for turns in groups:
-        if packed and len(packed[-1] | {*turns}) <= MOST_MESSAGES:
-            packed[-1] |= {*turns}
+    packed_groups = list[set[str]]()
+    for group_turns in groups:
+        if packed_groups and len(packed_groups[-1] | {*group_turns}) <= MOST_MESSAGES:
+            packed_groups[-1] |= {*group_turns}
         else:
-            packed.append({*turns})
-    return [_in_order(turns, place) for turns in packed]
+            packed_groups.append({*group_turns})
+    return [_in_order(group_turns, place_by_turn) for group_turns in packed_groups]
 
 
-def _sessions(turns: pl.DataFrame) -> list[tuple[str, ...]]:
+def _session_groups(turns: pl.DataFrame) -> list[tuple[str, ...]]:
     """Give the first messages of each session, as many as fit a prompt."""
-    found = list[tuple[str, ...]]()
-    for _, part in turns.group_by("session_id", maintain_order=True):
-        found.append(tuple(part["turn_id"].head(MOST_MESSAGES)))
-    most = max(map(len, found))
-    return [members for members in found if len(members) >= min(FEWEST, most)]
+    found_groups = list[tuple[str, ...]]()
+    for _, session_turns in turns.group_by("session_id", maintain_order=True):
+        found_groups.append(tuple(session_turns["turn_id"].head(MOST_MESSAGES)))
+    largest_size = max(map(len, found_groups))
+    return [
+        member_turns
+        for member_turns in found_groups
+        if len(member_turns) >= min(FEWEST, largest_size)
+    ]
 
 
 def _turns_of(stated: Sequence[_Statement], place: Mapping[str, int]) -> tuple[str, ...]:
-    return _in_order(_cited_by(range(len(stated)), stated), place)
+    return _in_order(_cited_turns(range(len(stated)), stated), place)
 
 
-def _cited_by(rows: Iterable[int], stated: Sequence[_Statement]) -> set[str]:
-    cited = set[str]()
+def _cited_turns(rows: Iterable[int], statements: Sequence[_Statement]) -> set[str]:
+    cited_turns = set[str]()
     for row in rows:
-        cited.update(stated[row].turns)
-    return cited
+        cited_turns.update(statements[row].turns)
+    return cited_turns
 
 
 def _in_order(turns: Iterable[str], place: Mapping[str, int]) -> tuple[str, ...]:
@@ -267,42 +283,44 @@ def _thinned(turns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(_at_even_distances(turns, MOST_MESSAGES))
 
 
-def _at_even_distances(items: Sequence[T], most: int) -> list[T]:
-    if len(items) <= most:
+def _at_even_distances(items: Sequence[T], max_items: int) -> list[T]:
+    if len(items) <= max_items:
         return [*items]
-    kept = np.linspace(0, len(items) - 1, most).round().astype(int)
-    return [items[at] for at in kept.tolist()]
+    kept_places = np.linspace(0, len(items) - 1, max_items).round().astype(int)
+    return [items[item_place] for item_place in kept_places.tolist()]
 
 
-def _spread(
-    groups: Sequence[tuple[str, ...]], session_of: Mapping[str, str], draw: random.Random
+def _groups_over_sessions(
+    groups: Sequence[tuple[str, ...]], session_of: Mapping[str, str], random_draw: random.Random
 ) -> list[tuple[str, ...]]:
     """Keep the groups of two sessions or more, in an order that is drawn; those of three or more
     first.
 
     Not those of the most first: what lies in the most sessions has the least in common.
     """
-    sessions = dict[tuple[str, ...], int]()
-    for turns in groups:
-        sessions[turns] = len({*map(session_of.__getitem__, turns)})
-    several = [turns for turns in groups if sessions[turns] > 1]
-    draw.shuffle(several)
-    of_two = [turns for turns in several if sessions[turns] == 2]
-    return [turns for turns in several if sessions[turns] > 2] + of_two
+    n_sessions = dict[tuple[str, ...], int]()
+    for group_turns in groups:
+        n_sessions[group_turns] = len({*map(session_of.__getitem__, group_turns)})
+    spread_groups = [group_turns for group_turns in groups if n_sessions[group_turns] > 1]
+    random_draw.shuffle(spread_groups)
+    in_two_sessions = [group_turns for group_turns in spread_groups if n_sessions[group_turns] == 2]
+    return [
+        group_turns for group_turns in spread_groups if n_sessions[group_turns] > 2
+    ] + in_two_sessions
 
 
-def _choose(groups: Sequence[tuple[str, ...]], number: int) -> list[tuple[str, ...]]:
+def _choose_groups(groups: Sequence[tuple[str, ...]], number: int) -> list[tuple[str, ...]]:
     """Choose groups that share few messages, the first ones of the list preferred."""
-    chosen, seen = list[tuple[str, ...]](), set[str]()
+    chosen_groups, seen_turns = list[tuple[str, ...]](), set[str]()
     for most_shared in (0.34, 0.67, 1.0):
-        for turns in groups:
-            if len(chosen) == number:
-                return chosen
-            shared = len(seen.intersection(turns)) / len(turns)
-            if turns not in chosen and shared <= most_shared:
-                chosen.append(turns)
-                seen.update(turns)
-    return chosen
+        for group_turns in groups:
+            if len(chosen_groups) == number:
+                return chosen_groups
+            shared_part = len(seen_turns.intersection(group_turns)) / len(group_turns)
+            if group_turns not in chosen_groups and shared_part <= most_shared:
+                chosen_groups.append(group_turns)
+                seen_turns.update(group_turns)
+    return chosen_groups
 
 
 def message_entries(bundle: Bundle, turns: pl.DataFrame) -> list[dict[str, Any]]:
@@ -310,21 +328,23 @@ def message_entries(bundle: Bundle, turns: pl.DataFrame) -> list[dict[str, Any]]
 
     :param turns: of the scope, in their order; the end of the message before one stands with it.
     """
-    rows = turns.with_columns(
+    rows_with_earlier = turns.with_columns(
         before=pl.col("text").shift().over("session_id"),
         asker=pl.col("speaker").shift().over("session_id"),
         earlier=pl.col("turn_id").shift().over("session_id"),
     )
-    shown = {*bundle.turns}
+    shown_turns = {*bundle.turns}
     entries = list[dict[str, Any]]()
-    for row in rows.filter(pl.col("turn_id").is_in(list(shown))).iter_rows(named=True):
+    for row in rows_with_earlier.filter(pl.col("turn_id").is_in(list(shown_turns))).iter_rows(
+        named=True
+    ):
         entry: dict[str, Any] = {"id": len(entries) + 1}
         if row["timestamp"] is not None:
             entry["day"] = f"{row['timestamp']:%a %Y-%m-%d}"
-        if row["earlier"] is not None and row["earlier"] not in shown:
-            entry["before"] = f"{row['asker']}: {_tail(row['before'])}"
+        if row["earlier"] is not None and row["earlier"] not in shown_turns:
+            entry["before"] = f"{row['asker']}: {_text_end(row['before'])}"
         entry["speaker"] = row["speaker"]
-        entry["text"] = _head(row["text"] or row["caption"] or "")
+        entry["text"] = _text_beginning(row["text"] or row["caption"] or "")
         entries.append(entry)
     return entries
 
@@ -333,15 +353,15 @@ HEAD, TAIL = 420, 110
 """Characters of a message, and of the end of what was said before it."""
 
 
-def _head(text: str) -> str:
-    line = " ".join(text.split())
-    if len(line) <= HEAD:
-        return line
-    return f"{line[:HEAD]} …"
+def _text_beginning(text: str) -> str:
+    single_line = " ".join(text.split())
+    if len(single_line) <= HEAD:
+        return single_line
+    return f"{single_line[:HEAD]} …"
 
 
-def _tail(text: str) -> str:
-    line = " ".join(text.split())
-    if len(line) <= TAIL:
-        return line
-    return f"… {line[-TAIL:]}"
+def _text_end(text: str) -> str:
+    single_line = " ".join(text.split())
+    if len(single_line) <= TAIL:
+        return single_line
+    return f"… {single_line[-TAIL:]}"

@@ -76,15 +76,17 @@ class Asking:
 
     def notes(self, turns: Sequence[str]) -> str:
         """Write messages as notes, each under its day, in their order."""
-        rows = self.bench.turns.filter(pl.col("turn_id").is_in(list(turns)))
-        lines = turn_lines(rows.with_columns(query_id=pl.lit("")), "relevant", dates=True)
-        written, day = list[str](), None
-        for head, text in lines.select("head", "text").iter_rows():
-            if head and head != day:
-                written.append(head)
-            day = head
-            written.append(text)
-        return "\n".join(written)
+        evidence_rows = self.bench.turns.filter(pl.col("turn_id").is_in(list(turns)))
+        line_rows = turn_lines(
+            evidence_rows.with_columns(query_id=pl.lit("")), "relevant", dates=True
+        )
+        note_lines, current_day = list[str](), None
+        for line_head, line_text in line_rows.select("head", "text").iter_rows():
+            if line_head and line_head != current_day:
+                note_lines.append(line_head)
+            current_day = line_head
+            note_lines.append(line_text)
+        return "\n".join(note_lines)
 
 
 def check_answers(
@@ -95,58 +97,60 @@ def check_answers(
 
     What is not word for word the same answer, a judge compares. What no message answers is kept.
     """
-    asked = [each for each in proposals if not each.is_absent]
-    questions = question_frame(asked)
+    answerable = [proposal for proposal in proposals if not proposal.is_absent]
+    questions = question_frame(answerable)
     contexts = pl.DataFrame(
-        [(each.query_id, asking.notes(each.evidence)) for each in asked],
+        [(proposal.query_id, asking.notes(proposal.evidence)) for proposal in answerable],
         schema={"query_id": pl.String, "text": pl.String},
         orient="row",
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # counted by reason instead
-        answered = answer(contexts, questions, asking.service)
-        given = dict(answered.select("query_id", "answer").iter_rows())
+        model_answers = answer(contexts, questions, asking.service)
+        answer_by_query = dict(model_answers.select("query_id", "answer").iter_rows())
         open_ids = list[str]()
-        for each in asked:
-            if not _is_equal(each, given[each.query_id]):
-                open_ids.append(each.query_id)
-        unclear = questions.filter(pl.col("query_id").is_in(open_ids))
-        to_judge = answered.filter(pl.col("query_id").is_in(open_ids))
-        judged = judge(unclear, to_judge, asking.service)
-    asking.note_failures([*answered["error"], *judged["error"].drop_nulls()])
-    verdicts = dict(judged.select("query_id", "correct").iter_rows())
-    reasons = dict(judged.select("query_id", "reason").iter_rows())
-    kept = list[Proposal]()
-    for each in proposals:
-        query = each.query_id
-        if each.is_absent:
-            kept.append(each)
-        elif given[query] is None or (query in verdicts and verdicts[query] is None):
-            dropped.add(UNCHECKED, each.text)
-        elif verdicts.get(query, True):
-            found = {"answer": given[query]}
-            if query in reasons:
-                found["verdict"] = reasons[query]
-            kept.append(each.with_check("from the evidence alone", found))
+        for proposal in answerable:
+            if not _is_equal(proposal, answer_by_query[proposal.query_id]):
+                open_ids.append(proposal.query_id)
+        unclear_questions = questions.filter(pl.col("query_id").is_in(open_ids))
+        to_judge = model_answers.filter(pl.col("query_id").is_in(open_ids))
+        judgements = judge(unclear_questions, to_judge, asking.service)
+    asking.note_failures([*model_answers["error"], *judgements["error"].drop_nulls()])
+    verdicts = dict(judgements.select("query_id", "correct").iter_rows())
+    reasons = dict(judgements.select("query_id", "reason").iter_rows())
+    kept_proposals = list[Proposal]()
+    for proposal in proposals:
+        query_id = proposal.query_id
+        if proposal.is_absent:
+            kept_proposals.append(proposal)
+        elif answer_by_query[query_id] is None or (
+            query_id in verdicts and verdicts[query_id] is None
+        ):
+            dropped.add(UNCHECKED, proposal.text)
+        elif verdicts.get(query_id, True):
+            check_record = {"answer": answer_by_query[query_id]}
+            if query_id in reasons:
+                check_record["verdict"] = reasons[query_id]
+            kept_proposals.append(proposal.with_check("from the evidence alone", check_record))
         else:
-            dropped.add(WRONG, each.text)
-    return kept
+            dropped.add(WRONG, proposal.text)
+    return kept_proposals
 
 
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}\b)")
 """The comma of 3,800."""
 
 
-def _is_equal(each: Proposal, given: str | None) -> bool:
+def _is_equal(proposal: Proposal, given_answer: str | None) -> bool:
     """Say whether two answers are word for word the same; of numbers and dates, what stands before
     a bracket."""
-    if given is None:
+    if given_answer is None:
         return True  # there is nothing to compare
-    right = each.answer
-    if each.kind in _PLAIN_ANSWERS:
-        right = short_answer(right)
-        given = short_answer(given)
-    return _plain_words(right) == _plain_words(given)
+    right_answer = proposal.answer
+    if proposal.kind in _PLAIN_ANSWERS:
+        right_answer = short_answer(right_answer)
+        given_answer = short_answer(given_answer)
+    return _plain_words(right_answer) == _plain_words(given_answer)
 
 
 def _plain_words(text: str) -> list[str]:
@@ -155,25 +159,25 @@ def _plain_words(text: str) -> list[str]:
 
 def question_frame(proposals: Sequence[Proposal]) -> pl.DataFrame:
     """Give proposals as rows of :class:`memlab.records.Question`, without what was checked."""
-    rows = []
-    for each in proposals:
-        answer_text: str | None = each.answer
-        if each.is_absent:
+    question_rows = []
+    for proposal in proposals:
+        answer_text: str | None = proposal.answer
+        if proposal.is_absent:
             answer_text = None
-        rows.append(
+        question_rows.append(
             Question(
-                query_id=each.query_id,
-                scope=each.scope,
-                text=each.text,
+                query_id=proposal.query_id,
+                scope=proposal.scope,
+                text=proposal.text,
                 answer=answer_text,
-                question_type=each.kind,
-                timestamp=each.asked_at,
-                evidence=[*each.evidence],
+                question_type=proposal.kind,
+                timestamp=proposal.asked_at,
+                evidence=[*proposal.evidence],
                 evidence_sessions=[],
-                abstention=each.is_absent,
+                abstention=proposal.is_absent,
             )
         )
-    return frame(Question, rows)
+    return frame(Question, question_rows)
 
 
 def check_further(
@@ -197,49 +201,60 @@ def check_further(
         return [*proposals]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        found = find_candidates(proposals, asking.bench, candidates)
-        bench = asking.bench.with_queries(question_frame(proposals))
-        graded, error = ask_grades(found, bench, asking.service, window=WINDOW, seed=seed)
-    if graded["grade"].null_count():
+        candidate_pairs = find_candidates(proposals, asking.bench, candidates)
+        question_bench = asking.bench.with_queries(question_frame(proposals))
+        graded_pairs, error = ask_grades(
+            candidate_pairs, question_bench, asking.service, window=WINDOW, seed=seed
+        )
+    if graded_pairs["grade"].null_count():
         asking.note_failures([error])
-    further = _further_turns(proposals, graded)
-    unread = graded.filter(pl.col("grade").is_null()).group_by("query_id").len()
-    ungraded = dict(unread.iter_rows())
-    counted = dict(graded.group_by("query_id").len().iter_rows())
-    again = [each for each in proposals if further[each.query_id]]
-    requests, answers = list[llm.Request](), dict[str, Any]()
-    for each in again:
-        shown = [*each.evidence, *further[each.query_id][:MOST_SHOWN]]
-        requests.append(_holds_by(each, asking, shown))
-    for each, value in zip(again, asking.ask(requests, "further messages"), strict=True):
-        answers[each.query_id] = value
-    kept = list[Proposal]()
-    for each in proposals:
-        query = each.query_id
-        if ungraded.get(query) or (query in answers and answers[query] is None):
-            dropped.add(UNCHECKED, each.text)
+    further_by_query = _further_turns(proposals, graded_pairs)
+    ungraded_pairs = graded_pairs.filter(pl.col("grade").is_null()).group_by("query_id").len()
+    ungraded_by_query = dict(ungraded_pairs.iter_rows())
+    graded_by_query = dict(graded_pairs.group_by("query_id").len().iter_rows())
+    asked_again = [proposal for proposal in proposals if further_by_query[proposal.query_id]]
+    requests, holds_by_query = list[llm.Request](), dict[str, Any]()
+    for proposal in asked_again:
+        shown_turns = [*proposal.evidence, *further_by_query[proposal.query_id][:MOST_SHOWN]]
+        requests.append(_holds_by(proposal, asking, shown_turns))
+    for proposal, holds_value in zip(
+        asked_again, asking.ask(requests, "further messages"), strict=True
+    ):
+        holds_by_query[proposal.query_id] = holds_value
+    kept_proposals = list[Proposal]()
+    for proposal in proposals:
+        query_id = proposal.query_id
+        if ungraded_by_query.get(query_id) or (
+            query_id in holds_by_query and holds_by_query[query_id] is None
+        ):
+            dropped.add(UNCHECKED, proposal.text)
             continue
-        if query in answers and not answers[query].holds:
-            dropped.add(ANSWERED if each.is_absent else ADDED, each.text)
+        if query_id in holds_by_query and not holds_by_query[query_id].holds:
+            dropped.add(ANSWERED if proposal.is_absent else ADDED, proposal.text)
             continue
-        looked = {"graded": counted.get(query, 0), "further, which repeat": further[query]}
-        kept.append(each.with_check("further messages", looked))
-    return kept
+        check_record = {
+            "graded": graded_by_query.get(query_id, 0),
+            "further, which repeat": further_by_query[query_id],
+        }
+        kept_proposals.append(proposal.with_check("further messages", check_record))
+    return kept_proposals
 
 
 def _further_turns(proposals: Sequence[Proposal], graded: pl.DataFrame) -> dict[str, list[str]]:
     """Give the messages graded as a part of each answer, beside what the proposal names."""
-    grades = dict[str, dict[str, int]]()
-    for query, turn, grade in graded.drop_nulls().iter_rows():
-        grades.setdefault(query, {})[turn] = grade
-    further = dict[str, list[str]]()
-    for each in proposals:
-        of_query = grades.get(each.query_id, {})
-        listed = further.setdefault(each.query_id, [])
-        for wanted in (CERTAIN, LIKELY):
-            if wanted == CERTAIN or each.is_absent:
-                listed += [turn for turn, grade in of_query.items() if grade == wanted]
-    return further
+    grades_by_query = dict[str, dict[str, int]]()
+    for query_id, turn_id, grade in graded.drop_nulls().iter_rows():
+        grades_by_query.setdefault(query_id, {})[turn_id] = grade
+    further_by_query = dict[str, list[str]]()
+    for proposal in proposals:
+        query_grades = grades_by_query.get(proposal.query_id, {})
+        query_turns = further_by_query.setdefault(proposal.query_id, [])
+        for wanted_grade in (CERTAIN, LIKELY):
+            if wanted_grade == CERTAIN or proposal.is_absent:
+                query_turns += [
+                    turn_id for turn_id, grade in query_grades.items() if grade == wanted_grade
+                ]
+    return further_by_query
 
 
 def find_candidates(proposals: Sequence[Proposal], bench: Bench, number: int) -> pl.DataFrame:
@@ -252,32 +267,40 @@ def find_candidates(proposals: Sequence[Proposal], bench: Bench, number: int) ->
     :returns: ``query_id`` and ``doc_id``, at most ``number`` of each question.
     """
     texts = dict(bench.turns.select("turn_id", "text").iter_rows())
-    searched = {name: list[dict[str, Any]]() for name in SEARCHES}
-    for each in proposals:
-        about = {"scope": each.scope, "timestamp": each.asked_at}
-        asked = {"query_id": each.query_id, "text": each.text}
-        searched[SEARCHES[0]].append(about | asked)
-        answered = {"query_id": each.query_id, "text": f"{each.text} {each.answer}"}
-        searched[SEARCHES[1]].append(about | answered)
-        near = each.evidence or each.distractors
-        for at, turn in enumerate(near):
-            said = {"query_id": f"{each.query_id}#{at}", "text": texts[turn] or each.text}
-            searched[SEARCHES[2]].append(about | said)
+    queries_by_search = {search_name: list[dict[str, Any]]() for search_name in SEARCHES}
+    for proposal in proposals:
+        shared_fields = {"scope": proposal.scope, "timestamp": proposal.asked_at}
+        question_query = {"query_id": proposal.query_id, "text": proposal.text}
+        queries_by_search[SEARCHES[0]].append(shared_fields | question_query)
+        answered_query = {
+            "query_id": proposal.query_id,
+            "text": f"{proposal.text} {proposal.answer}",
+        }
+        queries_by_search[SEARCHES[1]].append(shared_fields | answered_query)
+        near_turns = proposal.evidence or proposal.distractors
+        for near_place, turn_id in enumerate(near_turns):
+            turn_query = {
+                "query_id": f"{proposal.query_id}#{near_place}",
+                "text": texts[turn_id] or proposal.text,
+            }
+            queries_by_search[SEARCHES[2]].append(shared_fields | turn_query)
     rankings = dict[str, list[list[str]]]()
-    for name, rows in searched.items():
-        if not rows:
+    for search_name, query_rows in queries_by_search.items():
+        if not query_rows:
             continue
         queries = pl.DataFrame(
-            rows, schema_overrides={"timestamp": bench.queries["timestamp"].dtype}
+            query_rows, schema_overrides={"timestamp": bench.queries["timestamp"].dtype}
         )
-        run = pipeline(name).run(bench.with_queries(queries)).top(number + 50).frame
-        for (query,), part in run.group_by("query_id", maintain_order=True):
-            rankings.setdefault(str(query).split("#")[0], []).append(part["doc_id"].to_list())
+        search_run = pipeline(search_name).run(bench.with_queries(queries)).top(number + 50).frame
+        for (query_id,), query_ranking in search_run.group_by("query_id", maintain_order=True):
+            rankings.setdefault(str(query_id).split("#")[0], []).append(
+                query_ranking["doc_id"].to_list()
+            )
     rows_found = list[tuple[str, str]]()
-    for each in proposals:
-        skip = {*each.evidence, *each.stale}
-        merged = _take_in_turn(rankings.get(each.query_id, []), skip)
-        rows_found += [(each.query_id, turn) for turn in islice(merged, number)]
+    for proposal in proposals:
+        known_turns = {*proposal.evidence, *proposal.stale}
+        merged_turns = _take_in_turn(rankings.get(proposal.query_id, []), known_turns)
+        rows_found += [(proposal.query_id, turn_id) for turn_id in islice(merged_turns, number)]
     return pl.DataFrame(
         rows_found, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row"
     )
@@ -285,12 +308,12 @@ def find_candidates(proposals: Sequence[Proposal], bench: Bench, number: int) ->
 
 def _take_in_turn(rankings: Sequence[Sequence[str]], skip: set[str]) -> Iterator[str]:
     """Give the first of each ranking, then the second of each, each document once."""
-    seen = {None, *skip}
+    seen_turns = {None, *skip}
     for at_one_place in zip_longest(*rankings):
-        for turn in at_one_place:
-            if turn not in seen:
-                seen.add(turn)
-                yield turn
+        for turn_id in at_one_place:
+            if turn_id not in seen_turns:
+                seen_turns.add(turn_id)
+                yield turn_id
 
 
 def check_needed(
@@ -310,66 +333,76 @@ def check_needed(
     :param most: items of a proposal that are left out at most.
     """
     texts = dict(asking.bench.turns.select("turn_id", "text").iter_rows())
-    tried = list[tuple[Proposal, str]]()
+    left_out_items = list[tuple[Proposal, str]]()
     requests = list[llm.Request]()
-    for each in proposals:
-        if len(each.evidence) < 2:
+    for proposal in proposals:
+        if len(proposal.evidence) < 2:
             continue
-        for turn in _likeliest_repeats(each.evidence, texts, asking.bench.language)[:most]:
-            rest = [other for other in each.evidence if other != turn]
-            tried.append((each, turn))
-            requests.append(_holds_by(each, asking, rest))
-    found = dict[str, dict[str, Holds | None]]()
-    for (each, turn), value in zip(tried, asking.ask(requests, "items left out"), strict=True):
-        found.setdefault(each.query_id, {})[turn] = value
-    kept = list[Proposal]()
-    for each in proposals:
-        seen = found.get(each.query_id, {})
-        fault, mended = _read_left_out(each, seen, session_of)
+        for turn_id in _likeliest_repeats(proposal.evidence, texts, asking.bench.language)[:most]:
+            other_evidence = [
+                other_turn for other_turn in proposal.evidence if other_turn != turn_id
+            ]
+            left_out_items.append((proposal, turn_id))
+            requests.append(_holds_by(proposal, asking, other_evidence))
+    values_by_query = dict[str, dict[str, Holds | None]]()
+    for (proposal, turn_id), holds_value in zip(
+        left_out_items, asking.ask(requests, "items left out"), strict=True
+    ):
+        values_by_query.setdefault(proposal.query_id, {})[turn_id] = holds_value
+    kept_proposals = list[Proposal]()
+    for proposal in proposals:
+        value_by_turn = values_by_query.get(proposal.query_id, {})
+        fault, mended_proposal = _read_left_out(proposal, value_by_turn, session_of)
         if fault:
-            dropped.add(fault, each.text)
+            dropped.add(fault, proposal.text)
         else:
-            kept.append(mended)
-    return kept
+            kept_proposals.append(mended_proposal)
+    return kept_proposals
 
 
 def _read_left_out(
-    each: Proposal, seen: Mapping[str, Holds | None], session_of: Mapping[str, str]
+    proposal: Proposal, value_by_turn: Mapping[str, Holds | None], session_of: Mapping[str, str]
 ) -> tuple[str, Proposal]:
     """Say what is wrong with a proposal whose items were left out, and give it without what is not
     needed."""
-    if None in seen.values():
-        return UNCHECKED, each
-    idle = [turn for turn, value in seen.items() if getattr(value, "holds", False)]
-    if len(idle) > 1:
-        return NOT_NEEDED, each
-    about: dict[str, Any] = {"left out": [*seen], "of": len(each.evidence)}
-    mended = each
-    for turn in idle:
-        mended = each.without(turn)
-        about["not needed, removed"] = turn
-    sessions = {*map(session_of.__getitem__, mended.evidence)}
-    if KINDS[each.kind].is_spread and len(sessions) < 2:
-        return LEFT_ONE_SESSION, each
-    return "", mended.with_check("each item needed", about)
+    if None in value_by_turn.values():
+        return UNCHECKED, proposal
+    idle_turns = [
+        turn_id
+        for turn_id, holds_value in value_by_turn.items()
+        if getattr(holds_value, "holds", False)
+    ]
+    if len(idle_turns) > 1:
+        return NOT_NEEDED, proposal
+    check_record: dict[str, Any] = {"left out": [*value_by_turn], "of": len(proposal.evidence)}
+    mended_proposal = proposal
+    for turn_id in idle_turns:
+        mended_proposal = proposal.without(turn_id)
+        check_record["not needed, removed"] = turn_id
+    sessions = {*map(session_of.__getitem__, mended_proposal.evidence)}
+    if KINDS[proposal.kind].is_spread and len(sessions) < 2:
+        return LEFT_ONE_SESSION, proposal
+    return "", mended_proposal.with_check("each item needed", check_record)
 
 
 def _likeliest_repeats(
     evidence: Sequence[str], texts: Mapping[str, str], language: str
 ) -> list[str]:
     """Give the items of evidence, the most like another one by their words first."""
-    listed = tokenize(list(map(texts.__getitem__, evidence)), language=language)
-    words = dict(zip(evidence, map(frozenset, listed), strict=True))
-    shared = dict.fromkeys(evidence, 0.0)
-    for turn, other in permutations(evidence, 2):
-        share = len(words[turn] & words[other]) / max(len(words[turn]), 1)
-        shared[turn] = max(shared[turn], share)
-    return sorted(evidence, key=shared.__getitem__, reverse=True)
+    word_lists = tokenize(list(map(texts.__getitem__, evidence)), language=language)
+    words_by_turn = dict(zip(evidence, map(frozenset, word_lists), strict=True))
+    highest_shares = dict.fromkeys(evidence, 0.0)
+    for turn_id, other_turn in permutations(evidence, 2):
+        shared_part = len(words_by_turn[turn_id] & words_by_turn[other_turn]) / max(
+            len(words_by_turn[turn_id]), 1
+        )
+        highest_shares[turn_id] = max(highest_shares[turn_id], shared_part)
+    return sorted(evidence, key=highest_shares.__getitem__, reverse=True)
 
 
-def _holds_by(each: Proposal, asking: Asking, turns: Sequence[str]) -> llm.Request:
+def _holds_by(proposal: Proposal, asking: Asking, turns: Sequence[str]) -> llm.Request:
     """Ask whether the answer of a proposal holds by some messages."""
     day = ""
-    if each.asked_at:
-        day = f"{each.asked_at:%-d %B %Y}"
-    return holds_request(each.text, day, each.answer, asking.notes(turns))
+    if proposal.asked_at:
+        day = f"{proposal.asked_at:%-d %B %Y}"
+    return holds_request(proposal.text, day, proposal.answer, asking.notes(turns))

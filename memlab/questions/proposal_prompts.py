@@ -108,17 +108,21 @@ def propose_request(
     :param kinds: that are wanted.
     :param turn_ids: of the messages; with their texts they are the key of a recorded answer.
     """
-    wanted = {kind: KINDS[kind].asks for kind in kinds}
-    prompt = {"messages": list(entries), "kinds": wanted, "at most": most}
-    texts = [part for entry in entries for part in (entry.get("before", ""), entry["text"])]
-    about = (*kinds, str(most), *turn_ids, *texts)
-    written = json.dumps(prompt, ensure_ascii=False)
-    return Request("propose", VERSION, about, written, ProposedQuestions, PROPOSE)
+    asks_by_kind = {kind: KINDS[kind].asks for kind in kinds}
+    prompt_fields = {"messages": list(entries), "kinds": asks_by_kind, "at most": most}
+    entry_texts = [
+        entry_text for entry in entries for entry_text in (entry.get("before", ""), entry["text"])
+    ]
+    asked_about = (*kinds, str(most), *turn_ids, *entry_texts)
+    prompt_text = json.dumps(prompt_fields, ensure_ascii=False)
+    return Request("propose", VERSION, asked_about, prompt_text, ProposedQuestions, PROPOSE)
 
 
 def holds_request(question: str, asked_on: str, answer: str, notes: str) -> Request:
     """Write the request whether an answer holds by notes."""
-    fields = {"question": question, "asked on": asked_on, "answer": answer, "notes": notes}
-    given = {name: text for name, text in fields.items() if text}
-    prompt = json.dumps(given, ensure_ascii=False)
-    return Request("holds", VERSION, tuple(fields.values()), prompt, Holds, HOLDS)
+    prompt_fields = {"question": question, "asked on": asked_on, "answer": answer, "notes": notes}
+    filled_fields = {
+        field_name: field_text for field_name, field_text in prompt_fields.items() if field_text
+    }
+    prompt = json.dumps(filled_fields, ensure_ascii=False)
+    return Request("holds", VERSION, tuple(prompt_fields.values()), prompt, Holds, HOLDS)

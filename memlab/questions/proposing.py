@@ -84,22 +84,23 @@ class ProposedSet:
         :raises ExportError: when it cannot be written.
         """
         refuse_to_replace(path)
-        with open_atomically(Path(path)) as out:
+        with open_atomically(Path(path)) as question_file:
             for row in self.questions.iter_rows(named=True):
                 line = json.dumps(question_line(row), ensure_ascii=False)
-                out.write(line.encode("utf-8", "backslashreplace") + b"\n")
+                question_file.write(line.encode("utf-8", "backslashreplace") + b"\n")
 
     def describe(self) -> str:
         """Say in a few lines what came of it."""
-        counts = self.questions["question_type"].value_counts(sort=True).iter_rows()
-        kinds = ", ".join(f"{n} {kind}" for kind, n in counts)
-        lines = [
-            f"{self.questions.height:,} of {self.about['wanted']:,} questions: {kinds or 'none'}"
+        kind_counts = self.questions["question_type"].value_counts(sort=True).iter_rows()
+        kinds_text = ", ".join(f"{n_questions} {kind}" for kind, n_questions in kind_counts)
+        summary_lines = [
+            f"{self.questions.height:,} of {self.about['wanted']:,} questions: "
+            f"{kinds_text or 'none'}"
         ]
-        lines += self.notes
-        for reason, n, _ in self.dropped.iter_rows():
-            lines.append(f"dropped: {n:,}, since {reason}")
-        return "\n".join(lines)
+        summary_lines += self.notes
+        for reason, n_questions, _ in self.dropped.iter_rows():
+            summary_lines.append(f"dropped: {n_questions:,}, since {reason}")
+        return "\n".join(summary_lines)
 
     def __repr__(self) -> str:
         return self.describe()
@@ -169,91 +170,105 @@ def propose_questions(
     check_at_least(1, n=n)
     check_at_least(0, candidates=candidates, left_out=left_out)
     llm.check_service(service)
-    sizes = dataset.turns.group_by("scope", maintain_order=True).len()
-    long = sizes.filter(pl.col("len") >= 2)
-    if long.is_empty():
+    scope_sizes = dataset.turns.group_by("scope", maintain_order=True).len()
+    askable_scopes = scope_sizes.filter(pl.col("len") >= 2)
+    if askable_scopes.is_empty():
         raise DataError(
             f"{dataset.name!r} has no memory of two messages or more; there is nothing to ask about"
         )
-    notes = _notes_on_scopes(dataset, sizes)
-    data = dataset.take(long["scope"].to_list())
-    bench = Bench.of(data, encoder=encoder, store=store, progress=False)
+    notes = _notes_on_scopes(dataset, scope_sizes)
+    askable_data = dataset.take(askable_scopes["scope"].to_list())
+    bench = Bench.of(askable_data, encoder=encoder, store=store, progress=False)
     failures = list[str]()
     asking = Asking(service, bench, failures)
-    known, fact_note = _known_facts(data, facts, asking)
+    fact_rows, fact_note = _known_facts(askable_data, facts, asking)
     if fact_note:
         notes.append(fact_note)
-    wanted = _share_by_size(n, long)
-    bundles = _bundles(data, known, asking, wanted, seed)
-    requests = list(map(partial(_request, data.turns), bundles))
-    values = asking.ask(requests, "proposals")
+    wanted_by_scope = _share_by_size(n, askable_scopes)
+    bundles = _gather_all_bundles(askable_data, fact_rows, asking, wanted_by_scope, seed)
+    requests = list(map(partial(_proposing_request, askable_data.turns), bundles))
+    model_values = asking.ask(requests, "proposals")
     if is_estimating():
         _estimate_checks(n, candidates, left_out)
         return ProposedSet(frame(Question), _dropped_frame(Dropped()), {"wanted": n}, tuple(notes))
     dropped = Dropped()
-    proposals = _read_proposals(bundles, values, data.turns, dropped)
-    session_of = dict(data.turns.select("turn_id", "session_id").iter_rows())
-    proposed = len(proposals) + sum(dropped.counts.values())
-    kept = screen(proposals, dropped, session_of=session_of, language=data.language)
-    kept, spare = _first_to_check(kept, wanted)
-    unread = values.count(None)
-    if unread:
-        notes.append(f"{unread:,} of {len(values):,} prompts that propose have no answer")
+    proposals = _read_proposals(bundles, model_values, askable_data.turns, dropped)
+    session_of = dict(askable_data.turns.select("turn_id", "session_id").iter_rows())
+    n_proposed = len(proposals) + sum(dropped.counts.values())
+    kept_proposals = screen(
+        proposals, dropped, session_of=session_of, language=askable_data.language
+    )
+    kept_proposals, n_spare = _first_to_check(kept_proposals, wanted_by_scope)
+    n_unanswered = model_values.count(None)
+    if n_unanswered:
+        notes.append(
+            f"{n_unanswered:,} of {len(model_values):,} prompts that propose have no answer"
+        )
     _stop_where_unanswered(asking, "proposed")
-    kept = check_answers(kept, asking, dropped)
+    kept_proposals = check_answers(kept_proposals, asking, dropped)
     _stop_where_unanswered(asking, "answered from the evidence")
-    kept = check_further(kept, asking, dropped, candidates=candidates, seed=seed)
+    kept_proposals = check_further(
+        kept_proposals, asking, dropped, candidates=candidates, seed=seed
+    )
     _stop_where_unanswered(asking, "searched for further messages")
-    kept = check_needed(kept, asking, dropped, most=left_out, session_of=session_of)
+    kept_proposals = check_needed(
+        kept_proposals, asking, dropped, most=left_out, session_of=session_of
+    )
     _stop_where_unanswered(asking, "asked without an item")
-    if not kept:
-        raise ModelError(_nothing_left(service, len(values), unread, failures, dropped))
-    chosen = list[Proposal]()
-    for scope, number in wanted.items():
-        chosen += choose_by_kind(of_one_scope(kept, scope), share_out(number, [*KINDS]))
-    if spare:
-        notes.append(f"{count_noun(spare, 'proposals')} more than were to be checked")
-    texts = dict(data.turns.select("turn_id", "text").iter_rows())
-    apart = _count_reworded(chosen, texts, data.language)
-    notes.append(f"{apart:,} of {len(chosen):,} share no content word with half of their evidence")
-    about = {
+    if not kept_proposals:
+        raise ModelError(_nothing_left(service, len(model_values), n_unanswered, failures, dropped))
+    chosen_proposals = list[Proposal]()
+    for scope, n_of_scope in wanted_by_scope.items():
+        chosen_proposals += choose_by_kind(
+            of_one_scope(kept_proposals, scope), share_out(n_of_scope, [*KINDS])
+        )
+    if n_spare:
+        notes.append(f"{count_noun(n_spare, 'proposals')} more than were to be checked")
+    text_by_turn = dict(askable_data.turns.select("turn_id", "text").iter_rows())
+    n_reworded = _count_reworded(chosen_proposals, text_by_turn, askable_data.language)
+    notes.append(
+        f"{n_reworded:,} of {len(chosen_proposals):,} share no content word with half of their "
+        "evidence"
+    )
+    provenance = {
         "service": service_name(service),
         "wanted": n,
-        "proposed": proposed,
-        "kept": len(chosen),
+        "proposed": n_proposed,
+        "kept": len(chosen_proposals),
         "prompts": len(requests),
         "candidates": candidates,
         "left_out": left_out,
         "seed": seed,
-        "fingerprint": data.fingerprint(),
-        "reworded": apart,
+        "fingerprint": askable_data.fingerprint(),
+        "reworded": n_reworded,
     }
-    if len(chosen) < n:
+    if len(chosen_proposals) < n:
         warn_user(
-            f"{len(chosen):,} of {n:,} questions: {proposed:,} were proposed, "
+            f"{len(chosen_proposals):,} of {n:,} questions: {n_proposed:,} were proposed, "
             f"{sum(dropped.counts.values()):,} dropped; .dropped says why"
         )
-    rows = frame(Question, map(partial(_question, session_of), chosen))
-    return ProposedSet(rows, _dropped_frame(dropped), about, tuple(notes))
+    question_rows = frame(Question, map(partial(_to_question, session_of), chosen_proposals))
+    return ProposedSet(question_rows, _dropped_frame(dropped), provenance, tuple(notes))
 
 
 def _notes_on_scopes(dataset: Dataset, sizes: pl.DataFrame) -> list[str]:
     """Say what memories cannot be asked about, or not in every way."""
     notes = list[str]()
-    short = sizes.filter(pl.col("len") < 2).height
-    if short:
-        notes.append(f"{count_noun(short, 'memories')} of one message left out")
-    of_scope = dataset.turns.group_by("scope").agg(
+    n_short = sizes.filter(pl.col("len") < 2).height
+    if n_short:
+        notes.append(f"{count_noun(n_short, 'memories')} of one message left out")
+    scope_counts = dataset.turns.group_by("scope").agg(
         sessions=pl.col("session_id").n_unique(), times=pl.col("timestamp").count()
     )
-    lone = of_scope.filter(pl.col("sessions") == 1).height
-    if lone:
+    n_of_one_session = scope_counts.filter(pl.col("sessions") == 1).height
+    if n_of_one_session:
         notes.append(
-            f"{count_noun(lone, 'memories')} of one session: no question needs evidence of several"
+            f"{count_noun(n_of_one_session, 'memories')} of one session: no question needs "
+            "evidence of several"
         )
-    undated = of_scope.filter(pl.col("times") == 0).height
-    if undated:
-        notes.append(f"{count_noun(undated, 'memories')} without times: no question about dates")
+    n_undated = scope_counts.filter(pl.col("times") == 0).height
+    if n_undated:
+        notes.append(f"{count_noun(n_undated, 'memories')} without times: no question about dates")
     return notes
 
 
@@ -264,23 +279,23 @@ def _known_facts(
     read."""
     if facts is not None:
         return facts, ""
-    found = knowledge.extract(data.turns, service=asking.service)
-    if is_estimating() or not found.note:
-        return found.facts, ""
-    note = found.note
-    if found.facts.is_empty():
+    extraction = knowledge.extract(data.turns, service=asking.service)
+    if is_estimating() or not extraction.note:
+        return extraction.facts, ""
+    note = extraction.note
+    if extraction.facts.is_empty():
         note += "; bundles are made of the messages there"
-    return found.facts, note
+    return extraction.facts, note
 
 
-def _share_by_size(n: int, sizes: pl.DataFrame) -> dict[str, int]:
+def _share_by_size(n_wanted: int, sizes: pl.DataFrame) -> dict[str, int]:
     """Share the questions out to scopes by their numbers of messages; a scope without any is left
     out."""
-    counts = share_by_weight(n, dict(sizes.iter_rows()))
-    return {scope: number for scope, number in counts.items() if number}
+    count_by_scope = share_by_weight(n_wanted, dict(sizes.iter_rows()))
+    return {scope: n_of_scope for scope, n_of_scope in count_by_scope.items() if n_of_scope}
 
 
-def _bundles(
+def _gather_all_bundles(
     data: Dataset, facts: pl.DataFrame, asking: Asking, wanted: dict[str, int], seed: int
 ) -> list[Bundle]:
     """Gather the bundles of all scopes."""
@@ -290,14 +305,14 @@ def _bundles(
         return encoder.encode(texts, kind="document", progress=False)
 
     bundles = list[Bundle]()
-    for scope, number in wanted.items():
-        turns = data.turns.filter(scope=scope)
-        stated = facts.filter(pl.col("scope") == scope)
-        bundles += gather_bundles(turns, stated, encode, number, seed=seed)
+    for scope, n_of_scope in wanted.items():
+        scope_turns = data.turns.filter(scope=scope)
+        scope_facts = facts.filter(pl.col("scope") == scope)
+        bundles += gather_bundles(scope_turns, scope_facts, encode, n_of_scope, seed=seed)
     return bundles
 
 
-def _request(turns: pl.DataFrame, bundle: Bundle) -> llm.Request:
+def _proposing_request(turns: pl.DataFrame, bundle: Bundle) -> llm.Request:
     entries = message_entries(bundle, turns.filter(scope=bundle.scope))
     return propose_request(entries, bundle.kinds, bundle.most, bundle.turns)
 
@@ -306,35 +321,40 @@ def _read_proposals(
     bundles: Sequence[Bundle], values: Sequence[Any], turns: pl.DataFrame, dropped: Dropped
 ) -> list[Proposal]:
     """Read what was proposed, the first of each bundle before the second of any."""
-    last: dict[str, datetime | None] = dict(
+    last_time_by_scope: dict[str, datetime | None] = dict(
         turns.group_by("scope").agg(pl.col("timestamp").max()).iter_rows()
     )
-    listed = list[list[Proposal]]()
-    for bundle, value in zip(bundles, values, strict=True):
-        found = list[Proposal]()
-        if value is None:
-            listed.append(found)
+    proposals_by_bundle = list[list[Proposal]]()
+    for bundle, model_value in zip(bundles, values, strict=True):
+        bundle_proposals = list[Proposal]()
+        if model_value is None:
+            proposals_by_bundle.append(bundle_proposals)
             continue
-        for stated in value.questions:
-            proposal = read_proposal(stated, bundle, last[bundle.scope])
+        for proposed_question in model_value.questions:
+            proposal = read_proposal(proposed_question, bundle, last_time_by_scope[bundle.scope])
             if proposal is None:
-                dropped.add(NOT_THERE, stated.question)
+                dropped.add(NOT_THERE, proposed_question.question)
             else:
-                found.append(proposal)
-        listed.append(found)
-    longest = max(map(len, listed), default=0)
-    return [found[at] for at in range(longest) for found in listed if at < len(found)]
+                bundle_proposals.append(proposal)
+        proposals_by_bundle.append(bundle_proposals)
+    most_of_a_bundle = max(map(len, proposals_by_bundle), default=0)
+    return [
+        bundle_proposals[proposal_place]
+        for proposal_place in range(most_of_a_bundle)
+        for bundle_proposals in proposals_by_bundle
+        if proposal_place < len(bundle_proposals)
+    ]
 
 
 def _first_to_check(
     proposals: Sequence[Proposal], wanted: dict[str, int]
 ) -> tuple[list[Proposal], int]:
     """Give the proposals that are checked, by kind as they are wanted, and how many are not."""
-    checked = list[Proposal]()
-    for scope, number in wanted.items():
-        most = share_out(ceil(number * CHECKED), [*KINDS])
-        checked += choose_by_kind(of_one_scope(proposals, scope), most)
-    return checked, len(proposals) - len(checked)
+    checked_proposals = list[Proposal]()
+    for scope, n_of_scope in wanted.items():
+        most_by_kind = share_out(ceil(n_of_scope * CHECKED), [*KINDS])
+        checked_proposals += choose_by_kind(of_one_scope(proposals, scope), most_by_kind)
+    return checked_proposals, len(proposals) - len(checked_proposals)
 
 
 def _stop_where_unanswered(asking: Asking, step: str) -> None:
@@ -354,72 +374,81 @@ def _stop_where_unanswered(asking: Asking, step: str) -> None:
 
 
 def _nothing_left(
-    service: str | llm.Service, prompts: int, unread: int, failures: list[str], dropped: Dropped
+    service: str | llm.Service,
+    n_prompts: int,
+    n_unanswered: int,
+    failures: list[str],
+    dropped: Dropped,
 ) -> str:
     """Say why there is no question at all."""
-    if unread == prompts:
+    if n_unanswered == n_prompts:
         reason = [*failures, "no answer fits"][0]
         return (
-            f"no question was proposed: {unread:,} of {prompts:,} prompts have no answer "
+            f"no question was proposed: {n_unanswered:,} of {n_prompts:,} prompts have no answer "
             f'({reason}); service="NAME" or --service NAME asks a model'
         )
-    reasons = ", ".join(f"{n:,} since {reason}" for reason, n in dropped.counts.items())
-    name = service_name(service)
+    reasons_text = ", ".join(
+        f"{n_dropped:,} since {reason}" for reason, n_dropped in dropped.counts.items()
+    )
+    writing_service = service_name(service)
     return (
-        f"no question of {name!r} is left: dropped were {reasons or 'none, as none was proposed'}"
+        f"no question of {writing_service!r} is left: dropped were "
+        f"{reasons_text or 'none, as none was proposed'}"
     )
 
 
-def _estimate_checks(n: int, candidates: int, left_out: int) -> None:
+def _estimate_checks(n_wanted: int, candidates: int, left_out: int) -> None:
     """Count about what the checks would ask; it depends on what is proposed."""
-    checked = ceil(n * CHECKED)
-    windows = ceil(candidates / WINDOW)
-    number = {
-        "answer": checked,
-        "judge": ceil(0.7 * checked),
-        "grades": windows * n,
-        "holds": ceil(n * (0.5 * bool(windows) + 0.7 * left_out)),
+    n_checked = ceil(n_wanted * CHECKED)
+    n_windows = ceil(candidates / WINDOW)
+    count_by_task = {
+        "answer": n_checked,
+        "judge": ceil(0.7 * n_checked),
+        "grades": n_windows * n_wanted,
+        "holds": ceil(n_wanted * (0.5 * bool(n_windows) + 0.7 * left_out)),
     }
-    guessed = dict[tuple[str, str], tuple[int, int]]()
-    for task, count in number.items():
-        for at in range(count):
-            guessed[task, f"estimated {at}"] = _CHECKS[task]
-    add_to_spending(guessed)
+    guessed_tokens = dict[tuple[str, str], tuple[int, int]]()
+    for task, count in count_by_task.items():
+        for request_number in range(count):
+            guessed_tokens[task, f"estimated {request_number}"] = _CHECKS[task]
+    add_to_spending(guessed_tokens)
 
 
-def _count_reworded(proposals: Sequence[Proposal], texts: dict[str, str], language: str) -> int:
+def _count_reworded(
+    proposals: Sequence[Proposal], text_by_turn: dict[str, str], language: str
+) -> int:
     """Count the proposals that share no content word with half of their evidence or more."""
-    count = 0
-    for each in proposals:
-        evidence = list(map(texts.__getitem__, each.evidence))
-        if share_no_word(each.text, evidence, language=language) >= 0.5:
-            count += 1
-    return count
+    n_reworded = 0
+    for proposal in proposals:
+        evidence = list(map(text_by_turn.__getitem__, proposal.evidence))
+        if share_no_word(proposal.text, evidence, language=language) >= 0.5:
+            n_reworded += 1
+    return n_reworded
 
 
 def _dropped_frame(dropped: Dropped) -> pl.DataFrame:
-    rows = list[tuple[str, int, str]]()
-    for reason, n in dropped.counts.items():
-        rows.append((reason, n, dropped.examples[reason][0]))
-    types = {"reason": pl.String, "n": pl.Int64, "example": pl.String}
-    return pl.DataFrame(rows, schema=types, orient="row")
+    reason_rows = list[tuple[str, int, str]]()
+    for reason, n_dropped in dropped.counts.items():
+        reason_rows.append((reason, n_dropped, dropped.examples[reason][0]))
+    column_types = {"reason": pl.String, "n": pl.Int64, "example": pl.String}
+    return pl.DataFrame(reason_rows, schema=column_types, orient="row")
 
 
-def _question(session_of: dict[str, str], each: Proposal) -> Question:
-    sessions = dict.fromkeys(map(session_of.__getitem__, each.evidence))
+def _to_question(session_of: dict[str, str], proposal: Proposal) -> Question:
+    sessions = dict.fromkeys(map(session_of.__getitem__, proposal.evidence))
     return Question(
-        query_id=each.query_id,
-        scope=each.scope,
-        text=each.text,
-        answer=each.answer,
-        question_type=each.kind,
-        timestamp=each.asked_at,
-        evidence=[*each.evidence],
+        query_id=proposal.query_id,
+        scope=proposal.scope,
+        text=proposal.text,
+        answer=proposal.answer,
+        question_type=proposal.kind,
+        timestamp=proposal.asked_at,
+        evidence=[*proposal.evidence],
         evidence_sessions=[*sessions],
-        abstention=each.is_absent,
-        stale=[*each.stale] or None,
+        abstention=proposal.is_absent,
+        stale=[*proposal.stale] or None,
         source=PROPOSED,
-        reasons=[*each.reasons] or None,
-        distractors=[*each.distractors] or None,
-        checks=json.dumps(dict(each.checks), ensure_ascii=False),
+        reasons=[*proposal.reasons] or None,
+        distractors=[*proposal.distractors] or None,
+        checks=json.dumps(dict(proposal.checks), ensure_ascii=False),
     )

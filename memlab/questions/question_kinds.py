@@ -102,11 +102,11 @@ def share_by_weight(n: int, weights: Mapping[str, int]) -> dict[str, int]:
     >>> share_by_weight(3, {"a": 5, "b": 5})
     {'a': 2, 'b': 1}
     """
-    total = sum(weights.values())
-    counts, rests = dict[str, int](), dict[str, int]()
-    for name, weight in weights.items():
-        counts[name], rests[name] = divmod(n * weight, total)
-    by_rest = sorted(rests, key=rests.__getitem__, reverse=True)
-    for name in by_rest[: n - sum(counts.values())]:
-        counts[name] += 1
-    return counts
+    total_weight = sum(weights.values())
+    count_by_name, remainders = dict[str, int](), dict[str, int]()
+    for kind_name, weight in weights.items():
+        count_by_name[kind_name], remainders[kind_name] = divmod(n * weight, total_weight)
+    by_remainder = sorted(remainders, key=remainders.__getitem__, reverse=True)
+    for kind_name in by_remainder[: n - sum(count_by_name.values())]:
+        count_by_name[kind_name] += 1
+    return count_by_name

@@ -63,9 +63,9 @@ class Proposal:
 
     def without(self, turn: str) -> Proposal:
         """Copy it without an item of its evidence."""
-        pairs = zip(self.evidence, self.reasons, strict=True)
-        kept = [pair for pair in pairs if pair[0] != turn]
-        evidence, reasons = zip(*kept, strict=True)
+        evidence_pairs = zip(self.evidence, self.reasons, strict=True)
+        kept_pairs = [evidence_pair for evidence_pair in evidence_pairs if evidence_pair[0] != turn]
+        evidence, reasons = zip(*kept_pairs, strict=True)
         return replace(self, evidence=evidence, reasons=reasons)
 
 
@@ -85,10 +85,10 @@ class Dropped:
     @property
     def counts(self) -> dict[str, int]:
         """How many were dropped for each reason, the most frequent first."""
-        found = Counter[str]()
+        count_by_reason = Counter[str]()
         for reason in sorted(self.examples):
-            found[reason] = len(self.examples[reason])
-        return dict(found.most_common())
+            count_by_reason[reason] = len(self.examples[reason])
+        return dict(count_by_reason.most_common())
 
 
 def read_proposal(
@@ -98,32 +98,34 @@ def read_proposal(
 
     A message that is evidence is neither stale nor a distractor.
     """
-    reasons = dict[int, str]()
-    for cited in stated.evidence:
-        reasons.setdefault(cited.id, cited.why)
-    numbers = {*reasons, *stated.stale, *stated.distractors}
+    reason_by_number = dict[int, str]()
+    for cited_entry in stated.evidence:
+        reason_by_number.setdefault(cited_entry.id, cited_entry.why)
+    numbers = {*reason_by_number, *stated.stale, *stated.distractors}
     if not numbers <= {*range(1, len(bundle.turns) + 1)}:
         return None
-    near = [*stated.distractors]
+    near_numbers = [*stated.distractors]
     if stated.kind == ABSENT:
-        near += reasons
-        reasons = {}
-    evidence = sorted(reasons)
-    stale = sorted({*stated.stale} - {*evidence})
-    others = sorted({*near} - {*evidence} - {*stale})
-    cited_turns = _turns_at(evidence, bundle)
-    named = "\x1f".join((stated.kind, stated.question, *cited_turns))
-    digest = blake2b(named.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+        near_numbers += reason_by_number
+        reason_by_number = {}
+    evidence_numbers = sorted(reason_by_number)
+    stale_numbers = sorted({*stated.stale} - {*evidence_numbers})
+    other_numbers = sorted({*near_numbers} - {*evidence_numbers} - {*stale_numbers})
+    cited_turns = _turns_at(evidence_numbers, bundle)
+    identity_text = "\x1f".join((stated.kind, stated.question, *cited_turns))
+    identity_digest = blake2b(
+        identity_text.encode("utf-8", "surrogatepass"), digest_size=4
+    ).hexdigest()
     return Proposal(
-        query_id=f"{bundle.scope}/p-{digest}",
+        query_id=f"{bundle.scope}/p-{identity_digest}",
         scope=bundle.scope,
         kind=stated.kind,
         text=stated.question,
         answer=stated.answer,
         evidence=cited_turns,
-        reasons=tuple(map(reasons.__getitem__, evidence)),
-        stale=_turns_at(stale, bundle),
-        distractors=_turns_at(others, bundle),
+        reasons=tuple(map(reason_by_number.__getitem__, evidence_numbers)),
+        stale=_turns_at(stale_numbers, bundle),
+        distractors=_turns_at(other_numbers, bundle),
         asked_at=asked_at,
         checks={"reworded, says the model": stated.reworded},
     )
@@ -135,7 +137,7 @@ def _turns_at(numbers: Iterable[int], bundle: Bundle) -> tuple[str, ...]:
 
 def of_one_scope(proposals: Iterable[Proposal], scope: str) -> list[Proposal]:
     """Give the proposals over one memory."""
-    return [each for each in proposals if each.scope == scope]
+    return [proposal for proposal in proposals if proposal.scope == scope]
 
 
 def screen(
@@ -146,42 +148,48 @@ def screen(
     language: str,
 ) -> list[Proposal]:
     """Keep the proposals that have nothing wrong with them by themselves; each question once."""
-    kept = list[Proposal]()
+    kept_proposals = list[Proposal]()
     words_of = dict[str, frozenset[str]]()
-    for each in proposals:
-        asked, answered = tokenize([each.text, short_answer(each.answer)], language=language)
-        words_of[each.query_id] = frozenset(asked)
-        fault = _find_fault(each, frozenset(asked), frozenset(answered), session_of)
-        if not fault and any(_is_same(each, other, words_of) for other in kept):
+    for proposal in proposals:
+        question_words, answer_words = tokenize(
+            [proposal.text, short_answer(proposal.answer)], language=language
+        )
+        words_of[proposal.query_id] = frozenset(question_words)
+        fault = _find_fault(
+            proposal, frozenset(question_words), frozenset(answer_words), session_of
+        )
+        if not fault and any(
+            _is_same(proposal, kept_proposal, words_of) for kept_proposal in kept_proposals
+        ):
             fault = REPEATED
         if fault:
-            dropped.add(fault, each.text)
+            dropped.add(fault, proposal.text)
         else:
-            kept.append(each)
-    return kept
+            kept_proposals.append(proposal)
+    return kept_proposals
 
 
 def _find_fault(
-    each: Proposal,
-    asked: frozenset[str],
-    answered: frozenset[str],
+    proposal: Proposal,
+    question_words: frozenset[str],
+    answer_words: frozenset[str],
     session_of: Mapping[str, str],
 ) -> str:
     """Say what is wrong with a proposal; empty where nothing is."""
-    kind = KINDS[each.kind]
-    sessions = {*map(session_of.__getitem__, each.evidence)}
-    several = len(sessions) > 1
-    if each.is_absent:
+    kind = KINDS[proposal.kind]
+    sessions = {*map(session_of.__getitem__, proposal.evidence)}
+    has_several_sessions = len(sessions) > 1
+    if proposal.is_absent:
         return ""
-    if not each.evidence:
+    if not proposal.evidence:
         return NO_EVIDENCE
-    if kind.is_spread and not several:
+    if kind.is_spread and not has_several_sessions:
         return ONE_SESSION
-    if several and each.kind == "single-session":
+    if has_several_sessions and proposal.kind == "single-session":
         return SEVERAL_SESSIONS
-    if each.kind == "knowledge-update" and not each.stale:
+    if proposal.kind == "knowledge-update" and not proposal.stale:
         return NO_STALE
-    if each.kind not in _NAMES_ITS_ITEMS and answered and answered <= asked:
+    if proposal.kind not in _NAMES_ITS_ITEMS and answer_words and answer_words <= question_words:
         return GIVEN_AWAY
     return ""
 
@@ -196,18 +204,20 @@ def short_answer(answer: str) -> str:
     return re.split(r"\s*[(]|[:;]\s", answer, maxsplit=1)[0]
 
 
-def _is_same(each: Proposal, other: Proposal, words_of: Mapping[str, frozenset[str]]) -> bool:
+def _is_same(
+    proposal: Proposal, kept_proposal: Proposal, words_of: Mapping[str, frozenset[str]]
+) -> bool:
     """Say whether two proposals ask the same.
 
     In nearly the same words, or of the same messages in many of the same.
     """
-    mine, others = words_of[each.query_id], words_of[other.query_id]
-    together = max(len(mine | others), 1)
-    similar = len(mine & others) / together
-    least = SAME_WORDS
-    if {*each.evidence} == {*other.evidence}:
-        least = SIMILAR_WORDS
-    return similar >= least
+    own_words, kept_words = words_of[proposal.query_id], words_of[kept_proposal.query_id]
+    n_distinct_words = max(len(own_words | kept_words), 1)
+    similarity = len(own_words & kept_words) / n_distinct_words
+    lowest_similarity = SAME_WORDS
+    if {*proposal.evidence} == {*kept_proposal.evidence}:
+        lowest_similarity = SIMILAR_WORDS
+    return similarity >= lowest_similarity
 
 
 def share_no_word(question: str, texts: Sequence[str], *, language: str = "en") -> float:
@@ -217,26 +227,26 @@ def share_no_word(question: str, texts: Sequence[str], *, language: str = "en") 
     >>> share_no_word("How often did Dad fall?", ["He slipped again", "Dad fell on the stairs"])
     0.5
     """
-    asked, *others = tokenize([question, *texts], language=language)
-    if not others:
+    question_words, *text_words = tokenize([question, *texts], language=language)
+    if not text_words:
         return 0.0
-    apart = map({*asked}.isdisjoint, others)
-    return sum(apart) / len(others)
+    is_apart = map({*question_words}.isdisjoint, text_words)
+    return sum(is_apart) / len(text_words)
 
 
 def choose_by_kind(proposals: Sequence[Proposal], wanted: Mapping[str, int]) -> list[Proposal]:
     """Choose as many of each kind as are wanted; where one has too few, those of others take its
     place."""
     by_kind = defaultdict[str, list[Proposal]](list)
-    for each in proposals:
-        by_kind[each.kind].append(each)
-    chosen, spare = list[Proposal](), list[Proposal]()
-    for kind, listed in by_kind.items():
-        most = wanted.get(kind, 0)
-        chosen += listed[:most]
-        spare += listed[most:]
-    spare.sort(key=proposals.index)
-    missing = sum(wanted.values()) - len(chosen)
-    chosen += spare[: max(missing, 0)]
-    chosen.sort(key=proposals.index)
-    return chosen
+    for proposal in proposals:
+        by_kind[proposal.kind].append(proposal)
+    chosen_proposals, spare_proposals = list[Proposal](), list[Proposal]()
+    for kind, kind_proposals in by_kind.items():
+        most_of_kind = wanted.get(kind, 0)
+        chosen_proposals += kind_proposals[:most_of_kind]
+        spare_proposals += kind_proposals[most_of_kind:]
+    spare_proposals.sort(key=proposals.index)
+    n_missing = sum(wanted.values()) - len(chosen_proposals)
+    chosen_proposals += spare_proposals[: max(n_missing, 0)]
+    chosen_proposals.sort(key=proposals.index)
+    return chosen_proposals

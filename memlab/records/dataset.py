@@ -172,8 +172,11 @@ def schema(row_type: type) -> dict[str, Any]:
     >>> schema(Issue)
     {'where': String, 'found': String, 'action': String}
     """
-    hints = get_type_hints(row_type)
-    return {f.name: _DTYPES[hints[f.name]] for f in fields(row_type)}
+    type_hints = get_type_hints(row_type)
+    return {
+        record_field.name: _DTYPES[type_hints[record_field.name]]
+        for record_field in fields(row_type)
+    }
 
 
 def frame(row_type: type, rows: Iterable[Any] = ()) -> pl.DataFrame:
@@ -222,11 +225,15 @@ def read_frame(
         rows = rows.collect()
     if not isinstance(rows, pl.DataFrame) and _is_foreign_frame(rows):
         rows = pl.DataFrame(rows)
-        there = {name: of for name, of in (types or {}).items() if name in rows.columns}
-        rows = rows.cast(there)
+        type_by_column = {
+            column_name: column_type
+            for column_name, column_type in (types or {}).items()
+            if column_name in rows.columns
+        }
+        rows = rows.cast(type_by_column)
     if not isinstance(rows, pl.DataFrame):
         raise DataError(f"{what} is a {type(rows).__name__}; expected a frame of polars or pandas")
-    for missing in [name for name in columns if name not in rows.columns][:1]:
+    for missing in [column_name for column_name in columns if column_name not in rows.columns][:1]:
         raise DataError(f"{what} has no column {missing!r}; it needs {', '.join(columns)}")
     return rows
 
@@ -266,7 +273,9 @@ def refuse_frame(given: Any, where: str) -> None:
 @cache
 def _required_columns(row_type: type) -> list[str]:
     """Name the columns of a row type that have no default: those that rows always have."""
-    return [each.name for each in fields(row_type) if each.default is MISSING]
+    return [
+        record_field.name for record_field in fields(row_type) if record_field.default is MISSING
+    ]
 
 
 _LATER_COLUMNS = ("rubric", "stale", "judged", "grades", "source", "distractors")
@@ -293,7 +302,11 @@ def encode_id_part(raw: str) -> str:
     if not raw:
         raise DataError("an id is empty; give every scope, session and question a name")
     return _UNSAFE.sub(
-        lambda m: "".join(f"%{b:02X}" for b in m[0].encode("utf-8", "surrogatepass")), raw
+        lambda unsafe_match: "".join(
+            f"%{unsafe_byte:02X}"
+            for unsafe_byte in unsafe_match[0].encode("utf-8", "surrogatepass")
+        ),
+        raw,
     )
 
 
@@ -344,9 +357,11 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for table, row_type in _ROW_TYPES.items():
-            given, types = getattr(self, table), schema(row_type)
+            given_rows, column_types = getattr(self, table), schema(row_type)
             object.__setattr__(
-                self, table, read_frame(given, table, _required_columns(row_type), types=types)
+                self,
+                table,
+                read_frame(given_rows, table, _required_columns(row_type), types=column_types),
             )
         check_language(self.language)
         _check_sources(self.questions)
@@ -359,34 +374,39 @@ class Dataset:
     def fingerprint(self) -> str:
         """Give a hash of all that a result can depend on, in 16 hex digits."""
         digest = hashlib.sha256()
-        said = _without_empty_columns(self.turns.drop("quoted", strict=False), "forwarded_from")
-        asked = self.questions.drop(_ABOUT_PROPOSALS, strict=False)
-        asked = _without_empty_columns(asked, *_LATER_COLUMNS)
-        for table in (said, self.sessions.drop("status"), asked, self.annotations):
+        turn_rows = _without_empty_columns(
+            self.turns.drop("quoted", strict=False), "forwarded_from"
+        )
+        question_rows = self.questions.drop(_ABOUT_PROPOSALS, strict=False)
+        question_rows = _without_empty_columns(question_rows, *_LATER_COLUMNS)
+        for table in (turn_rows, self.sessions.drop("status"), question_rows, self.annotations):
             digest.update(",".join(table.columns).encode())
-            for part in table.iter_slices(_LINES):
-                lines = io.BytesIO()
-                part.write_ndjson(lines)
-                digest.update(lines.getbuffer())
+            for row_slice in table.iter_slices(_LINES):
+                line_buffer = io.BytesIO()
+                row_slice.write_ndjson(line_buffer)
+                digest.update(line_buffer.getbuffer())
         # What is quoted is part of a text, unless the source says it beside the text.
-        given = select_given_quotations(self.turns, self.language)
-        if given.height:
-            digest.update(given.write_ndjson().encode())
+        given_quotations = select_given_quotations(self.turns, self.language)
+        if given_quotations.height:
+            digest.update(given_quotations.write_ndjson().encode())
         if self.language != "en":
             digest.update(self.language.encode())
         return digest.hexdigest()[:16]
 
     def take(self, scopes: Iterable[str]) -> Dataset:
         """Give the part of the dataset that belongs to some scopes."""
-        wanted = list(scopes)
-        unknown = set(wanted) - set(self.scopes)
-        if unknown:
+        wanted_scopes = list(scopes)
+        unknown_scopes = set(wanted_scopes) - set(self.scopes)
+        if unknown_scopes:
             raise DataError(
-                f"no scope {sorted(unknown)[0]!r} in dataset {self.name!r}; "
+                f"no scope {sorted(unknown_scopes)[0]!r} in dataset {self.name!r}; "
                 f"it has {self.scopes[:5]} …"
             )
-        parts = {t: getattr(self, t).filter(pl.col("scope").is_in(wanted)) for t in _SCOPED}
-        return replace(self, **parts)
+        scope_tables = {
+            table_name: getattr(self, table_name).filter(pl.col("scope").is_in(wanted_scopes))
+            for table_name in _SCOPED
+        }
+        return replace(self, **scope_tables)
 
     def describe(self) -> str:
         """Say in a line what the dataset holds.
@@ -395,32 +415,33 @@ class Dataset:
         >>> memlab.sample(turns=200).describe()
         'sample (chatlog): ... turns in ... sessions of 4 scopes, ... questions...'
         """
-        turns, sessions = self.turns.height, self.sessions.height
-        scopes = self.turns["scope"].n_unique()
-        text = (
-            f"{self.name} ({self.format}): {_counted(turns, 'turn')} in "
-            f"{_counted(sessions, 'session')} of {_counted(scopes, 'scope')}, "
-            f"{_counted(self.questions.height, 'question')}"
+        n_turns, n_sessions = self.turns.height, self.sessions.height
+        n_scopes = self.turns["scope"].n_unique()
+        description = (
+            f"{self.name} ({self.format}): {_count_noun(n_turns, 'turn')} in "
+            f"{_count_noun(n_sessions, 'session')} of {_count_noun(n_scopes, 'scope')}, "
+            f"{_count_noun(self.questions.height, 'question')}"
         )
         sources = describe_sources(self.questions)
         if sources:
-            text += f" ({sources})"
+            description += f" ({sources})"
         if self.annotations.height:
-            text += f", {self.annotations.height:,} annotations"
+            description += f", {self.annotations.height:,} annotations"
         if self.issues.height:
-            text += f"; {self.issues.height:,} issues, see .issues"
-        return text
+            description += f"; {self.issues.height:,} issues, see .issues"
+        return description
 
     def __repr__(self) -> str:
         return f"<Dataset {self.describe()}>"
 
     def _repr_html_(self) -> str:
-        asked = self.questions.head(5).select("text", "question_type").iter_rows()
-        shown = "".join(
-            f"<li>{html.escape(text)} <i>{html.escape(kind or '')}</i></li>" for text, kind in asked
+        example_questions = self.questions.head(5).select("text", "question_type").iter_rows()
+        example_items = "".join(
+            f"<li>{html.escape(text)} <i>{html.escape(question_type or '')}</i></li>"
+            for text, question_type in example_questions
         )
         return f"<p>{html.escape(self.describe())}</p>" + (
-            f"<p>Such as:</p><ul>{shown}</ul>" if shown else ""
+            f"<p>Such as:</p><ul>{example_items}</ul>" if example_items else ""
         )
 
 
@@ -432,8 +453,8 @@ def source_expr() -> pl.Expr:
     >>> pl.DataFrame({"source": [None, "", "accepted"]}).select(source_expr())["source"].to_list()
     ['written', 'written', 'accepted']
     """
-    given = pl.col("source").cast(pl.String)
-    return pl.when(given != "").then(given).otherwise(pl.lit(WRITTEN)).alias("source")
+    given_source = pl.col("source").cast(pl.String)
+    return pl.when(given_source != "").then(given_source).otherwise(pl.lit(WRITTEN)).alias("source")
 
 
 def count_by_source(questions: pl.DataFrame) -> dict[str, int]:
@@ -450,8 +471,8 @@ def count_by_source(questions: pl.DataFrame) -> dict[str, int]:
         return {}
     if "source" not in questions.columns:
         return {WRITTEN: questions.height}
-    counted = dict(questions.select(source_expr()).group_by("source").len().iter_rows())
-    return {source: counted[source] for source in SOURCES if source in counted}
+    count_by_name = dict(questions.select(source_expr()).group_by("source").len().iter_rows())
+    return {source: count_by_name[source] for source in SOURCES if source in count_by_name}
 
 
 def describe_sources(questions: pl.DataFrame) -> str:
@@ -471,17 +492,21 @@ def describe_sources(questions: pl.DataFrame) -> str:
         return ""
     if len(counts) == 1:
         return f"all {next(iter(counts))}"
-    return ", ".join(f"{n:,} {source}" for source, n in counts.items())
+    return ", ".join(f"{n_questions:,} {source}" for source, n_questions in counts.items())
 
 
 def _check_sources(questions: pl.DataFrame) -> None:
     """Refuse a source of questions that is none, since tables would count it for another."""
     if "source" not in questions.columns:
         return
-    named = questions.select("query_id", source_expr())
-    for query_id, source in named.filter(~pl.col("source").is_in(SOURCES)).head(1).iter_rows():
-        known = ", ".join(SOURCES)
-        raise DataError(f"question {query_id!r} has the source {source!r}; it is one of {known}")
+    question_sources = questions.select("query_id", source_expr())
+    for query_id, source in (
+        question_sources.filter(~pl.col("source").is_in(SOURCES)).head(1).iter_rows()
+    ):
+        known_sources = ", ".join(SOURCES)
+        raise DataError(
+            f"question {query_id!r} has the source {source!r}; it is one of {known_sources}"
+        )
 
 
 def take_sources(dataset: Dataset, sources: Iterable[str]) -> Dataset:
@@ -497,20 +522,25 @@ def take_sources(dataset: Dataset, sources: Iterable[str]) -> Dataset:
         ...
     memlab.errors.DataError: no question of 'sample' is accepted; there are ... written
     """
-    wanted = list(sources)
-    for unknown in [source for source in wanted if source not in SOURCES][:1]:
+    wanted_sources = list(sources)
+    for unknown in [source for source in wanted_sources if source not in SOURCES][:1]:
         raise DataError(f"no source is called {unknown!r}; choose of {', '.join(SOURCES)}")
-    asked = dataset.questions
-    if "source" not in asked.columns:
-        asked = asked.with_columns(source=pl.lit(None, pl.String))
-    kept = asked.filter(asked.select(source_expr())["source"].is_in(wanted))
-    if kept.is_empty():
-        counts = count_by_source(dataset.questions).items()
-        there = ", ".join(f"{n:,} {source}" for source, n in counts)
-        raise DataError(
-            f"no question of {dataset.name!r} is {' or '.join(wanted)}; there are {there or 'none'}"
+    question_rows = dataset.questions
+    if "source" not in question_rows.columns:
+        question_rows = question_rows.with_columns(source=pl.lit(None, pl.String))
+    kept_questions = question_rows.filter(
+        question_rows.select(source_expr())["source"].is_in(wanted_sources)
+    )
+    if kept_questions.is_empty():
+        source_counts = count_by_source(dataset.questions).items()
+        present_sources = ", ".join(
+            f"{n_questions:,} {source}" for source, n_questions in source_counts
         )
-    return replace(dataset, questions=kept)
+        raise DataError(
+            f"no question of {dataset.name!r} is {' or '.join(wanted_sources)}; there are "
+            f"{present_sources or 'none'}"
+        )
+    return replace(dataset, questions=kept_questions)
 
 
 _ROW_TYPES: dict[str, type] = {
@@ -525,14 +555,17 @@ _SCOPED = ("turns", "sessions", "questions", "annotations")
 
 def concat(parts: Iterable[Dataset]) -> Dataset:
     """Join datasets of one stream into one; the name and format are the first part's."""
-    listed = list(parts)
-    if not listed:
+    datasets = list(parts)
+    if not datasets:
         raise DataError("no records to join: the source holds no conversation")
-    frames = {
-        t: pl.concat([getattr(p, t) for p in listed], rechunk=True) for t in (*_SCOPED, "issues")
+    joined_tables = {
+        table_name: pl.concat([getattr(dataset, table_name) for dataset in datasets], rechunk=True)
+        for table_name in (*_SCOPED, "issues")
     }
-    merged_onto = {scope: digest for p in listed for scope, digest in p.merged_onto.items()}
-    return replace(listed[0], **frames, merged_onto=merged_onto)
+    merged_onto = {
+        scope: digest for dataset in datasets for scope, digest in dataset.merged_onto.items()
+    }
+    return replace(datasets[0], **joined_tables, merged_onto=merged_onto)
 
 
 def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
@@ -543,19 +576,21 @@ def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
     >>> digest_turns(turns, ["a", "b"])["b"] == digest_turns(turns.clear(), ["b"])["b"]
     True
     """
-    wanted = list(scopes)
-    if not wanted:
+    wanted_scopes = list(scopes)
+    if not wanted_scopes:
         return {}
-    said = turns.select(
+    digested_turns = turns.select(
         *("scope", "turn_id", "speaker", "role", "text", "caption", "timestamp"),
         *("forwarded_from", "quoted"),
     )
-    parts = said.sort("turn_id").partition_by("scope", as_dict=True, include_key=False)
+    turns_by_scope = digested_turns.sort("turn_id").partition_by(
+        "scope", as_dict=True, include_key=False
+    )
     digests = {
-        scope: hashlib.sha256(part.write_ndjson().encode()).hexdigest()[:16]
-        for (scope,), part in parts.items()
+        scope: hashlib.sha256(scope_turns.write_ndjson().encode()).hexdigest()[:16]
+        for (scope,), scope_turns in turns_by_scope.items()
     }
-    return {scope: digests.get(scope, "") for scope in wanted}
+    return {scope: digests.get(scope, "") for scope in wanted_scopes}
 
 
 def select_given_quotations(turns: pl.DataFrame, language: str) -> pl.DataFrame:
@@ -572,17 +607,19 @@ def select_given_quotations(turns: pl.DataFrame, language: str) -> pl.DataFrame:
     if "quoted" not in turns.columns or not turns["quoted"].count():
         return pl.DataFrame(schema={"turn_id": pl.String, "quoted": pl.List(pl.String)})
     turns = turns.with_columns(pl.col(pl.String).fill_null(""))
-    quoted = turns.filter(pl.col("quoted").is_not_null())
-    around = turns.filter(pl.col("scope").is_in(quoted["scope"].unique().to_list()))
-    people = dict[str, set[str]]()
-    for scope, speaker in around.select("scope", "speaker").unique().iter_rows():
-        people.setdefault(scope, set()).add(speaker.strip().casefold())
+    quoting_turns = turns.filter(pl.col("quoted").is_not_null())
+    scope_turns = turns.filter(pl.col("scope").is_in(quoting_turns["scope"].unique().to_list()))
+    people_by_scope = dict[str, set[str]]()
+    for scope, speaker in scope_turns.select("scope", "speaker").unique().iter_rows():
+        people_by_scope.setdefault(scope, set()).add(speaker.strip().casefold())
     columns = ("scope", "speaker", "role", "text", "quoted")
-    given = []
-    for scope, speaker, role, text, parts in quoted.select(columns).iter_rows():
-        shown = role != "assistant" and _shows(text, parts, speaker, people[scope], language)
-        given.append(not shown)
-    return quoted.filter(pl.Series(given, dtype=pl.Boolean)).select("turn_id", "quoted")
+    is_given = []
+    for scope, speaker, role, text, parts in quoting_turns.select(columns).iter_rows():
+        is_in_text = role != "assistant" and _shows(
+            text, parts, speaker, people_by_scope[scope], language
+        )
+        is_given.append(not is_in_text)
+    return quoting_turns.filter(pl.Series(is_given, dtype=pl.Boolean)).select("turn_id", "quoted")
 
 
 def _shows(text: str, parts: list[str], speaker: str, people: set[str], language: str) -> bool:
@@ -591,19 +628,31 @@ def _shows(text: str, parts: list[str], speaker: str, people: set[str], language
     A line behind the name of somebody counts where they had spoken before it was read, which is
     not known here: it may count, what is quoted whoever spoke must.
     """
-    shown = find_quotations(text, speaker=speaker, people=people, language=language)
-    always = find_quotations(text, speaker=speaker, language=language)
-    missing = [part for part in always if not any(part in own for own in parts)]
-    return not missing and {*shown, *always}.issuperset(parts)
+    quotations_among_people = find_quotations(
+        text, speaker=speaker, people=people, language=language
+    )
+    quotations_in_text = find_quotations(text, speaker=speaker, language=language)
+    missing_quotations = [
+        quotation
+        for quotation in quotations_in_text
+        if not any(quotation in given_part for given_part in parts)
+    ]
+    return not missing_quotations and {*quotations_among_people, *quotations_in_text}.issuperset(
+        parts
+    )
 
 
 def _without_empty_columns(rows: pl.DataFrame, *optional: str) -> pl.DataFrame:
     """Leave out those of some columns that hold nothing: an older fingerprint stays as it was."""
-    empty = [name for name in optional if name in rows.columns and not rows[name].count()]
-    return rows.drop(empty)
+    empty_columns = [
+        column_name
+        for column_name in optional
+        if column_name in rows.columns and not rows[column_name].count()
+    ]
+    return rows.drop(empty_columns)
 
 
-def _counted(n: int, noun: str) -> str:
-    if n == 1:
+def _count_noun(count: int, noun: str) -> str:
+    if count == 1:
         return f"1 {noun}"
-    return f"{n:,} {noun}s"
+    return f"{count:,} {noun}s"

@@ -85,9 +85,9 @@ def meaning_id(
     >>> meaning_id("Mel", "employer", "Acme") == meaning_id("Mel", "Employer", "ACME")
     True
     """
-    parts = [" ".join(part.split()).casefold() for part in (about, slot, value)]
-    parts += [kind, str(holds)]
-    digest = hashlib.blake2b("\x1f".join(parts).encode(), digest_size=size)
+    key_parts = [" ".join(key_part.split()).casefold() for key_part in (about, slot, value)]
+    key_parts += [kind, str(holds)]
+    digest = hashlib.blake2b("\x1f".join(key_parts).encode(), digest_size=size)
     return f"f{digest.hexdigest()}"
 
 

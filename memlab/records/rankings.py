@@ -78,39 +78,45 @@ def qrels(
     >>> qrels(asked, "session").frame.row(0)
     ('q', 'u/s', 2, 'u/s')
     """
-    column = {"turn": "evidence", "session": "evidence_sessions"}[level]
-    asked = questions.filter(~pl.col("abstention"))
-    evidence = (
-        asked.select("query_id", doc_id=pl.col(column).list.unique(maintain_order=True))
+    evidence_column = {"turn": "evidence", "session": "evidence_sessions"}[level]
+    answerable_questions = questions.filter(~pl.col("abstention"))
+    evidence_rows = (
+        answerable_questions.select(
+            "query_id", doc_id=pl.col(evidence_column).list.unique(maintain_order=True)
+        )
         .explode("doc_id")
         .drop_nulls("doc_id")
     )
-    graded = _grades(asked, level, turns)
+    graded_rows = _graded_documents(answerable_questions, level, turns)
     relevance = pl.col("grade").fill_null(1).alias("relevance")
-    rows = evidence.join(graded, on=_PAIR, how="left", maintain_order="left")
+    relevance_rows = evidence_rows.join(graded_rows, on=_PAIR, how="left", maintain_order="left")
     if rejected:
-        others = graded.filter(pl.col("grade") < 1).join(evidence, on=_PAIR, how="anti")
-        rows = pl.concat([rows, others])
-    session = pl.col("doc_id") if level == "session" else session_id_expr("doc_id", turns)
-    return Qrels(rows.select(*_PAIR, relevance).with_columns(subtopic=session), level)
+        rejected_rows = graded_rows.filter(pl.col("grade") < 1).join(
+            evidence_rows, on=_PAIR, how="anti"
+        )
+        relevance_rows = pl.concat([relevance_rows, rejected_rows])
+    session_ids = pl.col("doc_id") if level == "session" else session_id_expr("doc_id", turns)
+    return Qrels(relevance_rows.select(*_PAIR, relevance).with_columns(subtopic=session_ids), level)
 
 
 _PAIR = ("query_id", "doc_id")
 
 
-def _grades(asked: pl.DataFrame, level: Level, turns: pl.DataFrame | None) -> pl.DataFrame:
+def _graded_documents(
+    question_rows: pl.DataFrame, level: Level, turns: pl.DataFrame | None
+) -> pl.DataFrame:
     """Give the grade of each document that was judged, in the order of the questions.
 
     :returns: ``query_id``, ``doc_id``, ``grade``.
     """
-    if "grades" not in asked.columns:
-        types = {"query_id": pl.String(), "doc_id": pl.String(), "grade": pl.Int32()}
-        return pl.DataFrame(schema=types)
-    judged = asked.select("query_id", doc_id="judged", grade="grades")
-    graded = judged.explode("doc_id", "grade").drop_nulls("doc_id")
+    if "grades" not in question_rows.columns:
+        column_types = {"query_id": pl.String(), "doc_id": pl.String(), "grade": pl.Int32()}
+        return pl.DataFrame(schema=column_types)
+    judged_rows = question_rows.select("query_id", doc_id="judged", grade="grades")
+    graded_rows = judged_rows.explode("doc_id", "grade").drop_nulls("doc_id")
     if level == "session":
-        graded = graded.with_columns(doc_id=session_id_expr("doc_id", turns))
-    return graded.group_by(_PAIR, maintain_order=True).agg(pl.col("grade").max())
+        graded_rows = graded_rows.with_columns(doc_id=session_id_expr("doc_id", turns))
+    return graded_rows.group_by(_PAIR, maintain_order=True).agg(pl.col("grade").max())
 
 
 RUN_SCHEMA: dict[str, Any] = {
@@ -152,22 +158,24 @@ class Run:
         return replace(self, frame=self.frame.filter(pl.col("rank") <= k))
 
     def _repr_html_(self) -> str:
-        shown = self.frame.head(10)
+        shown_rows = self.frame.head(10)
         if self.text_of is not None:
-            shown = shown.with_columns(
-                text=pl.Series(self.text_of(shown["doc_id"].to_list()), dtype=pl.String)
+            shown_rows = shown_rows.with_columns(
+                text=pl.Series(self.text_of(shown_rows["doc_id"].to_list()), dtype=pl.String)
             )
         if self.evidence is not None:
-            marks = self.evidence.frame.filter(pl.col("relevance") > 0).select(
+            evidence_marks = self.evidence.frame.filter(pl.col("relevance") > 0).select(
                 "query_id", "doc_id", evidence=pl.lit("✔")
             )
-            shown = shown.join(marks, on=["query_id", "doc_id"], how="left", maintain_order="left")
-        n = self.frame["query_id"].n_unique()
-        title = f"{self.name}: {n:,} queries, {self.frame.height:,} {self.level}s ranked"
+            shown_rows = shown_rows.join(
+                evidence_marks, on=["query_id", "doc_id"], how="left", maintain_order="left"
+            )
+        n_queries = self.frame["query_id"].n_unique()
+        title = f"{self.name}: {n_queries:,} queries, {self.frame.height:,} {self.level}s ranked"
         with pl.Config(
             fmt_str_lengths=160, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True
         ):
-            return f"<p>{html.escape(title)}</p>{shown._repr_html_()}"
+            return f"<p>{html.escape(title)}</p>{shown_rows._repr_html_()}"
 
 
 def top_columns(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -176,11 +184,13 @@ def top_columns(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     :param scores: (q, n).
     :returns: rows and columns, both (m,), rows ascending and columns ascending within a row.
     """
-    n = scores.shape[1]
-    if k >= n:
-        return np.repeat(np.arange(len(scores)), n), np.tile(np.arange(n), len(scores))
-    threshold = np.partition(scores, n - k, axis=1)[:, n - k, None]
-    return np.divmod(np.flatnonzero(scores >= threshold), n)
+    n_columns = scores.shape[1]
+    if k >= n_columns:
+        return np.repeat(np.arange(len(scores)), n_columns), np.tile(
+            np.arange(n_columns), len(scores)
+        )
+    threshold = np.partition(scores, n_columns - k, axis=1)[:, n_columns - k, None]
+    return np.divmod(np.flatnonzero(scores >= threshold), n_columns)
 
 
 def run_from_scores(
@@ -222,25 +232,33 @@ def run_from_scores(
         )
     if k is not None and k < 1:
         raise DataError(f"k is {k}; a ranking needs at least one place")
-    columns = zip(("query_id", "doc_id", "score"), (query_ids, doc_ids, scores), strict=True)
-    given = pl.DataFrame(
-        [pl.Series(name, values, dtype=RUN_SCHEMA[name]) for name, values in columns]
+    given_columns = zip(("query_id", "doc_id", "score"), (query_ids, doc_ids, scores), strict=True)
+    given_rows = pl.DataFrame(
+        [
+            pl.Series(column_name, column_values, dtype=RUN_SCHEMA[column_name])
+            for column_name, column_values in given_columns
+        ]
     )
-    ranked = (
-        given.with_row_index("row")
+    ranked_rows = (
+        given_rows.with_row_index("row")
         .with_columns(first=pl.col("row").min().over("query_id"))
         .sort("first", "score", descending=[False, True], maintain_order=True)
     )
-    first = ranked["first"].to_numpy()
-    place = np.arange(len(first)) - np.searchsorted(first, first)
-    strict = make_strictly_decreasing(ranked["score"].to_numpy(), first)
-    made = {
-        "query_id": ranked["query_id"],
-        "doc_id": ranked["doc_id"],
-        "rank": place + 1,
-        "score": strict,
+    first_rows = ranked_rows["first"].to_numpy()
+    place_in_query = np.arange(len(first_rows)) - np.searchsorted(first_rows, first_rows)
+    strict_scores = make_strictly_decreasing(ranked_rows["score"].to_numpy(), first_rows)
+    run_columns = {
+        "query_id": ranked_rows["query_id"],
+        "doc_id": ranked_rows["doc_id"],
+        "rank": place_in_query + 1,
+        "score": strict_scores,
     }
-    return Run(pl.DataFrame(made, schema=RUN_SCHEMA).filter(place < (k or len(place))), level)
+    return Run(
+        pl.DataFrame(run_columns, schema=RUN_SCHEMA).filter(
+            place_in_query < (k or len(place_in_query))
+        ),
+        level,
+    )
 
 
 _LOWEST, _LARGEST = -(2.0**127), float(np.finfo(np.float32).max)
@@ -256,11 +274,19 @@ def make_strictly_decreasing(scores: np.ndarray, group: np.ndarray) -> np.ndarra
 
     :param group: (n,) the rows of a group are neighbours.
     """
-    bits = np.clip(scores, _LOWEST, _LARGEST).astype(np.float32).view(np.int32).astype(np.int64)
-    ordered = np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
-    place = np.arange(len(ordered))
+    float_bits = (
+        np.clip(scores, _LOWEST, _LARGEST).astype(np.float32).view(np.int32).astype(np.int64)
+    )
+    ordered_bits = np.where(float_bits < 0, -(float_bits & 0x7FFFFFFF), float_bits)
+    row_places = np.arange(len(ordered_bits))
     # So far apart that no number of a group is below one of the next.
-    apart = np.cumsum(np.diff(group, prepend=group[:1]) != 0) << 33
-    lowered = np.minimum.accumulate(ordered + place - apart) + apart - place
-    back = np.where(lowered < 0, -lowered | 0x80000000, lowered).astype(np.uint32)
-    return back.view(np.float32).astype(np.float64)
+    group_offsets = np.cumsum(np.diff(group, prepend=group[:1]) != 0) << 33
+    lowered_bits = (
+        np.minimum.accumulate(ordered_bits + row_places - group_offsets)
+        + group_offsets
+        - row_places
+    )
+    lowered_float_bits = np.where(
+        lowered_bits < 0, -lowered_bits | 0x80000000, lowered_bits
+    ).astype(np.uint32)
+    return lowered_float_bits.view(np.float32).astype(np.float64)

@@ -43,19 +43,19 @@ def extract_sentences(items: Sequence[Item], *, most: int = MAX_SENTENCES) -> li
     Source: Carbonell and Goldstein, "The use of MMR, diversity-based reranking", SIGIR 1998.
     """
     candidates = _distinct_sentences(items)
-    vectors = _tfidf([candidate.spoken for candidate in candidates])
-    score = _score_sentences(candidates, vectors)
+    vectors = _tfidf_vectors([candidate.spoken for candidate in candidates])
+    scores = _score_sentences(candidates, vectors)
     if any(item.speaker for item in items):
         quarter = math.ceil(len(candidates) / SENTENCES_PER_PICK)
         most = min(most, max(MIN_SENTENCES, quarter))
     picked: list[int] = []
     nearest = np.zeros(len(candidates))
     for _ in range(min(most, len(candidates))):
-        best = int((score - _DIVERSITY_WEIGHT * nearest).argmax())
+        best = int((scores - _DIVERSITY_WEIGHT * nearest).argmax())
         picked.append(best)
         similarity = (vectors @ vectors[[best]].T).toarray()[:, 0]
         nearest = np.maximum(nearest, similarity)
-        score[best] = -np.inf
+        scores[best] = -np.inf
     return [(candidates[place].spoken, candidates[place].item.turns) for place in sorted(picked)]
 
 
@@ -71,12 +71,12 @@ def _distinct_sentences(items: Sequence[Item]) -> list[_Sentence]:
     """Split items into sentences, the same but for capitals once."""
     distinct: dict[str, _Sentence] = {}
     for item in items:
-        for text in sentences(item.text):
-            spoken = text
+        for sentence_text in sentences(item.text):
+            spoken = sentence_text
             # "I went" alone does not say who.
             if item.speaker not in ("", *ROLES):
-                spoken = f"{item.speaker}: {text}"
-            distinct.setdefault(spoken.casefold(), _Sentence(spoken, text, item))
+                spoken = f"{item.speaker}: {sentence_text}"
+            distinct.setdefault(spoken.casefold(), _Sentence(spoken, sentence_text, item))
     return list(distinct.values())
 
 
@@ -85,14 +85,16 @@ def _score_sentences(candidates: Sequence[_Sentence], vectors: Any) -> np.ndarra
     central = vectors @ np.asarray(vectors.sum(axis=0)).ravel()
     centrality = central / max(central.max(initial=0), 1e-9)
     n_terms = np.diff(vectors.indptr)
-    n_values = np.array([len(_VALUE.findall(each.text)) for each in candidates], dtype=np.int64)
-    is_personal = np.array([_is_personal(each) for each in candidates], dtype=bool)
-    is_aside = np.array([_is_aside(each) for each in candidates], dtype=bool)
+    n_values = np.array(
+        [len(_VALUE.findall(candidate.text)) for candidate in candidates], dtype=np.int64
+    )
+    is_personal = np.array([_is_personal(candidate) for candidate in candidates], dtype=bool)
+    is_aside = np.array([_is_aside(candidate) for candidate in candidates], dtype=bool)
 
-    score = centrality + np.minimum(n_terms / _MAX_TERMS, 1)
+    scores = centrality + np.minimum(n_terms / _MAX_TERMS, 1)
     value_score = _VALUE_WEIGHT * (1 - 0.5**n_values)
-    score += value_score + _FIRST_PERSON_WEIGHT * is_personal - _ASIDE_PENALTY * is_aside
-    return score
+    scores += value_score + _FIRST_PERSON_WEIGHT * is_personal - _ASIDE_PENALTY * is_aside
+    return scores
 
 
 def _is_personal(sentence: _Sentence) -> bool:
@@ -109,25 +111,27 @@ def find_continued_sentences(
     """Find the sentences of a period that are similar to one of the previous period (cosine of
     tf-idf).
     """
-    vectors = _tfidf([_SPEAKER.sub("", text) for text, _ in (*before, *now)])
+    vectors = _tfidf_vectors(
+        [_SPEAKER.sub("", sentence_text) for sentence_text, _ in (*before, *now)]
+    )
     similarity = (vectors[len(before) :] @ vectors[: len(before)].T).toarray()
     highest = similarity.max(axis=1, initial=0)
     continued = []
     for place in np.argsort(-highest, kind="stable")[:_MAX_CONTINUED].tolist():
         if highest[place] < _SAME_TOPIC_COSINE:
             break
-        text, turns = now[place]
+        sentence_text, turns = now[place]
         _, earlier_turns = before[similarity[place].argmax()]
-        continued.append((text, deduplicate_texts([*earlier_turns, *turns])))
+        continued.append((sentence_text, deduplicate_texts([*earlier_turns, *turns])))
     return continued
 
 
-def _tfidf(texts: Sequence[str]) -> Any:
+def _tfidf_vectors(texts: Sequence[str]) -> Any:
     """Weigh the words of texts by tf-idf: sparse rows of length 1."""
     from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    words = tokenize(texts)
-    if not any(words):
+    word_lists = tokenize(texts)
+    if not any(word_lists):
         return csr_array((len(texts), 1))
-    return csr_array(TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(words))
+    return csr_array(TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(word_lists))

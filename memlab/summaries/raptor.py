@@ -95,15 +95,15 @@ def build_raptor_tree(
     """
     turns, vectors = _turns_and_vectors(bench)
     growth = _Growth(bench, service, seed, known)
-    layer = growth.add_layer(turn_rows(turns), vectors)
-    while layer and len(growth.layers) < MAX_LAYERS:
-        layer = growth.add_layer(layer, growth.vectors[-1])
-    places = {turn_id: place for place, turn_id in enumerate(turns["turn_id"])}
-    for row in chain.from_iterable(growth.layers):
-        row["turns"] = sorted(row["turns"], key=places.__getitem__)
+    current_layer = growth.add_layer(turn_rows(turns), vectors)
+    while current_layer and len(growth.layers) < MAX_LAYERS:
+        current_layer = growth.add_layer(current_layer, growth.vectors[-1])
+    place_by_turn = {turn_id: place for place, turn_id in enumerate(turns["turn_id"])}
+    for node_row in chain.from_iterable(growth.layers):
+        node_row["turns"] = sorted(node_row["turns"], key=place_by_turn.__getitem__)
     # Framed at the end: a layer's parents are written with the layer above.
-    nodes = [node_frame(rows, turns, bench.language) for rows in growth.layers or [[]]]
-    return Tree(pl.concat(nodes), np.concatenate([vectors[:0], *growth.vectors]))
+    node_frames = [node_frame(rows, turns, bench.language) for rows in growth.layers or [[]]]
+    return Tree(pl.concat(node_frames), np.concatenate([vectors[:0], *growth.vectors]))
 
 
 class _Growth:
@@ -120,8 +120,10 @@ class _Growth:
         if known is not None:
             self.known_nodes = known.nodes
         self.earlier = _earlier_layers(self.known_nodes, service)
-        rows = chain.from_iterable(self.earlier.values())
-        self.old_parents = {row["node_id"]: row["parent"] for row in rows}
+        earlier_rows = chain.from_iterable(self.earlier.values())
+        self.old_parents = {
+            earlier_row["node_id"]: earlier_row["parent"] for earlier_row in earlier_rows
+        }
 
     def add_layer(self, below: list[Row], vectors: np.ndarray) -> list[Row]:
         """Group the entries of the layer below, and summarise and embed each group.
@@ -132,27 +134,27 @@ class _Growth:
         groups = _group_scopes(below, vectors, earlier, self.service, self.seed)
         if not groups:
             return []
-        parts = [group.part for group in groups]
-        layer = write_summaries(CLUSTER, parts, self.service, known=self.known_nodes)
-        for group, node in zip(groups, layer, strict=True):
-            node["kind"] = "cluster"
-            node["method"] = group.method
-            node["added"] = group.added
-            node["was"] = group.was
-            node["old_parent"] = self.old_parents.get(group.was)
-            _note_parent(group, node["node_id"])
-        self.layers.append(layer)
-        texts = [row["text"] for row in layer]
-        self.vectors.append(encode_texts(self.bench, texts, self.known))
-        return layer
+        member_lists = [group.part for group in groups]
+        layer_rows = write_summaries(CLUSTER, member_lists, self.service, known=self.known_nodes)
+        for group, node_row in zip(groups, layer_rows, strict=True):
+            node_row["kind"] = "cluster"
+            node_row["method"] = group.method
+            node_row["added"] = group.added
+            node_row["was"] = group.was
+            node_row["old_parent"] = self.old_parents.get(group.was)
+            _note_parent(group, node_row["node_id"])
+        self.layers.append(layer_rows)
+        node_texts = [row["text"] for row in layer_rows]
+        self.vectors.append(encode_texts(self.bench, node_texts, self.known))
+        return layer_rows
 
 
-def _note_parent(group: _Group, node: str) -> None:
+def _note_parent(group: _Group, node_id: str) -> None:
     """Make a node the parent of those entries of its group that belong to no other one more."""
     for entry, weight in zip(group.part, group.weights, strict=True):
         if weight > entry.get("weight", 0):
             entry["weight"] = weight
-            entry["parent"] = node
+            entry["parent"] = node_id
 
 
 def _turns_and_vectors(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
@@ -163,8 +165,8 @@ def _turns_and_vectors(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
     """
     bench.embedder()
     if bench.vectors is not None and len(bench.vectors) != bench.turns.height:
-        given = f"{len(bench.vectors):,} vectors for {bench.turns.height:,} turns"
-        raise DataError(f"there are {given}; give one for each")
+        counts_text = f"{len(bench.vectors):,} vectors for {bench.turns.height:,} turns"
+        raise DataError(f"there are {counts_text}; give one for each")
     turns = ordered_turns(bench)
     documents = bench.documents("turn")
     return turns, documents.speaker_centred()[documents.at(turns["turn_id"])]
@@ -172,8 +174,8 @@ def _turns_and_vectors(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
 
 def ordered_turns(bench: Bench) -> pl.DataFrame:
     """Give the turns of a bench in order of scope, session and place."""
-    at = bench.documents("turn").at(bench.turns["turn_id"])
-    return bench.turns[np.argsort(at, kind="stable")]
+    document_places = bench.documents("turn").at(bench.turns["turn_id"])
+    return bench.turns[np.argsort(document_places, kind="stable")]
 
 
 def encode_texts(bench: Bench, texts: list[str], known: Tree | None) -> np.ndarray:
@@ -234,33 +236,35 @@ def _group_scopes(
 
     Where it has earlier groups, they stay as long as they may.
     """
-    found: list[_Group] = []
-    scopes = np.array([row["scope"] for row in entries])
+    all_groups: list[_Group] = []
+    scopes = np.array([earlier_row["scope"] for earlier_row in entries])
     earlier_by_scope: dict[str, list[Row]] = {}
-    for row in earlier:
-        earlier_by_scope.setdefault(row["scope"], []).append(row)
-    for scope in dict.fromkeys(scopes.tolist()):
-        in_scope = np.flatnonzero(scopes == scope)
+    for earlier_row in earlier:
+        earlier_by_scope.setdefault(earlier_row["scope"], []).append(earlier_row)
+    for scope_name in dict.fromkeys(scopes.tolist()):
+        in_scope = np.flatnonzero(scopes == scope_name)
         if len(in_scope) <= MAX_TOP_NODES:
             continue
-        own_entries = [entries[place] for place in in_scope]
-        own_vectors = vectors[in_scope]
-        groups = _extend_groups(own_entries, own_vectors, earlier_by_scope.get(scope, []))
-        if not groups:
-            groups = _new_groups(own_entries, own_vectors, service, seed)
-        found += groups
-    return found
+        scope_entries = [entries[place] for place in in_scope]
+        scope_vectors = vectors[in_scope]
+        scope_groups = _extend_groups(
+            scope_entries, scope_vectors, earlier_by_scope.get(scope_name, [])
+        )
+        if not scope_groups:
+            scope_groups = _new_groups(scope_entries, scope_vectors, service, seed)
+        all_groups += scope_groups
+    return all_groups
 
 
 def _new_groups(
     entries: list[Row], vectors: np.ndarray, service: Writer, seed: int
 ) -> list[_Group]:
     """Put the entries of a scope into groups that it did not have."""
-    formed = _form_groups(entries, vectors, service, seed)
+    formed_groups = _form_groups(entries, vectors, service, seed)
     groups = []
-    for members, weights in zip(formed.members, formed.weights, strict=True):
-        part = [entries[place] for place in members]
-        groups.append(_Group(formed.method, part, weights))
+    for members, weights in zip(formed_groups.members, formed_groups.weights, strict=True):
+        member_entries = [entries[place] for place in members]
+        groups.append(_Group(formed_groups.method, member_entries, weights))
     return groups
 
 
@@ -269,26 +273,28 @@ def _extend_groups(entries: list[Row], vectors: np.ndarray, earlier: list[Row]) 
 
     None where the groups are to be formed anew: too many entries joined since they were.
     """
-    kept = _kept_members(entries, earlier)
-    placed = set(chain.from_iterable(members for _, members in kept))
-    new_places = sorted(set(range(len(entries))) - placed)
-    n_added = [row["added"] for row, _ in kept]
+    kept_groups = _kept_members(entries, earlier)
+    placed_entries = set(chain.from_iterable(members for _, members in kept_groups))
+    new_places = sorted(set(range(len(entries))) - placed_entries)
+    n_added = [earlier_row["added"] for earlier_row, _ in kept_groups]
     n_joined = sum(n_added) + len(new_places)
-    if len(kept) < 2 or n_joined > MAX_ADDED * len(entries):
+    if len(kept_groups) < 2 or n_joined > MAX_ADDED * len(entries):
         return []
 
-    means = np.stack([vectors[members].mean(axis=0) for _, members in kept])
-    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+    group_means = np.stack([vectors[members].mean(axis=0) for _, members in kept_groups])
+    group_means /= np.maximum(np.linalg.norm(group_means, axis=1, keepdims=True), 1e-12)
     for place in new_places:
-        nearest = int((means @ vectors[place]).argmax())
-        kept[nearest][1].append(place)
+        nearest = int((group_means @ vectors[place]).argmax())
+        kept_groups[nearest][1].append(place)
         n_added[nearest] += 1
 
     groups = []
-    for (row, members), count in zip(kept, n_added, strict=True):
-        part = [entries[place] for place in sorted(members)]
-        weights = [_earlier_weight(entry, row) for entry in part]
-        groups.append(_Group(row["method"], part, weights, count, row["node_id"]))
+    for (earlier_row, members), count in zip(kept_groups, n_added, strict=True):
+        member_entries = [entries[place] for place in sorted(members)]
+        weights = [_earlier_weight(entry, earlier_row) for entry in member_entries]
+        groups.append(
+            _Group(earlier_row["method"], member_entries, weights, count, earlier_row["node_id"])
+        )
     return groups
 
 
@@ -298,12 +304,16 @@ def _kept_members(entries: list[Row], earlier: list[Row]) -> list[tuple[Row, lis
     for place, entry in enumerate(entries):
         node_id = entry.get("was") or entry["node_id"]
         place_by_node[node_id] = place
-    kept = []
-    for row in earlier:
-        members = [place_by_node[child] for child in row["children"] if child in place_by_node]
+    kept_groups = []
+    for earlier_row in earlier:
+        members = [
+            place_by_node[child_id]
+            for child_id in earlier_row["children"]
+            if child_id in place_by_node
+        ]
         if members:
-            kept.append((row, members))
-    return kept
+            kept_groups.append((earlier_row, members))
+    return kept_groups
 
 
 def _earlier_weight(entry: Row, group: Row) -> float:
@@ -318,10 +328,10 @@ def _form_groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed:
 
     Where that finds none, neighbours in time are put together.
     """
-    about: list[str] = []
+    asked_about: list[str] = []
     for entry in entries:
-        about += [entry["node_id"], *entry["sentences"]]
-    request = llm.Request(GROUPS, GROUPS_VERSION, tuple(about), "", _Groups)
+        asked_about += [entry["node_id"], *entry["sentences"]]
+    request = llm.Request(GROUPS, GROUPS_VERSION, tuple(asked_about), "", _Groups)
     if service == llm.RECORDED:
         recorded = llm.ask([request], service)[0].value
         if recorded:
@@ -345,9 +355,9 @@ def _mixture_groups(vectors: np.ndarray, seed: int) -> _Groups | None:
     memberships.sort_indices()
     members = []
     weights = []
-    for start, end in pairwise(memberships.indptr):
-        members.append(memberships.indices[start:end].tolist())
-        weights.append(memberships.data[start:end].tolist())
+    for row_start, row_end in pairwise(memberships.indptr):
+        members.append(memberships.indices[row_start:row_end].tolist())
+        weights.append(memberships.data[row_start:row_end].tolist())
     return _Groups(method="mixture", members=members, weights=weights)
 
 
@@ -356,7 +366,7 @@ def _chunk_groups(n_entries: int) -> _Groups:
     members = []
     weights = []
     for start in range(0, n_entries, CHUNK_SIZE):
-        chunk = list(range(start, min(start + CHUNK_SIZE, n_entries)))
-        members.append(chunk)
-        weights.append([1.0] * len(chunk))
+        chunk_places = list(range(start, min(start + CHUNK_SIZE, n_entries)))
+        members.append(chunk_places)
+        weights.append([1.0] * len(chunk_places))
     return _Groups(method="chunks", members=members, weights=weights)

@@ -64,29 +64,35 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     <BLANKLINE>
     - Mel: I moved to \\*Oslo\\*. (u/s/1)
     """
-    counted = escape_markdown(describe_node(node))
-    lines = [f"# {escape_markdown(node['scope'])}: {period_name(node, tz=tz)}", "", counted]
-    for name, head in HEADINGS.items():
-        if node[name]:
-            cited = zip(node[name], node[evidence_column(name)], strict=True)
-            lines += ["", f"## {head}", ""] if head else [""]
-            lines += [
-                f"- {escape_markdown(text)} ({escape_markdown(', '.join(ids))})"
-                for text, ids in cited
+    counts_line = escape_markdown(describe_node(node))
+    page_lines = [
+        f"# {escape_markdown(node['scope'])}: {period_name(node, tz=tz)}",
+        "",
+        counts_line,
+    ]
+    for column_name, heading in HEADINGS.items():
+        if node[column_name]:
+            cited_sentences = zip(
+                node[column_name], node[evidence_column(column_name)], strict=True
+            )
+            page_lines += ["", f"## {heading}", ""] if heading else [""]
+            page_lines += [
+                f"- {escape_markdown(text)} ({escape_markdown(', '.join(turn_ids))})"
+                for text, turn_ids in cited_sentences
             ]
-    return "\n".join(lines)
+    return "\n".join(page_lines)
 
 
 def describe_node(node: Mapping[str, Any]) -> str:
     """Say in a line what a node stands on, who wrote it, and its topics."""
-    counted = count_noun(len(node["turns"]), "turns")
+    description = count_noun(len(node["turns"]), "turns")
     if node["children"]:
-        below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
-        counted += f" in {count_noun(len(node['children']), below)}"
-    counted += f"; written by: {node['service']}"
+        children_noun = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
+        description += f" in {count_noun(len(node['children']), children_noun)}"
+    description += f"; written by: {node['service']}"
     if node["topics"]:
-        counted += f"; topics: {', '.join(node['topics'])}"
-    return counted
+        description += f"; topics: {', '.join(node['topics'])}"
+    return description
 
 
 def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
@@ -96,11 +102,11 @@ def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     """
     if node["start"] is None:
         return f"{node['kind']}, undated"
-    day = node["start"].astimezone(ZoneInfo(tz)).date()
-    monday = day - timedelta(days=day.weekday())
+    start_day = node["start"].astimezone(ZoneInfo(tz)).date()
+    monday = start_day - timedelta(days=start_day.weekday())
     if node["kind"] == "month":
         return f"{monday + timedelta(days=3):%B %Y}"
-    first_day = monday if node["kind"] == "week" else day
+    first_day = monday if node["kind"] == "week" else start_day
     return f"{node['kind']} of {first_day:%-d %B %Y}"
 
 
@@ -133,23 +139,27 @@ def summarize_sessions(
     ('Mel: I moved to Oslo in May. Mel: The harbour is lovely, the rent is not.', [['u/s/0'],
     ['u/s/2']])
     """
-    parts = dict[str, list[Row]]()
-    for session, row in zip(turns["session_id"], turn_rows(turns), strict=True):
-        parts.setdefault(session, []).append(row)
-    summaries = write_summaries(SESSION, [*parts.values()], service)
-    rows = [
+    rows_by_session = dict[str, list[Row]]()
+    for session_id, turn_row in zip(turns["session_id"], turn_rows(turns), strict=True):
+        rows_by_session.setdefault(session_id, []).append(turn_row)
+    summaries = write_summaries(SESSION, [*rows_by_session.values()], service)
+    session_rows = [
         {
-            **row,
-            "session_id": session,
-            "summary": row["text"],
+            **turn_row,
+            "session_id": session_id,
+            "summary": turn_row["text"],
             "version": "",
-            "n_turns": len(part),
-            "participants": deduplicate_texts(each["speaker"] for each in part),
+            "n_turns": len(session_turns),
+            "participants": deduplicate_texts(
+                spoken_turn["speaker"] for spoken_turn in session_turns
+            ),
         }
-        for (session, part), row in zip(parts.items(), summaries, strict=True)
+        for (session_id, session_turns), turn_row in zip(
+            rows_by_session.items(), summaries, strict=True
+        )
     ]
     columns = schema(Summary) | {"dropped": pl.Int64(), "reason": pl.String()}
-    summary_frame = pl.DataFrame(rows, schema={**columns, "turns": pl.List(pl.String())})
+    summary_frame = pl.DataFrame(session_rows, schema={**columns, "turns": pl.List(pl.String())})
     return fill_missing_topics(summary_frame, turns, language).select(*columns)
 
 
@@ -196,9 +206,9 @@ def rollup(
     """
     writer = PeriodWriter(turns, summaries, tz, service, language, known)
     sessions = writer.session_rows(writer.dated)
-    weeks = writer.period_rows("week", sessions)
-    months = writer.period_rows("month", weeks)
-    return writer.node_frame(sessions, weeks, months)
+    week_rows = writer.period_rows("week", sessions)
+    month_rows = writer.period_rows("month", week_rows)
+    return writer.node_frame(sessions, week_rows, month_rows)
 
 
 def summarize_period(
@@ -235,14 +245,14 @@ def _sessions_with_periods(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
         raise DataError(
             f"tz is {tz!r}, which is no time zone; write one as 'UTC' or 'Europe/Oslo'"
         ) from error
-    near = pl.col("near")
+    nearest_time = pl.col("near")
     return (
         turns.group_by("session_id", maintain_order=True)
         .agg(pl.col("scope").first(), near=pl.col("timestamp").min(), turns="turn_id")
-        .with_columns(near.forward_fill().over("scope"), place=pl.col("scope").rle_id())
-        .with_columns(near.backward_fill().over("scope"))
+        .with_columns(nearest_time.forward_fill().over("scope"), place=pl.col("scope").rle_id())
+        .with_columns(nearest_time.backward_fill().over("scope"))
         .sort("place", "near", maintain_order=True)
-        .with_columns(week=near.dt.convert_time_zone(tz).dt.date().dt.truncate("1w"))
+        .with_columns(week=nearest_time.dt.convert_time_zone(tz).dt.date().dt.truncate("1w"))
         .with_columns(month=(pl.col("week") + pl.duration(days=3)).dt.truncate("1mo"))
         .select("session_id", "turns", "week", "month")
     )
@@ -277,24 +287,26 @@ class PeriodWriter:
 
         :raises DataError: when the scope has no session in it.
         """
-        dated, first_day = self.dated, self.first_day(kind, day)
-        first_days = dated[kind].unique(maintain_order=True).to_list()
-        place = first_days.index(first_day)
+        dated_sessions, first_day = self.dated, self.first_day(kind, day)
+        first_days = dated_sessions[kind].unique(maintain_order=True).to_list()
+        period_place = first_days.index(first_day)
         # The period before, too: something may be carried on of it.
-        periods = first_days[max(0, place - 1) : place + 1]
-        near = dated.filter(pl.col(kind).is_in(periods))
+        periods = first_days[max(0, period_place - 1) : period_place + 1]
+        near_sessions = dated_sessions.filter(pl.col(kind).is_in(periods))
         if kind == "week":
-            sessions = self.session_rows(near)
-            return self.node_frame(sessions, self.period_rows("week", sessions, only=[first_day]))
-        weeks = dated["week"].unique(maintain_order=True).to_list()
-        first_week = max(0, weeks.index(near["week"][0]) - 1)
-        wanted = near["week"].unique(maintain_order=True).to_list()
-        sessions = self.session_rows(
-            dated.filter(pl.col("week").is_in([weeks[first_week], *wanted]))
+            session_rows = self.session_rows(near_sessions)
+            return self.node_frame(
+                session_rows, self.period_rows("week", session_rows, only=[first_day])
+            )
+        week_starts = dated_sessions["week"].unique(maintain_order=True).to_list()
+        first_week = max(0, week_starts.index(near_sessions["week"][0]) - 1)
+        needed_weeks = near_sessions["week"].unique(maintain_order=True).to_list()
+        session_rows = self.session_rows(
+            dated_sessions.filter(pl.col("week").is_in([week_starts[first_week], *needed_weeks]))
         )
-        below = self.period_rows("week", sessions, only=wanted)
-        months = self.period_rows("month", below, only=[first_day])
-        return self.node_frame(sessions, below, months)
+        week_rows = self.period_rows("week", session_rows, only=needed_weeks)
+        month_rows = self.period_rows("month", week_rows, only=[first_day])
+        return self.node_frame(session_rows, week_rows, month_rows)
 
     def first_day(self, kind: str, day: date) -> date:
         """Give the first day of the week or month that a day lies in.
@@ -312,20 +324,26 @@ class PeriodWriter:
 
         Missing ones are written.
         """
-        indexed = frame(Summary) if self.summaries is None else self.summaries
-        new = dated.join(indexed, on="session_id", how="anti")
-        sources = self._session_sources(dated)
-        taken = reusable_rows(self.known, self.service)
-        before = {
-            session: taken[sources[session]]
-            for session in new["session_id"]
-            if sources[session] in taken
+        indexed_summaries = frame(Summary) if self.summaries is None else self.summaries
+        new_sessions = dated.join(indexed_summaries, on="session_id", how="anti")
+        source_by_session = self._session_sources(dated)
+        reusable = reusable_rows(self.known, self.service)
+        reused_rows = {
+            session_id: reusable[source_by_session[session_id]]
+            for session_id in new_sessions["session_id"]
+            if source_by_session[session_id] in reusable
         }
-        due = new.filter(~pl.col("session_id").is_in(list(before)))
-        unsummarised = self.turns.join(due, on="session_id", how="semi", maintain_order="left")
-        written = summarize_sessions(unsummarised, service=self.service, language=self.language)
-        made = pl.concat([indexed, written], how="diagonal")
-        rows = dated.join(made, on="session_id", how="left", maintain_order="left").with_columns(
+        due_sessions = new_sessions.filter(~pl.col("session_id").is_in(list(reused_rows)))
+        unsummarised = self.turns.join(
+            due_sessions, on="session_id", how="semi", maintain_order="left"
+        )
+        new_summaries = summarize_sessions(
+            unsummarised, service=self.service, language=self.language
+        )
+        all_summaries = pl.concat([indexed_summaries, new_summaries], how="diagonal")
+        joined_rows = dated.join(
+            all_summaries, on="session_id", how="left", maintain_order="left"
+        ).with_columns(
             pl.col("dropped").fill_null(0),
             pl.col("reason").fill_null(""),
             level=pl.lit(0),
@@ -334,58 +352,73 @@ class PeriodWriter:
             node_id="session_id",
             text="summary",
         )
-        spans = {row["session_id"]: row for row in self._session_spans(before).to_dicts()}
-        finished = []
-        for row in rows.to_dicts():
-            session = row["session_id"]
-            if session in before:
-                row |= before[session] | spans[session]
-                row["text"] = " ".join(row["sentences"])
-            row |= {"made_of": sources[session], "version": f"{SESSION.name} {SESSION.version}"}
-            finished.append(row)
-        return finished
+        span_by_session = {
+            session_row["session_id"]: session_row
+            for session_row in self._session_spans(reused_rows).to_dicts()
+        }
+        finished_rows = []
+        for session_row in joined_rows.to_dicts():
+            session_id = session_row["session_id"]
+            if session_id in reused_rows:
+                session_row |= reused_rows[session_id] | span_by_session[session_id]
+                session_row["text"] = " ".join(session_row["sentences"])
+            session_row |= {
+                "made_of": source_by_session[session_id],
+                "version": f"{SESSION.name} {SESSION.version}",
+            }
+            finished_rows.append(session_row)
+        return finished_rows
 
     def _session_sources(self, dated: pl.DataFrame) -> dict[str, str]:
         """Give for each session the digest of what its summary is made of."""
-        own = self.turns.join(dated, on="session_id", how="semi", maintain_order="left")
-        parts = dict[str, list[Row]]()
-        for session, row in zip(own["session_id"], turn_rows(own), strict=True):
-            parts.setdefault(session, []).append(row)
-        groups = {session: Group(summary_items(part)) for session, part in parts.items()}
+        session_turns = self.turns.join(dated, on="session_id", how="semi", maintain_order="left")
+        rows_by_session = dict[str, list[Row]]()
+        for session_id, turn_row in zip(
+            session_turns["session_id"], turn_rows(session_turns), strict=True
+        ):
+            rows_by_session.setdefault(session_id, []).append(turn_row)
+        group_by_session = {
+            session_id: Group(summary_items(turns_of_session))
+            for session_id, turns_of_session in rows_by_session.items()
+        }
         return {
-            session: source_digest(summary_request(SESSION, group), group)
-            for session, group in groups.items()
+            session_id: source_digest(summary_request(SESSION, group), group)
+            for session_id, group in group_by_session.items()
         }
 
     def _session_spans(self, sessions: Collection[str]) -> pl.DataFrame:
         """Give the scope of sessions, and the first and last time in them."""
-        own = self.turns.filter(pl.col("session_id").is_in(list(sessions)))
-        time = pl.col("timestamp")
-        return own.group_by("session_id").agg(
-            pl.col("scope").first(), start=time.min(), end=time.max()
+        session_turns = self.turns.filter(pl.col("session_id").is_in(list(sessions)))
+        turn_time = pl.col("timestamp")
+        return session_turns.group_by("session_id").agg(
+            pl.col("scope").first(), start=turn_time.min(), end=turn_time.max()
         )
 
     def period_rows(
         self, kind: str, below: list[Row], *, only: Collection[date | None] | None = None
     ) -> list[Row]:
         """Write the weeks or months above some nodes, in order; ``only``: those of these dates."""
-        parts: list[list[Row]] = []
-        before: list[list[Row]] = []
-        previous: list[Row] = []
-        for (scope, day), rows in groupby(below, key=itemgetter("scope", kind)):
-            part = list(rows)
-            if only is None or day in only:
-                has_previous = len(previous) > 0 and previous[0]["scope"] == scope
-                parts.append(part)
-                before.append(previous if has_previous else [])
-            previous = part
-        nodes = write_summaries(PERIOD, parts, self.service, before=before, known=self.known)
-        for part, node in zip(parts, nodes, strict=True):
-            node["kind"] = kind
-            node["method"] = f"{kind}s ({self.tz})" if part[0][kind] else "undated"
-            node["month"] = part[0]["month"]
-            for row in part:
-                row["parent"] = node["node_id"]
+        period_members: list[list[Row]] = []
+        earlier_members: list[list[Row]] = []
+        previous_members: list[Row] = []
+        for (scope, period_start), grouped_rows in groupby(below, key=itemgetter("scope", kind)):
+            current_members = list(grouped_rows)
+            if only is None or period_start in only:
+                has_previous = len(previous_members) > 0 and previous_members[0]["scope"] == scope
+                period_members.append(current_members)
+                earlier_members.append(previous_members if has_previous else [])
+            previous_members = current_members
+        nodes = write_summaries(
+            PERIOD, period_members, self.service, before=earlier_members, known=self.known
+        )
+        for current_members, period_node in zip(period_members, nodes, strict=True):
+            period_node["kind"] = kind
+            period_node["method"] = (
+                f"{kind}s ({self.tz})" if current_members[0][kind] else "undated"
+            )
+            period_node["month"] = current_members[0]["month"]
+            for member_row in current_members:
+                member_row["parent"] = period_node["node_id"]
         return nodes
 
 
@@ -398,13 +431,13 @@ def _first_day(kind: str, day: date) -> date:
 
 def _nothing_in(kind: str, day: date, first_days: list[date | None]) -> str:
     """Say that a period has no session, and which have."""
-    span = f"its {kind}s go from {first_days[0]} to {first_days[-1]}"
+    span_text = f"its {kind}s go from {first_days[0]} to {first_days[-1]}"
     if first_days == [None]:
-        span = "its sessions have no dates"
-    weeks = ""
+        span_text = "its sessions have no dates"
+    weeks_note = ""
     if kind == "month":
-        weeks = ", where a week belongs to the month of its Thursday"
-    return f"there is no session in the {kind} of {day}{weeks}; {span}"
+        weeks_note = ", where a week belongs to the month of its Thursday"
+    return f"there is no session in the {kind} of {day}{weeks_note}; {span_text}"
 
 
 def period_boxes(nodes: pl.DataFrame) -> pl.DataFrame:
@@ -414,8 +447,11 @@ def period_boxes(nodes: pl.DataFrame) -> pl.DataFrame:
     :param nodes: of one scope, of :func:`memlab.summaries.summary_tree` over weeks.
     :returns: ``node_id``, ``parent``, ``kind``, ``label`` and ``n_turns``.
     """
-    above = nodes.filter(pl.col("kind") != "session")
-    labels = [f"{period_name(row)}: {', '.join(row['topics'])}" for row in above.to_dicts()]
-    named = pl.Series(labels, dtype=pl.String)
-    turns = pl.col("turns").list.len()
-    return above.select("node_id", "parent", "kind", label=named, n_turns=turns)
+    period_nodes = nodes.filter(pl.col("kind") != "session")
+    labels = [
+        f"{period_name(node_row)}: {', '.join(node_row['topics'])}"
+        for node_row in period_nodes.to_dicts()
+    ]
+    label_column = pl.Series(labels, dtype=pl.String)
+    n_turns = pl.col("turns").list.len()
+    return period_nodes.select("node_id", "parent", "kind", label=label_column, n_turns=n_turns)

@@ -65,20 +65,20 @@ def second_keys(
     turn_vectors = documents.vectors()
 
     def scored() -> Scored:
-        for rows, span in bench.by_scope("turn"):
-            inside = (turn_of >= span.start) & (turn_of < span.stop)
-            question_vectors = bench.query_vectors[rows]
+        for question_rows, turn_span in bench.by_scope("turn"):
+            in_span = (turn_of >= turn_span.start) & (turn_of < turn_span.stop)
+            question_vectors = bench.query_vectors[question_rows]
             # A column for each turn, so that the best of a turn's keys is a maximum over rows.
-            best = cosines(question_vectors, turn_vectors[span]).T.copy()
+            best_scores = cosines(question_vectors, turn_vectors[turn_span]).T.copy()
             np.maximum.at(
-                best,
-                turn_of[inside] - span.start,
-                cosines(question_vectors, vectors[key_of[inside]]).T,
+                best_scores,
+                turn_of[in_span] - turn_span.start,
+                cosines(question_vectors, vectors[key_of[in_span]]).T,
             )
-            yield rows, span, best.T
+            yield question_rows, turn_span, best_scores.T
 
-    hits = rank(bench, scored(), level="turn", k=run_depth(run)).frame
-    return fuse_hits(run, bench, hits, weight=weight, k=run_depth(run))
+    key_hits = rank(bench, scored(), level="turn", k=run_depth(run)).frame
+    return fuse_hits(run, bench, key_hits, weight=weight, k=run_depth(run))
 
 
 @cache_per_bench_by(keep_with_spending)
@@ -87,41 +87,51 @@ def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndar
 
     Give pairs of turn and key, as two arrays, and the keys' vectors (n keys, d).
     """
-    keys = _extract_keys(bench, of, service)
-    texts = keys["text"].unique(maintain_order=True)
-    number = pl.DataFrame({"text": texts, "key": np.arange(len(texts))})
-    pairs = keys.explode("turn_id").drop_nulls().join(number, on="text", maintain_order="left")
-    vectors = np.asarray(bench.embedder().encode(texts.to_list()))
-    return bench.documents("turn").at(pairs["turn_id"]), pairs["key"].to_numpy(), vectors
+    key_rows = _extract_keys(bench, of, service)
+    key_texts = key_rows["text"].unique(maintain_order=True)
+    number_of_text = pl.DataFrame({"text": key_texts, "key": np.arange(len(key_texts))})
+    turn_key_pairs = (
+        key_rows.explode("turn_id")
+        .drop_nulls()
+        .join(number_of_text, on="text", maintain_order="left")
+    )
+    key_vectors = np.asarray(bench.embedder().encode(key_texts.to_list()))
+    return (
+        bench.documents("turn").at(turn_key_pairs["turn_id"]),
+        turn_key_pairs["key"].to_numpy(),
+        key_vectors,
+    )
 
 
 def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
     """Extract the keys of a bench: ``text``, and ``turn_id``, the list of its turns."""
     documents = bench.documents("turn")
-    turns = bench.turns[np.argsort(documents.at(bench.turns["turn_id"]), kind="stable")]
+    ordered = bench.turns[np.argsort(documents.at(bench.turns["turn_id"]), kind="stable")]
     if of == "facts":
-        extracted = extraction.extract(turns, service=service)
-        line = extracted.note
-        keys = extracted.facts.select(text=fact_sentences(extracted.facts), turn_id="evidence")
+        extracted = extraction.extract(ordered, service=service)
+        fallback_line = extracted.note
+        key_rows = extracted.facts.select(text=fact_sentences(extracted.facts), turn_id="evidence")
     else:
-        summaries = summarize_sessions(turns, service=service, language=bench.language)
-        line = fallback_note(summaries, "summaries")
-        written = summaries.filter(pl.col("reason") == "").select(
+        summaries = summarize_sessions(ordered, service=service, language=bench.language)
+        fallback_line = fallback_note(summaries, "summaries")
+        written_summaries = summaries.filter(pl.col("reason") == "").select(
             "session_id", "sentences", "evidence"
         )
         if of == "summaries":
-            keys = written.explode("sentences", "evidence").select(
+            key_rows = written_summaries.explode("sentences", "evidence").select(
                 text="sentences", turn_id="evidence"
             )
         else:
-            first = written.select("session_id", head=pl.col("sentences").list.first())
-            named = turns.select("session_id", "turn_id").with_columns(
+            first_sentences = written_summaries.select(
+                "session_id", head=pl.col("sentences").list.first()
+            )
+            turn_texts = ordered.select("session_id", "turn_id").with_columns(
                 own=pl.Series(documents.texts)
             )
-            text = pl.format("[{}] {}", "head", "own")
-            keys = named.join(first, on="session_id", maintain_order="left").select(
-                text=text, turn_id=pl.concat_list("turn_id")
-            )
-    if line:
-        warn_user(line)
-    return keys
+            headed_text = pl.format("[{}] {}", "head", "own")
+            key_rows = turn_texts.join(
+                first_sentences, on="session_id", maintain_order="left"
+            ).select(text=headed_text, turn_id=pl.concat_list("turn_id"))
+    if fallback_line:
+        warn_user(fallback_line)
+    return key_rows

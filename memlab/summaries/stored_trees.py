@@ -65,12 +65,12 @@ class TreeDesign:
 
     def name(self, bench: Bench) -> str:
         """Give the name under which the store has the tree: ``weeks (UTC) by lab``."""
-        detail = self.tz
+        settings_text = self.tz
         if self.over == "clusters":
-            detail = f"{bench.embedder().identity.key}, seed {self.seed}"
+            settings_text = f"{bench.embedder().identity.key}, seed {self.seed}"
         if self.indexed:
-            detail += ", sessions of the index"
-        return f"{self.over} ({detail}) by {writer_name(self.service) or EXTRACTIVE}"
+            settings_text += ", sessions of the index"
+        return f"{self.over} ({settings_text}) by {writer_name(self.service) or EXTRACTIVE}"
 
     def columns(self, bench: Bench) -> dict[str, Any]:
         """Give what the store notes of the tree."""
@@ -120,9 +120,9 @@ class StoredTree:
         summaries = frame(Summary)
         if design.over == "weeks":
             summaries = _indexed_summaries(store, bench.name, scopes, design)
-        name = design.name(bench)
-        rows = store.nodes.rows(bench.name, scopes=scopes, tree=name, emptied=True)
-        return cls(bench, store, design, turns, summaries, rows)
+        tree_name = design.name(bench)
+        node_rows = store.nodes.rows(bench.name, scopes=scopes, tree=tree_name, emptied=True)
+        return cls(bench, store, design, turns, summaries, node_rows)
 
     @property
     def known(self) -> pl.DataFrame:
@@ -131,53 +131,58 @@ class StoredTree:
 
     def whole_scopes(self) -> set[str]:
         """Give the scopes whose stored tree is whole, and made of the turns as they are now."""
-        model = writer_model(self.design.service)
-        asked = self.design.service
-        unset = isinstance(asked, str) and asked != llm.RECORDED
-        if unset and self.rows.height:
+        writer_of_rows = writer_model(self.design.service)
+        service_setting = self.design.service
+        is_named_service = isinstance(service_setting, str) and service_setting != llm.RECORDED
+        if is_named_service and self.rows.height:
             # No such service is set: who wrote the rows can still be read.
-            model = next(iter(self.rows["model"].drop_nulls()), None)
-        digests = self.digests(model)
-        made_of = pl.col("scope").replace_strict(digests, return_dtype=pl.String)
-        is_whole = (pl.col("digest") == made_of).all() & ~pl.col("stale").any()
-        if asked != llm.RECORDED:
+            writer_of_rows = next(iter(self.rows["model"].drop_nulls()), None)
+        digests = self.digests(writer_of_rows)
+        current_digest = pl.col("scope").replace_strict(digests, return_dtype=pl.String)
+        is_whole = (pl.col("digest") == current_digest).all() & ~pl.col("stale").any()
+        if service_setting != llm.RECORDED:
             # What a model left unanswered is asked again.
             is_whole &= (pl.col("reason") == "").all()
-        checked = self.rows.group_by("scope").agg(whole=is_whole)
-        whole = set(checked.filter("whole")["scope"])
+        checked_scopes = self.rows.group_by("scope").agg(whole=is_whole)
+        complete_scopes = set(checked_scopes.filter("whole")["scope"])
         if self.design.over == "clusters":
-            sizes = self.turns.group_by("scope").len()
-            whole |= set(sizes.filter(pl.col("len") <= MAX_TOP_NODES)["scope"])
-        return whole
+            turns_by_scope = self.turns.group_by("scope").len()
+            complete_scopes |= set(turns_by_scope.filter(pl.col("len") <= MAX_TOP_NODES)["scope"])
+        return complete_scopes
 
     def digests(self, model: str | None) -> dict[str, str]:
         """Name what the tree of each scope is made of: turns, sessions of the index, prompts,
         model, code.
         """
-        about = [str(CODE_VERSION), model or ""]
-        about += [f"{task.name} {task.version}" for task in (SESSION, PERIOD, CLUSTER)]
+        digest_parts = [str(CODE_VERSION), model or ""]
+        digest_parts += [f"{task.name} {task.version}" for task in (SESSION, PERIOD, CLUSTER)]
         if self.design.service == llm.RECORDED:
-            about.append(recording.recordings_digest())
-        sessions = self.summaries.select("scope", "session_id", "summary", "service")
-        summarised = sessions.partition_by("scope", as_dict=True)
+            digest_parts.append(recording.recordings_digest())
+        session_summaries = self.summaries.select("scope", "session_id", "summary", "service")
+        summarised = session_summaries.partition_by("scope", as_dict=True)
         digests = dict[str, str]()
-        for (scope,), own in self.turns.partition_by("scope", as_dict=True).items():
-            lines = own.select(_TURN_COLUMNS).write_ndjson()
-            made = summarised.get((scope,), sessions.clear()).write_ndjson()
-            digests[str(scope)] = _digest(*about, lines, made)
+        for (scope,), scope_turns in self.turns.partition_by("scope", as_dict=True).items():
+            turn_lines = scope_turns.select(_TURN_COLUMNS).write_ndjson()
+            summary_lines = summarised.get((scope,), session_summaries.clear()).write_ndjson()
+            digests[str(scope)] = _digest(*digest_parts, turn_lines, summary_lines)
         return digests
 
     def tree(self) -> Tree:
         """Give the stored tree as it was made, with the vectors of the bench's encoder."""
         scopes = self.turns["scope"].unique(maintain_order=True).to_list()
-        place = pl.col("scope").replace_strict({name: n for n, name in enumerate(scopes)})
-        rows = self.rows.with_row_index("row").sort("level", place, "row")
+        scope_place = pl.col("scope").replace_strict(
+            {scope_name: place_number for place_number, scope_name in enumerate(scopes)}
+        )
+        node_rows = self.rows.with_row_index("row").sort("level", scope_place, "row")
         encoder = self.bench.embedder()
-        if rows.height and (rows["encoder"] == encoder.identity.key).fill_null(False).all():
-            vectors = np.asarray(rows["vector"].list.to_array(encoder.dim).to_numpy())
-            return Tree(rows.select(NODES.names()), vectors.astype(np.float32, copy=False))
-        nodes = rows.select(NODES.names())
-        if rows.height == 0 or rows["encoder"].drop_nulls().len():
+        if (
+            node_rows.height
+            and (node_rows["encoder"] == encoder.identity.key).fill_null(False).all()
+        ):
+            vectors = np.asarray(node_rows["vector"].list.to_array(encoder.dim).to_numpy())
+            return Tree(node_rows.select(NODES.names()), vectors.astype(np.float32, copy=False))
+        nodes = node_rows.select(NODES.names())
+        if node_rows.height == 0 or node_rows["encoder"].drop_nulls().len():
             # Those of another encoder stay; these are in the cache.
             return Tree(nodes, np.asarray(encoder.encode(nodes["text"].to_list())))
         vectors = self.store.encode(encoder, nodes["text"], remember=False)
@@ -189,9 +194,9 @@ class StoredTree:
         encoder = self.bench.embedder()
         vectors = np.zeros((self.rows.height, encoder.dim), np.float32)
         has_own = self.rows["encoder"].eq_missing(encoder.identity.key)
-        own = self.rows.filter(has_own)["vector"]
-        if len(own):
-            vectors[has_own.to_numpy()] = own.list.to_array(encoder.dim).to_numpy()
+        own_vectors = self.rows.filter(has_own)["vector"]
+        if len(own_vectors):
+            vectors[has_own.to_numpy()] = own_vectors.list.to_array(encoder.dim).to_numpy()
         return Tree(self.known, vectors)
 
     def keep(
@@ -204,24 +209,28 @@ class StoredTree:
         """
         if self.store.read_only or is_estimating():
             return False
-        hashed = hashed_turns(self.turns)
+        turn_hashes = hashed_turns(self.turns)
         scopes = self.turns["scope"].unique(maintain_order=True).to_list()
         if vectors is not None and len(vectors):
-            column = pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, vectors.shape[1]))
-            key = self.bench.embedder().identity.key
-            nodes = nodes.with_columns(column.cast(pl.List(pl.Float32)), encoder=pl.lit(key))
+            vector_column = pl.Series(
+                "vector", vectors, dtype=pl.Array(pl.Float32, vectors.shape[1])
+            )
+            encoder_key = self.bench.embedder().identity.key
+            nodes = nodes.with_columns(
+                vector_column.cast(pl.List(pl.Float32)), encoder=pl.lit(encoder_key)
+            )
         with self.store.database.remembering("summaries"), self.store.alone(self.bench.name):
             columns = ["turn_id", "content_hash"]
-            there = self.store.turns(self.bench.name, scopes=scopes, columns=columns)
-            if not there.sort(columns).equals(hashed.sort(columns)):
+            stored_turns = self.store.turns(self.bench.name, scopes=scopes, columns=columns)
+            if not stored_turns.sort(columns).equals(turn_hashes.sort(columns)):
                 return False
-            model = writer_model(self.design.service)
+            writing_model = writer_model(self.design.service)
             self.store.nodes.keep(
                 self.bench.name,
                 self.design.columns(self.bench),
                 nodes,
-                turns=hashed,
-                digests=self.digests(model),
+                turns=turn_hashes,
+                digests=self.digests(writing_model),
                 whole=whole,
             )
             self.bench.provenance["versions"] = self.store.versions()
@@ -237,14 +246,16 @@ def read_or_write_tree(bench: Bench, design: TreeDesign) -> Tree:
     :raises ModelError: when the service cannot be asked at all.
     """
     bench.embedder()
-    stored = StoredTree.of(bench, design)
-    if stored is None:
+    stored_tree = StoredTree.of(bench, design)
+    if stored_tree is None:
         return _write_tree(bench, design, frame(Summary), None)
-    if len(stored.whole_scopes()) == len(stored.turns["scope"].unique()):
-        return stored.tree()
-    made = _write_tree(bench, stored.design, stored.summaries, stored.known_tree())
-    stored.keep(made.nodes, made.vectors)
-    return made
+    if len(stored_tree.whole_scopes()) == len(stored_tree.turns["scope"].unique()):
+        return stored_tree.tree()
+    written_tree = _write_tree(
+        bench, stored_tree.design, stored_tree.summaries, stored_tree.known_tree()
+    )
+    stored_tree.keep(written_tree.nodes, written_tree.vectors)
+    return written_tree
 
 
 def _write_tree(
@@ -256,7 +267,7 @@ def _write_tree(
     """
     if design.over == "clusters":
         return build_raptor_tree(bench, service=design.service, seed=design.seed, known=known)
-    nodes = rollup(
+    node_rows = rollup(
         ordered_turns(bench),
         summaries=summaries,
         tz=design.tz,
@@ -264,7 +275,7 @@ def _write_tree(
         language=bench.language,
         known=None if known is None else known.nodes,
     )
-    return Tree(nodes, encode_texts(bench, nodes["text"].to_list(), known))
+    return Tree(node_rows, encode_texts(bench, node_rows["text"].to_list(), known))
 
 
 def read_or_write_period(bench: Bench, design: TreeDesign, kind: str, day: date) -> pl.DataFrame:
@@ -276,25 +287,25 @@ def read_or_write_period(bench: Bench, design: TreeDesign, kind: str, day: date)
     :returns: rows of :class:`memlab.records.Node`, among them those asked for.
     :raises DataError: when the scope has no session in it.
     """
-    stored = StoredTree.of(bench, design)
-    if stored is None:
+    stored_tree = StoredTree.of(bench, design)
+    if stored_tree is None:
         raise DataError(f"the store of the bench has no dataset {bench.name!r}")
     writer = PeriodWriter(
-        stored.turns,
-        stored.summaries,
+        stored_tree.turns,
+        stored_tree.summaries,
         design.tz,
-        stored.design.service,
+        stored_tree.design.service,
         bench.language,
-        stored.known,
+        stored_tree.known,
     )
     first_day = writer.first_day(kind, day)
-    if stored.whole_scopes():
-        nodes = stored.known
+    if stored_tree.whole_scopes():
+        period_nodes = stored_tree.known
     else:
-        nodes = writer.write_period(kind, day)
-        stored.keep(nodes, whole=False)
+        period_nodes = writer.write_period(kind, day)
+        stored_tree.keep(period_nodes, whole=False)
     sessions = writer.dated.filter(pl.col(kind) == first_day)["session_id"]
-    return part_of_period(nodes, kind, sessions.to_list())
+    return part_of_period(period_nodes, kind, sessions.to_list())
 
 
 def choose_design(
@@ -310,29 +321,31 @@ def choose_design(
     :param service: a name, ``recorded``, ``extractive``, or ``None`` where none was named.
     :param default: as ``service``.
     """
-    asked = service or default
-    own = None if asked == EXTRACTIVE else asked
+    asked_service = service or default
+    own_service = None if asked_service == EXTRACTIVE else asked_service
     store = bench.store
     scopes = bench.turns["scope"].unique().to_list()
     assert store is not None
     if service is None:
-        stored = store.nodes.rows(bench.name, scopes=scopes)["service"].unique().sort()
-        names = dict.fromkeys([own, *stored.filter(stored != EXTRACTIVE), None])
+        stored_services = store.nodes.rows(bench.name, scopes=scopes)["service"].unique().sort()
+        service_names = dict.fromkeys(
+            [own_service, *stored_services.filter(stored_services != EXTRACTIVE), None]
+        )
         may_be_indexed = [False, True] if design.over == "weeks" else [False]
-        ranked = []
-        for name, indexed in product(names, may_be_indexed):
-            candidate = replace(design, service=name, indexed=indexed)
-            rank = _rank_stored(bench, candidate, own)
+        ranked_designs = []
+        for service_name, indexed in product(service_names, may_be_indexed):
+            candidate = replace(design, service=service_name, indexed=indexed)
+            rank = _rank_stored(bench, candidate, own_service)
             if rank is not None:
-                ranked.append((rank, candidate))
-        if ranked:
-            _, best = max(ranked, key=itemgetter(0))
-            return best
+                ranked_designs.append((rank, candidate))
+        if ranked_designs:
+            _, best_design = max(ranked_designs, key=itemgetter(0))
+            return best_design
     indexed = False
-    if design.over == "weeks" and (service is None or own is None):
+    if design.over == "weeks" and (service is None or own_service is None):
         sessions = store.knowledge.rows("summaries", bench.name, scopes=scopes)
-        indexed = not set(sessions["service"]) <= {EXTRACTIVE, asked}
-    return replace(design, service=own, indexed=indexed)
+        indexed = not set(sessions["service"]) <= {EXTRACTIVE, asked_service}
+    return replace(design, service=own_service, indexed=indexed)
 
 
 def preferred_tree(rows: pl.DataFrame) -> pl.DataFrame:
@@ -342,23 +355,23 @@ def preferred_tree(rows: pl.DataFrame) -> pl.DataFrame:
     :param rows: of :meth:`memlab.store.tree_nodes.TreeNodes.rows`, of one scope.
     """
     by_model = (pl.col("service") != EXTRACTIVE).any()
-    trees = rows.group_by("tree").agg(by_model=by_model, at=pl.col("written_at").max())
-    best = trees.sort("by_model", "at", "tree", descending=True).head(1)
-    return rows.join(best, on="tree", how="semi", maintain_order="left")
+    tree_rows = rows.group_by("tree").agg(by_model=by_model, at=pl.col("written_at").max())
+    best_tree = tree_rows.sort("by_model", "at", "tree", descending=True).head(1)
+    return rows.join(best_tree, on="tree", how="semi", maintain_order="left")
 
 
 def _rank_stored(
-    bench: Bench, design: TreeDesign, own: str | None
+    bench: Bench, design: TreeDesign, own_service: str | None
 ) -> tuple[bool, bool, datetime] | None:
     """Rank a whole tree of the store: whether a model wrote of it, whether it is the default's, and
     when.
     """
-    stored = StoredTree.of(bench, design)
-    if stored is None or stored.rows.is_empty() or not stored.whole_scopes():
+    stored_tree = StoredTree.of(bench, design)
+    if stored_tree is None or stored_tree.rows.is_empty() or not stored_tree.whole_scopes():
         return None
-    by_model = bool((stored.rows["service"] != EXTRACTIVE).any())
-    written: Any = stored.rows["written_at"].max()
-    return by_model, design.service == own, written
+    by_model = bool((stored_tree.rows["service"] != EXTRACTIVE).any())
+    written_at: Any = stored_tree.rows["written_at"].max()
+    return by_model, design.service == own_service, written_at
 
 
 def part_of_period(nodes: pl.DataFrame, kind: str, sessions: Sequence[str]) -> pl.DataFrame:
@@ -366,11 +379,13 @@ def part_of_period(nodes: pl.DataFrame, kind: str, sessions: Sequence[str]) -> p
 
     :param sessions: ids of the sessions in it.
     """
-    weeks = nodes.filter(pl.col("kind") == "week", _shares(sessions))
-    kept = [nodes.filter(pl.col("node_id").is_in(list(sessions))), weeks]
+    week_nodes = nodes.filter(pl.col("kind") == "week", _shares(sessions))
+    kept_nodes = [nodes.filter(pl.col("node_id").is_in(list(sessions))), week_nodes]
     if kind == "month":
-        kept.append(nodes.filter(pl.col("kind") == "month", _shares(weeks["node_id"].to_list())))
-    return pl.concat(kept)
+        kept_nodes.append(
+            nodes.filter(pl.col("kind") == "month", _shares(week_nodes["node_id"].to_list()))
+        )
+    return pl.concat(kept_nodes)
 
 
 def _shares(children: Sequence[str]) -> pl.Expr:
@@ -385,10 +400,10 @@ def _indexed_summaries(
     """
     if design.service is None and not design.indexed:
         return frame(Summary)
-    rows = store.knowledge.rows("summaries", dataset, scopes=scopes)
+    summary_rows = store.knowledge.rows("summaries", dataset, scopes=scopes)
     if design.indexed:
-        return rows.filter(pl.col("service") != EXTRACTIVE)
-    return rows.filter(
+        return summary_rows.filter(pl.col("service") != EXTRACTIVE)
+    return summary_rows.filter(
         pl.col("service") == writer_name(design.service),
         pl.col("model").eq_missing(pl.lit(writer_model(design.service), pl.String)),
     )
@@ -399,9 +414,9 @@ def hashed_turns(turns: pl.DataFrame) -> pl.DataFrame:
     # Imported here: whoever reads a stored tree has the store loaded, others need not.
     from memlab.store.schemas import text_hashes
 
-    texts = turns.select(turn_text_expr().alias("content")).to_series()
-    hashes = pl.Series("content_hash", text_hashes(texts), dtype=pl.String)
-    return turns.select("turn_id", hashes)
+    turn_texts = turns.select(turn_text_expr().alias("content")).to_series()
+    hash_column = pl.Series("content_hash", text_hashes(turn_texts), dtype=pl.String)
+    return turns.select("turn_id", hash_column)
 
 
 def _digest(*parts: str) -> str:

@@ -65,7 +65,11 @@ class Theme(BaseModel, extra="forbid"):
     @classmethod
     def sentence_lists(cls) -> list[str]:
         """Give the names of the lists of sentences."""
-        return [name for name in cls.model_fields if name not in ("topics", "entities")]
+        return [
+            field_name
+            for field_name in cls.model_fields
+            if field_name not in ("topics", "entities")
+        ]
 
 
 class Session(Theme):
@@ -153,20 +157,22 @@ def summary_request(task: Task, group: Group) -> Request:
     prompt: Any = entries
     if task.shape is Period:
         prompt = {"before": entries[:n_before], "now": entries[n_before:]}
-    about = [str(n_before)]
+    asked_about = [str(n_before)]
     for item in items:
-        about += [item.id, item.text]
-    text = json.dumps(prompt, ensure_ascii=False)
-    return Request(task.name, task.version, tuple(about), text, task.shape, task.system)
+        asked_about += [item.id, item.text]
+    prompt_text = json.dumps(prompt, ensure_ascii=False)
+    return Request(
+        task.name, task.version, tuple(asked_about), prompt_text, task.shape, task.system
+    )
 
 
 def source_digest(request: Request, group: Group) -> str:
     """Name what a summary is made of: the ids and texts of its entries, and the turns that each
     stands on.
     """
-    turns = [item.turns for item in (*group.before, *group.items)]
-    text = json.dumps([request.key, turns], separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()[:24]
+    turn_lists = [item.turns for item in (*group.before, *group.items)]
+    digest_text = json.dumps([request.key, turn_lists], separators=(",", ":"))
+    return hashlib.sha256(digest_text.encode("ascii")).hexdigest()[:24]
 
 
 def _prompt_entry(place: int, item: Item) -> dict[str, Any]:
@@ -193,20 +199,20 @@ def supported_points(answer: Theme, group: Group) -> tuple[dict[str, list[Suppor
     :returns: the lists of sentences by name, and how many sentences were dropped.
     """
     entries = [*group.before, *group.items]
-    kept: dict[str, list[Supported]] = {}
-    dropped = 0
-    for name in answer.sentence_lists():
+    points_by_list: dict[str, list[Supported]] = {}
+    n_dropped = 0
+    for list_name in answer.sentence_lists():
         turns_by_text: dict[str, list[str]] = {}
-        for point in getattr(answer, name):
-            ids = sorted(set(point.ids))
-            if not _is_supported(ids, group, may_begin_before=name == "carried_on"):
-                dropped += 1
+        for point in getattr(answer, list_name):
+            entry_numbers = sorted(set(point.ids))
+            if not _is_supported(entry_numbers, group, may_begin_before=list_name == "carried_on"):
+                n_dropped += 1
                 continue
-            cited = (entries[number - 1].turns for number in ids)
-            turns = deduplicate_texts(chain.from_iterable(cited))
-            turns_by_text.setdefault(point.text, turns)
-        kept[name] = [*turns_by_text.items()]
-    return kept, dropped
+            cited_turns = (entries[number - 1].turns for number in entry_numbers)
+            turn_ids = deduplicate_texts(chain.from_iterable(cited_turns))
+            turns_by_text.setdefault(point.text, turn_ids)
+        points_by_list[list_name] = [*turns_by_text.items()]
+    return points_by_list, n_dropped
 
 
 def _is_supported(ids: Sequence[int], group: Group, *, may_begin_before: bool) -> bool:

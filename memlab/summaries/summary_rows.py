@@ -39,8 +39,8 @@ def turn_rows(turns: pl.DataFrame) -> list[Row]:
 
     Each is one sentence, with the caption of its image.
     """
-    image = ("\n[image: " + pl.col("caption") + "]").fill_null("")
-    rows = turns.select(
+    image_text = ("\n[image: " + pl.col("caption") + "]").fill_null("")
+    row_frame = turns.select(
         "scope",
         "speaker",
         node_id="turn_id",
@@ -48,9 +48,9 @@ def turn_rows(turns: pl.DataFrame) -> list[Row]:
         end="timestamp",
         level=pl.lit(0),
         turns=pl.concat_list("turn_id"),
-        sentences=pl.concat_list((pl.col("text") + image).str.strip_chars()),
+        sentences=pl.concat_list((pl.col("text") + image_text).str.strip_chars()),
     )
-    return rows.with_columns(
+    return row_frame.with_columns(
         evidence=pl.concat_list("turns").list.eval(pl.concat_list(pl.element()))
     ).to_dicts()
 
@@ -82,32 +82,36 @@ def write_summaries(
     groups = []
     requests = []
     digests = []
-    for part, earlier_part in zip_longest(parts, before, fillvalue=()):
-        group = Group(summary_items(part), summary_items(earlier_part))
+    for source_rows, earlier_rows in zip_longest(parts, before, fillvalue=()):
+        group = Group(summary_items(source_rows), summary_items(earlier_rows))
         request = summary_prompts.summary_request(task, group)
         groups.append(group)
         requests.append(request)
         digests.append(summary_prompts.source_digest(request, group))
 
     reusable = reusable_rows(known, service)
-    missing = [place for place, digest in enumerate(digests) if digest not in reusable]
-    missing_requests = [requests[place] for place in missing]
+    missing = [
+        request_place for request_place, digest in enumerate(digests) if digest not in reusable
+    ]
+    missing_requests = [requests[request_place] for request_place in missing]
     answers = _ask_writer(missing_requests, service)
     answer_by_place = dict(zip(missing, answers, strict=True))
 
-    rows = []
-    for place, part in enumerate(parts):
-        if place in answer_by_place:
-            row = _written_row(task, groups[place], answer_by_place[place], service)
+    summary_rows = []
+    for request_place, source_rows in enumerate(parts):
+        if request_place in answer_by_place:
+            summary_row = _written_row(
+                task, groups[request_place], answer_by_place[request_place], service
+            )
         else:
-            row = dict(reusable[digests[place]])
-        row["node_id"] = requests[place].key
-        row["made_of"] = digests[place]
-        row["version"] = f"{task.name} {task.version}"
-        row |= _parent_fields(part)
-        row["text"] = " ".join(row["sentences"])
-        rows.append(row)
-    return rows
+            summary_row = dict(reusable[digests[request_place]])
+        summary_row["node_id"] = requests[request_place].key
+        summary_row["made_of"] = digests[request_place]
+        summary_row["version"] = f"{task.name} {task.version}"
+        summary_row |= _parent_fields(source_rows)
+        summary_row["text"] = " ".join(summary_row["sentences"])
+        summary_rows.append(summary_row)
+    return summary_rows
 
 
 def _ask_writer(requests: Sequence[llm.Request], service: Writer) -> Sequence[llm.Answer]:
@@ -121,9 +125,9 @@ def writer_name(service: Writer) -> str | None:
     if service is None or isinstance(service, str):
         return service
     for attribute in ("name", "__name__"):
-        name = getattr(service, attribute, None)
-        if name:
-            return str(name)
+        attribute_value = getattr(service, attribute, None)
+        if attribute_value:
+            return str(attribute_value)
     return str(service)
 
 
@@ -139,13 +143,15 @@ def reusable_rows(known: pl.DataFrame | None, service: Writer) -> dict[str, Row]
     """
     if known is None or service is None or service == llm.RECORDED:
         return {}
-    own = known.filter(
+    rows_of_writer = known.filter(
         pl.col("service") == writer_name(service),
         pl.col("model").eq_missing(pl.lit(writer_model(service), pl.String)),
         pl.col("made_of") != "",
     )
-    rows = own.select(*_WRITTEN).unique("made_of", maintain_order=True).to_dicts()
-    return {row["made_of"]: row for row in rows}
+    written_rows = (
+        rows_of_writer.select(*_WRITTEN).unique("made_of", maintain_order=True).to_dicts()
+    )
+    return {written_row["made_of"]: written_row for written_row in written_rows}
 
 
 _WRITTEN = (
@@ -172,31 +178,31 @@ def _written_row(task: Task, group: Group, answer: llm.Answer, service: Writer) 
 
     Sentences are picked where it gave none that counts.
     """
-    value: Any = answer.value
-    points: dict[str, list[Supported]] = {}
-    dropped = 0
-    if value:
-        points, dropped = summary_prompts.supported_points(value, group)
+    shaped_answer: Any = answer.value
+    points_by_list: dict[str, list[Supported]] = {}
+    n_dropped = 0
+    if shaped_answer:
+        points_by_list, n_dropped = summary_prompts.supported_points(shaped_answer, group)
     reason = ""
-    if not points:
+    if not points_by_list:
         reason = answer.error
-    elif not points["sentences"]:
+    elif not points_by_list["sentences"]:
         reason = "no sentence stands on what it names"
 
-    row: Row
-    if points and not reason:
-        row = {"service": writer_name(service), "model": writer_model(service)}
-        row["topics"] = deduplicate_texts(getattr(value, "topics", ()))
-        row["entities"] = deduplicate_texts(getattr(value, "entities", ()))
+    written_row: Row
+    if points_by_list and not reason:
+        written_row = {"service": writer_name(service), "model": writer_model(service)}
+        written_row["topics"] = deduplicate_texts(getattr(shaped_answer, "topics", ()))
+        written_row["entities"] = deduplicate_texts(getattr(shaped_answer, "entities", ()))
     else:
-        row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
-        points = _extractive_points(task, group)
-    for name, supported in points.items():
-        row[name] = [text for text, _ in supported]
-        row[evidence_column(name)] = [turns for _, turns in supported]
-    row["dropped"] = dropped
-    row["reason"] = reason if service else ""
-    return row
+        written_row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
+        points_by_list = _extractive_points(task, group)
+    for list_name, list_points in points_by_list.items():
+        written_row[list_name] = [text for text, _ in list_points]
+        written_row[evidence_column(list_name)] = [turns for _, turns in list_points]
+    written_row["dropped"] = n_dropped
+    written_row["reason"] = reason if service else ""
+    return written_row
 
 
 def summary_items(rows: Sequence[Row]) -> list[Item]:
@@ -211,43 +217,47 @@ def summary_items(rows: Sequence[Row]) -> list[Item]:
 
 def _items_of(row: Row, column: str, *, kind: str) -> Iterator[Item]:
     """Make an item of each text of a column of texts."""
-    texts = row.get(column) or ()
+    item_texts = row.get(column) or ()
     evidence = row.get(evidence_column(column)) or ()
     speaker = row.get("speaker", "")
-    for text, turns in zip(texts, evidence, strict=True):
+    for text, turns in zip(item_texts, evidence, strict=True):
         yield Item(row["node_id"], text, turns, row["start"], speaker, kind)
 
 
-def _parent_fields(part: Sequence[Row]) -> Row:
+def _parent_fields(source_rows: Sequence[Row]) -> Row:
     """Derive the fields of a summary that follow from its rows: children, turns and times."""
-    starts = [row["start"] for row in part if row["start"]]
-    ends = [row["end"] for row in part if row["end"]]
+    start_times = [source_row["start"] for source_row in source_rows if source_row["start"]]
+    end_times = [source_row["end"] for source_row in source_rows if source_row["end"]]
     return {
-        "scope": part[0]["scope"],
-        "level": part[0]["level"] + 1,
-        "children": [row["node_id"] for row in part],
-        "turns": deduplicate_texts(chain.from_iterable(row["turns"] for row in part)),
-        "start": min(starts, default=None),
-        "end": max(ends, default=None),
+        "scope": source_rows[0]["scope"],
+        "level": source_rows[0]["level"] + 1,
+        "children": [source_row["node_id"] for source_row in source_rows],
+        "turns": deduplicate_texts(
+            chain.from_iterable(source_row["turns"] for source_row in source_rows)
+        ),
+        "start": min(start_times, default=None),
+        "end": max(end_times, default=None),
     }
 
 
 def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
     """Pick sentences without a model; decisions and open questions are kept as they are."""
-    by_kind: dict[str, list[Item]] = {}
+    items_by_kind: dict[str, list[Item]] = {}
     for item in group.items:
-        by_kind.setdefault(item.kind, []).append(item)
-    points = {}
-    for name in task.shape.sentence_lists():
-        points[name] = _supported(by_kind.get(name, []))
-    points["sentences"] = extract_sentences(by_kind.get("", []))
+        items_by_kind.setdefault(item.kind, []).append(item)
+    points_by_list = {}
+    for list_name in task.shape.sentence_lists():
+        points_by_list[list_name] = _texts_with_turns(items_by_kind.get(list_name, []))
+    points_by_list["sentences"] = extract_sentences(items_by_kind.get("", []))
     if group.before:
-        earlier = _supported(group.before)
-        points["carried_on"] = find_continued_sentences(earlier, points["sentences"])
-    return points
+        earlier_texts = _texts_with_turns(group.before)
+        points_by_list["carried_on"] = find_continued_sentences(
+            earlier_texts, points_by_list["sentences"]
+        )
+    return points_by_list
 
 
-def _supported(items: Sequence[Item]) -> list[Supported]:
+def _texts_with_turns(items: Sequence[Item]) -> list[Supported]:
     return [(item.text, item.turns) for item in items]
 
 
@@ -258,20 +268,22 @@ def fallback_note(rows: pl.DataFrame, what: str) -> str:
     """
     answers = []
     for reason in rows["reason"]:
-        value = None if reason else True
-        answers.append(llm.Answer(value, reason))
+        is_written = None if reason else True
+        answers.append(llm.Answer(is_written, reason))
     return llm.describe_unanswered(answers, what)
 
 
 def node_frame(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:
     """Make a frame of nodes of rows, with topics."""
-    lists = pl.col(pl.List(pl.String), pl.List(pl.List(pl.String)))
-    nodes = fill_missing_topics(pl.DataFrame(rows, schema=NODES), turns, language)
-    filled = {
+    list_columns = pl.col(pl.List(pl.String), pl.List(pl.List(pl.String)))
+    node_rows = fill_missing_topics(pl.DataFrame(rows, schema=NODES), turns, language)
+    filled_columns = {
         "made_of": pl.col("made_of").fill_null(""),
         "version": pl.col("version").fill_null(""),
     }
-    return nodes.with_columns(lists.fill_null([]), pl.col("added").fill_null(0), **filled)
+    return node_rows.with_columns(
+        list_columns.fill_null([]), pl.col("added").fill_null(0), **filled_columns
+    )
 
 
 def fill_missing_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.DataFrame:
@@ -286,27 +298,27 @@ def fill_missing_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) 
     lacks_topics = pl.col("topics").is_null().any().over("scope")
     # Splitting takes long: only turns of scopes where topics are missing.
     numbered = rows.with_row_index("row").filter(lacks_topics)
-    texts = turns.select("turn_id", "speaker", "role", "text")
-    stated = (
+    turn_texts = turns.select("turn_id", "speaker", "role", "text")
+    stated_texts = (
         numbered.select("row", "scope", turn_id="turns")
         .explode("turn_id")
-        .join(texts, on="turn_id", maintain_order="left")
+        .join(turn_texts, on="turn_id", maintain_order="left")
     )
     is_person = pl.col("role") != "assistant"
-    stated = stated.filter(is_person | ~is_person.any().over("row"))
-    split = pl.Series(map(sentences, stated["text"]), dtype=pl.List(pl.String))
-    by_sentence = stated.with_columns(text=split).explode("text").drop_nulls("text")
+    stated_texts = stated_texts.filter(is_person | ~is_person.any().over("row"))
+    sentence_lists = pl.Series(map(sentences, stated_texts["text"]), dtype=pl.List(pl.String))
+    by_sentence = stated_texts.with_columns(text=sentence_lists).explode("text").drop_nulls("text")
 
     topics_by_row: dict[int, list[str]] = {}
-    for part in by_sentence.partition_by("scope"):
-        terms = cluster_terms(
-            part["text"].to_list(),
-            part["row"].to_numpy().astype(np.int64),
+    for scope_sentences in by_sentence.partition_by("scope"):
+        cluster_topics = cluster_terms(
+            scope_sentences["text"].to_list(),
+            scope_sentences["row"].to_numpy().astype(np.int64),
             n_terms=_MAX_TOPICS,
-            speakers=part["speaker"].to_list(),
+            speakers=scope_sentences["speaker"].to_list(),
             language=language,
         )
-        topics_by_row.update(terms.select("label", "terms").iter_rows())
-    topics = [topics_by_row.get(row, []) for row in range(rows.height)]
-    column = pl.Series("topics", topics, dtype=pl.List(pl.String))
-    return rows.with_columns(pl.coalesce("topics", column))
+        topics_by_row.update(cluster_topics.select("label", "terms").iter_rows())
+    topic_lists = [topics_by_row.get(row, []) for row in range(rows.height)]
+    topic_column = pl.Series("topics", topic_lists, dtype=pl.List(pl.String))
+    return rows.with_columns(pl.coalesce("topics", topic_column))

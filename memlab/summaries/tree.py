@@ -73,28 +73,44 @@ def tree(
     """
     check_at_least(1, k=k, turns=turns)
     rankings, documents = [], bench.documents("turn")
-    for rows, span, scope_tree in _trees_by_scope(
+    for question_rows, turn_span, scope_tree in _trees_by_scope(
         bench, over=over, service=service, tz=tz, seed=seed
     ):
-        sessions, at = documents.session[span], span.start + np.arange(span.stop - span.start)
-        sizes = scope_tree.nodes["turns"].list.len().to_numpy()
-        node = np.repeat(np.arange(len(sizes)), sizes)
-        turn = documents.at(scope_tree.nodes["turns"].explode()) - span.start
-        place = np.arange(len(turn)) - np.repeat(sizes.cumsum() - sizes, sizes)
-        for row in rows:
-            turn_scores = _question_cosines(bench, row, documents.vectors()[span])
-            node_scores = _question_cosines(bench, row, scope_tree.vectors)
-            nearest = np.lexsort((turn, -turn_scores[turn], node))[place < turns]
-            best = turn_scores.copy()
-            np.maximum.at(best, turn[nearest], node_scores[node[nearest]])
+        turn_sessions, result_places = (
+            documents.session[turn_span],
+            turn_span.start + np.arange(turn_span.stop - turn_span.start),
+        )
+        turns_per_node = scope_tree.nodes["turns"].list.len().to_numpy()
+        node_of_turn = np.repeat(np.arange(len(turns_per_node)), turns_per_node)
+        turn_places = documents.at(scope_tree.nodes["turns"].explode()) - turn_span.start
+        place_in_node = np.arange(len(turn_places)) - np.repeat(
+            turns_per_node.cumsum() - turns_per_node, turns_per_node
+        )
+        for question_row in question_rows:
+            turn_scores = _question_cosines(bench, question_row, documents.vectors()[turn_span])
+            node_scores = _question_cosines(bench, question_row, scope_tree.vectors)
+            nearest_turns = np.lexsort((turn_places, -turn_scores[turn_places], node_of_turn))[
+                place_in_node < turns
+            ]
+            best_scores = turn_scores.copy()
+            np.maximum.at(
+                best_scores, turn_places[nearest_turns], node_scores[node_of_turn[nearest_turns]]
+            )
             if level == "session":
-                first = group_starts(sessions)
-                turn_scores, best = (
-                    np.maximum.reduceat(scores, first) for scores in (turn_scores, best)
+                first_turns = group_starts(turn_sessions)
+                turn_scores, best_scores = (
+                    np.maximum.reduceat(level_scores, first_turns)
+                    for level_scores in (turn_scores, best_scores)
                 )
-                at = sessions[first]
-            order = np.lexsort((-turn_scores, -best))[:k]
-            rankings.append((np.full(len(order), row), at[order], best[order]))
+                result_places = turn_sessions[first_turns]
+            score_order = np.lexsort((-turn_scores, -best_scores))[:k]
+            rankings.append(
+                (
+                    np.full(len(score_order), question_row),
+                    result_places[score_order],
+                    best_scores[score_order],
+                )
+            )
     return rank_scored_pairs(bench, rankings, level=level, k=k)
 
 
@@ -108,21 +124,25 @@ def nearest_summaries(
         :class:`memlab.records.Node`.
     """
     check_at_least(1, k=k)
-    parts = [
+    summary_parts = [
         pl.DataFrame(
             schema={"query_id": pl.String(), "rank": pl.Int64(), "score": pl.Float64(), **NODES}
         )
     ]
-    for rows, _, made in _trees_by_scope(bench, over=over, **design):
-        for row in rows.tolist():
-            score = _question_cosines(bench, row, made.vectors)
-            order = np.argsort(-score, kind="stable")[:k]
-            head = {
-                "query_id": [bench.queries["query_id"][row]] * len(order),
-                "rank": range(1, len(order) + 1),
+    for question_rows, _, scope_tree in _trees_by_scope(bench, over=over, **design):
+        for question_row in question_rows.tolist():
+            node_scores = _question_cosines(bench, question_row, scope_tree.vectors)
+            score_order = np.argsort(-node_scores, kind="stable")[:k]
+            key_columns = {
+                "query_id": [bench.queries["query_id"][question_row]] * len(score_order),
+                "rank": range(1, len(score_order) + 1),
             }
-            parts.append(pl.DataFrame(head | {"score": score[order]}).hstack(made.nodes[order]))
-    return pl.concat(parts)
+            summary_parts.append(
+                pl.DataFrame(key_columns | {"score": node_scores[score_order]}).hstack(
+                    scope_tree.nodes[score_order]
+                )
+            )
+    return pl.concat(summary_parts)
 
 
 def summary_tree(
@@ -138,23 +158,24 @@ def summary_tree(
     if over not in TREE_KINDS:
         raise DataError(f"over is {over!r}; choose from {', '.join(TREE_KINDS)}")
     # What a kind does not depend on is left out, so that it is not written again.
-    designs = {"weeks": (service, tz, 0), "clusters": (service, "", seed)}
-    parts = [
-        _build_tree(bench, kind, *design)
-        for kind, design in designs.items()
-        if over in (kind, "both")
+    design_by_kind = {"weeks": (service, tz, 0), "clusters": (service, "", seed)}
+    built_trees = [
+        _build_tree(bench, tree_kind, *kind_design)
+        for tree_kind, kind_design in design_by_kind.items()
+        if over in (tree_kind, "both")
     ]
     return Tree(
-        pl.concat(part.nodes for part in parts), np.concatenate([part.vectors for part in parts])
+        pl.concat(built_tree.nodes for built_tree in built_trees),
+        np.concatenate([built_tree.vectors for built_tree in built_trees]),
     )
 
 
 @cache_per_bench_by(keep_with_spending)
 def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> Tree:
-    built = read_or_write_tree(bench, TreeDesign(over, service, tz, seed))
-    if service and (line := fallback_note(built.nodes, "summaries")):
-        warn_user(line)
-    return built
+    built_tree = read_or_write_tree(bench, TreeDesign(over, service, tz, seed))
+    if service and (fallback_line := fallback_note(built_tree.nodes, "summaries")):
+        warn_user(fallback_line)
+    return built_tree
 
 
 def _trees_by_scope(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, slice, Tree]]:
@@ -162,13 +183,17 @@ def _trees_by_scope(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, s
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
     all_scopes = summary_tree(bench, **design)
-    for rows, span in bench.by_scope("turn"):
-        own = (
-            (all_scopes.nodes["scope"] == bench.queries["scope"][int(rows[0])])
+    for question_rows, turn_span in bench.by_scope("turn"):
+        scope_nodes = (
+            (all_scopes.nodes["scope"] == bench.queries["scope"][int(question_rows[0])])
             .arg_true()
             .to_numpy()
         )
-        yield rows, span, Tree(all_scopes.nodes[own], all_scopes.vectors[own])
+        yield (
+            question_rows,
+            turn_span,
+            Tree(all_scopes.nodes[scope_nodes], all_scopes.vectors[scope_nodes]),
+        )
 
 
 def _question_cosines(bench: Bench, row: int, vectors: np.ndarray) -> np.ndarray:

@@ -57,18 +57,24 @@ def tree_markdown(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") 
     >>> print(tree_markdown(memlab.summaries.rollup(turns), turns).splitlines()[6])
     - Mel: I moved to Oslo.
     """
-    lines = [f"# {escape_markdown(_title(nodes))}"]
-    for node, depth, sentences in _places(nodes, turns, tz):
-        marks = "#" * min(depth + 2, _MAX_HEADING)
-        lines += ["", f"{marks} {_heading(node, tz)}", "", escape_markdown(describe_node(node)), ""]
-        above = ""
-        for heading, text, messages in sentences:
-            if heading != above:
-                lines += ["", f"**{heading}**", ""]
-            above = heading
-            lines.append(f"- {escape_markdown(text)}")
-            lines += [f"    - {escape_markdown(message)}" for message in messages]
-    return "\n".join(lines)
+    page_lines = [f"# {escape_markdown(_title(nodes))}"]
+    for node, depth, sentences in _node_places(nodes, turns, tz):
+        heading_marks = "#" * min(depth + 2, _MAX_HEADING)
+        page_lines += [
+            "",
+            f"{heading_marks} {_heading(node, tz)}",
+            "",
+            escape_markdown(describe_node(node)),
+            "",
+        ]
+        last_heading = ""
+        for heading, sentence_text, messages in sentences:
+            if heading != last_heading:
+                page_lines += ["", f"**{heading}**", ""]
+            last_heading = heading
+            page_lines.append(f"- {escape_markdown(sentence_text)}")
+            page_lines += [f"    - {escape_markdown(message)}" for message in messages]
+    return "\n".join(page_lines)
 
 
 def tree_html(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> str:
@@ -77,51 +83,57 @@ def tree_html(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> s
 
     It has no script and loads nothing; parameters as for :func:`tree_markdown`.
     """
-    title, body, is_open = html.escape(_title(nodes)), list[str](), list[int]()
-    for node, depth, sentences in _places(nodes, turns, tz):
-        while is_open and is_open[-1] >= depth:
-            body.append("</details>")
-            is_open.pop()
-        is_open.append(depth)
-        body.append(f'<details class="node"><summary>{html.escape(_heading(node, tz))}</summary>')
-        body.append(f'<p class="about">{html.escape(describe_node(node))}</p>')
-        above = ""
-        for heading, text, messages in sentences:
-            if heading != above:
-                body.append(f"<h4>{heading}</h4>")
-            above = heading
-            body.append(f"<details><summary>{_safe(text)}</summary>")
-            body += [f'<p class="message">{_safe(message)}</p>' for message in messages]
-            body.append("</details>")
-    body += ["</details>"] * len(is_open)
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    page = [f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body><h1>{title}</h1>']
-    return "\n".join([*page, *body, "</body></html>", ""])
+    title, body_parts, open_depths = html.escape(_title(nodes)), list[str](), list[int]()
+    for node, depth, sentences in _node_places(nodes, turns, tz):
+        while open_depths and open_depths[-1] >= depth:
+            body_parts.append("</details>")
+            open_depths.pop()
+        open_depths.append(depth)
+        body_parts.append(
+            f'<details class="node"><summary>{html.escape(_heading(node, tz))}</summary>'
+        )
+        body_parts.append(f'<p class="about">{html.escape(describe_node(node))}</p>')
+        last_heading = ""
+        for heading, sentence_text, messages in sentences:
+            if heading != last_heading:
+                body_parts.append(f"<h4>{heading}</h4>")
+            last_heading = heading
+            body_parts.append(f"<details><summary>{_safe(sentence_text)}</summary>")
+            body_parts += [f'<p class="message">{_safe(message)}</p>' for message in messages]
+            body_parts.append("</details>")
+    body_parts += ["</details>"] * len(open_depths)
+    head_html = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+    page_parts = [
+        f'<!DOCTYPE html>\n<html lang="en"><head>{head_html}</head><body><h1>{title}</h1>'
+    ]
+    return "\n".join([*page_parts, *body_parts, "</body></html>", ""])
 
 
 def _title(nodes: pl.DataFrame) -> str:
-    scope = next(iter(nodes["scope"]), "no summaries")
-    kinds = nodes.group_by("kind").agg(n=pl.len(), level=pl.max("level"))
-    ordered = kinds.sort("level", "kind", descending=True).select("kind", "n").iter_rows()
-    counted = [count_noun(n, f"{kind}s") for kind, n in ordered]
-    return escape_line(f"{scope}: {', '.join(counted)}")
+    scope_name = next(iter(nodes["scope"]), "no summaries")
+    counts_by_kind = nodes.group_by("kind").agg(n=pl.len(), level=pl.max("level"))
+    ordered_counts = (
+        counts_by_kind.sort("level", "kind", descending=True).select("kind", "n").iter_rows()
+    )
+    count_texts = [count_noun(n_nodes, f"{kind}s") for kind, n_nodes in ordered_counts]
+    return escape_line(f"{scope_name}: {', '.join(count_texts)}")
 
 
 def _heading(node: Node, tz: str) -> str:
-    name = period_name(node, tz=tz)
+    node_name = period_name(node, tz=tz)
     if node["kind"] == "cluster":
-        name += f", layer {node['level']}"
-    return name
+        node_name += f", layer {node['level']}"
+    return node_name
 
 
 def _safe(text: str) -> str:
     return html.escape(escape_line(" ".join(text.split())))
 
 
-def _places(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str) -> Iterator[_Place]:
+def _node_places(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str) -> Iterator[_Place]:
     """Iterate over the nodes from the top down, in order of time, each behind the one above it."""
-    zone = ZoneInfo(tz)
-    messages = {turn["turn_id"]: _message(turn, zone) for turn in turns.to_dicts()}
+    time_zone = ZoneInfo(tz)
+    messages = {turn["turn_id"]: _written_message(turn, time_zone) for turn in turns.to_dicts()}
     node_ids = set(nodes["node_id"])
     # Nodes without a time stand last.
     ordered = nodes.sort("start", nulls_last=True, maintain_order=True).to_dicts()
@@ -131,30 +143,32 @@ def _places(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str) -> Iterator[_Plac
         if parent not in node_ids:
             parent = None
         children.setdefault(parent, []).append(node)
-    waiting = [(node, 0) for node in reversed(children.get(None, []))]
-    while waiting:
-        node, depth = waiting.pop()
-        yield _Place(node, depth, _sentences(node, messages))
-        below = children.get(node["node_id"], [])
-        waiting += [(child, depth + 1) for child in reversed(below)]
+    waiting_nodes = [(node, 0) for node in reversed(children.get(None, []))]
+    while waiting_nodes:
+        node, depth = waiting_nodes.pop()
+        yield _Place(node, depth, _cited_sentences(node, messages))
+        child_nodes = children.get(node["node_id"], [])
+        waiting_nodes += [(child, depth + 1) for child in reversed(child_nodes)]
 
 
-def _sentences(node: Node, messages: Mapping[str, str]) -> list[_Sentence]:
+def _cited_sentences(node: Node, messages: Mapping[str, str]) -> list[_Sentence]:
     """Give the sentences of a node with the messages that they stand on."""
-    found = list[_Sentence]()
-    for name, heading in HEADINGS.items():
-        for text, ids in zip(node[name], node[evidence_column(name)], strict=True):
-            cited = [messages.get(turn, f"{turn}: no such message") for turn in ids]
-            found.append(_Sentence(heading, text, cited))
-    return found
+    cited_sentences = list[_Sentence]()
+    for column_name, heading in HEADINGS.items():
+        for sentence_text, turn_ids in zip(
+            node[column_name], node[evidence_column(column_name)], strict=True
+        ):
+            cited_messages = [messages.get(turn, f"{turn}: no such message") for turn in turn_ids]
+            cited_sentences.append(_Sentence(heading, sentence_text, cited_messages))
+    return cited_sentences
 
 
-def _message(turn: Mapping[str, Any], zone: ZoneInfo) -> str:
+def _written_message(turn: Mapping[str, Any], zone: ZoneInfo) -> str:
     """Write a message with its id, time and speaker."""
-    about = turn["speaker"]
+    author_and_time = turn["speaker"]
     if turn["timestamp"] is not None:
-        about = f"{turn['timestamp'].astimezone(zone):%Y-%m-%d %H:%M}, {about}"
-    said = [turn["text"]]
+        author_and_time = f"{turn['timestamp'].astimezone(zone):%Y-%m-%d %H:%M}, {author_and_time}"
+    text_parts = [turn["text"]]
     if turn["caption"]:
-        said.append(f"[image: {turn['caption']}]")
-    return f"{turn['turn_id']} ({about}): {' '.join(said).strip()}"
+        text_parts.append(f"[image: {turn['caption']}]")
+    return f"{turn['turn_id']} ({author_and_time}): {' '.join(text_parts).strip()}"

@@ -78,11 +78,11 @@ def english_rules_apply(language: str, rules: str) -> bool:
     :param rules: what they do, as the subject of a sentence: "the splitting of questions".
     """
     if language != "en":
-        name = LANGUAGES.get(language, language)
+        language_name = LANGUAGES.get(language, language)
         _log.warning(
             "%s knows English alone and is left out of conversations in %s; all else works",
             rules,
-            name,
+            language_name,
         )
     return language == "en"
 
@@ -106,7 +106,7 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
     # One row for each word, with the place of its text.
     extracted = pl.col("word").str.to_lowercase().str.extract_all(_WORD)
     is_stop_word = pl.col("word").is_in(_stop_series(language))
-    rows = (
+    word_rows = (
         pl.LazyFrame({"word": texts}, schema={"word": pl.String})
         .select(text=pl.int_range(pl.len()), word=extracted)
         .explode("word")
@@ -114,16 +114,16 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
         .collect()
     )
     # Each different word is folded and stemmed once.
-    different = rows["word"].unique(maintain_order=True).to_list()
-    forms = _fold_words(different, OWN_LETTERS.get(language, ""))
+    different_words = word_rows["word"].unique(maintain_order=True).to_list()
+    folded_words = _fold_words(different_words, OWN_LETTERS.get(language, ""))
     if stem:
-        forms = tokens.stem(forms, language)
+        folded_words = tokens.stem(folded_words, language)
     if language in OFTEN_BARE:
-        forms = _fold_words(forms, _APART)
-    form_of = dict(zip(different, forms, strict=True))
-    words = list(map(form_of.__getitem__, rows["word"].to_list()))
-    bounds = np.searchsorted(rows["text"].to_numpy(), np.arange(len(texts) + 1)).tolist()
-    return [words[start:end] for start, end in pairwise(bounds)]
+        folded_words = _fold_words(folded_words, _APART)
+    form_by_word = dict(zip(different_words, folded_words, strict=True))
+    words = [form_by_word[word] for word in word_rows["word"].to_list()]
+    text_bounds = np.searchsorted(word_rows["text"].to_numpy(), np.arange(len(texts) + 1)).tolist()
+    return [words[start:end] for start, end in pairwise(text_bounds)]
 
 
 def _fold_words(words: list[str], kept: str) -> list[str]:
@@ -148,10 +148,10 @@ def _fold_letter(letter: str, kept: str) -> str:
     """Write a letter without its accent; one that is kept or not Latin stays as it is."""
     if letter in kept:
         return letter
-    parts = unicodedata.normalize("NFKD", letter.translate(_UNDECOMPOSED))
-    plain = "".join(part for part in parts if not unicodedata.combining(part))
-    if plain and plain.isascii():
-        return plain
+    decomposed = unicodedata.normalize("NFKD", letter.translate(_UNDECOMPOSED))
+    base_letters = "".join(part for part in decomposed if not unicodedata.combining(part))
+    if base_letters and base_letters.isascii():
+        return base_letters
     return letter
 
 
@@ -174,21 +174,21 @@ def stop_words(language: str = "en") -> frozenset[str]:
 
     :raises DataError: for an unknown language.
     """
-    name = LANGUAGES[check_language(language)]
+    language_name = LANGUAGES[check_language(language)]
     if language == "en":
         return FUNCTION_WORDS
-    with require_extra("languages", f"text in {name}"):
+    with require_extra("languages", f"text in {language_name}"):
         import stopwordsiso
         from bm25s import stopwords
-    listed = getattr(stopwords, f"STOPWORDS_{name.upper()}", None)
-    if not listed:
-        listed = stopwordsiso.stopwords(language)
+    listed_words = getattr(stopwords, f"STOPWORDS_{language_name.upper()}", None)
+    if not listed_words:
+        listed_words = stopwordsiso.stopwords(language)
     if language == "lt":  # its list was read in a wrong encoding
-        listed = [word.encode("latin-1").decode("iso8859-13") for word in listed]
-    if len(listed) > _MAX_STOP_WORDS:
-        listed = ()
+        listed_words = [word.encode("latin-1").decode("iso8859-13") for word in listed_words]
+    if len(listed_words) > _MAX_STOP_WORDS:
+        listed_words = ()
     question_words = word_lists()["asking"].get(language, "").split()
-    return frozenset(listed).union(question_words)
+    return frozenset(listed_words).union(question_words)
 
 
 def snippet(text: str, question: str, *, length: int = 260, language: str = "en") -> str:
@@ -211,13 +211,13 @@ def snippets(
     question_words, *sentence_words = tokenize(
         [question, *chain.from_iterable(sentences)], language=language
     )
-    wanted = set(question_words)
-    shared = (len(wanted.intersection(words)) for words in sentence_words)
+    wanted_words = set(question_words)
+    shared_counts = (len(wanted_words.intersection(words)) for words in sentence_words)
     cut_texts = []
-    for text, own_sentences in zip(texts, sentences, strict=True):
-        counts = list(islice(shared, len(own_sentences)))
-        best = int(np.argmax(counts))
-        cut_texts.append(_cut_around(text, own_sentences, best, length))
+    for text, text_sentences in zip(texts, sentences, strict=True):
+        sentence_counts = list(islice(shared_counts, len(text_sentences)))
+        best_place = int(np.argmax(sentence_counts))
+        cut_texts.append(_cut_around(text, text_sentences, best_place, length))
     return cut_texts
 
 
@@ -226,18 +226,21 @@ def _sentences_with_words(text: str) -> list[str]:
     return sentences or [text]
 
 
-def _cut_around(text: str, sentences: list[str], best: int, length: int) -> str:
+def _cut_around(text: str, sentences: list[str], best_place: int, length: int) -> str:
     """Cut a text to the best of its sentences and as many behind it as have room."""
     if len(text) <= length:
         return text
-    end = best + 1
-    while end < len(sentences) and len(" ".join(sentences[best : end + 1])) <= length:
-        end += 1
-    cut = " ".join(sentences[best:end])
-    if len(cut) > length:
-        cut = cut[: length - 1].rstrip() + "…"
-    if end < len(sentences) and not cut.endswith("…"):
-        cut += " …"
-    if best > 0:
-        cut = f"… {cut}"
-    return cut
+    end_place = best_place + 1
+    while (
+        end_place < len(sentences)
+        and len(" ".join(sentences[best_place : end_place + 1])) <= length
+    ):
+        end_place += 1
+    shown_text = " ".join(sentences[best_place:end_place])
+    if len(shown_text) > length:
+        shown_text = shown_text[: length - 1].rstrip() + "…"
+    if end_place < len(sentences) and not shown_text.endswith("…"):
+        shown_text += " …"
+    if best_place > 0:
+        shown_text = f"… {shown_text}"
+    return shown_text

@@ -91,8 +91,8 @@ class WordStatistics:
         for words in texts:
             lengths.append(len(words))
             frequency.update(list(dict.fromkeys(words)))
-        squares = sum(length * length for length in lengths)
-        return cls(len(lengths), sum(lengths), squares, frequency)
+        sum_of_squares = sum(length * length for length in lengths)
+        return cls(len(lengths), sum(lengths), sum_of_squares, frequency)
 
     def changed(self, added: WordStatistics, removed: WordStatistics) -> WordStatistics:
         """Give the statistics after some documents came and others went."""
@@ -165,8 +165,8 @@ class ScopeWords:
         """Say in how many documents of the scope each of some words stands: (words,)."""
         if self.whole is not None:
             return np.array([self.whole.frequency[word] for word in words], np.float64)
-        rows = np.array([self.number.get(word, -1) for word in words], np.int64)
-        return np.r_[self.frequency, 0.0][rows]
+        word_numbers = np.array([self.number.get(word, -1) for word in words], np.int64)
+        return np.r_[self.frequency, 0.0][word_numbers]
 
     @cached_property
     def idf(self) -> np.ndarray:
@@ -199,10 +199,12 @@ class ScopeWords:
         :param k1: how soon further occurrences stop to count.
         :param b: how much a long document loses.
         """
-        norm = k1 * (1 - b + b * self.lengths / self.mean_length)
-        matches = self.counts.copy()
-        matches.data = matches.data / (matches.data + norm[matches.indices])
-        return matches
+        length_norms = k1 * (1 - b + b * self.lengths / self.mean_length)
+        match_weights = self.counts.copy()
+        match_weights.data = match_weights.data / (
+            match_weights.data + length_norms[match_weights.indices]
+        )
+        return match_weights
 
     def weights(self, k1: float, b: float) -> Any:
         """Give each document's BM25 score for each word alone: (v, n) sparse float64."""
@@ -220,18 +222,22 @@ class ScopeWords:
         How many of them have a word is known. They are taken to match it as those at hand do that
         have it, and to have words independently.
         """
-        asked, matches = count_words(texts, self.number), self.matches(k1, b)
-        here = np.diff(matches.indptr)
-        score = self.idf * matches.sum(axis=1) / np.maximum(here, 1)
-        share = (self.frequency - here) / max(1, self.n - len(self.lengths))
-        mean = asked @ (score * share)
-        square = mean**2 + asked.power(2) @ (score**2 * share * (1 - share))
-        return mean[:, None], square[:, None]
+        question_counts, match_weights = count_words(texts, self.number), self.matches(k1, b)
+        n_present = np.diff(match_weights.indptr)
+        mean_scores = self.idf * match_weights.sum(axis=1) / np.maximum(n_present, 1)
+        absent_shares = (self.frequency - n_present) / max(1, self.n - len(self.lengths))
+        expected = question_counts @ (mean_scores * absent_shares)
+        expected_square = expected**2 + question_counts.power(2) @ (
+            mean_scores**2 * absent_shares * (1 - absent_shares)
+        )
+        return expected[:, None], expected_square[:, None]
 
     def scores(self, texts: Sequence[Sequence[str]], k1: float, b: float) -> np.ndarray:
         """Score every document for questions by BM25 (Lucene's variant): (q, n) float32."""
-        asked, weights = count_words(texts, self.number), self.weights(k1, b)
-        scores = np.zeros((len(texts), len(self.lengths)), np.float32)
-        for start in range(0, len(scores), _BLOCK):
-            scores[start : start + _BLOCK] = (asked[start : start + _BLOCK] @ weights).toarray()
-        return scores
+        question_counts, word_weights = count_words(texts, self.number), self.weights(k1, b)
+        score_matrix = np.zeros((len(texts), len(self.lengths)), np.float32)
+        for block_start in range(0, len(score_matrix), _BLOCK):
+            score_matrix[block_start : block_start + _BLOCK] = (
+                question_counts[block_start : block_start + _BLOCK] @ word_weights
+            ).toarray()
+        return score_matrix

@@ -58,12 +58,12 @@ def _named_month(language: str, *, short: bool) -> str:
     :param short: whether short names count too, which are words or the beginnings of others where
         no day or year stands beside them: "mar" is the sea.
     """
-    names: list[str] = []
-    for row in MONTH_NAMES[language]:
-        full, *others = row.split()
-        long = [other for other in others if short or len(other) > _SHORT]
-        names += [full, *long]
-    return rf"(?P<month>{_any_of(names)})\b"
+    month_names: list[str] = []
+    for name_row in MONTH_NAMES[language]:
+        full_name, *other_names = name_row.split()
+        long_names = [other_name for other_name in other_names if short or len(other_name) > _SHORT]
+        month_names += [full_name, *long_names]
+    return rf"(?P<month>{_any_of(month_names)})\b"
 
 
 _DAY_FIRST = (
@@ -112,7 +112,7 @@ def month_number(name: str, language: str) -> int:
     """
     if name.isdigit():
         return int(name)
-    for number, row in enumerate(MONTH_NAMES[language], start=1):
-        if name.lower() in row.split():
-            return number
+    for month_place, name_row in enumerate(MONTH_NAMES[language], start=1):
+        if name.lower() in name_row.split():
+            return month_place
     raise KeyError(name)

@@ -140,29 +140,29 @@ def dates(text: str, now: date | None = None, *, language: str = "en") -> list[D
     """
     if language in DATE_PATTERNS:
         return _read_written_dates(text, language)
-    found: list[Date] = []
-    for pattern, read in _READERS:
+    found_dates: list[Date] = []
+    for pattern, read_match in _READERS:
         # A later pattern reads nothing where an earlier one has found a date.
-        readings = [read(match, now) for match in pattern.finditer(text)]
-        valid = [reading for reading in readings if reading is not None]
-        found += valid
-        text = blank_out(text, valid)
-    return sorted(found, key=_START)
+        readings = [read_match(match, now) for match in pattern.finditer(text)]
+        valid_readings = [reading for reading in readings if reading is not None]
+        found_dates += valid_readings
+        text = blank_out(text, valid_readings)
+    return sorted(found_dates, key=_START)
 
 
 def _read_written_dates(text: str, language: str) -> list[Date]:
     """List the dates of a German or Spanish text that name a day, a month or a year."""
-    found: list[Date] = []
+    found_dates: list[Date] = []
     for pattern in _written_patterns(language):
         readings = []
         for match in pattern.finditer(text):
             value = _written_value(match.groupdict(), language)
             readings.append(Date(value, match[0], *match.span()))
-        found += readings
+        found_dates += readings
         text = blank_out(text, readings)
     # "30. Februar" is no day, and its month is not read alone.
-    valid = [reading for reading in found if reading.value]
-    return sorted(valid, key=_START)
+    valid_readings = [reading for reading in found_dates if reading.value]
+    return sorted(valid_readings, key=_START)
 
 
 @cache
@@ -175,22 +175,22 @@ def _written_value(parts: dict[str, str | None], language: str) -> str:
 
     It is empty where the calendar has no such day.
     """
-    written = parts.get("year") or ""
-    if len(written) == len("23"):
-        written = str(_full_year(int(written)))
-    month = 0
+    year_digits = parts.get("year") or ""
+    if len(year_digits) == len("23"):
+        year_digits = str(_full_year(int(year_digits)))
+    month_value = 0
     month_name = parts.get("month")
     if month_name:
-        month = month_number(month_name, language)
-    day = int(parts.get("day") or 0)
+        month_value = month_number(month_name, language)
+    day_value = int(parts.get("day") or 0)
     if parts.get("first"):
-        day = 1
+        day_value = 1
     try:
-        date(int(written or _LEAP_YEAR), month or 1, day or 1)
+        date(int(year_digits or _LEAP_YEAR), month_value or 1, day_value or 1)
     except ValueError:
         return ""
-    values = [written]
-    values += [f"{number:02d}" for number in (month, day) if number]
+    values = [year_digits]
+    values += [f"{number:02d}" for number in (month_value, day_value) if number]
     return "-".join(filter(None, values))
 
 
@@ -217,36 +217,36 @@ def annotate_dates(text: str, day: date) -> str:
     'She left two weeks ago (2 weeks before 8 May 2023), not last Friday (5 May 2023).'
     """
     # From the end, so that the places before it stay right.
-    for found in reversed(dates(text, day)):
-        if found.offset is None:
+    for found_date in reversed(dates(text, day)):
+        if found_date.offset is None:
             continue
-        count, unit = found.offset
-        if count == 0 or _CONTINUATION.match(text, found.end):
+        count, unit = found_date.offset
+        if count == 0 or _CONTINUATION.match(text, found_date.end):
             continue
-        written = _write_out(found, count, unit, day)
-        text = f"{text[: found.end]} ({written}){text[found.end :]}"
+        written_date = _write_out(found_date, count, unit, day)
+        text = f"{text[: found_date.end]} ({written_date}){text[found_date.end :]}"
     return text
 
 
-def _write_out(found: Date, count: int, unit: str, day: date) -> str:
+def _write_out(found_date: Date, count: int, unit: str, day: date) -> str:
     """Write the date that words mean: "7 May 2023", "May 2023", "2 weeks before 8 May 2023"."""
     if unit in ("week", "weekend"):
-        return _count_weeks(found, count, unit, day)
+        return _count_weeks(found_date, count, unit, day)
     if unit == "day":
-        return format_day(date.fromisoformat(found.value))
-    year, *months = found.value.split("-")
-    names = [MONTHS[int(month) - 1].title() for month in months]
-    return " ".join([*names, str(int(year))])
+        return format_day(date.fromisoformat(found_date.value))
+    year_digits, *months = found_date.value.split("-")
+    month_names = [MONTHS[int(month) - 1].title() for month in months]
+    return " ".join([*month_names, str(int(year_digits))])
 
 
-def _count_weeks(found: Date, count: int, unit: str, day: date) -> str:
+def _count_weeks(found_date: Date, count: int, unit: str, day: date) -> str:
     direction = "before" if count < 0 else "after"
-    number = str(abs(count))
-    if found.text.lower().startswith(("last", "next", "coming")):
-        number = "the"
+    count_text = str(abs(count))
+    if found_date.text.lower().startswith(("last", "next", "coming")):
+        count_text = "the"
     if abs(count) > 1:
         unit += "s"
-    return f"{number} {unit} {direction} {format_day(day)}"
+    return f"{count_text} {unit} {direction} {format_day(day)}"
 
 
 def format_day(day: date) -> str:
@@ -267,17 +267,17 @@ def date_range(value: str) -> tuple[date, date] | None:
         return None
     if "W" in value:
         return date.fromisoformat(f"{value}-1"), date.fromisoformat(f"{value}-7")
-    first, _, last = value.partition("/")
-    if len(first) == len("2023-05-07"):
-        return date.fromisoformat(first), date.fromisoformat(last or first)
-    year, *months = map(int, value.split("-"))
+    first_part, _, last_part = value.partition("/")
+    if len(first_part) == len("2023-05-07"):
+        return date.fromisoformat(first_part), date.fromisoformat(last_part or first_part)
+    year_number, *month_numbers = map(int, value.split("-"))
     first_month = 1
     last_month = len(MONTHS)
-    if months:
-        first_month = months[0]
-        last_month = months[0]
-    last_day = monthrange(year, last_month)[1]
-    return date(year, first_month, 1), date(year, last_month, last_day)
+    if month_numbers:
+        first_month = month_numbers[0]
+        last_month = month_numbers[0]
+    last_day = monthrange(year_number, last_month)[1]
+    return date(year_number, first_month, 1), date(year_number, last_month, last_day)
 
 
 def _shift_date(now: date, count: int, unit: str) -> str:
@@ -289,19 +289,19 @@ def _shift_date(now: date, count: int, unit: str) -> str:
     if unit == "day":
         return (now + timedelta(count)).isoformat()
     if unit == "week":
-        year, week, _ = (now + timedelta(7 * count)).isocalendar()
-        return f"{year}-W{week:02d}"
+        target_year, week_number, _ = (now + timedelta(7 * count)).isocalendar()
+        return f"{target_year}-W{week_number:02d}"
     if unit == "weekend":
         # In the week from Monday to Sunday, of which the weekend is the next while it is ahead.
         is_ahead = now.weekday() < 5
-        weeks = count
+        n_weeks = count
         if count > 0 and is_ahead:
-            weeks -= 1
-        saturday = now + timedelta(5 - now.weekday() + 7 * weeks)
+            n_weeks -= 1
+        saturday = now + timedelta(5 - now.weekday() + 7 * n_weeks)
         return f"{saturday}/{saturday + timedelta(1)}"
     if unit == "month":
-        year, month = divmod(now.year * 12 + now.month - 1 + count, 12)
-        return date(year, month + 1, 1).isoformat()[: len("2023-05")]
+        target_year, target_month = divmod(now.year * 12 + now.month - 1 + count, 12)
+        return date(target_year, target_month + 1, 1).isoformat()[: len("2023-05")]
     return date(now.year + count, now.month, 1).isoformat()[: len("2023")]
 
 
@@ -310,44 +310,46 @@ def _read_calendar_date(match: Any, _: date | None) -> Date | None:
 
     Such as "the week before 9 June 2023".
     """
-    year, month, day = _calendar_numbers(match)
-    if _is_verb(match, has_year=year > 0):
+    year_number, month_value, day_value = _calendar_numbers(match)
+    if _is_verb(match, has_year=year_number > 0):
         return None
     try:
-        date(year or _LEAP_YEAR, month, day or 1)
+        date(year_number or _LEAP_YEAR, month_value, day_value or 1)
     except ValueError:
         return None
-    if year and day:
-        anchor = _ANCHOR.search(match.string[: match.start()])
-        if anchor:
-            relative = _read_anchored_date(anchor, date(year, month, day), match)
-            if relative is not None:
-                return relative
-    value = f"{month:02d}"
-    if year:
-        value = f"{year:04d}-{value}"
-    if day:
-        value = f"{value}-{day:02d}"
-    return Date(value, match[0], *match.span())
+    if year_number and day_value:
+        anchor_match = _ANCHOR.search(match.string[: match.start()])
+        if anchor_match:
+            relative_date = _read_anchored_date(
+                anchor_match, date(year_number, month_value, day_value), match
+            )
+            if relative_date is not None:
+                return relative_date
+    date_value = f"{month_value:02d}"
+    if year_number:
+        date_value = f"{year_number:04d}-{date_value}"
+    if day_value:
+        date_value = f"{date_value}-{day_value:02d}"
+    return Date(date_value, match[0], *match.span())
 
 
 def _calendar_numbers(match: Any) -> tuple[int, int, int]:
     """Read year, month and day of a match; 0 for a year or a day that it does not name."""
-    parts = match.groupdict()
-    digits = parts["year"] or "0"
-    year = int(digits)
-    if len(digits) == len("23"):
-        year = _full_year(year)
-    name = parts["month"]
-    month = int(name) if name.isdigit() else _month_number(name)
-    day = int(parts.get("day") or 0)
-    ordinal = (parts.get("sure") or "").lower()
+    named_groups = match.groupdict()
+    year_digits = named_groups["year"] or "0"
+    year_number = int(year_digits)
+    if len(year_digits) == len("23"):
+        year_number = _full_year(year_number)
+    month_name = named_groups["month"]
+    month_value = int(month_name) if month_name.isdigit() else _month_number(month_name)
+    day_value = int(named_groups.get("day") or 0)
+    ordinal = (named_groups.get("sure") or "").lower()
     if ordinal in _ORDINALS:
-        day = _ORDINALS.index(ordinal) + 1
+        day_value = _ORDINALS.index(ordinal) + 1
     # The month stands first, unless it is none: "13/5/2023".
-    if month > len(MONTHS) and "." not in match[0]:
-        return year, day, month
-    return year, month, day
+    if month_value > len(MONTHS) and "." not in match[0]:
+        return year_number, day_value, month_value
+    return year_number, month_value, day_value
 
 
 def _is_verb(match: Any, *, has_year: bool) -> bool:
@@ -366,41 +368,41 @@ def _read_relative_date(match: Any, now: date | None) -> Date | None:
     """Read a date that is relative to a day: "yesterday", "next May", "two weeks ago"."""
     if now is None:
         return None
-    count, unit = _read_offset(match, now)
+    unit_count, unit = _read_offset(match, now)
     try:
-        value = _shift_date(now, count, unit)
+        date_value = _shift_date(now, unit_count, unit)
     except (OverflowError, ValueError):  # outside the years of the calendar
         return None
-    return Date(value, match[0], match.start(), match.end(), (count, unit))
+    return Date(date_value, match[0], match.start(), match.end(), (unit_count, unit))
 
 
 def _read_anchored_date(anchor: Any, day: date, match: Any) -> Date | None:
     """Read a date that is relative to one beside it: "the day before" the day of the match."""
-    count, unit = _read_offset(anchor, day)
+    unit_count, unit = _read_offset(anchor, day)
     try:
-        value = _shift_date(day, count, unit)
+        date_value = _shift_date(day, unit_count, unit)
     except (OverflowError, ValueError):  # outside the years of the calendar
         return None
-    start = anchor.start()
-    end = match.end()
-    return Date(value, match.string[start:end], start, end)
+    span_start = anchor.start()
+    span_end = match.end()
+    return Date(date_value, match.string[span_start:span_end], span_start, span_end)
 
 
 def _read_offset(match: Any, day: date) -> tuple[int, str]:
     """Read how many of which unit a date is from a day; negative before it."""
-    parts = dict.fromkeys(("name", "way", "n", "unit", "weekday", "month"), "")
-    for group, text in match.groupdict().items():
-        parts[group] = (text or "").lower()
-    direction = _DIRECTIONS.get(parts["way"], 0)
-    unit = parts["unit"] or "day"
-    if parts["name"]:
-        return _DAY_OFFSETS[parts["name"]], unit
-    if parts["n"]:
-        return direction * _read_quantity(parts["n"]), unit
-    if parts["weekday"]:
-        return _days_to_weekday(parts["weekday"], day, direction), unit
-    if parts["month"]:
-        return _months_to(parts["month"], day, direction), "month"
+    group_texts = dict.fromkeys(("name", "way", "n", "unit", "weekday", "month"), "")
+    for group, group_text in match.groupdict().items():
+        group_texts[group] = (group_text or "").lower()
+    direction = _DIRECTIONS.get(group_texts["way"], 0)
+    unit = group_texts["unit"] or "day"
+    if group_texts["name"]:
+        return _DAY_OFFSETS[group_texts["name"]], unit
+    if group_texts["n"]:
+        return direction * _read_quantity(group_texts["n"]), unit
+    if group_texts["weekday"]:
+        return _days_to_weekday(group_texts["weekday"], day, direction), unit
+    if group_texts["month"]:
+        return _months_to(group_texts["month"], day, direction), "month"
     return direction, unit
 
 
@@ -412,21 +414,21 @@ def _read_quantity(text: str) -> int:
 
 def _days_to_weekday(name: str, day: date, direction: int) -> int:
     """Count the days to the next or since the last such day; it is never the day itself."""
-    weekday = [full[:3] for full in WEEKDAYS].index(name[:3])
-    ahead = weekday - day.weekday()
+    weekday_number = [weekday_name[:3] for weekday_name in WEEKDAYS].index(name[:3])
+    days_ahead = weekday_number - day.weekday()
     if direction > 0:
-        return (ahead - 1) % 7 + 1
-    return -((-ahead - 1) % 7 + 1)
+        return (days_ahead - 1) % 7 + 1
+    return -((-days_ahead - 1) % 7 + 1)
 
 
 def _months_to(name: str, day: date, direction: int) -> int:
     """Count the months to the next or since the last such month, which is never this one."""
-    ahead = _month_number(name) - day.month
-    if direction < 0 <= ahead:
-        return ahead - 12
-    if ahead <= 0 < direction:
-        return ahead + 12
-    return ahead
+    months_ahead = _month_number(name) - day.month
+    if direction < 0 <= months_ahead:
+        return months_ahead - 12
+    if months_ahead <= 0 < direction:
+        return months_ahead + 12
+    return months_ahead
 
 
 def _read_year(match: Any, _: date | None) -> Date:
@@ -435,24 +437,24 @@ def _read_year(match: Any, _: date | None) -> Date:
 
 def _read_month(match: Any, _: date | None) -> Date | None:
     """Read a month alone; a word that may be another, or is short, needs something that says so."""
-    name = match["month"]
-    is_doubtful = name.lower() not in MONTHS or name.lower() in _AMBIGUOUS_MONTHS
+    month_name = match["month"]
+    is_doubtful = month_name.lower() not in MONTHS or month_name.lower() in _AMBIGUOUS_MONTHS
     if is_doubtful and not _is_clear_month(match):
         return None
-    return Date(f"{_month_number(name):02d}", name, *match.span("month"))
+    return Date(f"{_month_number(month_name):02d}", month_name, *match.span("month"))
 
 
 def _is_clear_month(match: Any) -> bool:
     """Say whether the words before a month, or that nothing else stands there, make it one."""
-    name = match["month"]
-    lead = (match["lead"] or "").lower().strip(" -")
-    if name[0].islower():
-        return lead in _CERTAIN_LEADS
-    return lead != "" or match.string.strip(" .") == name
+    month_name = match["month"]
+    leading_word = (match["lead"] or "").lower().strip(" -")
+    if month_name[0].islower():
+        return leading_word in _CERTAIN_LEADS
+    return leading_word != "" or match.string.strip(" .") == month_name
 
 
 def _month_number(name: str) -> int:
-    return [full[:3] for full in MONTHS].index(name[:3].lower()) + 1
+    return [full_name[:3] for full_name in MONTHS].index(name[:3].lower()) + 1
 
 
 _PATTERNS_AND_READERS: tuple[tuple[tuple[str, ...], Callable[..., Date | None]], ...] = (

@@ -51,6 +51,9 @@ def check_language(language: str) -> str:
     :raises DataError: for another, with the codes that are known.
     """
     if language not in LANGUAGES:
-        known = ", ".join(f"{code} ({name})" for code, name in LANGUAGES.items())
-        raise DataError(f"language is {language!r}; choose from {known}")
+        known_languages = ", ".join(
+            f"{language_code} ({language_name})"
+            for language_code, language_name in LANGUAGES.items()
+        )
+        raise DataError(f"language is {language!r}; choose from {known_languages}")
     return language

@@ -31,11 +31,11 @@ def irregular_forms() -> dict[str, str]:
     >>> [irregular_forms()[word] for word in ("bought", "driven")]
     ['buy', 'drive']
     """
-    bases: dict[str, str] = {}
+    base_by_form: dict[str, str] = {}
     for entry in word_lists()["irregular"].split():
-        base, *forms = entry.split(":")
-        bases.update(dict.fromkeys(forms, base))
-    return bases
+        base_word, *inflected_forms = entry.split(":")
+        base_by_form.update(dict.fromkeys(inflected_forms, base_word))
+    return base_by_form
 
 
 def base_form(word: str) -> str:
@@ -59,9 +59,9 @@ def base_form_stems(text: str) -> tuple[str, ...]:
     text = normalize_negations(text)
     # From the end, so that the places before it stay right.
     for number in reversed(numbers(text, ordinals=True)):
-        before = text[: number.start]
-        if number.value.is_integer() and not before.endswith((".", ":", "-")):
-            text = f"{before}{int(number.value)}{text[number.end :]}"
+        preceding_text = text[: number.start]
+        if number.value.is_integer() and not preceding_text.endswith((".", ":", "-")):
+            text = f"{preceding_text}{int(number.value)}{text[number.end :]}"
     base_forms = [_base_form_or_digit(word) for word in words(text) if word not in ARTICLES]
     return tuple(stem(base_forms))
 

@@ -65,28 +65,30 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
     >>> [n.text for n in numbers("in nineteen ninety-nine we had one dog")]
     ['nineteen ninety-nine', 'one']
     """
-    found = [_read_numeral(match) for match in _NUMERAL.finditer(text)]
-    rest = blank_out(text, found)
-    found += [number for number in _spelled_numbers(rest) if _is_number(number, rest)]
-    found += [_read_quantity(match) for match in _QUANTITY.finditer(rest)]
+    found_numbers = [_read_numeral(match) for match in _NUMERAL.finditer(text)]
+    remaining_text = blank_out(text, found_numbers)
+    found_numbers += [
+        number for number in _spelled_numbers(remaining_text) if _is_number(number, remaining_text)
+    ]
+    found_numbers += [_read_quantity(match) for match in _QUANTITY.finditer(remaining_text)]
     if not ordinals:
-        found = [number for number in found if not number.ordinal]
-    return sorted(found, key=attrgetter("start"))
+        found_numbers = [number for number in found_numbers if not number.ordinal]
+    return sorted(found_numbers, key=attrgetter("start"))
 
 
 def _read_numeral(match: Any) -> Number:
     digits = match["digits"].replace(",", "") + (match["decimals"] or "")
     scale = _SCALE.get((match["scale"] or "").lower(), 1)
-    value = float(digits) * scale
+    number_value = float(digits) * scale
     is_ordinal = match["th"] is not None
-    return Number(value, match[0], match.start(), match.end(), is_ordinal)
+    return Number(number_value, match[0], match.start(), match.end(), is_ordinal)
 
 
 def _read_quantity(match: Any) -> Number:
-    value = _QUANTITIES[match["word"].lower()]
+    number_value = _QUANTITIES[match["word"].lower()]
     if match["half"]:
-        value /= 2
-    return Number(value, match[0], *match.span())
+        number_value /= 2
+    return Number(number_value, match[0], *match.span())
 
 
 def _is_number(number: Number, text: str) -> bool:
@@ -104,18 +106,30 @@ def _spelled_numbers(text: str) -> list[Number]:
     "Nineteen ninety-nine" is a year, although text2num reads two numbers.
     """
     text = _SURROGATE.sub(" ", text)  # text2num panics over half a character
-    tokens = list(_TOKEN.finditer(text))
-    found: list[Number] = []
-    for read in find_numbers([_Word(token[0]) for token in tokens], "en", threshold=0):
-        start = tokens[read.start].start()
-        end = tokens[read.end - 1].end()
-        value = read.value
-        if found and _is_spoken_year(found[-1], value, text[found[-1].end : start]):
-            century = found.pop()
-            start = century.start
-            value += century.value * 100
-        found.append(Number(value, text[start:end], start, end, read.is_ordinal))
-    return found
+    word_tokens = list(_TOKEN.finditer(text))
+    found_numbers: list[Number] = []
+    for spelled_number in find_numbers(
+        [_Word(token[0]) for token in word_tokens], "en", threshold=0
+    ):
+        span_start = word_tokens[spelled_number.start].start()
+        span_end = word_tokens[spelled_number.end - 1].end()
+        number_value = spelled_number.value
+        if found_numbers and _is_spoken_year(
+            found_numbers[-1], number_value, text[found_numbers[-1].end : span_start]
+        ):
+            century = found_numbers.pop()
+            span_start = century.start
+            number_value += century.value * 100
+        found_numbers.append(
+            Number(
+                number_value,
+                text[span_start:span_end],
+                span_start,
+                span_end,
+                spelled_number.is_ordinal,
+            )
+        )
+    return found_numbers
 
 
 def _is_spoken_year(century: Number, years: float, between: str) -> bool:

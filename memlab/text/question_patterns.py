@@ -24,10 +24,10 @@ def _openers(*words: str) -> dict[str, str]:
 
     :param words: alternatives, in the order of :data:`_OPENERS`.
     """
-    patterns = {}
-    for name, alternatives in zip(_OPENERS, words, strict=True):
-        patterns[f"asks_{name}"] = _ASKS_AT_FIRST.format(words=alternatives)
-    return patterns
+    asks_patterns = {}
+    for opener_name, alternatives in zip(_OPENERS, words, strict=True):
+        asks_patterns[f"asks_{opener_name}"] = _ASKS_AT_FIRST.format(words=alternatives)
+    return asks_patterns
 
 
 TURNS: Mapping[str, Patterns] = {

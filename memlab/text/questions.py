@@ -55,35 +55,39 @@ def split_question(text: str) -> list[str]:
     ['What do Ann like', 'What do Bob like']
     """
     text = " ".join(text.split())
-    return [part for part in dict.fromkeys(_split_at_structure(text)) if part != text]
+    return [
+        sub_question
+        for sub_question in dict.fromkeys(_split_at_structure(text))
+        if sub_question != text
+    ]
 
 
-def _split_at_structure(asked: str) -> list[str]:
+def _split_at_structure(question: str) -> list[str]:
     """Split a question into the questions, sides or choices that it names.
 
     Where it names none, it is split into its coordinations.
     """
-    sentences = [sentence.strip(" ?") for sentence in re.findall(r"[^?]*\?", asked)]
+    sentences = [sentence.strip(" ?") for sentence in re.findall(r"[^?]*\?", question)]
     questions = [*filter(None, sentences)]
     if len(questions) > 1:
         return questions
     if questions:
-        asked = questions[0]
-    asked = asked.rstrip("!. ")
-    sides = _BETWEEN.match(asked)
-    if sides and not _are_both_names(sides):
-        return [f"{sides[1]} {sides[2]}", f"{sides[1]} {sides[3]}"]
-    choice = _CHOICE.match(asked)
-    if choice:
-        items = [*filter(None, _LISTED.split(choice[2] or choice[3]))]
-        if len(items) > 1:
-            return [f"{choice[1]} {item}" for item in items]
+        question = questions[0]
+    question = question.rstrip("!. ")
+    between_sides = _BETWEEN.match(question)
+    if between_sides and not _are_both_names(between_sides):
+        return [f"{between_sides[1]} {between_sides[2]}", f"{between_sides[1]} {between_sides[3]}"]
+    choice_match = _CHOICE.match(question)
+    if choice_match:
+        choice_items = [*filter(None, _LISTED.split(choice_match[2] or choice_match[3]))]
+        if len(choice_items) > 1:
+            return [f"{choice_match[1]} {choice_item}" for choice_item in choice_items]
     # Between boundary words, each list is one of its own.
-    parts = []
-    for is_boundary, run in groupby(_TOKEN.finditer(asked), _is_boundary):
+    sub_questions = []
+    for is_boundary, token_run in groupby(_TOKEN.finditer(question), _is_boundary):
         if not is_boundary:
-            parts += _split_coordination(asked, list(run))
-    return parts
+            sub_questions += _split_coordination(question, list(token_run))
+    return sub_questions
 
 
 def _are_both_names(sides: re.Match[str]) -> bool:
@@ -108,25 +112,25 @@ def _is_determiner(token: re.Match[str]) -> bool:
     return token.group().lower() in _DETERMINERS
 
 
-def _split_coordination(asked: str, run: list[re.Match[str]]) -> list[str]:
+def _split_coordination(question: str, run: list[re.Match[str]]) -> list[str]:
     """Ask once for each member of "a, b and c": the text with that member in place of the list."""
-    members = []
-    for joins, tokens in groupby(run, _is_joiner):
-        if not joins:
-            members.append(list(tokens))
+    member_tokens = []
+    for is_joining, tokens in groupby(run, _is_joiner):
+        if not is_joining:
+            member_tokens.append(list(tokens))
     has_and = any(token.lastgroup == "and" for token in run)
-    if len(members) < 2 or not has_and:
+    if len(member_tokens) < 2 or not has_and:
         return []
-    members[0], members[-1] = _trim_outer_members(members[0], members[-1])
+    member_tokens[0], member_tokens[-1] = _trim_outer_members(member_tokens[0], member_tokens[-1])
 
-    before = asked[: members[0][0].start()]
-    after = asked[members[-1][-1].end() :]
-    parts = []
-    for member in members:
-        wording = asked[member[0].start() : member[-1].end()]
-        alone = _GATHERING.sub("", f"{before}{wording}{after}")
-        parts.append(" ".join(alone.split()))
-    return parts
+    text_before = question[: member_tokens[0][0].start()]
+    text_after = question[member_tokens[-1][-1].end() :]
+    sub_questions = []
+    for member in member_tokens:
+        wording = question[member[0].start() : member[-1].end()]
+        member_question = _GATHERING.sub("", f"{text_before}{wording}{text_after}")
+        sub_questions.append(" ".join(member_question.split()))
+    return sub_questions
 
 
 def _trim_outer_members(
@@ -136,14 +140,14 @@ def _trim_outer_members(
     if _is_name(first[-1]) and _is_name(last[0]):
         n_names = len(list(takewhile(_is_name, reversed(first))))
         return first[-n_names:], list(takewhile(_is_name, last))
-    start = len(first) - 1
+    start_place = len(first) - 1
     determiners = [place for place, token in enumerate(first) if _is_determiner(token)]
     if determiners:
         # "sold the ring and the vanity" lists from its article on, "choose the sofa and decor"
         # behind it.
-        behind = determiners[-1] if _is_determiner(last[0]) else determiners[-1] + 1
-        start = min(start, behind)
-    return first[start:], last
+        place_behind = determiners[-1] if _is_determiner(last[0]) else determiners[-1] + 1
+        start_place = min(start_place, place_behind)
+    return first[start_place:], last
 
 
 # Orders of events, and overviews.
@@ -241,12 +245,12 @@ def question_form(text: str | pl.Expr = "text") -> pl.Expr:
     ['how many', 'list', 'yes-no']
     """
     normalized = _normalized_text(text)
-    form = pl.lit("other")
+    form_expr = pl.lit("other")
     # The first form that fits is written last, around all others.
-    for name, pattern in reversed(_FORMS):
-        fits = normalized.str.contains(f"{_START}(?:{pattern})")
-        form = pl.when(fits).then(pl.lit(name)).otherwise(form)
-    return form.alias("form")
+    for form_name, pattern in reversed(_FORMS):
+        form_fits = normalized.str.contains(f"{_START}(?:{pattern})")
+        form_expr = pl.when(form_fits).then(pl.lit(form_name)).otherwise(form_expr)
+    return form_expr.alias("form")
 
 
 def asks_for_aggregation(text: str | pl.Expr = "text") -> pl.Expr:
@@ -263,18 +267,18 @@ def asks_for_aggregation(text: str | pl.Expr = "text") -> pl.Expr:
     >>> asked.select(asks_for_aggregation())["aggregation"].to_list()
     [True, False]
     """
-    form = question_form(text)
+    form_expr = question_form(text)
     normalized = _normalized_text(text)
-    counts = normalized.str.contains(_AGGREGATE) & (form != "how long")
-    orders = normalized.str.contains(_ORDER_OR_OVERVIEW)
-    lists = form.is_in(["how many", "list"])
-    return (counts | orders | lists).alias("aggregation")
+    asks_for_count = normalized.str.contains(_AGGREGATE) & (form_expr != "how long")
+    asks_for_order = normalized.str.contains(_ORDER_OR_OVERVIEW)
+    asks_for_list = form_expr.is_in(["how many", "list"])
+    return (asks_for_count | asks_for_order | asks_for_list).alias("aggregation")
 
 
 def _normalized_text(text: str | pl.Expr) -> pl.Expr:
-    expr = pl.col(text) if isinstance(text, str) else text
+    text_column = pl.col(text) if isinstance(text, str) else text
     return (
-        expr.str.to_lowercase()
+        text_column.str.to_lowercase()
         .str.strip_chars()
         .str.replace_all(r"\s+", " ")
         .str.replace_all(_PREAMBLE, ". ")

@@ -118,20 +118,22 @@ def find_quotations(
     >>> find_quotations('Mum says: "I am off to Ballina." So we have the hens.')
     ['I am off to Ballina.']
     """
-    spans = list(map(_span, _MARKED.finditer(text)))
-    spans += _own_left_out(_PASTED, text, speaker)
-    spans += _own_left_out(_COPIED, text, speaker)
-    for form in (_RETWEETED, _FORWARDED):
-        spans += map(_span, form.finditer(text))
+    spans = list(map(_quoted_span, _MARKED.finditer(text)))
+    spans += _headed_by_others(_PASTED, text, speaker)
+    spans += _headed_by_others(_COPIED, text, speaker)
+    for header_form in (_RETWEETED, _FORWARDED):
+        spans += map(_quoted_span, header_form.finditer(text))
     spans += _in_quotation_marks(text)
-    for block in _BLOCK.finditer(text):
-        if _FIRST_PERSON.search(block["said"]):
-            spans.append(_span(block))
+    for quoted_block in _BLOCK.finditer(text):
+        if _FIRST_PERSON.search(quoted_block["said"]):
+            spans.append(_quoted_span(quoted_block))
     if ":" in text:
-        spans += _labelled(text, speaker, people)
+        spans += _labelled_spans(text, speaker, people)
     if ":" in text and language == "en":
-        spans += _introduced(text)
-    quotations = [text[start:end] for start, end in _without_parts_of_others(spans)]
+        spans += _introduced_spans(text)
+    quotations = [
+        text[span_start:span_end] for span_start, span_end in _without_parts_of_others(spans)
+    ]
     return list(dict.fromkeys(quotations))
 
 
@@ -143,72 +145,74 @@ def remove_quotations(text: str, quoted: list[str]) -> str:
     >>> remove_quotations("> I live in Narvik.\\nReally?", ["I live in Narvik."])
     'Really?'
     """
-    kept_parts, reached = list[str](), 0
-    for start, end in sorted(_locate(text, set(quoted))):
-        if start >= reached:
-            kept_parts.append(text[reached:start])
-        reached = max(reached, end)
-    own_text = " ".join([*kept_parts, text[reached:]])
-    lines = [line.strip().lstrip(">").strip() for line in own_text.splitlines()]
-    return "\n".join(filter(None, lines))
+    kept_parts, kept_until = list[str](), 0
+    for span_start, span_end in sorted(_find_spans(text, set(quoted))):
+        if span_start >= kept_until:
+            kept_parts.append(text[kept_until:span_start])
+        kept_until = max(kept_until, span_end)
+    own_text = " ".join([*kept_parts, text[kept_until:]])
+    own_lines = [line.strip().lstrip(">").strip() for line in own_text.splitlines()]
+    return "\n".join(filter(None, own_lines))
 
 
-def _locate(text: str, quoted: set[str]) -> list[Span]:
+def _find_spans(text: str, quoted: set[str]) -> list[Span]:
     """Find where quotations stand in a text: where they look like some, else everywhere."""
-    located = []
-    elsewhere = set(quoted)
+    located_spans = []
+    other_quotations = set(quoted)
     for pattern in _FORMS:
-        for matched in pattern.finditer(text):
-            start, end = _span(matched)
-            if text[start:end] in quoted:
-                located.append((start, end))
-                elsewhere.discard(text[start:end])
-    for quotation in elsewhere:
-        located += map(re.Match.span, re.finditer(re.escape(quotation), text))
-    return located
+        for form_match in pattern.finditer(text):
+            span_start, span_end = _quoted_span(form_match)
+            if text[span_start:span_end] in quoted:
+                located_spans.append((span_start, span_end))
+                other_quotations.discard(text[span_start:span_end])
+    for quotation in other_quotations:
+        located_spans += map(re.Match.span, re.finditer(re.escape(quotation), text))
+    return located_spans
 
 
-def _span(part: re.Match[str]) -> Span:
+def _quoted_span(quoted_match: re.Match[str]) -> Span:
     """Give where the last group of a match stands, without the white space behind it."""
-    group_number = part.lastindex or 0
-    start = part.start(group_number)
-    return start, start + len(part[group_number].rstrip())
+    group_number = quoted_match.lastindex or 0
+    span_start = quoted_match.start(group_number)
+    return span_start, span_start + len(quoted_match[group_number].rstrip())
 
 
-def _own_left_out(form: re.Pattern[str], text: str, speaker: str) -> Iterator[Span]:
+def _headed_by_others(form: re.Pattern[str], text: str, speaker: str) -> Iterator[Span]:
     """Find messages copied out of a chat, but for those that the speaker wrote."""
     own_name = speaker.strip().casefold()
     for header in form.finditer(text):
-        heading = text[header.start() : _span(header)[0]].casefold()
-        if not own_name or own_name not in heading:
-            yield _span(header)
+        heading_text = text[header.start() : _quoted_span(header)[0]].casefold()
+        if not own_name or own_name not in heading_text:
+            yield _quoted_span(header)
 
 
 def _in_quotation_marks(text: str) -> Iterator[Span]:
     """Find sentences between quotation marks in which somebody speaks of themselves."""
-    for marked in _IN_MARKS.finditer(text):
-        start, end = _span(marked)
-        sentence = text[start:end]
+    for marked_text in _IN_MARKS.finditer(text):
+        span_start, span_end = _quoted_span(marked_text)
+        sentence = text[span_start:span_end]
         if len(sentence.split()) >= _WORDS_OF_A_QUOTE and _FIRST_PERSON.search(sentence):
-            yield start, end
+            yield span_start, span_end
 
 
-def _labelled(text: str, speaker: str, people: Collection[str]) -> Iterator[Span]:
+def _labelled_spans(text: str, speaker: str, people: Collection[str]) -> Iterator[Span]:
     """Find what stands behind the names of others.
 
     These are names of who takes part, of a pasted dialogue, or of a tale's people.
     """
-    labelled = list(_LABELLED.finditer(text))
-    if not labelled:
+    labelled_lines = list(_LABELLED.finditer(text))
+    if not labelled_lines:
         return
     own_name = speaker.strip().casefold()
-    labels = {line["by"].casefold() for line in labelled}
-    is_dialogue = len(labels) > 1 and len(labelled) == len(text.strip().splitlines())
+    speaker_labels = {labelled_line["by"].casefold() for labelled_line in labelled_lines}
+    is_dialogue = len(speaker_labels) > 1 and len(labelled_lines) == len(text.strip().splitlines())
     tale_start = _find_tale(text)
-    for line in labelled:
-        label = line["by"].casefold()
-        if label != own_name and (label in people or is_dialogue or line.start() >= tale_start):
-            yield _introduced_span(text, line)
+    for labelled_line in labelled_lines:
+        line_label = labelled_line["by"].casefold()
+        if line_label != own_name and (
+            line_label in people or is_dialogue or labelled_line.start() >= tale_start
+        ):
+            yield _introduced_span(text, labelled_line)
 
 
 def _find_tale(text: str) -> int:
@@ -217,47 +221,47 @@ def _find_tale(text: str) -> int:
     It is the end of a text without one.
     """
     for sentence in _SENTENCE.finditer(text):
-        verb = _TELL.search(text, *sentence.span())
-        if verb is None:
+        telling_verb = _TELL.search(text, *sentence.span())
+        if telling_verb is None:
             continue
-        genre = _TALE.search(text, verb.end(), sentence.end())
-        if genre is not None:
-            return genre.end()
+        tale_genre = _TALE.search(text, telling_verb.end(), sentence.end())
+        if tale_genre is not None:
+            return tale_genre.end()
     return len(text)
 
 
-def _introduced(text: str) -> Iterator[Span]:
+def _introduced_spans(text: str) -> Iterator[Span]:
     """Find what stands behind the colon of an introduction.
 
     It begins with a sentence in the first person.
     """
-    for introduced in _INTRODUCED.finditer(text):
-        sentence = _FIRST_SENTENCE.match(introduced["said"])
-        is_own = _OWN_WORDS.search(introduced["by"])
-        if sentence and _FIRST_PERSON.search(sentence[0]) and not is_own:
-            yield _introduced_span(text, introduced)
+    for introduction in _INTRODUCED.finditer(text):
+        first_sentence = _FIRST_SENTENCE.match(introduction["said"])
+        is_own = _OWN_WORDS.search(introduction["by"])
+        if first_sentence and _FIRST_PERSON.search(first_sentence[0]) and not is_own:
+            yield _introduced_span(text, introduction)
 
 
-def _introduced_span(text: str, introduced: re.Match[str]) -> Span:
+def _introduced_span(text: str, introduction: re.Match[str]) -> Span:
     """Find where introduced words stand.
 
     That is all that follows, or what is in quotation marks where more follows them.
     """
-    start, end = _span(introduced)
-    marked = _QUOTED_FIRST.match(text, start, end)
-    if marked is None or not text[marked.end() : end].strip():
-        return start, end
-    return _span(marked)
+    span_start, span_end = _quoted_span(introduction)
+    marked_text = _QUOTED_FIRST.match(text, span_start, span_end)
+    if marked_text is None or not text[marked_text.end() : span_end].strip():
+        return span_start, span_end
+    return _quoted_span(marked_text)
 
 
-def _without_parts_of_others(found: Iterable[Span]) -> list[Span]:
+def _without_parts_of_others(found_spans: Iterable[Span]) -> list[Span]:
     """Give each span once, in order, but for those that lie within another."""
-    spans = list(dict.fromkeys(found))
-    kept = set[Span]()
-    reached = 0
+    distinct_spans = list(dict.fromkeys(found_spans))
+    outer_spans = set[Span]()
+    covered_until = 0
     # Of those with one beginning the longest comes first, so that each is compared with one only.
-    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if end > reached:
-            kept.add((start, end))
-            reached = end
-    return list(filter(kept.__contains__, spans))
+    for span_start, span_end in sorted(distinct_spans, key=lambda span: (span[0], -span[1])):
+        if span_end > covered_until:
+            outer_spans.add((span_start, span_end))
+            covered_until = span_end
+    return list(filter(outer_spans.__contains__, distinct_spans))

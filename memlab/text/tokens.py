@@ -61,7 +61,10 @@ def bare_word(word: str) -> str:
     "They're" is "they".
     """
     letters = unicodedata.normalize("NFKD", re.split("['’]", word)[0])
-    return "".join(c for c in letters if not unicodedata.combining(c)).lower() or word.lower()
+    return (
+        "".join(character for character in letters if not unicodedata.combining(character)).lower()
+        or word.lower()
+    )
 
 
 def normalize_characters(text: str) -> str:
@@ -131,16 +134,16 @@ def sentences(text: str) -> list[str]:
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Give start and end of each sentence of a text: ``text[start:end]``."""
-    spans: list[tuple[int, int]] = []
-    at = 0
-    for piece in _segments(text):
-        start = text.index(piece, at)
-        at = start + len(piece)
-        if spans and _belongs_before(text, spans[-1], start, piece):
-            spans[-1] = spans[-1][0], at
+    found_spans: list[tuple[int, int]] = []
+    search_start = 0
+    for segment_text in _segments(text):
+        segment_start = text.index(segment_text, search_start)
+        search_start = segment_start + len(segment_text)
+        if found_spans and _belongs_before(text, found_spans[-1], segment_start, segment_text):
+            found_spans[-1] = found_spans[-1][0], search_start
         else:
-            spans.append((start, at))
-    return spans
+            found_spans.append((segment_start, search_start))
+    return found_spans
 
 
 def _belongs_before(text: str, before: tuple[int, int], start: int, piece: str) -> bool:
@@ -157,14 +160,18 @@ def _segments(text: str) -> Iterator[str]:
     """Split a text at its lines and at the ends of sentences."""
     from sentencex import segment
 
-    for block in _CODE.split(text):
-        if block.startswith("```"):
-            yield block
+    for text_block in _CODE.split(text):
+        if text_block.startswith("```"):
+            yield text_block
             continue
-        for line in _LINE.split(block):
-            ends = [piece for part in segment("en", line) for piece in _CHAT_ENDS.split(part)]
-            yield from filter(None, map(str.strip, ends[:1]))
-            for sentence in ends[1:]:
+        for text_line in _LINE.split(text_block):
+            sentence_parts = [
+                sentence_piece
+                for raw_sentence in segment("en", text_line)
+                for sentence_piece in _CHAT_ENDS.split(raw_sentence)
+            ]
+            yield from filter(None, map(str.strip, sentence_parts[:1]))
+            for sentence in sentence_parts[1:]:
                 yield from _split_leading_emoji(sentence.strip())
 
 

@@ -45,13 +45,17 @@ class PhaseCounts:
         if input_price is not None and output_price is not None:
             price = (self.read * input_price + self.written * output_price) / 1e6
         counts = asdict(self)
-        for name in ("asked", "answered", "refusals"):
-            del counts[name]
+        for field_name in ("asked", "answered", "refusals"):
+            del counts[field_name]
         return {**counts, "seconds": round(self.seconds, 3), "price": price}
 
     def unanswered(self) -> dict[str, str]:
         """Give why the prompts that never had an answer had none, by their names."""
-        return {name: why for name, why in self.refusals.items() if name not in self.answered}
+        return {
+            request_key: refusal_text
+            for request_key, refusal_text in self.refusals.items()
+            if request_key not in self.answered
+        }
 
 
 @dataclass

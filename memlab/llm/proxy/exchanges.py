@@ -50,7 +50,9 @@ class UnreadableAnswerError(ModelError):
 
 def asked_of(body: Mapping[str, Any]) -> dict[str, Any]:
     """Give what of a request decides its answer."""
-    return {name: body[name] for name in ASKED if body.get(name) is not None}
+    return {
+        field_name: body[field_name] for field_name in ASKED if body.get(field_name) is not None
+    }
 
 
 def canonical(asked: Mapping[str, Any]) -> str:
@@ -67,10 +69,14 @@ def readable(asked: Mapping[str, Any]) -> str:
             lines.append(canonical({"message": message}))
             continue
         content = message.get("content")
-        text = content if isinstance(content, str) else canonical({"content": content})
-        lines.append(f"{message.get('role')}: {text}")
-    rest = {name: value for name, value in asked.items() if name != "messages"}
-    lines.append(canonical(rest))
+        message_text = content if isinstance(content, str) else canonical({"content": content})
+        lines.append(f"{message.get('role')}: {message_text}")
+    other_fields = {
+        field_name: field_value
+        for field_name, field_value in asked.items()
+        if field_name != "messages"
+    }
+    lines.append(canonical(other_fields))
     return "\n".join(lines)
 
 
@@ -91,7 +97,9 @@ def estimate_tokens(asked: Mapping[str, Any], said: Any) -> tuple[int, int]:
     >>> estimate_tokens({"model": "m"}, "four")
     (4, 2)
     """
-    n_read, n_written = (len(json.dumps(each, ensure_ascii=False)) for each in (asked, said))
+    n_read, n_written = (
+        len(json.dumps(json_value, ensure_ascii=False)) for json_value in (asked, said)
+    )
     return -(-n_read // CHARS), -(-n_written // CHARS)
 
 
@@ -131,10 +139,10 @@ class Exchanges:
 
     def _read(self, path: Path) -> None:
         try:
-            text = path.read_bytes().decode("utf-8-sig", "replace")
+            recording_text = path.read_bytes().decode("utf-8-sig", "replace")
         except OSError as error:
             raise DataError(f"the recording {path} cannot be read: {error.strerror}") from error
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, line in enumerate(recording_text.split("\n"), 1):
             if not line.strip():
                 continue
             try:
@@ -142,7 +150,7 @@ class Exchanges:
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 self.damaged_lines.append(number)
         # The first exchange of a recording may have been broken off; anything else is not ours.
-        if self.damaged_lines and not self._rows and not text.startswith('{"asked"'):
+        if self.damaged_lines and not self._rows and not recording_text.startswith('{"asked"'):
             raise DataError(
                 f"{path} is no recording: none of its {count_noun(self.damaged, 'lines')} holds an "
                 "exchange; give a file that --record or ModelProxy wrote, or a new name"
@@ -152,21 +160,21 @@ class Exchanges:
         """Say which lines could not be read; an empty text where all could."""
         if not self.damaged_lines:
             return ""
-        first = ", ".join(f"{number:,}" for number in self.damaged_lines[:5])
-        more = ", …" if self.damaged > 5 else ""
-        verb = "is" if self.damaged == 1 else "are"
+        first_lines = ", ".join(f"{number:,}" for number in self.damaged_lines[:5])
+        more_mark = ", …" if self.damaged > 5 else ""
+        copula = "is" if self.damaged == 1 else "are"
         return (
-            f"{self.path}: {count_noun(self.damaged, 'damaged lines')} (line {first}{more}) {verb} "
-            "left out"
+            f"{self.path}: {count_noun(self.damaged, 'damaged lines')} (line "
+            f"{first_lines}{more_mark}) {copula} left out"
         )
 
     def digest(self) -> str:
         """Name what is recorded: 16 hex digits of prompts and answers, in whatever order."""
-        rows = [
+        exchange_lines = [
             f"{key} {canonical(self._rows[key].answer)} {self._rows[key].tokens}"
             for key in sorted(self._rows)
         ]
-        return hashlib.sha256("\n".join(rows).encode("utf-8", "replace")).hexdigest()[:16]
+        return hashlib.sha256("\n".join(exchange_lines).encode("utf-8", "replace")).hexdigest()[:16]
 
     def _keep(self, exchange: Exchange) -> None:
         self._rows.setdefault(self.key(exchange.asked), exchange)
@@ -177,22 +185,24 @@ class Exchanges:
 
     def models(self) -> list[str]:
         """Give the names of the models that were asked."""
-        names = [str(each.asked.get("model")) for each in self._rows.values()]
-        return list(dict.fromkeys(names))
+        model_names = [str(exchange.asked.get("model")) for exchange in self._rows.values()]
+        return list(dict.fromkeys(model_names))
 
     def key(self, asked: Mapping[str, Any]) -> str:
         """Name what was asked, without what differs from run to run."""
-        text = self._rules.normalise(_unescaped(canonical(asked_of(asked))))
-        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
+        normal_text = self._rules.normalise(_unescaped(canonical(asked_of(asked))))
+        return hashlib.sha256(normal_text.encode("utf-8", "replace")).hexdigest()[:24]
 
     def find(self, body: Mapping[str, Any]) -> Exchange | None:
         """Find the exchange of a request; names in its answer are those of the request."""
-        kept = self._rows.get(self.key(body))
-        if kept is None:
+        kept_exchange = self._rows.get(self.key(body))
+        if kept_exchange is None:
             return None
-        before, after = self._names(kept.asked), self._names(asked_of(body))
-        answer = json.loads(rename(json.dumps(kept.answer), before, after))
-        return Exchange(kept.asked, answer, kept.tokens, kept.is_estimated)
+        recorded_names, asked_names = self._names(kept_exchange.asked), self._names(asked_of(body))
+        answer = json.loads(rename(json.dumps(kept_exchange.answer), recorded_names, asked_names))
+        return Exchange(
+            kept_exchange.asked, answer, kept_exchange.tokens, kept_exchange.is_estimated
+        )
 
     def _names(self, asked: Mapping[str, Any]) -> list[str]:
         return self._rules.names(canonical(asked))
@@ -205,44 +215,47 @@ class Exchanges:
         self._keep(exchange)
         if self.path is None:
             return
-        row: dict[str, Any] = {
+        exchange_row: dict[str, Any] = {
             "asked": exchange.asked,
             "answer": exchange.answer,
             "tokens": exchange.tokens,
         }
         if exchange.is_estimated:
-            row["estimated"] = True
-        _append_line(self.path, json.dumps(row, ensure_ascii=False))
+            exchange_row["estimated"] = True
+        _append_line(self.path, json.dumps(exchange_row, ensure_ascii=False))
 
     def refusal(self, body: Mapping[str, Any]) -> NotRecordedError:
         """Say that a request is not recorded, with the nearest that is and the first difference."""
-        name = "the recording" if self.path is None else str(self.path)
+        recording_name = "the recording" if self.path is None else str(self.path)
         if not self._rows:
-            return NotRecordedError(f"{name} has no exchange; record some with --service NAME")
-        asked = self._rules.normalise(readable(asked_of(body)))
-        nearest = self._nearest(asked)
-        at = _common_length(asked, nearest)
-        line = nearest.count("\n", 0, at) + 1
-        start, end = max(0, at - _SHOWN_BEFORE), at + _SHOWN_AFTER
+            return NotRecordedError(
+                f"{recording_name} has no exchange; record some with --service NAME"
+            )
+        asked_text = self._rules.normalise(readable(asked_of(body)))
+        nearest_text = self._nearest(asked_text)
+        difference_at = _common_prefix_length(asked_text, nearest_text)
+        line_number = nearest_text.count("\n", 0, difference_at) + 1
+        shown_start, shown_end = max(0, difference_at - _SHOWN_BEFORE), difference_at + _SHOWN_AFTER
         # The difference stands first: whoever shows this may cut it.
         return NotRecordedError(
-            f"not recorded: asked {asked[start:end]!r}, the nearest of "
-            f"{count_noun(len(self), 'prompts')} has {nearest[start:end]!r} in line {line}; {name}"
+            f"not recorded: asked {asked_text[shown_start:shown_end]!r}, the nearest of "
+            f"{count_noun(len(self), 'prompts')} has {nearest_text[shown_start:shown_end]!r} in "
+            f"line {line_number}; {recording_name}"
         )
 
-    def _nearest(self, asked: str) -> str:
+    def _nearest(self, asked_text: str) -> str:
         """Give the recorded text that shares most lines, then the longest beginning."""
-        lines = set(asked.splitlines())
-        best, best_score = "", (-1, -1)
+        asked_lines = set(asked_text.splitlines())
+        best_text, best_score = "", (-1, -1)
         for key, exchange in self._rows.items():
             if key not in self._texts:
                 self._texts[key] = self._rules.normalise(readable(exchange.asked))
-            text = self._texts[key]
-            shared = len(lines & set(text.splitlines()))
-            score = (shared, _common_length(asked, text))
+            recorded_text = self._texts[key]
+            n_shared_lines = len(asked_lines & set(recorded_text.splitlines()))
+            score = (n_shared_lines, _common_prefix_length(asked_text, recorded_text))
             if score > best_score:
-                best, best_score = text, score
-        return best
+                best_text, best_score = recorded_text, score
+        return best_text
 
 
 def _read_line(line: str) -> Exchange:
@@ -250,30 +263,38 @@ def _read_line(line: str) -> Exchange:
 
     :raises ValueError: when it is none, or another error of a wrong type.
     """
-    row = json.loads(line)
-    asked, answer, tokens = dict(row["asked"]), dict(row["answer"]), row["tokens"]
+    exchange_row = json.loads(line)
+    asked_fields, answer, tokens = (
+        dict(exchange_row["asked"]),
+        dict(exchange_row["answer"]),
+        exchange_row["tokens"],
+    )
     if not isinstance(answer["message"], dict):
         raise ValueError("no message")
     is_counted = len(tokens) == 2 and all(map(is_token_count, tokens))
     if is_counted:
-        return Exchange(asked, answer, (tokens[0], tokens[1]), row.get("estimated") is True)
-    return Exchange(asked, answer, estimate_tokens(asked, answer["message"]), is_estimated=True)
+        return Exchange(
+            asked_fields, answer, (tokens[0], tokens[1]), exchange_row.get("estimated") is True
+        )
+    return Exchange(
+        asked_fields, answer, estimate_tokens(asked_fields, answer["message"]), is_estimated=True
+    )
 
 
-def _common_length(one: str, other: str) -> int:
+def _common_prefix_length(first_text: str, second_text: str) -> int:
     """Give how many characters two texts begin with together.
 
-    >>> _common_length("abcd", "abxd")
+    >>> _common_prefix_length("abcd", "abxd")
     2
     """
-    least, most = 0, min(len(one), len(other))
-    while least < most:
-        middle = (least + most + 1) // 2
-        if one.startswith(other[:middle]):
-            least = middle
+    shortest, longest = 0, min(len(first_text), len(second_text))
+    while shortest < longest:
+        middle = (shortest + longest + 1) // 2
+        if first_text.startswith(second_text[:middle]):
+            shortest = middle
         else:
-            most = middle - 1
-    return least
+            longest = middle - 1
+    return shortest
 
 
 def _unescaped(text: str) -> str:
@@ -287,20 +308,20 @@ def _unescaped(text: str) -> str:
 
 def _append_line(path: Path, line: str) -> None:
     """Append a line in one go, on a line of its own where the last write was broken off."""
-    content = line.encode("utf-8", "replace") + b"\n"
+    line_bytes = line.encode("utf-8", "replace") + b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            if os.fstat(handle).st_size:
-                os.lseek(handle, -1, os.SEEK_END)
-                if os.read(handle, 1) != b"\n":
-                    content = b"\n" + content
+            if os.fstat(descriptor).st_size:
+                os.lseek(descriptor, -1, os.SEEK_END)
+                if os.read(descriptor, 1) != b"\n":
+                    line_bytes = b"\n" + line_bytes
             # One call, so that lines of two processes do not mix.
-            if os.write(handle, content) < len(content):
+            if os.write(descriptor, line_bytes) < len(line_bytes):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
-            os.close(handle)
+            os.close(descriptor)
     except OSError as error:
         raise DataError(
             f"{path} cannot be written ({error.strerror}): the exchange is not recorded"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -107,11 +107,13 @@ class ModelProxy:
     @property
     def variables(self) -> dict[str, str]:
         """The variables of the environment that name the proxy."""
-        root = self.url.removesuffix("/v1")
-        named = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), self.url)
-        named |= {"OPENAI_API_KEY": NO_KEY}
-        named |= dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), root)
-        return named | dict.fromkeys(("NO_PROXY", "no_proxy"), _PASSED_BY)
+        root_address = self.url.removesuffix("/v1")
+        environment = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), self.url)
+        environment |= {"OPENAI_API_KEY": NO_KEY}
+        environment |= dict.fromkeys(
+            ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), root_address
+        )
+        return environment | dict.fromkeys(("NO_PROXY", "no_proxy"), _PASSED_BY)
 
     def start(self) -> None:
         """Listen; variables stay as they are."""
@@ -129,18 +131,18 @@ class ModelProxy:
     def __enter__(self) -> Self:
         """Listen, and set the variables."""
         self.start()
-        for name, value in self.variables.items():
-            self._before[name] = os.environ.get(name)
-            os.environ[name] = value
+        for variable_name, value in self.variables.items():
+            self._before[variable_name] = os.environ.get(variable_name)
+            os.environ[variable_name] = value
         return self
 
     def __exit__(self, *_: object) -> None:
         """Set the variables back, and stop."""
-        for name, value in self._before.items():
+        for variable_name, value in self._before.items():
             if value is None:
-                os.environ.pop(name, None)
+                os.environ.pop(variable_name, None)
             else:
-                os.environ[name] = value
+                os.environ[variable_name] = value
         self.stop()
 
     @contextmanager
@@ -149,12 +151,12 @@ class ModelProxy:
 
         :param own: is counted into as well, such as the counts of one of several memories.
         """
-        before = self.phase, self._own_counts
+        previous_state = self.phase, self._own_counts
         self.phase, self._own_counts = phase, own
         try:
             yield
         finally:
-            self.phase, self._own_counts = before
+            self.phase, self._own_counts = previous_state
 
     def _open_counts(self) -> list[PhaseCounts]:
         """Give the counts of the phase: of all, and of the memory that asks."""
@@ -171,13 +173,13 @@ class ModelProxy:
         """
         key = self.exchanges.key(body)
         with self._lock:
-            own = self._locks.setdefault(key, threading.Lock())
+            request_lock = self._locks.setdefault(key, threading.Lock())
             open_counts = self._open_counts()
             self.asked.add(key)
             for counts in open_counts:
                 counts.asked.add(key)
         started = time.monotonic()
-        with own:  # the same question at the same time is asked once
+        with request_lock:  # the same question at the same time is asked once
             try:
                 exchange = self._find_or_ask(body)
             except MemlabError as error:
@@ -198,9 +200,9 @@ class ModelProxy:
         return exchange
 
     def _find_or_ask(self, body: Mapping[str, Any]) -> Exchange:
-        found = self.exchanges.find(body)
-        if found is not None:
-            return found
+        recorded_exchange = self.exchanges.find(body)
+        if recorded_exchange is not None:
+            return recorded_exchange
         if self.service is None:
             raise self.exchanges.refusal(body)
         exchange = self._ask(self.service, body)
@@ -209,18 +211,21 @@ class ModelProxy:
 
     def _ask(self, service: Service, body: Mapping[str, Any]) -> Exchange:
         client = Client(service, limit=MAX_BYTES)
-        sent = {**body, "model": service.model}
-        for name in ("stream", "stream_options", "user", "metadata", "store"):
-            sent.pop(name, None)
-        make: Callable[[Mapping[str, str]], dict[str, Any]] = lambda _: dict(sent)  # noqa: E731
-        until = time.monotonic() + client.longest_wait
+        sent_body = {**body, "model": service.model}
+        for field_name in ("stream", "stream_options", "user", "metadata", "store"):
+            sent_body.pop(field_name, None)
+
+        def make_body(_: Mapping[str, str]) -> dict[str, Any]:
+            return dict(sent_body)
+
+        deadline = time.monotonic() + client.longest_wait
 
         async def post() -> bytes:
-            return await client.post_adapted("/chat/completions", make, until=until)
+            return await client.post_adapted("/chat/completions", make_body, until=deadline)
 
-        whole = client.run(post)
+        completion_body = client.run(post)
         try:
-            return read_exchange(whole, asked_of(body), key=client.key)
+            return read_exchange(completion_body, asked_of(body), key=client.key)
         except ValueError as error:
             raise UnreadableAnswerError(str(client.error(str(error)))) from None
 
@@ -243,7 +248,10 @@ class ModelProxy:
 
     def describe(self) -> dict[str, Any]:
         """Give what was asked, for a provenance: counts by phase, and how much matched."""
-        phases = {name: each.describe(*self.prices) for name, each in self.counts.phases.items()}
+        phases = {
+            phase_name: counts.describe(*self.prices)
+            for phase_name, counts in self.counts.phases.items()
+        }
         return {
             "phases": phases,
             "recorded": len(self.exchanges),
@@ -256,27 +264,31 @@ class ModelProxy:
 
     def lines(self) -> list[str]:
         """Say what was asked, a line a phase, and what did not match."""
-        found = list[str]()
-        for name, counts in self.counts.phases.items():
-            found.append(f"{name}: {phase_line(counts.describe(*self.prices))}")
-        return found + self.matching_lines()
+        summary_lines = list[str]()
+        for phase_name, counts in self.counts.phases.items():
+            summary_lines.append(f"{phase_name}: {phase_line(counts.describe(*self.prices))}")
+        return summary_lines + self.matching_lines()
 
     def matching_lines(self) -> list[str]:
         """Say how much of the recording was asked for, what was added and what is not served."""
-        found = list[str]()
+        summary_lines = list[str]()
         n_recorded = self._n_recorded
         if n_recorded:
             n_matched = len(self.matched & self._recorded_before)
-            verb = "was" if n_recorded == 1 else "were"
-            found.append(
-                f"{n_matched:,} of {count_noun(n_recorded, 'recorded prompts')} {verb} asked for"
+            copula = "was" if n_recorded == 1 else "were"
+            summary_lines.append(
+                f"{n_matched:,} of {count_noun(n_recorded, 'recorded prompts')} {copula} asked for"
             )
         n_new = len(self.exchanges) - n_recorded
         if self.service is not None:
-            found.append(f"{count_noun(n_new, 'prompts')} answered by {self.service} and recorded")
-        for address, n in self.wanted.items():
-            found.append(f"wanted {address}, {count_noun(n, 'times')}: it is not served")
-        return found
+            summary_lines.append(
+                f"{count_noun(n_new, 'prompts')} answered by {self.service} and recorded"
+            )
+        for address, n_requests in self.wanted.items():
+            summary_lines.append(
+                f"wanted {address}, {count_noun(n_requests, 'times')}: it is not served"
+            )
+        return summary_lines
 
 
 def phase_line(counts: Mapping[str, Any]) -> str:

@@ -20,10 +20,14 @@ _KEPT = ("role", "content", "tool_calls", "refusal")
 
 def completion(exchange: Exchange, model: str) -> dict[str, Any]:
     """Write an exchange as a chat completion; its id follows from what was answered."""
-    read, written = exchange.tokens
-    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-    answer = json.dumps(exchange.answer, sort_keys=True)
-    digest = hashlib.sha256(answer.encode()).hexdigest()[:24]
+    tokens_read, tokens_written = exchange.tokens
+    token_usage = {
+        "prompt_tokens": tokens_read,
+        "completion_tokens": tokens_written,
+        "total_tokens": tokens_read + tokens_written,
+    }
+    answer_json = json.dumps(exchange.answer, sort_keys=True)
+    digest = hashlib.sha256(answer_json.encode()).hexdigest()[:24]
     choice = {"index": 0, "logprobs": None, **exchange.answer}
     return {
         "id": f"chatcmpl-{digest}",
@@ -31,7 +35,7 @@ def completion(exchange: Exchange, model: str) -> dict[str, Any]:
         "created": 0,
         "model": model,
         "choices": [choice],
-        "usage": usage,
+        "usage": token_usage,
     }
 
 
@@ -47,20 +51,22 @@ def stream_events(whole: Mapping[str, Any], *, with_usage: bool) -> Iterator[byt
         it to who asks for it.
     """
     choice = whole["choices"][0]
-    about = {name: whole[name] for name in ("id", "created", "model")}
-    about["object"] = "chat.completion.chunk"
+    chunk_fields = {field_name: whole[field_name] for field_name in ("id", "created", "model")}
+    chunk_fields["object"] = "chat.completion.chunk"
     delta = dict(choice["message"])
-    calls = as_list(delta.get("tool_calls"))
-    if calls:
-        delta["tool_calls"] = [{**call, "index": place} for place, call in enumerate(calls)]
-    first = {"index": 0, "delta": delta, "finish_reason": None}
-    last = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
+    tool_calls = as_list(delta.get("tool_calls"))
+    if tool_calls:
+        delta["tool_calls"] = [
+            {**tool_call, "index": place} for place, tool_call in enumerate(tool_calls)
+        ]
+    first_choice = {"index": 0, "delta": delta, "finish_reason": None}
+    last_choice = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
     chunks: list[dict[str, Any]] = [
-        {**about, "choices": [first]},
-        {**about, "choices": [last]},
+        {**chunk_fields, "choices": [first_choice]},
+        {**chunk_fields, "choices": [last_choice]},
     ]
     if with_usage:
-        chunks.append({**about, "choices": [], "usage": whole["usage"]})
+        chunks.append({**chunk_fields, "choices": [], "usage": whole["usage"]})
     for chunk in chunks:
         yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
     yield b"data: [DONE]\n\n"
@@ -75,36 +81,43 @@ def read_exchange(body: bytes, asked: Mapping[str, Any], *, key: str = "") -> Ex
     if key:
         body = body.replace(json.dumps(key)[1:-1].encode(), b"***")
     try:
-        whole = as_object(parse_json(body))
+        completion_object = as_object(parse_json(body))
     except ValueError:
         raise ValueError(NO_COMPLETION) from None
-    choice = first_object(whole.get("choices"))
+    choice = first_object(completion_object.get("choices"))
     message = as_object(choice.get("message"))
     if not message:
         raise ValueError(NO_CHOICE)
-    kept = {name: message[name] for name in _KEPT if message.get(name) is not None}
-    kept = {"role": "assistant", "content": None, **kept}
-    answer = {"message": kept, "finish_reason": choice.get("finish_reason") or "stop"}
-    usage = as_object(whole.get("usage"))
-    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if read and is_token_count(read) and is_token_count(written):
-        return Exchange(asked, answer, (read, written))
-    return Exchange(asked, answer, estimate_tokens(asked, kept), is_estimated=True)
+    answer_message = {
+        field_name: message[field_name]
+        for field_name in _KEPT
+        if message.get(field_name) is not None
+    }
+    answer_message = {"role": "assistant", "content": None, **answer_message}
+    answer = {"message": answer_message, "finish_reason": choice.get("finish_reason") or "stop"}
+    token_usage = as_object(completion_object.get("usage"))
+    tokens_read, tokens_written = (
+        token_usage.get("prompt_tokens"),
+        token_usage.get("completion_tokens"),
+    )
+    if tokens_read and is_token_count(tokens_read) and is_token_count(tokens_written):
+        return Exchange(asked, answer, (tokens_read, tokens_written))
+    return Exchange(asked, answer, estimate_tokens(asked, answer_message), is_estimated=True)
 
 
 def embeddings(vectors: np.ndarray, body: Mapping[str, Any], n_chars: int) -> dict[str, Any]:
     """Write vectors, (n, width), as floats, or as base64 where the request asks for it."""
     as_text = body.get("encoding_format") == "base64"
-    rows = [
-        {"object": "embedding", "index": place, "embedding": _written(vector, as_text)}
+    vector_rows = [
+        {"object": "embedding", "index": place, "embedding": _encode_vector(vector, as_text)}
         for place, vector in enumerate(vectors)
     ]
-    tokens = -(-n_chars // CHARS)
-    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return {"object": "list", "data": rows, "model": body.get("model"), "usage": usage}
+    n_tokens = -(-n_chars // CHARS)
+    token_usage = {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
+    return {"object": "list", "data": vector_rows, "model": body.get("model"), "usage": token_usage}
 
 
-def _written(vector: np.ndarray, as_text: bool) -> str | list[float]:
+def _encode_vector(vector: np.ndarray, as_text: bool) -> str | list[float]:
     if as_text:
         return base64.b64encode(vector.astype("<f4").tobytes()).decode()
     return [float(number) for number in vector]
@@ -115,9 +128,9 @@ def embedded_texts(body: Mapping[str, Any]) -> Sequence[str]:
 
     :raises ValueError: when they are none, or tokens.
     """
-    given = body.get("input")
-    texts = [given] if isinstance(given, str) else given
-    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
+    input_value = body.get("input")
+    texts = [input_value] if isinstance(input_value, str) else input_value
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise ValueError(
             "input must be a text or a list of texts; tokens are not read: in LangChain give "
             "OpenAIEmbeddings(check_embedding_ctx_length=False)"

@@ -31,9 +31,9 @@ class Rules:
         >>> Rules(name=(re.compile("id-.."),)).names("id-ab, id-cd, id-ab")
         ['id-ab', 'id-cd']
         """
-        found = [match for pattern in self.name for match in pattern.finditer(text)]
-        found.sort(key=lambda match: match.start())
-        return list(dict.fromkeys(match[0] for match in found))
+        name_matches = [match for pattern in self.name for match in pattern.finditer(text)]
+        name_matches.sort(key=lambda match: match.start())
+        return list(dict.fromkeys(match[0] for match in name_matches))
 
     def normalise(self, text: str) -> str:
         """Replace what differs from run to run.
@@ -43,17 +43,17 @@ class Rules:
         """
         for pattern in self.mask:
             text = pattern.sub(_mask, text)
-        for number, name in enumerate(self.names(text), 1):
-            text = text.replace(name, f"<name {number}>")
+        for number, found_name in enumerate(self.names(text), 1):
+            text = text.replace(found_name, f"<name {number}>")
         return text
 
 
 def _mask(match: re.Match[str]) -> str:
     if match.re.groups == 0:
         return "<masked>"
-    start, end = match.span(1)
-    begin = match.start()
-    return match[0][: start - begin] + "<masked>" + match[0][end - begin :]
+    group_start, group_end = match.span(1)
+    match_start = match.start()
+    return match[0][: group_start - match_start] + "<masked>" + match[0][group_end - match_start :]
 
 
 def rename(text: str, before: list[str], after: list[str]) -> str:
@@ -62,11 +62,15 @@ def rename(text: str, before: list[str], after: list[str]) -> str:
     >>> rename("id-1, id-2", ["id-1", "id-2"], ["id-2", "id-3"])
     'id-2, id-3'
     """
-    changed = {old: new for old, new in zip(before, after, strict=False) if old != new}
-    if not changed:
+    new_by_old = {
+        old_name: new_name
+        for old_name, new_name in zip(before, after, strict=False)
+        if old_name != new_name
+    }
+    if not new_by_old:
         return text
-    pattern = "|".join(map(re.escape, changed))
-    return re.sub(pattern, lambda match: changed[match[0]], text)
+    pattern = "|".join(map(re.escape, new_by_old))
+    return re.sub(pattern, lambda match: new_by_old[match[0]], text)
 
 
 @cache

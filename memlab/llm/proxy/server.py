@@ -82,8 +82,8 @@ class ProxyServer:
         app.router.add_get("/memlab/counts", self._counts)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, HOST, port)
-        await site.start()
+        tcp_site = web.TCPSite(self._runner, HOST, port)
+        await tcp_site.start()
         return self._runner.addresses[0][1]
 
     def stop(self) -> None:
@@ -111,12 +111,13 @@ class ProxyServer:
             try:
                 return await handler(request)
             except (web.HTTPNotFound, web.HTTPMethodNotAllowed):
-                place = f"{request.method} {request.path}"
-                self._proxy.counts.want(place)
+                address = f"{request.method} {request.path}"
+                self._proxy.counts.want(address)
                 return self._error(
                     404,
                     "path",
-                    f"{place} is not served: the proxy has chat/completions, embeddings and models",
+                    f"{address} is not served: the proxy has chat/completions, embeddings and "
+                    "models",
                 )
 
         return guard
@@ -124,7 +125,7 @@ class ProxyServer:
     def _error(self, status: int, kind: str, message: str) -> Any:
         return self._web.json_response(error_body(message, kind), status=status)
 
-    async def _read(self, request: Any) -> dict[str, Any]:
+    async def _read_body(self, request: Any) -> dict[str, Any]:
         try:
             body = json.loads(await request.read())
         except (ValueError, RecursionError):
@@ -135,21 +136,23 @@ class ProxyServer:
 
     async def _complete(self, request: Any) -> Any:
         try:
-            body = await self._read(request)
+            body = await self._read_body(request)
             if not isinstance(body.get("messages"), list):
                 raise InvalidRequestError("messages is no list")
             exchange = await asyncio.to_thread(self._proxy.answer, body)
         except MemlabError as error:
             return self._error(*status_and_kind(error), str(error))
-        whole = completion(exchange, str(body.get("model")))
+        completion_object = completion(exchange, str(body.get("model")))
         if body.get("stream"):
-            content = b"".join(stream_events(whole, with_usage=asks_for_usage(body)))
-            return self._web.Response(body=content, content_type="text/event-stream")
-        return self._web.json_response(whole)
+            stream_body = b"".join(
+                stream_events(completion_object, with_usage=asks_for_usage(body))
+            )
+            return self._web.Response(body=stream_body, content_type="text/event-stream")
+        return self._web.json_response(completion_object)
 
     async def _embed(self, request: Any) -> Any:
         try:
-            body = await self._read(request)
+            body = await self._read_body(request)
             texts = embedded_texts(body)
             vectors = await asyncio.to_thread(self._proxy.embed, texts)
         except (ValueError, MemlabError) as error:
@@ -157,8 +160,8 @@ class ProxyServer:
         return self._web.json_response(embeddings(vectors, body, sum(map(len, texts))))
 
     async def _models(self, _: Any) -> Any:
-        rows = [self._model_row(name) for name in self._proxy.exchanges.models()]
-        return self._web.json_response({"object": "list", "data": rows})
+        model_rows = [self._model_row(model_name) for model_name in self._proxy.exchanges.models()]
+        return self._web.json_response({"object": "list", "data": model_rows})
 
     async def _model(self, request: Any) -> Any:
         return self._web.json_response(self._model_row(request.match_info["name"]))
