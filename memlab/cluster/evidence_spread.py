@@ -91,7 +91,9 @@ def observed_and_null_spread(
             f"sets: turn {placed_sets.filter(pl.col('place').is_null())['turn_id'][0]!r} has no "
             "label"
         )
-    generator, observed_spread, null_spread = np.random.default_rng(seed), [], []
+    generator = np.random.default_rng(seed)
+    observed_spread = []
+    null_spread = []
     for (scope_name,), scope_sets in placed_sets.group_by("scope", maintain_order=True):
         scope_turns = labels_by_turn.filter(scope=scope_name)
         turn_groups = scope_turns.drop("scope", "turn_id", "place", "speaker").to_numpy()
@@ -178,7 +180,8 @@ def pair_similarity(
     >>> pair_similarity(np.eye(2), ["a", "b"], asked, **about, centred=False).row(0)
     ('q', 'evidence, other session', 0.0)
     """
-    turn_vectors, question_vectors = unit_rows(embeddings), unit_rows(question_embeddings)
+    turn_vectors = unit_rows(embeddings)
+    question_vectors = unit_rows(question_embeddings)
     turn_rows = pl.DataFrame({"turn_id": turn_ids}).join(
         turns, on="turn_id", how="left", maintain_order="left"
     )
@@ -192,11 +195,9 @@ def pair_similarity(
             f"{question_vectors.shape} for {questions.height} questions; expected one row for "
             "each, all of one width, and each turn once in turns"
         )
-    compared_vectors, rows_by_scope, speaker_of_turn = (
-        turn_vectors,
-        dict[str, np.ndarray](),
-        turn_rows["speaker"].fill_null(""),
-    )
+    compared_vectors = turn_vectors
+    rows_by_scope = dict[str, np.ndarray]()
+    speaker_of_turn = turn_rows["speaker"].fill_null("")
     for (scope,), scope_turns in turn_rows.with_row_index("row").group_by(
         "scope", maintain_order=True
     ):
@@ -206,12 +207,11 @@ def pair_similarity(
         for own in rows_by_scope.values():
             compared_vectors[own] = centre_by_speaker(turn_vectors[own], speaker_of_turn[own])
     place_by_turn = dict(zip(turn_ids, range(len(turn_ids)), strict=True))
-    session_of_turn, scope_of_turn, speaker_names = (
-        turn_rows["session_id"],
-        turn_rows["scope"],
-        speaker_of_turn.to_numpy(),
-    )
-    generator, control_generator = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+    session_of_turn = turn_rows["session_id"]
+    scope_of_turn = turn_rows["scope"]
+    speaker_names = speaker_of_turn.to_numpy()
+    generator = np.random.default_rng(seed)
+    control_generator = np.random.default_rng([seed, 1])
     similarity_rows = list[tuple[str, str, float]]()
     same_session, other_session, random_pair, same_speaker, to_question, best_of_others = PAIR_KINDS
     for question_number, (query_id, evidence) in enumerate(
@@ -311,7 +311,8 @@ def nearest_same_speaker(vectors: np.ndarray, speakers: Sequence[str]) -> tuple[
     >>> nearest_same_speaker(np.eye(4)[[0, 0, 1, 1]], ["Ana", "Ana", "Mika", "Ana"])
     (0.5, 0.5)
     """
-    unit_vectors, speaker_names = unit_rows(vectors), np.asarray(speakers)
+    unit_vectors = unit_rows(vectors)
+    speaker_names = np.asarray(speakers)
     n_rows = len(unit_vectors)
     if n_rows < 2:
         return float("nan"), float("nan")

@@ -87,11 +87,13 @@ class MergeTree:
         """The highest merge between leaves side by side, over 1, 2, 4, … of these gaps: (levels, m
         − 1).
         """
-        n_leaves, leaf_spans = self.n_leaves, self.spans
+        n_leaves = self.n_leaves
+        leaf_spans = self.spans
         merge_nodes = n_leaves + np.arange(len(self.children))
         highest_merges = np.zeros(len(self.children), np.int64)
         highest_merges[leaf_spans[self.children[:, 1], 0] - 1] = merge_nodes
-        level_table, step_width = [highest_merges], 1
+        level_table = [highest_merges]
+        step_width = 1
         while 2 * step_width <= len(highest_merges):
             wider_level = level_table[-1].copy()
             wider_level[:-step_width] = np.maximum(
@@ -113,18 +115,18 @@ class MergeTree:
         >>> tree.lowest_common(np.array([[0, 1], [0, 2]])).tolist()
         [3, 4]
         """
-        leaf_spans, row_leaves = self.spans, self.leaf_of[rows]
+        leaf_spans = self.spans
+        row_leaves = self.leaf_of[rows]
         leaf_places = leaf_spans[row_leaves, 0]
-        first_places, last_places = leaf_places.min(axis=-1), leaf_places.max(axis=-1)
+        first_places = leaf_places.min(axis=-1)
+        last_places = leaf_places.max(axis=-1)
         common_nodes = np.asarray(row_leaves[..., 0])
         are_apart = last_places > first_places
         place_gaps = (last_places - first_places)[are_apart]
         if len(place_gaps):
             level_of_gap = np.frexp(place_gaps)[1] - 1
-            window_start, window_end = (
-                first_places[are_apart],
-                last_places[are_apart] - (1 << level_of_gap),
-            )
+            window_start = first_places[are_apart]
+            window_end = last_places[are_apart] - (1 << level_of_gap)
             common_nodes[are_apart] = np.maximum(
                 self._joints[level_of_gap, window_start], self._joints[level_of_gap, window_end]
             )
@@ -169,7 +171,8 @@ class MergeTree:
         :raises DataError: when ``least`` is below 2.
         """
         check_at_least(2, least=least)
-        n_leaves, leaf_spans = self.n_leaves, self.spans
+        n_leaves = self.n_leaves
+        leaf_spans = self.spans
         large_nodes = np.flatnonzero(leaf_spans[:, 1] - leaf_spans[:, 0] >= least)[::-1]
         branch_numbers, branch_levels = np.zeros((2, len(leaf_spans)), np.int64)
         n_branches = 1

@@ -173,8 +173,8 @@ class Experiment:
         """Set a measure of the rankings of turns beside the price of 1,000 questions.
 
         :param price: of a million tokens read, and written.
-        :returns: points for :func:`memlab.figures.curves.recall_curves`; see
-            :func:`memlab.experiments.costs.price_points`.
+        :returns: points for :func:`memlab.figures.curves.recall_curves`: a row a pipeline and group
+            of questions, ``system`` the group and ``k`` the price, as :meth:`costs` has it.
         """
         spent = self.costs(prices=[price])
         return price_points(self.at("turn"), spent, price=price, measure=measure)

@@ -122,7 +122,8 @@ def fitting_items(most: int) -> WrapValidator:
     """
 
     def read_items(items: Any, read: Callable[[Any], Any], info: ValidationInfo) -> Any:
-        fitting_values, fault_notes = list[Any](), set[str]()
+        fitting_values = list[Any]()
+        fault_notes = set[str]()
         for item in as_list(items):
             try:
                 fitting_values += read([item])
@@ -162,7 +163,9 @@ def strip_thinking(text: str) -> str:
     if isinstance(_whole_value(text), dict | list):
         return text
     text = _final_channel(text)
-    answer_parts, part_start, is_thinking = list[str](), 0, False
+    answer_parts = list[str]()
+    part_start = 0
+    is_thinking = False
     for thinking_tag in _outside_values(_TAG, text):
         if not _is_thinking_tag(thinking_tag):
             continue
@@ -189,10 +192,8 @@ def _whole_value(text: str) -> Any:
 
 def _outside_values(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Find a mark where it is one; inside a complete object it can only stand in a string."""
-    complete_values, current_value = (
-        _complete_values(text, cut_is_error=False),
-        _JsonValue(None, 0, 0),
-    )
+    complete_values = _complete_values(text, cut_is_error=False)
+    current_value = _JsonValue(None, 0, 0)
     for pattern_match in pattern.finditer(text):
         while current_value.end <= pattern_match.start():
             current_value = next(complete_values, _JsonValue(None, len(text), len(text) + 1))
@@ -273,7 +274,9 @@ def _complete_values(text: str, *, cut_is_error: bool) -> Iterator[_JsonValue]:
 
     :raises _UnreadableError: when the text ends within an object, or cannot be read within bounds.
     """
-    value_end, n_retried_chars, last_brace = 0, 0, text.rfind("}")
+    value_end = 0
+    n_retried_chars = 0
+    last_brace = text.rfind("}")
     for opening_match in _BEGINNING.finditer(text):
         value_start = opening_match.start()
         if value_start < value_end:
@@ -400,7 +403,8 @@ def _fit_without_extras(value: Any, shape: type[BaseModel]) -> tuple[BaseModel |
 
     One that has none of them does not fit so.
     """
-    reduced_value, fault_notes = None, {EXTRA_KEYS}
+    reduced_value = None
+    fault_notes = {EXTRA_KEYS}
     try:
         _validate(value, shape, set())
     except RecursionError:

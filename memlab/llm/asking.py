@@ -141,7 +141,8 @@ def ask(
     """
     if service is None:
         return [Answer(None, "no service is named")] * len(requests)
-    model, recorded_rows = resolve_service(service), recording.recorded_rows(service)
+    model = resolve_service(service)
+    recorded_rows = recording.recorded_rows(service)
     distinct_requests = {request.key: request for request in requests}
     answer_by_key = {
         key: _read_recorded(distinct_request, recorded_rows.get(key))
@@ -213,7 +214,8 @@ def _ask_service(
     # It takes httpx, which nobody needs to whom recorded answers suffice.
     from memlab.llm.client import Client
 
-    client, waiting_requests = Client(service, limit=MAX_BYTES), iter(requests_by_key.items())
+    client = Client(service, limit=MAX_BYTES)
+    waiting_requests = iter(requests_by_key.items())
     answer_by_key: dict[str, Answer] = {}
     recent_failures: list[str] = []  # the last ones in a row
 
@@ -258,8 +260,11 @@ async def _ask_with_repair(client: Client, request: Request) -> Answer:
 
     Whatever comes back, this raises nothing.
     """
-    started_at, reply, failure = time.monotonic(), Reply(), ""
-    token_totals, is_estimated = (0, 0), False
+    started_at = time.monotonic()
+    reply = Reply()
+    failure = ""
+    token_totals = (0, 0)
+    is_estimated = False
     try:
         for _ in range(ATTEMPTS):
             reply = await ask_attempt(client, request, reply, started_at + client.longest_wait)
@@ -310,9 +315,12 @@ def _request_body(
     service: Service, request: Request, earlier_reply: Reply, replaced: Mapping[str, str]
 ) -> dict[str, Any]:
     """Write a request; what is not taken stands in the prompt: schema below, system above."""
-    schema, prompt, system = request.shape.model_json_schema(), request.prompt, request.system
+    schema = request.shape.model_json_schema()
+    prompt = request.prompt
+    system = request.system
     if SYSTEM in replaced:
-        prompt, system = f"{system}\n\n{prompt}".lstrip(), ""
+        prompt = f"{system}\n\n{prompt}".lstrip()
+        system = ""
     if SCHEMA in replaced:
         prompt += f"\n\nAnswer with JSON of this schema and nothing else: {json.dumps(schema)}"
     repair_messages = list[dict[str, str]]()
@@ -364,7 +372,8 @@ def collect_judgements(
     :returns: a judgement for each item, ``None`` where there is none; and why the first of those
         has none.
     """
-    model, recorded_rows = resolve_service(service), recording.recorded_rows(service)
+    model = resolve_service(service)
+    recorded_rows = recording.recorded_rows(service)
     item_keys = [recording.recording_key(*judged_item) for judged_item in items]
     known_rows = {
         (judged_item[0], item_key): recorded_rows[item_key]

@@ -82,7 +82,8 @@ def decompress(body: bytes, encoding: str, limit: int) -> bytes:
 
 def _inflate(body: bytes, window_bits: int, limit: int) -> bytes:
     """Inflate a body and all members that follow the first; other bytes after one are padding."""
-    plain_bytes, decompressor = bytearray(), zlib.decompressobj(window_bits)
+    plain_bytes = bytearray()
+    decompressor = zlib.decompressobj(window_bits)
     for chunk_start in range(0, len(body), _STEP):  # what a member leaves over is copied
         compressed_rest = body[chunk_start : chunk_start + _STEP]
         while compressed_rest:
@@ -135,7 +136,9 @@ def _events(lines: list[str]) -> Iterator[Any]:
 
 def _join_chunks(chunks: list[Any]) -> dict[str, Any]:
     """Join the parts of the first choice: texts one after another, of all else the last."""
-    joined_fields, message, finish_reason = dict[str, Any](), dict[str, Any](), None
+    joined_fields = dict[str, Any]()
+    message = dict[str, Any]()
+    finish_reason = None
     for chunk in map(as_object, chunks):
         for field_name in ("usage", "error"):
             if chunk.get(field_name):

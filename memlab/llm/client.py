@@ -62,7 +62,9 @@ class Client:
 
     def __init__(self, service: Service, *, limit: int) -> None:
         self._url = _read_address(service)
-        self.service, self._limit, self.key = service, limit, _read_key(service)
+        self.service = service
+        self._limit = limit
+        self.key = _read_key(service)
         self.habits = habits_of(service)
         self.longest_wait = service.timeout * (service.max_retries + ATTEMPTS)
         self._notes = list[str]()
@@ -110,15 +112,18 @@ class Client:
         A schema that is not named is guessed to be why a request is refused. As the server may have
         failed for a moment, the same request goes once more before that.
         """
-        found_replacements, fault_by_parameter = dict[str, str](), dict[str, str]()
-        is_repeated, is_guessed = False, False
+        found_replacements = dict[str, str]()
+        fault_by_parameter = dict[str, str]()
+        is_repeated = False
+        is_guessed = False
         while True:
             replaced = self.replaced | found_replacements
             request_body = adapt_body(make_body(replaced), replaced)
             try:
                 answer_body, n_attempts = await self._post(path, request_body, until)
             except RefusedError as refused:
-                new_replacements, http_status = refused.replaced, refused.fault.status
+                new_replacements = refused.replaced
+                http_status = refused.fault.status
                 is_guess = (
                     not new_replacements
                     and SCHEMA in request_body
@@ -129,7 +134,8 @@ class Client:
                     await asyncio.sleep(refused.pause)
                     continue
                 if is_guess:
-                    new_replacements, is_guessed = {SCHEMA: ""}, True
+                    new_replacements = {SCHEMA: ""}
+                    is_guessed = True
                 if not new_replacements:
                     if is_guessed and http_status in LASTING:
                         self._is_down = True  # what was left out is not why it fails
@@ -165,7 +171,8 @@ class Client:
         encoded_body = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         failure = ""
         for attempt in range(self.service.max_retries + 1):
-            pause, requested_seconds = min(0.5 * 2**attempt, _LONGEST_PAUSE), None
+            pause = min(0.5 * 2**attempt, _LONGEST_PAUSE)
+            requested_seconds = None
             try:
                 async with asyncio.timeout(self.service.timeout):
                     response, answer_body = await self._attempt(path, encoded_body)

@@ -134,7 +134,8 @@ def _text_and_thinking(message: Mapping[str, Any]) -> tuple[str, int]:
     content = message.get("content")
     if not isinstance(content, list):
         content = [content]
-    text_parts, n_thinking_chars = list[str](), 0
+    text_parts = list[str]()
+    n_thinking_chars = 0
     for content_part in content:
         if isinstance(content_part, str):
             text_parts.append(content_part)
@@ -190,7 +191,8 @@ def _answer_without_key(value: BaseModel, note: str, key: str) -> tuple[BaseMode
     """Take a key out of an answer; where it does not fit without, there is none."""
     if len(key) < _SHORTEST_SECRET:
         return value, note
-    escaped_key, answer_json = json.dumps(key, ensure_ascii=False)[1:-1], value.model_dump_json()
+    escaped_key = json.dumps(key, ensure_ascii=False)[1:-1]
+    answer_json = value.model_dump_json()
     if escaped_key not in answer_json:
         return value, note
     masked_answer, _ = read_answer(answer_json.replace(escaped_key, "***"), type(value))
@@ -203,7 +205,8 @@ def _count_tokens(
     usage: Mapping[str, Any], sent_chars: int, written_chars: int
 ) -> tuple[tuple[int, int], bool]:
     """Give the tokens read and written, and whether some of them are an estimate by characters."""
-    tokens_read, tokens_written = _first_count(usage, _READ), _first_count(usage, _WRITTEN)
+    tokens_read = _first_count(usage, _READ)
+    tokens_written = _first_count(usage, _WRITTEN)
     tokens_missing = _sensible_count(usage.get("total_tokens")) - tokens_read - tokens_written
     if tokens_missing > 0 and tokens_read > 0 and tokens_written == 0:
         tokens_written = tokens_missing

@@ -154,7 +154,8 @@ async def _run_together(worker: Callable[[], Awaitable[None]], n_workers: int) -
 
 async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
     """Embed the first of at least one text, as many as the service takes at once."""
-    service, refusal_text = client.service, ""
+    service = client.service
+    refusal_text = ""
     deadline = time.monotonic() + client.longest_wait
     batch_size = min(client.habits.batch or service.batch, service.batch, len(texts))
     while True:
@@ -174,7 +175,8 @@ async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
             smaller_batch = _smaller_batch(error.fault, batch_size)
             if smaller_batch == batch_size:
                 raise
-            batch_size, refusal_text = smaller_batch, str(error)
+            batch_size = smaller_batch
+            refusal_text = str(error)
             continue
         try:
             vectors = _read_vectors(answer, batch_size)

@@ -230,7 +230,8 @@ def _named_fields(json_answer: Any) -> tuple[str, ...]:
     """Give the parameters that stand in fields of their own: ``param``, or the place of a fault."""
     parameter_names = list[str]()
     for error_object in _walk_objects(json_answer):
-        parameter_name, parameter_path = error_object.get("param"), error_object.get("loc")
+        parameter_name = error_object.get("param")
+        parameter_path = error_object.get("loc")
         if isinstance(parameter_name, str):
             parameter_names.append(re.split(r"[.\[]", parameter_name)[0])
         elif isinstance(parameter_path, list):
@@ -267,7 +268,9 @@ def refused_parameters(fault: Fault, body: Mapping[str, Any], names: Iterable[st
     []
     """
     message = fault.message
-    in_fields, in_words, in_echoes = list[str](), list[str](), list[str]()
+    in_fields = list[str]()
+    in_words = list[str]()
+    in_echoes = list[str]()
     for name in names:
         if name not in body:
             continue

@@ -89,7 +89,8 @@ def _read_seconds(text: str) -> float | None:
 
 
 def _seconds_until(date: str, server_date: str) -> float | None:
-    target_time, server_time = _timestamp(date), _timestamp(server_date)
+    target_time = _timestamp(date)
+    server_time = _timestamp(server_date)
     if target_time is None:
         return None
     if server_time is None:

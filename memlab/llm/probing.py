@@ -35,7 +35,8 @@ def describe_answering(service: Service) -> list[str]:
 
     :raises ModelError: when it answers neither.
     """
-    client, started_at = Client(service, limit=MAX_BYTES), time.monotonic()
+    client = Client(service, limit=MAX_BYTES)
+    started_at = time.monotonic()
 
     async def ask_once() -> Reply:
         return await ask_attempt(client, _QUESTION, Reply(), started_at + client.longest_wait)
@@ -82,7 +83,8 @@ def _describe_schema(client: Client, reply: Reply) -> str:
 
 
 def _describe_parameters(client: Client) -> str:
-    accepted, not_accepted = list[str](), list[str]()
+    accepted = list[str]()
+    not_accepted = list[str]()
     for name in PARAMETERS:
         if name in (SCHEMA, "encoding_format"):
             continue

@@ -113,10 +113,8 @@ def record(
     """
     if not service.record:
         return
-    path, recorded_row = (
-        Path(service.record),
-        dict(zip(("task", "version", "key"), named, strict=True)),
-    )
+    path = Path(service.record)
+    recorded_row = dict(zip(("task", "version", "key"), named, strict=True))
     recorded_row |= {"answer": answer, "tokens": tokens}
     if is_estimated:
         recorded_row["estimated"] = True

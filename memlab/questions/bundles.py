@@ -194,7 +194,8 @@ def _small_branches(vectors: np.ndarray, statements: Sequence[_Statement]) -> li
         rows_of_node[leaf].append(row)
     for left, right in statement_tree.children.tolist():
         rows_of_node.append(rows_of_node[left] + rows_of_node[right])
-    found_branches, waiting_nodes = list[list[int]](), [len(rows_of_node) - 1]
+    found_branches = list[list[int]]()
+    waiting_nodes = [len(rows_of_node) - 1]
     while waiting_nodes:
         node = waiting_nodes.pop()
         cited_turns = _cited_turns(rows_of_node[node], statements)
@@ -311,7 +312,8 @@ def _groups_over_sessions(
 
 def _choose_groups(groups: Sequence[tuple[str, ...]], number: int) -> list[tuple[str, ...]]:
     """Choose groups that share few messages, the first ones of the list preferred."""
-    chosen_groups, seen_turns = list[tuple[str, ...]](), set[str]()
+    chosen_groups = list[tuple[str, ...]]()
+    seen_turns = set[str]()
     for most_shared in (0.34, 0.67, 1.0):
         for group_turns in groups:
             if len(chosen_groups) == number:

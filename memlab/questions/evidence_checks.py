@@ -80,7 +80,8 @@ class Asking:
         line_rows = turn_lines(
             evidence_rows.with_columns(query_id=pl.lit("")), "relevant", dates=True
         )
-        note_lines, current_day = list[str](), None
+        note_lines = list[str]()
+        current_day = None
         for line_head, line_text in line_rows.select("head", "text").iter_rows():
             if line_head and line_head != current_day:
                 note_lines.append(line_head)
@@ -213,7 +214,8 @@ def check_further(
     ungraded_by_query = dict(ungraded_pairs.iter_rows())
     graded_by_query = dict(graded_pairs.group_by("query_id").len().iter_rows())
     asked_again = [proposal for proposal in proposals if further_by_query[proposal.query_id]]
-    requests, holds_by_query = list[llm.Request](), dict[str, Any]()
+    requests = list[llm.Request]()
+    holds_by_query = dict[str, Any]()
     for proposal in asked_again:
         shown_turns = [*proposal.evidence, *further_by_query[proposal.query_id][:MOST_SHOWN]]
         requests.append(_holds_by(proposal, asking, shown_turns))

@@ -103,7 +103,8 @@ def share_by_weight(n: int, weights: Mapping[str, int]) -> dict[str, int]:
     {'a': 2, 'b': 1}
     """
     total_weight = sum(weights.values())
-    count_by_name, remainders = dict[str, int](), dict[str, int]()
+    count_by_name = dict[str, int]()
+    remainders = dict[str, int]()
     for kind_name, weight in weights.items():
         count_by_name[kind_name], remainders[kind_name] = divmod(n * weight, total_weight)
     by_remainder = sorted(remainders, key=remainders.__getitem__, reverse=True)

@@ -211,7 +211,8 @@ def _is_same(
 
     In nearly the same words, or of the same messages in many of the same.
     """
-    own_words, kept_words = words_of[proposal.query_id], words_of[kept_proposal.query_id]
+    own_words = words_of[proposal.query_id]
+    kept_words = words_of[kept_proposal.query_id]
     n_distinct_words = max(len(own_words | kept_words), 1)
     similarity = len(own_words & kept_words) / n_distinct_words
     lowest_similarity = SAME_WORDS
@@ -240,7 +241,8 @@ def choose_by_kind(proposals: Sequence[Proposal], wanted: Mapping[str, int]) -> 
     by_kind = defaultdict[str, list[Proposal]](list)
     for proposal in proposals:
         by_kind[proposal.kind].append(proposal)
-    chosen_proposals, spare_proposals = list[Proposal](), list[Proposal]()
+    chosen_proposals = list[Proposal]()
+    spare_proposals = list[Proposal]()
     for kind, kind_proposals in by_kind.items():
         most_of_kind = wanted.get(kind, 0)
         chosen_proposals += kind_proposals[:most_of_kind]

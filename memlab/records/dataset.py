@@ -357,7 +357,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for table, row_type in _ROW_TYPES.items():
-            given_rows, column_types = getattr(self, table), schema(row_type)
+            given_rows = getattr(self, table)
+            column_types = schema(row_type)
             object.__setattr__(
                 self,
                 table,
@@ -415,7 +416,8 @@ class Dataset:
         >>> memlab.sample(turns=200).describe()
         'sample (chatlog): ... turns in ... sessions of 4 scopes, ... questions...'
         """
-        n_turns, n_sessions = self.turns.height, self.sessions.height
+        n_turns = self.turns.height
+        n_sessions = self.sessions.height
         n_scopes = self.turns["scope"].n_unique()
         description = (
             f"{self.name} ({self.format}): {_count_noun(n_turns, 'turn')} in "

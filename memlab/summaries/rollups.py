@@ -287,7 +287,8 @@ class PeriodWriter:
 
         :raises DataError: when the scope has no session in it.
         """
-        dated_sessions, first_day = self.dated, self.first_day(kind, day)
+        dated_sessions = self.dated
+        first_day = self.first_day(kind, day)
         first_days = dated_sessions[kind].unique(maintain_order=True).to_list()
         period_place = first_days.index(first_day)
         # The period before, too: something may be carried on of it.

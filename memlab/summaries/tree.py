@@ -72,14 +72,13 @@ def tree(
     'u/s/3'
     """
     check_at_least(1, k=k, turns=turns)
-    rankings, documents = [], bench.documents("turn")
+    rankings = []
+    documents = bench.documents("turn")
     for question_rows, turn_span, scope_tree in _trees_by_scope(
         bench, over=over, service=service, tz=tz, seed=seed
     ):
-        turn_sessions, result_places = (
-            documents.session[turn_span],
-            turn_span.start + np.arange(turn_span.stop - turn_span.start),
-        )
+        turn_sessions = documents.session[turn_span]
+        result_places = turn_span.start + np.arange(turn_span.stop - turn_span.start)
         turns_per_node = scope_tree.nodes["turns"].list.len().to_numpy()
         node_of_turn = np.repeat(np.arange(len(turns_per_node)), turns_per_node)
         turn_places = documents.at(scope_tree.nodes["turns"].explode()) - turn_span.start

@@ -83,7 +83,9 @@ def tree_html(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> s
 
     It has no script and loads nothing; parameters as for :func:`tree_markdown`.
     """
-    title, body_parts, open_depths = html.escape(_title(nodes)), list[str](), list[int]()
+    title = html.escape(_title(nodes))
+    body_parts = list[str]()
+    open_depths = list[int]()
     for node, depth, sentences in _node_places(nodes, turns, tz):
         while open_depths and open_depths[-1] >= depth:
             body_parts.append("</details>")

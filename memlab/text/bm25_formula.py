@@ -87,7 +87,8 @@ class WordStatistics:
     @classmethod
     def of(cls, texts: Iterable[Sequence[str]]) -> WordStatistics:
         """Count the words of texts that are split already."""
-        lengths, frequency = [], Counter[str]()
+        lengths = []
+        frequency = Counter[str]()
         for words in texts:
             lengths.append(len(words))
             frequency.update(list(dict.fromkeys(words)))
@@ -222,7 +223,8 @@ class ScopeWords:
         How many of them have a word is known. They are taken to match it as those at hand do that
         have it, and to have words independently.
         """
-        question_counts, match_weights = count_words(texts, self.number), self.matches(k1, b)
+        question_counts = count_words(texts, self.number)
+        match_weights = self.matches(k1, b)
         n_present = np.diff(match_weights.indptr)
         mean_scores = self.idf * match_weights.sum(axis=1) / np.maximum(n_present, 1)
         absent_shares = (self.frequency - n_present) / max(1, self.n - len(self.lengths))
@@ -234,7 +236,8 @@ class ScopeWords:
 
     def scores(self, texts: Sequence[Sequence[str]], k1: float, b: float) -> np.ndarray:
         """Score every document for questions by BM25 (Lucene's variant): (q, n) float32."""
-        question_counts, word_weights = count_words(texts, self.number), self.weights(k1, b)
+        question_counts = count_words(texts, self.number)
+        word_weights = self.weights(k1, b)
         score_matrix = np.zeros((len(texts), len(self.lengths)), np.float32)
         for block_start in range(0, len(score_matrix), _BLOCK):
             score_matrix[block_start : block_start + _BLOCK] = (

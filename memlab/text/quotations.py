@@ -145,7 +145,8 @@ def remove_quotations(text: str, quoted: list[str]) -> str:
     >>> remove_quotations("> I live in Narvik.\\nReally?", ["I live in Narvik."])
     'Really?'
     """
-    kept_parts, kept_until = list[str](), 0
+    kept_parts = list[str]()
+    kept_until = 0
     for span_start, span_end in sorted(_find_spans(text, set(quoted))):
         if span_start >= kept_until:
             kept_parts.append(text[kept_until:span_start])

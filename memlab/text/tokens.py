@@ -150,7 +150,8 @@ def _belongs_before(text: str, before: tuple[int, int], start: int, piece: str) 
     """Say whether a part is no sentence of its own but the end of the one before it."""
     if not _WORD_CHARACTER.search(piece):
         return True
-    sentence, between = text[slice(*before)], text[before[1] : start]
+    sentence = text[slice(*before)]
+    between = text[before[1] : start]
     if piece[0].islower() and _TRAILING_OFF.search(sentence):
         return True
     return "\n" not in between and _GOES_ON.search(sentence) is not None

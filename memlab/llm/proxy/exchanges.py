@@ -198,7 +198,8 @@ class Exchanges:
         kept_exchange = self._rows.get(self.key(body))
         if kept_exchange is None:
             return None
-        recorded_names, asked_names = self._names(kept_exchange.asked), self._names(asked_of(body))
+        recorded_names = self._names(kept_exchange.asked)
+        asked_names = self._names(asked_of(body))
         answer = json.loads(rename(json.dumps(kept_exchange.answer), recorded_names, asked_names))
         return Exchange(
             kept_exchange.asked, answer, kept_exchange.tokens, kept_exchange.is_estimated
@@ -235,7 +236,8 @@ class Exchanges:
         nearest_text = self._nearest(asked_text)
         difference_at = _common_prefix_length(asked_text, nearest_text)
         line_number = nearest_text.count("\n", 0, difference_at) + 1
-        shown_start, shown_end = max(0, difference_at - _SHOWN_BEFORE), difference_at + _SHOWN_AFTER
+        shown_start = max(0, difference_at - _SHOWN_BEFORE)
+        shown_end = difference_at + _SHOWN_AFTER
         # The difference stands first: whoever shows this may cut it.
         return NotRecordedError(
             f"not recorded: asked {asked_text[shown_start:shown_end]!r}, the nearest of "
@@ -246,7 +248,8 @@ class Exchanges:
     def _nearest(self, asked_text: str) -> str:
         """Give the recorded text that shares most lines, then the longest beginning."""
         asked_lines = set(asked_text.splitlines())
-        best_text, best_score = "", (-1, -1)
+        best_text = ""
+        best_score = (-1, -1)
         for key, exchange in self._rows.items():
             if key not in self._texts:
                 self._texts[key] = self._rules.normalise(readable(exchange.asked))
@@ -254,7 +257,8 @@ class Exchanges:
             n_shared_lines = len(asked_lines & set(recorded_text.splitlines()))
             score = (n_shared_lines, _common_prefix_length(asked_text, recorded_text))
             if score > best_score:
-                best_text, best_score = recorded_text, score
+                best_text = recorded_text
+                best_score = score
         return best_text
 
 
@@ -264,11 +268,9 @@ def _read_line(line: str) -> Exchange:
     :raises ValueError: when it is none, or another error of a wrong type.
     """
     exchange_row = json.loads(line)
-    asked_fields, answer, tokens = (
-        dict(exchange_row["asked"]),
-        dict(exchange_row["answer"]),
-        exchange_row["tokens"],
-    )
+    asked_fields = dict(exchange_row["asked"])
+    answer = dict(exchange_row["answer"])
+    tokens = exchange_row["tokens"]
     if not isinstance(answer["message"], dict):
         raise ValueError("no message")
     is_counted = len(tokens) == 2 and all(map(is_token_count, tokens))
@@ -287,7 +289,8 @@ def _common_prefix_length(first_text: str, second_text: str) -> int:
     >>> _common_prefix_length("abcd", "abxd")
     2
     """
-    shortest, longest = 0, min(len(first_text), len(second_text))
+    shortest = 0
+    longest = min(len(first_text), len(second_text))
     while shortest < longest:
         middle = (shortest + longest + 1) // 2
         if first_text.startswith(second_text[:middle]):

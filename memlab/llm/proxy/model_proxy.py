@@ -75,9 +75,11 @@ class ModelProxy:
         self.phase = WRITING
         self.counts = Counts()
         self._own_counts: Counts | None = None
-        self.asked, self.matched = set[str](), set[str]()
+        self.asked = set[str]()
+        self.matched = set[str]()
         self._port = port
-        self._lock, self._encoding = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
+        self._encoding = threading.Lock()
         self._server: ProxyServer | None = None
         self._locks = dict[str, threading.Lock]()
         self._before = dict[str, str | None]()
@@ -152,7 +154,8 @@ class ModelProxy:
         :param own: is counted into as well, such as the counts of one of several memories.
         """
         previous_state = self.phase, self._own_counts
-        self.phase, self._own_counts = phase, own
+        self.phase = phase
+        self._own_counts = own
         try:
             yield
         finally:

@@ -96,10 +96,8 @@ def read_exchange(body: bytes, asked: Mapping[str, Any], *, key: str = "") -> Ex
     answer_message = {"role": "assistant", "content": None, **answer_message}
     answer = {"message": answer_message, "finish_reason": choice.get("finish_reason") or "stop"}
     token_usage = as_object(completion_object.get("usage"))
-    tokens_read, tokens_written = (
-        token_usage.get("prompt_tokens"),
-        token_usage.get("completion_tokens"),
-    )
+    tokens_read = token_usage.get("prompt_tokens")
+    tokens_written = token_usage.get("completion_tokens")
     if tokens_read and is_token_count(tokens_read) and is_token_count(tokens_written):
         return Exchange(asked, answer, (tokens_read, tokens_written))
     return Exchange(asked, answer, estimate_tokens(asked, answer_message), is_estimated=True)

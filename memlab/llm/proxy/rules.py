@@ -31,8 +31,10 @@ class Rules:
         >>> Rules(name=(re.compile("id-.."),)).names("id-ab, id-cd, id-ab")
         ['id-ab', 'id-cd']
         """
-        name_matches = [match for pattern in self.name for match in pattern.finditer(text)]
-        name_matches.sort(key=lambda match: match.start())
+        name_matches = list[re.Match[str]]()
+        for pattern in self.name:
+            name_matches += pattern.finditer(text)
+        name_matches.sort(key=re.Match.start)
         return list(dict.fromkeys(match[0] for match in name_matches))
 
     def normalise(self, text: str) -> str:

@@ -58,7 +58,8 @@ class ProxyServer:
             from aiohttp import web
         except ImportError as error:
             raise ModelError(f"the proxy needs {error.name}: {install_command('proxy')}") from error
-        self._web, self._proxy = web, proxy
+        self._web = web
+        self._proxy = proxy
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
