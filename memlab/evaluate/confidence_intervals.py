@@ -16,8 +16,9 @@ Dean & Pagano, J. Survey Statistics and Methodology 2015 (effective sample size)
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Literal
+from contextlib import AbstractContextManager
+from functools import cache, lru_cache
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -32,6 +33,15 @@ FEWEST_SCOPES = 5
 RESAMPLES = 2_000
 CELLS = 4_000_000
 Unit = Literal["auto", "question", "scope"]
+INTERVAL_COLUMNS: dict[str, Any] = {
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "level": pl.Float64,
+    "unit": pl.String,
+    "units": pl.Int64,
+    "method": pl.String,
+}
+"""What :func:`mean_intervals` says of each interval."""
 
 
 def clustering_scopes(scopes: ArrayLike, unit: Unit | str = "auto") -> np.ndarray | None:
@@ -86,6 +96,23 @@ def mean_intervals(
     >>> round(low, 3), high, method
     (0.566, 1.0, 'Wilson')
     """
+    columns = mean_interval_columns(values, scopes=scopes, shares=shares, level=level, seed=seed)
+    return _interval_frame(columns)
+
+
+def mean_interval_columns(
+    values: np.ndarray,
+    *,
+    scopes: np.ndarray | None = None,
+    shares: ArrayLike | None = None,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> dict[str, list[Any]]:
+    """Give the columns of :func:`mean_intervals` as lists, NaN where those have nulls.
+
+    A report has a few rows for each of many groups, and a frame of each takes longer than its
+    intervals.
+    """
     shares = only_zeros_and_ones(values) if shares is None else np.asarray(shares, bool)
     low, high = np.full((2, values.shape[1]), np.nan)
     if scopes is not None:
@@ -131,7 +158,8 @@ def difference_intervals(
         )
         others = differences[:, ~paired]
         low[~paired], high[~paired] = bootstrap_interval(others, level=level, seed=seed)
-    return _describe(low, high, paired, (NEWCOMBE, BOOTSTRAP), (values, scopes, level))
+    methods = (NEWCOMBE, BOOTSTRAP)
+    return _interval_frame(_describe(low, high, paired, methods, (values, scopes, level)))
 
 
 def only_zeros_and_ones(values: np.ndarray) -> np.ndarray:
@@ -145,7 +173,7 @@ def _describe(
     shares: np.ndarray,
     methods: tuple[str, str],
     about: tuple[np.ndarray, np.ndarray | None, float],
-) -> pl.DataFrame:
+) -> dict[str, list[Any]]:
     """Put the ends of intervals beside what they are."""
     values, scopes, level = about
     of_shares, of_others = methods
@@ -154,16 +182,25 @@ def _describe(
     if scopes is not None:
         unit, units = "scope", len(np.unique(scopes))
         named = np.where(shares, CLUSTERED_WILSON, CLUSTERED)
-    # Series of lists: `pl.repeat` runs a query for each.
-    columns = {
-        "low": pl.Series(low, dtype=pl.Float64, nan_to_null=True),
-        "high": pl.Series(high, dtype=pl.Float64, nan_to_null=True),
-        "level": pl.Series([level] * len(low), dtype=pl.Float64),
-        "unit": pl.Series([unit] * len(low), dtype=pl.String),
-        "units": pl.Series([units] * len(low), dtype=pl.Int64),
-        "method": pl.Series(named.tolist(), dtype=pl.String),
+    return {
+        "low": low.tolist(),
+        "high": high.tolist(),
+        "level": [level] * len(low),
+        "unit": [unit] * len(low),
+        "units": [units] * len(low),
+        "method": named.tolist(),
     }
-    return pl.DataFrame(columns)
+
+
+def _interval_frame(columns: dict[str, list[Any]]) -> pl.DataFrame:
+    """Make a frame of what :func:`_describe` gives, with nulls for ends that are unknown."""
+    series = []
+    for name, kind in INTERVAL_COLUMNS.items():
+        values = pl.Series(name, columns[name], dtype=kind)
+        if name in ("low", "high"):
+            values = values.fill_nan(None)
+        series.append(values)
+    return pl.DataFrame(series)
 
 
 @lru_cache(maxsize=64)
@@ -327,13 +364,29 @@ def bootstrap_interval(
         return low, high
     varied = np.ptp(values, axis=0) > 1e-12
     drawn = _resample_counts if RESAMPLES * n <= CELLS else _resample_counts.__wrapped__
-    means = [counts.astype(np.float64) @ values[:, varied] / n for counts in drawn(n, seed)]
+    columns = values[:, varied]
+    with one_blas_thread():
+        means = [counts.astype(np.float64) @ columns / n for counts in drawn(n, seed)]
     ends = np.quantile(np.concatenate(means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     if level != LEVEL:
         mean = values[:, varied].mean(axis=0)
         ends = mean + (ends - mean) * normal_quantile(level) / normal_quantile(LEVEL)
     low[varied], high[varied] = ends
     return low, high
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Let products of matrices have one thread: small ones take twice the time with two, which wait
+    for each other, and their last bits depend on the number of cores.
+    """
+    return _thread_controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _thread_controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @lru_cache(maxsize=32)

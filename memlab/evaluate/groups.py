@@ -92,19 +92,22 @@ def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
         raise DataError(
             f"nothing to group by is called {by!r}; there are 'all', {', '.join(per_query.columns)}"
         )
-    values = per_query[by].unique().sort().to_list()
+    names = {}
+    if per_query.schema[by] == pl.Boolean:
+        names = {True: "yes", False: "no"}
+    groups = {}
+    # Rows of a group stay in their order.
+    for part in per_query.sort(by, maintain_order=True).partition_by(by, maintain_order=True):
+        value = part[by][0]
+        groups[names.get(value, str(value))] = part
     if by == "form":
-        values.sort(key=lambda form: FORMS.index(form) if form in FORMS else len(FORMS))
-    names = {True: "yes", False: "no"} if per_query.schema[by] == pl.Boolean else {}
-    groups = {
-        names.get(v, str(v)): per_query.filter(pl.col(by).eq_missing(pl.lit(v))) for v in values
-    }
-    several = per_query.filter(HAS_SEVERAL_SESSIONS)
-    return (
-        {**groups, MULTI_SESSION: several}
-        if by == "evidence_sessions" and several.height
-        else groups
-    )
+        known = [form for form in FORMS if form in groups]
+        groups = {form: groups[form] for form in dict.fromkeys([*known, *groups])}
+    if by == "evidence_sessions":
+        several = per_query.filter(HAS_SEVERAL_SESSIONS)
+        if several.height:
+            groups[MULTI_SESSION] = several
+    return groups
 
 
 def multi_session_group(per_query: pl.DataFrame) -> tuple[str, str]:

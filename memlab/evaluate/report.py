@@ -19,13 +19,14 @@ from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import (
+    INTERVAL_COLUMNS,
     Unit,
     clustering_scopes,
     column_means,
-    mean_intervals,
+    mean_interval_columns,
     only_zeros_and_ones,
 )
-from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by, with_sources
+from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by
 from memlab.evaluate.measures import (
     DEFAULT_MEASURES,
     JudgedRun,
@@ -41,6 +42,7 @@ from memlab.evaluate.tables import BOUNDS, to_notebook_html
 from memlab.records import Dataset, Level, Run, qrels
 from memlab.records.dataset import describe_sources
 from memlab.registry import measures as registered
+from memlab.source_labels import COLUMN
 
 YES_NO = ("recall_any", "recall_all")
 """Measures that are 1 or 0 for a question, so that their means are shares of questions."""
@@ -68,7 +70,9 @@ def ceiling(
     _, m, wanted = _read_sizes(n_docs, n_relevant, measure)
     query = np.repeat(np.arange(len(m)), m)
     rank, ones = 1 + np.arange(len(query)) - np.searchsorted(query, query), np.ones(len(query))
-    gain = np.concatenate([ones[:0], *_sorted_gains(m, grades)])
+    gain = ones
+    if grades is not None:
+        gain = np.concatenate([ones[:0], *_sorted_gains(m, grades)])
     # Each item is the only one of its subtopic.
     ideal = {"query": query, "rank": rank, "gain": gain, "novelty": ones, "earlier": 0 * ones}
     return np.asarray(
@@ -183,6 +187,17 @@ def are_shares(measures: Sequence[Measure], values: np.ndarray) -> np.ndarray:
     return np.asarray(only_zeros_and_ones(values) & (named | varied))
 
 
+_MEANS: dict[str, Any] = {
+    "group": pl.String,
+    "measure": pl.String,
+    "n": pl.Int64,
+    "mean": pl.Float64,
+    **INTERVAL_COLUMNS,
+    **dict.fromkeys(BOUNDS, pl.Float64),
+}
+"""The columns of :meth:`Report.summary`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """Measures of a run on a dataset: a row per question, means, ceiling and chance.
@@ -229,11 +244,11 @@ class Report:
         wanted = [str(m) for m in self.pick(measures)]
         unit = unit or self.unit
         if (by, unit) not in self._means:
-            groups = split_by(self.per_query.with_row_index("_row"), by)
-            rows = [self._row(*each, unit) for each in groups.items()]
-            nothing = self._row("all", self.per_query.with_row_index("_row").clear(), unit).clear()
-            self._means[by, unit] = pl.concat([nothing, *rows]).fill_nan(None)
-        return self._means[by, unit].filter(pl.col("measure").is_in(wanted))
+            self._means[by, unit] = self._group_means(by, unit)
+        means = self._means[by, unit]
+        if measures is None:
+            return means.clone()
+        return means.filter(pl.col("measure").is_in(wanted))
 
     def pick(self, measures: MeasureLike | Iterable[MeasureLike] | None) -> tuple[Measure, ...]:
         """Give the named measures, all of them by default; a measure that was not taken is an error."""
@@ -245,31 +260,58 @@ class Report:
             )
         return wanted
 
-    def _row(self, group: str, part: pl.DataFrame, unit: Unit) -> pl.DataFrame:
-        names = [str(m) for m in self.measures]
-        values, asked = part.select(names).to_numpy(), part["_row"].to_numpy()
+    def _group_means(self, by: str, unit: Unit) -> pl.DataFrame:
+        """Give the rows of :meth:`summary`, one a group and measure."""
+        schema = dict(_MEANS)
+        by_source = "source" in self.per_query.columns
+        if by_source:
+            schema[COLUMN] = pl.String
+        # One frame of all: a frame a group takes longer than its numbers.
+        columns: dict[str, list[Any]] = {name: [] for name in schema}
+        for group, part in split_by(self.per_query.with_row_index("_row"), by).items():
+            rows = self._group_columns(part, unit) | {"group": group, "n": part.height}
+            if by_source:
+                rows[COLUMN] = describe_sources(part)
+            for name, values in rows.items():
+                if not isinstance(values, list):
+                    values = [values] * len(self.measures)
+                columns[name] += values
+        return pl.DataFrame(columns, schema=schema).fill_nan(None)
+
+    def _group_columns(self, part: pl.DataFrame, unit: Unit) -> dict[str, Any]:
+        """Give a value a measure over some questions, by the name of the column."""
+        asked = part["_row"].to_numpy()
+        # By column, as the sum of a column depends on it in its last bits.
+        values = np.asfortranarray(self._values[asked])
         scopes = clustering_scopes(part["scope"], unit)
         shares = are_shares(self.measures, values)
-        spans = mean_intervals(values, scopes=scopes, shares=shares, seed=self.seed)
-        bounds = {
-            name: column_means(np.stack(values, axis=1)[asked]).tolist()
-            for name, values in self._bounds.items()
-        }
-        columns = {"group": [group] * len(names), "measure": names, "n": [part.height] * len(names)}
-        means = {**columns, "mean": column_means(values), **spans.to_dict(), **bounds}
-        return with_sources(pl.DataFrame(means), part)
+        columns: dict[str, Any] = dict(
+            mean_interval_columns(values, scopes=scopes, shares=shares, seed=self.seed)
+        )
+        columns["measure"] = [str(measure) for measure in self.measures]
+        columns["mean"] = column_means(values).tolist()
+        for name, bounds in self._bounds.items():
+            columns[name] = column_means(bounds[asked]).tolist()
+        return columns
 
     @cached_property
-    def _bounds(self) -> dict[str, list[np.ndarray]]:
-        """Give the ceiling and the chance level of each question, (q,) a measure."""
+    def _values(self) -> np.ndarray:
+        """Give what was measured, (q, m)."""
+        columns = [self.per_query[str(measure)].to_numpy() for measure in self.measures]
+        return np.stack(columns, axis=1)
+
+    @cached_property
+    def _bounds(self) -> dict[str, np.ndarray]:
+        """Give the ceiling and the chance level of each question, (q, m)."""
         asked = self.per_query["n_docs"].to_numpy(), self.per_query["n_relevant"].to_numpy()
         grades: Grades = None
         if "grades" in self.per_query.columns:
             grades = self.per_query["grades"].to_list()
-        return {
-            name: [of(*asked, m, grades) for m in self.measures]
-            for name, of in zip(BOUNDS, (ceiling, chance), strict=True)
-        }
+        bounds = {}
+        for name, of in zip(BOUNDS, (ceiling, chance), strict=True):
+            columns = [of(*asked, measure, grades) for measure in self.measures]
+            bounds[name] = np.stack(columns, axis=1)
+        return bounds
 
     def _repr_html_(self) -> str:
         several = self.summary("evidence_sessions").filter(pl.col("group") == MULTI_SESSION)

@@ -28,6 +28,7 @@ from memlab.evaluate.confidence_intervals import (
     column_means,
     difference_intervals,
     mean_intervals,
+    one_blas_thread,
     only_zeros_and_ones,
     split_draws,
     sum_units,
@@ -114,7 +115,8 @@ def _flip_signs(differences: bytes, seed: int) -> float:
     filled = np.zeros(8 * width)
     filled[:n] = nonzero
     choices = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-    sums = choices.astype(np.float64) @ filled.reshape(width, 8).T
+    with one_blas_thread():
+        sums = choices.astype(np.float64) @ filled.reshape(width, 8).T
     rng, extreme = np.random.default_rng(seed), 0
     for rows in split_draws(PERMUTATIONS, n):
         drawn = rng.integers(0, 256, size=(rows, width), dtype=np.uint8)

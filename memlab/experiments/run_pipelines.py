@@ -202,7 +202,9 @@ def _rank_cells(
                 made = memory.runs.load(run_id) if memory and run_id else next(new)
                 report = evaluate(made, source.data, measures=measures, seed=seed, unit=unit)
                 means = dict(report.summary().select("measure", "mean").iter_rows())
-                saved_as = memory.runs.save(made, measures=means) if memory else None
+                saved_as = None
+                if memory:
+                    saved_as = memory.runs.save(made, measures=means, run_id=run_id)
                 if given_names:
                     made = replace(made, name=given_names[stages.index(each)])
                     report = replace(report, name=made.name)
