@@ -90,13 +90,14 @@ class DatasetWriter:
         self.whole = None
         if self.held and not self.wrote:
             self.is_new = self._stores_nothing()
+        there: dict[str, pl.DataFrame | None] = {}
         if batch.merged_onto:
-            self._refuse_merged_with_older(batch)
+            there["turns"] = self._refuse_merged_with_older(batch)
         self.brought.update(batch.scopes)
         moved_questions = self._moved_questions(batch)
         written = {table: _add_keys(batch, table) for table in DATASET_TABLES}
         for table, rows in written.items():
-            self._write_changes(table, rows, batch.scopes)
+            self._write_changes(table, rows, batch.scopes, there.get(table))
         self.counts["questions"][1] += moved_questions.height
         self._change("questions", moved_questions.clear(), moved_questions)
         if self.is_new:
@@ -113,8 +114,17 @@ class DatasetWriter:
             return False
         return not any(self.database.has_rows(t, dataset=self.name) for t in DATASET_TABLES)
 
-    def _write_changes(self, table: str, rows: pl.DataFrame, scopes: list[str]) -> None:
-        """Write the rows of some scopes to one table, and count them."""
+    def _write_changes(
+        self,
+        table: str,
+        rows: pl.DataFrame,
+        scopes: list[str],
+        there: pl.DataFrame | None,
+    ) -> None:
+        """Write the rows of some scopes to one table, and count them.
+
+        :param there: the stored rows of these scopes, where they were read.
+        """
         columns, scoped = list(TABLES[table].columns), "scope" in rows.columns
         places = self._read(table, ["key", "position"])
         rows = rows.with_columns(position=_assign_places(rows, places, after=self.last[table]))
@@ -130,7 +140,8 @@ class DatasetWriter:
         wanted = None
         if scoped:
             wanted = [*scopes, *rows["scope"].unique()]
-        there = self._read(table, columns, wanted)
+        if there is None:
+            there = self._read(table, columns, wanted)
         rows = _add_hashes(table, rows, there).select(columns)
         # Questions stay: they may come from another file.
         gone = there.clear()
@@ -139,15 +150,18 @@ class DatasetWriter:
         # What has another place alone, since something stands before it, is not counted as another
         # row.
         content = [column for column in columns if column not in ("position", "n")]
-        like = rows.join(there, on=content, how="semi", nulls_equal=True).height
+        differing = _select_differing(rows, there)
+        rivals = there.join(differing, on="key", how="semi")
+        like = rows.height - differing.height
+        like += differing.join(rivals, on=content, how="semi", nulls_equal=True).height
         new = rows.join(places, on="key", how="anti", maintain_order="left")
         updated = rows.height - new.height - like
         if new.height and self.held:
             # Nobody else writes these keys, so that they need not be looked up.
             self._begin()
             self.database.write(table, new, are_new=True)
-            rows = rows.join(new, on="key", how="anti", maintain_order="left")
-        self._change(table, there, rows, gone["key"], clear_vectors=updated > 0)
+            differing = differing.join(new, on="key", how="anti", maintain_order="left")
+        self._change(table, rivals, differing, gone["key"], clear_vectors=updated > 0)
         self.counts[table] += np.array([new.height, updated, like, gone.height])
 
     def _change(
@@ -160,11 +174,7 @@ class DatasetWriter:
         clear_vectors: bool = False,
     ) -> None:
         """Write the rows that are not there as they are, and delete those whose keys are gone."""
-        written = rows
-        if there.height:
-            written = rows.join(
-                there, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left"
-            )
+        written = _select_differing(rows, there)
         if written.height or len(gone):
             self._begin()
             if clear_vectors and table == "turns":
@@ -257,15 +267,24 @@ class DatasetWriter:
                 f"another process wrote to the same scopes of {self.name!r} meanwhile: run it again"
             )
 
-    def _refuse_merged_with_older(self, batch: Dataset) -> None:
+    def _refuse_merged_with_older(self, batch: Dataset) -> pl.DataFrame | None:
         """Refuse scopes that messages were added to in a state that is not the stored one any more.
 
         One that is stored as the batch has it was written before, and is written once more.
+
+        :returns: the stored turns of the scopes of the batch, where nobody else writes meanwhile
+            and no earlier ingest was interrupted.
         """
-        merged_onto = batch.merged_onto
-        if self._read_listing("name").is_empty():
-            return
-        stored = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
+        merged_onto, there = batch.merged_onto, None
+        listed = self._read_listing("complete", "finished").rows(named=True)
+        if not listed:
+            return None
+        if self.held and finished_versions(listed[0]) == CURRENT_VERSIONS:
+            scopes = [*merged_onto, *batch.scopes]
+            stored = self._read("turns", list(TABLES["turns"].columns), scopes)
+            there = stored.filter(pl.col("scope").is_in(batch.scopes))
+        else:
+            stored = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
         now = digest_turns(stored, merged_onto)
         changed = [scope for scope, read in merged_onto.items() if now[scope] != read]
         # To write down all messages of a long memory once more takes long, and is seldom needed.
@@ -276,6 +295,7 @@ class DatasetWriter:
                     f"another process wrote to scope {scope!r} of {self.name!r} after it was read: "
                     f"run it again, or read and write within `with store.alone({self.name!r})`"
                 )
+        return there
 
     def _moved_questions(self, batch: Dataset) -> pl.DataFrame:
         """Give the stored questions that the batch does not bring and whose evidence lies in other
@@ -375,8 +395,16 @@ def _add_hashes(table: str, rows: pl.DataFrame, there: pl.DataFrame | None = Non
     read = rows.with_columns(content=turn_text_expr())
     if there is None:
         return read.with_columns(hash_column(read["content"]).alias("content_hash"))
-    stored = there.select("key", "content", "content_hash").unique(["key", "content"])
-    known = read.join(stored, on=["key", "content"], how="left", maintain_order="left")
-    unknown = known["content_hash"].is_null()
+    stored = there.select("key", "content_hash", stored_content="content").unique("key")
+    joined = read.join(stored, on="key", how="left", maintain_order="left")
+    known, there_as = joined.drop("stored_content"), joined["stored_content"]
+    unknown = known["content"].ne_missing(there_as) | known["content_hash"].is_null()
     hashes = hash_column(known["content"].filter(unknown))
     return known.with_columns(known["content_hash"].scatter(unknown.arg_true(), hashes))
+
+
+def _select_differing(rows: pl.DataFrame, there: pl.DataFrame) -> pl.DataFrame:
+    """Select the rows that are not there as they are, in their order."""
+    if rows.is_empty() or there.is_empty():
+        return rows
+    return rows.join(there, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left")

@@ -94,11 +94,13 @@ class TextIndex(VersionedReads):
         """
         about = read_dataset_entry(self.database, dataset)
         language, note = about["language"], _note_key(dataset, about["language"])
-        table, delta = self.table(language), self._read_delta(dataset, None, language)
-        filled = self.database.read(table.name, ["key"], dataset=dataset).height
-        changed = delta.added.height + delta.removed.height
-        if not changed or changed <= REFILLED_SHARE * filled:
+        table = self.table(language)
+        turns, filled = self._read_both(dataset, None, language)
+        added, removed = _compare(turns, filled)
+        changed = added.height + removed.height
+        if not changed or changed <= REFILLED_SHARE * filled.height:
             return False
+        delta = self._with_words(added, removed, dataset, language)
         # First nothing is noted, so that an interrupted filling is not taken for a finished one.
         self.database.write_row("store", note, value="")
         self._write(table, dataset, delta)
@@ -174,13 +176,22 @@ class TextIndex(VersionedReads):
         return self._read_delta(dataset, scope, about["language"])
 
     def _read_delta(self, dataset: str, scope: str | None, language: str) -> Delta:
+        added, removed = _compare(*self._read_both(dataset, scope, language))
+        return self._with_words(added, removed, dataset, language)
+
+    def _read_both(
+        self, dataset: str, scope: str | None, language: str
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Read the turns as they are, and what the index has of them."""
         name = self.table(language).name
         turns = self.database.read("turns", _FOUND, dataset=dataset, scope=scope)
-        filled = self.database.read(name, _SAME, dataset=dataset, scope=scope)
-        added = turns.join(filled, on=_SAME, how="anti", maintain_order="left")
-        removed = filled.join(turns, on=_SAME, how="anti", maintain_order="left")
+        return turns, self.database.read(name, _SAME, dataset=dataset, scope=scope)
+
+    def _with_words(
+        self, added: pl.DataFrame, removed: pl.DataFrame, dataset: str, language: str
+    ) -> Delta:
         texts = self._column("turns", "content", added, dataset)
-        words = self._column(name, "words", removed, dataset)
+        words = self._column(self.table(language).name, "words", removed, dataset)
         return Delta(
             added.with_columns(words=_split_texts(texts, language)),
             removed.with_columns(words=words.str.extract_all(r"\S+")),
@@ -193,6 +204,13 @@ class TextIndex(VersionedReads):
         else:
             read = self.database.read(name, ["key", column], dataset=dataset)
         return rows.join(read, on="key", how="left", maintain_order="left")[column]
+
+
+def _compare(turns: pl.DataFrame, filled: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give the turns that the index has not, and what it has of turns that are not there."""
+    added = turns.join(filled, on=_SAME, how="anti", maintain_order="left")
+    removed = filled.join(turns, on=_SAME, how="anti", maintain_order="left")
+    return added, removed
 
 
 def _table_name(language: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -220,13 +221,7 @@ class Vectors(TableGroup):
             if header_of(encoder):
                 return self._through_cache(encoder, dataset, scopes, progress=progress)[1]
             _make_columns(database, column, encoder.dim)
-            wanted = ["key", "content", "content_hash", _text_hash_column(column)]
-            turns = read_rows(
-                database, "turns", dataset, scopes=scopes, columns=wanted, at=CURRENT_VERSIONS
-            )
-            missing = turns.filter(
-                pl.col(_text_hash_column(column)).ne_missing(pl.col("content_hash"))
-            )
+            missing = self._read_missing(dataset, scopes, column)
             for chunk in missing.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
                 texts = chunk["content"].to_list()
                 vectors, new = encode_through_cache(
@@ -240,6 +235,23 @@ class Vectors(TableGroup):
                 _free_space(database, cache)
                 clean_when_due(database, ["turns"])
         return asked
+
+    def _read_missing(
+        self, dataset: str, scopes: Iterable[str] | None, column: str
+    ) -> pl.DataFrame:
+        """Read the turns without a current vector: ``key``, ``content`` and ``content_hash``."""
+        of_text = _text_hash_column(column)
+        how: dict[str, Any] = {"scopes": scopes, "at": CURRENT_VERSIONS}
+        wanted = ["key", "content_hash", of_text]
+        turns = read_rows(self.database, "turns", dataset, columns=wanted, **how)
+        missing = turns.filter(pl.col(of_text).ne_missing(pl.col("content_hash"))).select("key")
+        # Texts are most of what a long memory holds: only those that are encoded are read.
+        said = ["key", "content", "content_hash"]
+        if missing.height <= LOOKUP:
+            texts = self.database.read("turns", said, key=missing["key"])
+        else:
+            texts = self.database.read("turns", said, dataset=dataset)
+        return missing.join(texts, on="key", maintain_order="left")
 
     def read(
         self,
