@@ -499,7 +499,10 @@ def saved(_: Dataset, __: MemoryStore) -> Rows:
             for number, root in enumerate(roots):
                 place = ["--store", f"{work}/{number}", "--out", f"{work}/out{number}"]
                 # Modules are compiled once, as where a build is installed.
-                compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{work}/compiled"}
+                compiled = {
+                    "PYTHONDONTWRITEBYTECODE": "",
+                    "PYTHONPYCACHEPREFIX": f"{work}/compiled",
+                }
                 verb = ["evaluate", str(SAMPLE), "--encoder", "hashing:384", *place]
                 before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
                 subprocess.run(
