@@ -37,6 +37,7 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     :param own: modules of memlab that register theirs when they are imported, in the order in which
         theirs are listed. They are imported when a name is first looked for, so that what reads a
         registry imports none of them.
+    :param heavy: those of them that import much besides, and come last.
 
     >>> import memlab
     >>> sorted(memlab.stages)[:3]
@@ -49,11 +50,13 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         group: str,
         check: Callable[[str, Callable[..., Any]], None],
         own: tuple[str, ...] = (),
+        heavy: tuple[str, ...] = (),
     ) -> None:
         self.kind = kind
         self.group = group
         self._check = check
         self._own = own
+        self._import_order = sorted(own, key=heavy.__contains__)
         self._functions: dict[str, Callable[..., Any]] = {}
         self._own_imported = not own
         self._packages_read = False
@@ -161,7 +164,7 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
             return
         self._this_thread.imports_own = True
         try:
-            for module in self._own:
+            for module in self._import_order:
                 importlib.import_module(module)
                 if until in self._functions:
                     return
@@ -328,6 +331,7 @@ stages = Registry(
         "memlab.rerank",
         "memlab.rerank.blend",
     ),
+    heavy=("memlab.summaries",),
 )
 encoders = Registry(
     "encoder",

@@ -199,6 +199,21 @@ print("memlab.datasets.importers.slack" in sys.modules)
     assert later == "True"
 
 
+def test_a_pipeline_of_other_packages_does_not_import_summaries_and_facts() -> None:
+    code = """
+import sys, memlab
+memlab.pipeline("best | mmr | learned")
+print(any(name.startswith(("memlab.summaries.", "memlab.knowledge.")) for name in sys.modules))
+print(*memlab.stages)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    imported, listed = done.stdout.splitlines()
+    assert imported == "False"
+    assert {"tree", "second_keys"} <= {*listed.split()}
+
+
 def test_a_wheel_has_every_file_that_the_package_reads() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     patterns = settings["tool"]["setuptools"]["package-data"]["memlab"]

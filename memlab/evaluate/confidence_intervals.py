@@ -16,8 +16,9 @@ Dean & Pagano, J. Survey Statistics and Methodology 2015 (effective sample size)
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Literal
+from contextlib import AbstractContextManager
+from functools import cache, lru_cache
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -32,6 +33,15 @@ FEWEST_SCOPES = 5
 RESAMPLES = 2_000
 CELLS = 4_000_000
 Unit = Literal["auto", "question", "scope"]
+INTERVAL_COLUMNS: dict[str, Any] = {
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "level": pl.Float64,
+    "unit": pl.String,
+    "units": pl.Int64,
+    "method": pl.String,
+}
+"""What :func:`mean_intervals` says of each interval."""
 
 
 def clustering_scopes(scopes: ArrayLike, unit: Unit | str = "auto") -> np.ndarray | None:
@@ -85,6 +95,23 @@ def mean_intervals(
     >>> low, high, method = mean_intervals(np.ones((5, 1))).select("low", "high", "method").row(0)
     >>> round(low, 3), high, method
     (0.566, 1.0, 'Wilson')
+    """
+    columns = mean_interval_columns(values, scopes=scopes, shares=shares, level=level, seed=seed)
+    return _interval_frame(columns)
+
+
+def mean_interval_columns(
+    values: np.ndarray,
+    *,
+    scopes: np.ndarray | None = None,
+    shares: ArrayLike | None = None,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> dict[str, list[Any]]:
+    """Give the columns of :func:`mean_intervals` as lists, NaN where those have nulls.
+
+    A report has a few rows for each of many groups, and a frame of each takes longer than its
+    intervals.
     """
     shares = only_zeros_and_ones(values) if shares is None else np.asarray(shares, bool)
     low_ends, high_ends = np.full((2, values.shape[1]), np.nan)
@@ -145,9 +172,9 @@ def difference_intervals(
         low_ends[~is_paired_share], high_ends[~is_paired_share] = bootstrap_interval(
             other_differences, level=level, seed=seed
         )
-    return _describe(
-        low_ends, high_ends, is_paired_share, (NEWCOMBE, BOOTSTRAP), (values, scopes, level)
-    )
+    methods = (NEWCOMBE, BOOTSTRAP)
+    context = (values, scopes, level)
+    return _interval_frame(_describe(low_ends, high_ends, is_paired_share, methods, context))
 
 
 def only_zeros_and_ones(values: np.ndarray) -> np.ndarray:
@@ -161,7 +188,7 @@ def _describe(
     shares: np.ndarray,
     methods: tuple[str, str],
     context: tuple[np.ndarray, np.ndarray | None, float],
-) -> pl.DataFrame:
+) -> dict[str, list[Any]]:
     """Put the ends of intervals beside what they are."""
     values, scopes, level = context
     share_method, other_method = methods
@@ -172,16 +199,25 @@ def _describe(
         unit = "scope"
         units = len(np.unique(scopes))
         method_names = np.where(shares, CLUSTERED_WILSON, CLUSTERED)
-    # Series of lists: `pl.repeat` runs a query for each.
-    columns = {
-        "low": pl.Series(low, dtype=pl.Float64, nan_to_null=True),
-        "high": pl.Series(high, dtype=pl.Float64, nan_to_null=True),
-        "level": pl.Series([level] * len(low), dtype=pl.Float64),
-        "unit": pl.Series([unit] * len(low), dtype=pl.String),
-        "units": pl.Series([units] * len(low), dtype=pl.Int64),
-        "method": pl.Series(method_names.tolist(), dtype=pl.String),
+    return {
+        "low": low.tolist(),
+        "high": high.tolist(),
+        "level": [level] * len(low),
+        "unit": [unit] * len(low),
+        "units": [units] * len(low),
+        "method": method_names.tolist(),
     }
-    return pl.DataFrame(columns)
+
+
+def _interval_frame(columns: dict[str, list[Any]]) -> pl.DataFrame:
+    """Make a frame of what :func:`_describe` gives, with nulls for ends that are unknown."""
+    series = []
+    for name, kind in INTERVAL_COLUMNS.items():
+        values = pl.Series(name, columns[name], dtype=kind)
+        if name in ("low", "high"):
+            values = values.fill_nan(None)
+        series.append(values)
+    return pl.DataFrame(series)
 
 
 @lru_cache(maxsize=64)
@@ -350,19 +386,34 @@ def bootstrap_interval(
     if n_rows < 2 or not n_columns:
         return low_ends, high_ends
     is_varied = np.ptp(values, axis=0) > 1e-12
+    varied_values = values[:, is_varied]
     resample = _resample_counts if RESAMPLES * n_rows <= CELLS else _resample_counts.__wrapped__
-    resampled_means = [
-        counts.astype(np.float64) @ values[:, is_varied] / n_rows
-        for counts in resample(n_rows, seed)
-    ]
+    with one_blas_thread():
+        resampled_means = [
+            counts.astype(np.float64) @ varied_values / n_rows for counts in resample(n_rows, seed)
+        ]
     quantiles = np.quantile(
         np.concatenate(resampled_means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0
     )
     if level != LEVEL:
-        mean = values[:, is_varied].mean(axis=0)
+        mean = varied_values.mean(axis=0)
         quantiles = mean + (quantiles - mean) * normal_quantile(level) / normal_quantile(LEVEL)
     low_ends[is_varied], high_ends[is_varied] = quantiles
     return low_ends, high_ends
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Let products of matrices have one thread: small ones take twice the time with two, which wait
+    for each other, and their last bits depend on the number of cores.
+    """
+    return _thread_controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _thread_controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @lru_cache(maxsize=32)

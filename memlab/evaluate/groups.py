@@ -101,22 +101,24 @@ def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
         raise DataError(
             f"nothing to group by is called {by!r}; there are 'all', {', '.join(per_query.columns)}"
         )
-    group_values = per_query[by].unique().sort().to_list()
+    boolean_names = {}
+    if per_query.schema[by] == pl.Boolean:
+        boolean_names = {True: "yes", False: "no"}
+    groups = {}
+    # Rows of a group stay in their order.
+    sorted_rows = per_query.sort(by, maintain_order=True)
+    for group_rows in sorted_rows.partition_by(by, maintain_order=True):
+        group_value = group_rows[by][0]
+        groups[boolean_names.get(group_value, str(group_value))] = group_rows
     if by == "form":
-        group_values.sort(key=lambda form: FORMS.index(form) if form in FORMS else len(FORMS))
-    boolean_names = {True: "yes", False: "no"} if per_query.schema[by] == pl.Boolean else {}
-    groups = {
-        boolean_names.get(group_value, str(group_value)): per_query.filter(
-            pl.col(by).eq_missing(pl.lit(group_value))
-        )
-        for group_value in group_values
-    }
-    several_sessions = per_query.filter(HAS_SEVERAL_SESSIONS)
-    return (
-        {**groups, MULTI_SESSION: several_sessions}
-        if by == "evidence_sessions" and several_sessions.height
-        else groups
-    )
+        known_forms = [form for form in FORMS if form in groups]
+        ordered_forms = dict.fromkeys([*known_forms, *groups])
+        groups = {form: groups[form] for form in ordered_forms}
+    if by == "evidence_sessions":
+        several_sessions = per_query.filter(HAS_SEVERAL_SESSIONS)
+        if several_sessions.height:
+            groups[MULTI_SESSION] = several_sessions
+    return groups
 
 
 def multi_session_group(per_query: pl.DataFrame) -> tuple[str, str]:

@@ -20,13 +20,14 @@ from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import (
+    INTERVAL_COLUMNS,
     Unit,
     clustering_scopes,
     column_means,
-    mean_intervals,
+    mean_interval_columns,
     only_zeros_and_ones,
 )
-from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by, with_sources
+from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by
 from memlab.evaluate.measures import (
     DEFAULT_MEASURES,
     JudgedRun,
@@ -42,6 +43,7 @@ from memlab.evaluate.tables import BOUNDS, to_notebook_html
 from memlab.records import Dataset, Level, Run, qrels
 from memlab.records.dataset import describe_sources
 from memlab.registry import measures as registered
+from memlab.source_labels import COLUMN
 
 YES_NO = ("recall_any", "recall_all")
 """Measures that are 1 or 0 for a question, so that their means are shares of questions."""
@@ -72,7 +74,9 @@ def ceiling(
     query_numbers = np.repeat(np.arange(len(relevant_counts)), relevant_counts)
     item_ranks = 1 + np.arange(len(query_numbers)) - np.searchsorted(query_numbers, query_numbers)
     ones = np.ones(len(query_numbers))
-    item_gains = np.concatenate([ones[:0], *_sorted_gains(relevant_counts, grades)])
+    item_gains = ones
+    if grades is not None:
+        item_gains = np.concatenate([ones[:0], *_sorted_gains(relevant_counts, grades)])
     # Each item is the only one of its subtopic.
     ideal_items = {
         "query": query_numbers,
@@ -224,6 +228,17 @@ def are_shares(measures: Sequence[Measure], values: np.ndarray) -> np.ndarray:
     return np.asarray(only_zeros_and_ones(values) & (is_yes_no | is_varied))
 
 
+_MEANS: dict[str, Any] = {
+    "group": pl.String,
+    "measure": pl.String,
+    "n": pl.Int64,
+    "mean": pl.Float64,
+    **INTERVAL_COLUMNS,
+    **dict.fromkeys(BOUNDS, pl.Float64),
+}
+"""The columns of :meth:`Report.summary`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """Measures of a run on a dataset: a row per question, means, ceiling and chance.
@@ -270,13 +285,11 @@ class Report:
         measure_names = [str(chosen_measure) for chosen_measure in self.pick(measures)]
         unit = unit or self.unit
         if (by, unit) not in self._means:
-            question_groups = split_by(self.per_query.with_row_index("_row"), by)
-            group_rows = [
-                self._row(*group_and_rows, unit) for group_and_rows in question_groups.items()
-            ]
-            no_rows = self._row("all", self.per_query.with_row_index("_row").clear(), unit).clear()
-            self._means[by, unit] = pl.concat([no_rows, *group_rows]).fill_nan(None)
-        return self._means[by, unit].filter(pl.col("measure").is_in(measure_names))
+            self._means[by, unit] = self._group_means(by, unit)
+        means = self._means[by, unit]
+        if measures is None:
+            return means.clone()
+        return means.filter(pl.col("measure").is_in(measure_names))
 
     def pick(self, measures: MeasureLike | Iterable[MeasureLike] | None) -> tuple[Measure, ...]:
         """Give the named measures, all of them by default; a measure that was not taken is an
@@ -291,38 +304,63 @@ class Report:
             )
         return chosen_measures
 
-    def _row(self, group: str, group_rows: pl.DataFrame, unit: Unit) -> pl.DataFrame:
-        measure_names = [str(own_measure) for own_measure in self.measures]
-        score_matrix = group_rows.select(measure_names).to_numpy()
+    def _group_means(self, by: str, unit: Unit) -> pl.DataFrame:
+        """Give the rows of :meth:`summary`, one a group and measure."""
+        schema = dict(_MEANS)
+        has_sources = "source" in self.per_query.columns
+        if has_sources:
+            schema[COLUMN] = pl.String
+        # One frame of all: a frame a group takes longer than its numbers.
+        columns: dict[str, list[Any]] = {name: [] for name in schema}
+        numbered_rows = self.per_query.with_row_index("_row")
+        for group, group_rows in split_by(numbered_rows, by).items():
+            group_columns = self._group_columns(group_rows, unit)
+            group_columns["group"] = group
+            group_columns["n"] = group_rows.height
+            if has_sources:
+                group_columns[COLUMN] = describe_sources(group_rows)
+            for name, values in group_columns.items():
+                if not isinstance(values, list):
+                    values = [values] * len(self.measures)
+                columns[name] += values
+        return pl.DataFrame(columns, schema=schema).fill_nan(None)
+
+    def _group_columns(self, group_rows: pl.DataFrame, unit: Unit) -> dict[str, Any]:
+        """Give a value a measure over some questions, by the name of the column."""
         row_numbers = group_rows["_row"].to_numpy()
+        # By column, as the sum of a column depends on it in its last bits.
+        score_matrix = np.asfortranarray(self._score_matrix[row_numbers])
         scopes = clustering_scopes(group_rows["scope"], unit)
         is_share = are_shares(self.measures, score_matrix)
-        intervals = mean_intervals(score_matrix, scopes=scopes, shares=is_share, seed=self.seed)
-        bounds = {
-            name: column_means(np.stack(score_matrix, axis=1)[row_numbers]).tolist()
-            for name, score_matrix in self._bounds.items()
-        }
-        columns = {
-            "group": [group] * len(measure_names),
-            "measure": measure_names,
-            "n": [group_rows.height] * len(measure_names),
-        }
-        means = {**columns, "mean": column_means(score_matrix), **intervals.to_dict(), **bounds}
-        return with_sources(pl.DataFrame(means), group_rows)
+        columns: dict[str, Any] = dict(
+            mean_interval_columns(score_matrix, scopes=scopes, shares=is_share, seed=self.seed)
+        )
+        columns["measure"] = [str(own_measure) for own_measure in self.measures]
+        columns["mean"] = column_means(score_matrix).tolist()
+        for bound_name, bound_matrix in self._bounds.items():
+            columns[bound_name] = column_means(bound_matrix[row_numbers]).tolist()
+        return columns
 
     @cached_property
-    def _bounds(self) -> dict[str, list[np.ndarray]]:
-        """Give the ceiling and the chance level of each question, (q,) a measure."""
+    def _score_matrix(self) -> np.ndarray:
+        """Give what was measured, (q, m)."""
+        columns = [self.per_query[str(own_measure)].to_numpy() for own_measure in self.measures]
+        return np.stack(columns, axis=1)
+
+    @cached_property
+    def _bounds(self) -> dict[str, np.ndarray]:
+        """Give the ceiling and the chance level of each question, (q, m)."""
         size_columns = self.per_query["n_docs"].to_numpy(), self.per_query["n_relevant"].to_numpy()
         grades: Grades = None
         if "grades" in self.per_query.columns:
             grades = self.per_query["grades"].to_list()
-        return {
-            bound_name: [
+        bounds = {}
+        for bound_name, bound_function in zip(BOUNDS, (ceiling, chance), strict=True):
+            columns = [
                 bound_function(*size_columns, own_measure, grades) for own_measure in self.measures
             ]
-            for bound_name, bound_function in zip(BOUNDS, (ceiling, chance), strict=True)
-        }
+            bounds[bound_name] = np.stack(columns, axis=1)
+        return bounds
 
     def _repr_html_(self) -> str:
         several_sessions = self.summary("evidence_sessions").filter(

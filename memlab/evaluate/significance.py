@@ -28,6 +28,7 @@ from memlab.evaluate.confidence_intervals import (
     column_means,
     difference_intervals,
     mean_intervals,
+    one_blas_thread,
     only_zeros_and_ones,
     split_draws,
     sum_units,
@@ -115,7 +116,8 @@ def _flip_signs(differences: bytes, seed: int) -> float:
     padded_differences = np.zeros(8 * n_bytes)
     padded_differences[:n_nonzero] = nonzero
     byte_choices = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-    choice_sums = byte_choices.astype(np.float64) @ padded_differences.reshape(n_bytes, 8).T
+    with one_blas_thread():
+        choice_sums = byte_choices.astype(np.float64) @ padded_differences.reshape(n_bytes, 8).T
     generator = np.random.default_rng(seed)
     n_extreme = 0
     for n_draws in split_draws(PERMUTATIONS, n_nonzero):

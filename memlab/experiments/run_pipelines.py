@@ -258,20 +258,20 @@ def _rank_cells(
             ]
             new_runs = source.runs(new_cells)
             for (cell_pipeline, level), key in zip(cells, keys, strict=True):
-                is_saved = key in run_id_by_key
-                if store is not None and is_saved:
-                    ranking = store.runs.load(run_id_by_key[key])
+                saved_id = run_id_by_key.get(key)
+                if store is not None and saved_id is not None:
+                    ranking = store.runs.load(saved_id)
                 else:
                     ranking = next(new_runs)
                 report = evaluate(ranking, source.data, **evaluation_options)
                 run_id = None
                 if store is not None:
                     means = dict(report.summary().select("measure", "mean").iter_rows())
-                    run_id = store.runs.save(ranking, measures=means)
+                    run_id = store.runs.save(ranking, measures=means, run_id=saved_id)
                 if given_names:
                     ranking = replace(ranking, name=given_names[pipelines.index(cell_pipeline)])
                     report = replace(report, name=ranking.name)
-                row = (source.data.name, ranking.name, level, run_id, is_saved)
+                row = (source.data.name, ranking.name, level, run_id, saved_id is not None)
                 measured.append(_MeasuredCell(ranking, report, row))
                 progress_bar.update()
     return measured

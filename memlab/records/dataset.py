@@ -573,6 +573,8 @@ def concat(parts: Iterable[Dataset]) -> Dataset:
 def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
     """Give a digest of the turns of each scope, the same whatever their order.
 
+    It holds for one version of Polars, whose hashes of rows it is made of.
+
     >>> from memlab.records import Turn, frame
     >>> turns = frame(Turn, [Turn("a/1", "a", "a/s", 1, "Ann", "user", "Hello")])
     >>> digest_turns(turns, ["a", "b"])["b"] == digest_turns(turns.clear(), ["b"])["b"]
@@ -581,17 +583,16 @@ def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
     wanted_scopes = list(scopes)
     if not wanted_scopes:
         return {}
+    quoted = pl.col("quoted").list
     digested_turns = turns.select(
         *("scope", "turn_id", "speaker", "role", "text", "caption", "timestamp"),
-        *("forwarded_from", "quoted"),
+        *("forwarded_from", quoted.len().alias("n_quoted"), quoted.join("\x1f")),
     )
-    turns_by_scope = digested_turns.sort("turn_id").partition_by(
-        "scope", as_dict=True, include_key=False
-    )
-    digests = {
-        scope: hashlib.sha256(scope_turns.write_ndjson().encode()).hexdigest()[:16]
-        for (scope,), scope_turns in turns_by_scope.items()
-    }
+    row_hashes = digested_turns.select("scope", row=digested_turns.hash_rows()).sort("row")
+    digests = dict[str, str]()
+    for (scope,), scope_rows in row_hashes.partition_by("scope", as_dict=True).items():
+        hash_bytes = scope_rows["row"].to_numpy().tobytes()
+        digests[scope] = hashlib.sha256(hash_bytes).hexdigest()[:16]
     return {scope: digests.get(scope, "") for scope in wanted_scopes}
 
 

@@ -115,13 +115,14 @@ class DatasetWriter:
         self.whole_dataset = None
         if self.is_held and not self.has_begun:
             self.is_new = self._stores_nothing()
+        stored_rows: dict[str, pl.DataFrame | None] = {}
         if batch.merged_onto:
-            self._refuse_merged_with_older(batch)
+            stored_rows["turns"] = self._refuse_merged_with_older(batch)
         self.brought_scopes.update(batch.scopes)
         moved_questions = self._moved_questions(batch)
         rows_by_table = {table: _add_keys(batch, table) for table in DATASET_TABLES}
         for table, rows in rows_by_table.items():
-            self._write_changes(table, rows, batch.scopes)
+            self._write_changes(table, rows, batch.scopes, stored_rows.get(table))
         self.counts["questions"].updated += moved_questions.height
         self._replace_rows("questions", moved_questions.clear(), moved_questions)
         if self.is_new:
@@ -138,8 +139,13 @@ class DatasetWriter:
             return False
         return not any(self.database.has_rows(table, dataset=self.name) for table in DATASET_TABLES)
 
-    def _write_changes(self, table: str, rows: pl.DataFrame, scopes: list[str]) -> None:
-        """Write the rows of some scopes to one table, and count them."""
+    def _write_changes(
+        self, table: str, rows: pl.DataFrame, scopes: list[str], stored_rows: pl.DataFrame | None
+    ) -> None:
+        """Write the rows of some scopes to one table, and count them.
+
+        :param stored_rows: the stored rows of these scopes, where they were read.
+        """
         stored_places = self._read(table, ["key", "position"])
         places = _assign_places(rows, stored_places, last_place=self.last_places[table])
         rows = rows.with_columns(position=places)
@@ -147,8 +153,13 @@ class DatasetWriter:
             self.last_places[table] = places[-1]
         if stored_places.is_empty():
             self._write_first_rows(table, rows)
-        else:
-            self._write_over_stored_rows(table, rows, stored_places, scopes)
+            return
+        if stored_rows is None:
+            wanted_scopes = None
+            if "scope" in rows.columns:
+                wanted_scopes = [*scopes, *rows["scope"].unique()]
+            stored_rows = self._read(table, list(TABLES[table].columns), wanted_scopes)
+        self._write_over_stored_rows(table, rows, stored_rows, stored_places)
 
     def _write_first_rows(self, table: str, rows: pl.DataFrame) -> None:
         """Write the rows of a table that holds none of the dataset."""
@@ -159,18 +170,19 @@ class DatasetWriter:
             self.database.write(table, rows, are_new=self.is_new, complete=complete)
 
     def _write_over_stored_rows(
-        self, table: str, rows: pl.DataFrame, stored_places: pl.DataFrame, scopes: list[str]
+        self,
+        table: str,
+        rows: pl.DataFrame,
+        stored_rows: pl.DataFrame,
+        stored_places: pl.DataFrame,
     ) -> None:
         """Write what is new or differs from what is stored of some scopes; delete what is gone.
 
+        :param stored_rows: those of these scopes; all of the dataset where the table has no scopes.
         :param stored_places: ``key`` and ``position`` of all rows of the dataset in the table.
         """
         columns = list(TABLES[table].columns)
         is_scoped = "scope" in rows.columns
-        wanted_scopes = None
-        if is_scoped:
-            wanted_scopes = [*scopes, *rows["scope"].unique()]
-        stored_rows = self._read(table, columns, wanted_scopes)
         rows = _add_hashes(table, rows, stored_rows).select(columns)
         # Questions stay: they may come from another file.
         gone_rows = stored_rows.clear()
@@ -179,20 +191,30 @@ class DatasetWriter:
         # What has another place alone, since something stands before it, is not counted as another
         # row.
         content_columns = [column for column in columns if column not in ("position", "n")]
-        same_rows = rows.join(stored_rows, on=content_columns, how="semi", nulls_equal=True)
+        differing_rows = _select_differing(rows, stored_rows)
+        replaced_rows = stored_rows.join(differing_rows, on="key", how="semi")
+        moved_rows = differing_rows.join(
+            replaced_rows, on=content_columns, how="semi", nulls_equal=True
+        )
+        n_unchanged = rows.height - differing_rows.height + moved_rows.height
         new_rows = rows.join(stored_places, on="key", how="anti", maintain_order="left")
-        n_updated = rows.height - new_rows.height - same_rows.height
+        n_updated = rows.height - new_rows.height - n_unchanged
         counts = self.counts[table]
         counts.inserted += new_rows.height
         counts.updated += n_updated
-        counts.unchanged += same_rows.height
+        counts.unchanged += n_unchanged
         counts.removed += gone_rows.height
         if new_rows.height and self.is_held:
             # Nobody else writes these keys, so that they need not be looked up.
             self._note_begin()
             self.database.write(table, new_rows, are_new=True)
-            rows = rows.join(new_rows, on="key", how="anti", maintain_order="left")
-        self._replace_rows(table, stored_rows, rows, gone_rows["key"], clear_vectors=n_updated > 0)
+            differing_rows = differing_rows.join(
+                new_rows, on="key", how="anti", maintain_order="left"
+            )
+        gone_keys = gone_rows["key"]
+        self._replace_rows(
+            table, replaced_rows, differing_rows, gone_keys, clear_vectors=n_updated > 0
+        )
 
     def _replace_rows(
         self,
@@ -204,11 +226,7 @@ class DatasetWriter:
         clear_vectors: bool = False,
     ) -> None:
         """Write the rows that are not there as they are, and delete those whose keys are gone."""
-        changed_rows = rows
-        if stored_rows.height:
-            changed_rows = rows.join(
-                stored_rows, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left"
-            )
+        changed_rows = _select_differing(rows, stored_rows)
         if changed_rows.is_empty() and not len(gone_keys):
             return
         self._note_begin()
@@ -314,15 +332,25 @@ class DatasetWriter:
                 f"another process wrote to the same scopes of {self.name!r} meanwhile: run it again"
             )
 
-    def _refuse_merged_with_older(self, batch: Dataset) -> None:
+    def _refuse_merged_with_older(self, batch: Dataset) -> pl.DataFrame | None:
         """Refuse scopes that messages were added to in a state that is not the stored one any more.
 
         One that is stored as the batch has it was written before, and is written once more.
+
+        :returns: the stored turns of the scopes of the batch, where nobody else writes meanwhile
+            and no earlier ingest was interrupted.
         """
         merged_onto = batch.merged_onto
-        if self._read_listing("name").is_empty():
-            return
-        stored_turns = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
+        entries = self._read_listing("complete", "finished").rows(named=True)
+        if not entries:
+            return None
+        batch_turns = None
+        if self.is_held and finished_versions(entries[0]) == CURRENT_VERSIONS:
+            scopes = [*merged_onto, *batch.scopes]
+            stored_turns = self._read("turns", list(TABLES["turns"].columns), scopes)
+            batch_turns = stored_turns.filter(pl.col("scope").is_in(batch.scopes))
+        else:
+            stored_turns = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
         current_digests = digest_turns(stored_turns, merged_onto)
         changed_scopes = []
         for scope, read_digest in merged_onto.items():
@@ -336,6 +364,7 @@ class DatasetWriter:
                     f"another process wrote to scope {scope!r} of {self.name!r} after it was read: "
                     f"run it again, or read and write within `with store.alone({self.name!r})`"
                 )
+        return batch_turns
 
     def _moved_questions(self, batch: Dataset) -> pl.DataFrame:
         """Give the stored questions that the batch does not bring and whose evidence lies in other
@@ -450,12 +479,22 @@ def _add_hashes(
         return turns_with_content.with_columns(
             hash_column(turns_with_content["content"]).alias("content_hash")
         )
-    stored_hashes = stored_rows.select("key", "content", "content_hash").unique(["key", "content"])
+    stored_hashes = stored_rows.select("key", "content_hash", stored_content="content")
     known_hashes = turns_with_content.join(
-        stored_hashes, on=["key", "content"], how="left", maintain_order="left"
+        stored_hashes.unique("key"), on="key", how="left", maintain_order="left"
     )
-    is_unknown = known_hashes["content_hash"].is_null()
+    is_other_text = known_hashes["content"].ne_missing(known_hashes["stored_content"])
+    is_unknown = is_other_text | known_hashes["content_hash"].is_null()
     new_hashes = hash_column(known_hashes["content"].filter(is_unknown))
-    return known_hashes.with_columns(
+    return known_hashes.drop("stored_content").with_columns(
         known_hashes["content_hash"].scatter(is_unknown.arg_true(), new_hashes)
+    )
+
+
+def _select_differing(rows: pl.DataFrame, stored_rows: pl.DataFrame) -> pl.DataFrame:
+    """Select the rows that are not stored as they are, in their order."""
+    if rows.is_empty() or stored_rows.is_empty():
+        return rows
+    return rows.join(
+        stored_rows, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left"
     )

@@ -57,17 +57,25 @@ class Runs(TableGroup):
     """The runs of a store: ``store.runs``."""
 
     def save(
-        self, run: Run, *, measures: Mapping[str, Any] | None = None, now: datetime | None = None
+        self,
+        run: Run,
+        *,
+        measures: Mapping[str, Any] | None = None,
+        now: datetime | None = None,
+        run_id: str | None = None,
     ) -> str:
         """Save a run and where it came from; saving the same run twice saves it once.
 
         Where the provenance holds ``versions`` (see :meth:`memlab.store.MemoryStore.versions`),
         those stay readable.
 
-        :returns: the id of the run, made from its content.
+        :param run_id: of a run as :meth:`load` gave it; made from its content otherwise, which
+            takes long where it ranks much.
+        :returns: the id of the run.
         """
         database = self.database
-        run_id = _run_id(run)
+        if not run_id:
+            run_id = _run_id(run)
         provenance = _dump_json(run.provenance)
         measures_text = _dump_json(measures or {})
         with database.guarded("saving a run", writes="save a run"):

@@ -95,13 +95,14 @@ class TextIndex(VersionedReads):
         """
         dataset_entry = read_dataset_entry(self.database, dataset)
         language = dataset_entry["language"]
-        note_key = _note_key(dataset, dataset_entry["language"])
+        note_key = _note_key(dataset, language)
         table = self.table(language)
-        index_delta = self._read_delta(dataset, None, language)
-        n_filled = self.database.read(table.name, ["key"], dataset=dataset).height
-        n_changed = index_delta.added.height + index_delta.removed.height
-        if not n_changed or n_changed <= REFILLED_SHARE * n_filled:
+        turns, filled_rows = self._read_both(dataset, None, language)
+        added_rows, removed_rows = _compare(turns, filled_rows)
+        n_changed = added_rows.height + removed_rows.height
+        if not n_changed or n_changed <= REFILLED_SHARE * filled_rows.height:
             return False
+        index_delta = self._with_words(added_rows, removed_rows, dataset, language)
         # First nothing is noted, so that an interrupted filling is not taken for a finished one.
         self.database.write_row("store", note_key, value="")
         self._write(table, dataset, index_delta)
@@ -185,13 +186,29 @@ class TextIndex(VersionedReads):
         return self._read_delta(dataset, scope, dataset_entry["language"])
 
     def _read_delta(self, dataset: str, scope: str | None, language: str) -> Delta:
+        turns, filled_rows = self._read_both(dataset, scope, language)
+        added_rows, removed_rows = _compare(turns, filled_rows)
+        return self._with_words(added_rows, removed_rows, dataset, language)
+
+    def _read_both(
+        self, dataset: str, scope: str | None, language: str
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Read the turns as they are, and what the index has of them."""
         name = self.table(language).name
         turns = self.database.read("turns", _FOUND, dataset=dataset, scope=scope)
         filled_rows = self.database.read(name, _SAME, dataset=dataset, scope=scope)
-        added_rows = turns.join(filled_rows, on=_SAME, how="anti", maintain_order="left")
-        removed_rows = filled_rows.join(turns, on=_SAME, how="anti", maintain_order="left")
+        return turns, filled_rows
+
+    def _with_words(
+        self,
+        added_rows: pl.DataFrame,
+        removed_rows: pl.DataFrame,
+        dataset: str,
+        language: str,
+    ) -> Delta:
+        """Give the words of turns the index has not, and those it has of turns that are gone."""
         added_texts = self._column("turns", "content", added_rows, dataset)
-        removed_words = self._column(name, "words", removed_rows, dataset)
+        removed_words = self._column(self.table(language).name, "words", removed_rows, dataset)
         return Delta(
             added_rows.with_columns(words=_split_texts(added_texts, language)),
             removed_rows.with_columns(words=removed_words.str.extract_all(r"\S+")),
@@ -204,6 +221,13 @@ class TextIndex(VersionedReads):
         else:
             column_rows = self.database.read(name, ["key", column], dataset=dataset)
         return rows.join(column_rows, on="key", how="left", maintain_order="left")[column]
+
+
+def _compare(turns: pl.DataFrame, filled_rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give the turns that the index has not, and what it has of turns that are not there."""
+    added_rows = turns.join(filled_rows, on=_SAME, how="anti", maintain_order="left")
+    removed_rows = filled_rows.join(turns, on=_SAME, how="anti", maintain_order="left")
+    return added_rows, removed_rows
 
 
 def _table_name(language: str) -> str:

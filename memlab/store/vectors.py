@@ -239,13 +239,7 @@ class Vectors(TableGroup):
             if header_of(encoder):
                 return self._through_cache(encoder, dataset, scopes, progress=progress)[1]
             _make_columns(database, column, encoder.dim)
-            read_columns = ["key", "content", "content_hash", _text_hash_column(column)]
-            turns = read_rows(
-                database, "turns", dataset, scopes=scopes, columns=read_columns, at=CURRENT_VERSIONS
-            )
-            missing_turns = turns.filter(
-                pl.col(_text_hash_column(column)).ne_missing(pl.col("content_hash"))
-            )
+            missing_turns = self._read_missing(dataset, scopes, column)
             for chunk in missing_turns.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
                 texts = chunk["content"].to_list()
                 vectors, n_new = encode_through_cache(
@@ -259,6 +253,29 @@ class Vectors(TableGroup):
                 _free_space(database, cache_name)
                 clean_when_due(database, ["turns"])
         return n_encoded
+
+    def _read_missing(
+        self, dataset: str, scopes: Iterable[str] | None, column: str
+    ) -> pl.DataFrame:
+        """Read the turns without a current vector: ``key``, ``content`` and ``content_hash``."""
+        hash_name = _text_hash_column(column)
+        turn_hashes = read_rows(
+            self.database,
+            "turns",
+            dataset,
+            scopes=scopes,
+            columns=["key", "content_hash", hash_name],
+            at=CURRENT_VERSIONS,
+        )
+        is_missing = pl.col(hash_name).ne_missing(pl.col("content_hash"))
+        missing_keys = turn_hashes.filter(is_missing).select("key")
+        # Texts are most of what a long memory holds: only those that are encoded are read.
+        text_columns = ["key", "content", "content_hash"]
+        if missing_keys.height <= LOOKUP:
+            turn_texts = self.database.read("turns", text_columns, key=missing_keys["key"])
+        else:
+            turn_texts = self.database.read("turns", text_columns, dataset=dataset)
+        return missing_keys.join(turn_texts, on="key", maintain_order="left")
 
     def read(
         self,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from threadpoolctl import threadpool_limits
 
 from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import (
@@ -116,6 +117,15 @@ def test_a_bootstrap_at_another_level_is_near_scipys():
             (values,), np.mean, confidence_level=level, method="percentile", rng=0
         ).confidence_interval
         assert (low.item(), high.item()) == pytest.approx((theirs.low, theirs.high), abs=0.04)
+
+
+def test_a_bootstrap_does_not_depend_on_the_number_of_threads():
+    values = np.random.default_rng(4).random((217, 6))
+    ends = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            ends.append(np.stack(bootstrap_interval(values)).tobytes())
+    assert ends[0] == ends[1]
 
 
 def test_scopes_are_the_unit_from_five_on_where_one_has_several_questions():

@@ -13,7 +13,7 @@ from memlab import records
 from memlab.errors import DataError
 from memlab.evaluate import compare_reports, cutoff_curve, evaluate
 from memlab.evaluate.confidence_intervals import change_levels
-from memlab.evaluate.groups import MULTI_SESSION
+from memlab.evaluate.groups import MULTI_SESSION, split_by
 from memlab.evaluate.measures import DEFAULT_MEASURES, score
 from memlab.evaluate.report_files import write_reports
 from memlab.evaluate.significance import randomisation_test
@@ -180,3 +180,24 @@ def test_files(tmp_path, made, run_on):
     assert named[0]["systems"][1]["difference"] is None
     with pytest.raises(DataError, match="no report is called 'none'"):
         write_reports(reports, tmp_path / "none", provenance={}, baseline="none")
+
+
+def test_groups_stand_in_a_readable_order_and_keep_the_order_of_questions():
+    rows = {
+        "query_id": ["a", "b", "c", "d", "e"],
+        "form": ["when", "how many", None, "when", "odd"],
+        "evidence_sessions": ["2", "1", "4+", "1", "2"],
+        "n_evidence_sessions": [2, 1, 4, 1, 2],
+        "aggregation": [True, False, False, True, False],
+    }
+    asked = pl.DataFrame(rows)
+    sessions = {
+        name: [*part["query_id"]] for name, part in split_by(asked, "evidence_sessions").items()
+    }
+    assert sessions == {"1": ["b", "d"], "2": ["a", "e"], "4+": ["c"], "≥ 2": ["a", "c", "e"]}
+    assert [*split_by(asked, "aggregation")] == ["no", "yes"]
+    forms = split_by(asked, "form")
+    assert [*forms] == ["how many", "when", "None", "odd"]
+    assert [*forms["when"]["query_id"]] == ["a", "d"]
+    alone = split_by(asked.filter(n_evidence_sessions=1), "evidence_sessions")
+    assert [*alone] == ["1"]

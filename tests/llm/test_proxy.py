@@ -318,7 +318,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         with pytest.raises(ModelError, match="cannot be listened on"):
             ModelProxy(None, port=port).start()
     monkeypatch.setitem(sys.modules, "aiohttp", None)
-    with pytest.raises(ModelError, match=r'pip install "memlab\[proxy\]"'):
+    with pytest.raises(ModelError, match=re.escape(install_command("proxy"))):
         ModelProxy(None).start()
     (tmp_path / "rules.toml").write_text("[any]\nname = ['(']\n")
     with pytest.raises(ModelError, match="no rules"):

@@ -155,6 +155,18 @@ def test_a_digest_of_turns_sees_whose_words_a_text_holds() -> None:
     assert len(digests) == 3
 
 
+def test_a_digest_of_turns_depends_on_what_is_quoted_and_not_on_the_order() -> None:
+    scope = QUOTING[0].scope
+    quoted = [None, [], [""], ["a", "b"], ["a\x1fb"], ["b", "a"]]
+    digests = set()
+    for each in quoted:
+        turns = frame(Turn, [replace(QUOTING[0], quoted=each), *QUOTING[1:]])
+        digest = digest_turns(turns, [scope])[scope]
+        assert digest == digest_turns(turns.reverse(), [scope])[scope]
+        digests.add(digest)
+    assert len(digests) == len(quoted)
+
+
 def test_a_dataset_without_grades_has_the_fingerprint_that_it_had_before_there_were_any() -> None:
     assert memlab.sample().fingerprint() == "65e0ed2664986eb4"
     bare, later = SMALL, [*GRADED, *PROPOSED]

@@ -53,6 +53,9 @@ def test_a_run_comes_back_as_it_was_and_is_kept_once(store: MemoryStore) -> None
         '{"mrr": 1.0}',
         NOW,
     )
+    version = store.table("runs").version
+    assert store.runs.save(got, measures={"mrr": 1.0}, run_id=run_id) == run_id
+    assert store.table("runs").version == version
     assert store.runs.listing().height == 3
     assert store.table("rankings").count_rows() == 6
     empty = replace(run, frame=run.frame.clear())
