@@ -60,17 +60,17 @@ vectors = memlab.memories.Embeddings(bench.encoder, queries=memlab.embed.load(en
 # %% [markdown]
 # ## The memories
 #
-# **A function** gets the turns of one person and a question, and gives the best turns. This one adds up two cosines of turn
-# and question: of their words, where rare ones count more, and of their vectors. Put your own memory here; a class, a
+# **A function** gets the turns of one person and a question, and gives the best turns. This one adds up how many words a
+# turn shares with the question, where rare ones count more, and the cosine of their vectors. Put your own memory here; a class, a
 # service (`"http://localhost:9000"`) or `"module:name"` work too ([memories](../docs/memories.md)).
 
 
 # %%
 def words_and_vectors(turns, query, k):
-    words = TfidfVectorizer(stop_words="english")
-    by_words = (words.fit_transform(turns["text"]) @ words.transform([query]).T).toarray()[:, 0]
-    embedded = np.array(vectors.embed_documents(memlab.memories.named_texts(turns)))
-    scores = embedded @ vectors.embed_query(query) + by_words
+    texts, words = memlab.memories.named_texts(turns), TfidfVectorizer(norm=None, stop_words="english")
+    by_words = (words.fit_transform(texts) @ words.transform([query]).T).toarray()[:, 0]
+    embedded = np.array(vectors.embed_documents(texts))
+    scores = embedded @ vectors.embed_query(query) + by_words / max(by_words.max(), 1)
     return turns.with_columns(score=scores).sort("score", descending=True).head(k).select("text", "id")
 
 
