@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 
 import memlab
-from memlab.errors import DataError, ModelError
+from memlab.errors import DataError, ModelError, install_command
 from memlab.llm import Service
 from memlab.llm.faults import Fault, RefusedError
 from memlab.llm.proxy import Exchange, Exchanges, ModelProxy
