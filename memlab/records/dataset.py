@@ -545,19 +545,20 @@ def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
     >>> digest_turns(turns, ["a", "b"])["b"] == digest_turns(turns.clear(), ["b"])["b"]
     True
     """
-    wanted = list(scopes)
-    if not wanted:
+    wanted_scopes = list(scopes)
+    if not wanted_scopes:
         return {}
     quoted = pl.col("quoted").list
-    said = turns.select(
+    digested_turns = turns.select(
         *("scope", "turn_id", "speaker", "role", "text", "caption", "timestamp"),
         *("forwarded_from", quoted.len().alias("n_quoted"), quoted.join("\x1f")),
     )
-    hashes = said.select("scope", row=said.hash_rows()).sort("row")
+    row_hashes = digested_turns.select("scope", row=digested_turns.hash_rows()).sort("row")
     digests = {}
-    for (scope,), part in hashes.partition_by("scope", as_dict=True).items():
-        digests[scope] = hashlib.sha256(part["row"].to_numpy().tobytes()).hexdigest()[:16]
-    return {scope: digests.get(scope, "") for scope in wanted}
+    for (scope,), scope_hashes in row_hashes.partition_by("scope", as_dict=True).items():
+        hash_bytes = scope_hashes["row"].to_numpy().tobytes()
+        digests[scope] = hashlib.sha256(hash_bytes).hexdigest()[:16]
+    return {scope: digests.get(scope, "") for scope in wanted_scopes}
 
 
 def select_given_quotations(turns: pl.DataFrame, language: str) -> pl.DataFrame:
