@@ -589,9 +589,9 @@ def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
         *("forwarded_from", quoted.len().alias("n_quoted"), quoted.join("\x1f")),
     )
     row_hashes = digested_turns.select("scope", row=digested_turns.hash_rows()).sort("row")
-    digests = dict[str, str]()
-    for (scope,), scope_rows in row_hashes.partition_by("scope", as_dict=True).items():
-        hash_bytes = scope_rows["row"].to_numpy().tobytes()
+    digests = {}
+    for (scope,), scope_hashes in row_hashes.partition_by("scope", as_dict=True).items():
+        hash_bytes = scope_hashes["row"].to_numpy().tobytes()
         digests[scope] = hashlib.sha256(hash_bytes).hexdigest()[:16]
     return {scope: digests.get(scope, "") for scope in wanted_scopes}
 
