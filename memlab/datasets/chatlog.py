@@ -454,7 +454,7 @@ class _GatheredLog:
         return [*table_parts, rows[part_start:]]
 
     def _add_table(self, rows: pl.DataFrame) -> None:
-        """Add the messages that :meth:`read_table` gave."""
+        """Add messages as :meth:`memlab.datasets.log_messages.MessageReader.read_table` gives them."""
         if rows.is_empty():
             return
         self.reader.ids.add(self.reader.select_ids(rows))

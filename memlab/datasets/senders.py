@@ -31,7 +31,9 @@ def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> 
     name = plain_name(sender)
     if name in map(plain_name, source.assistants):
         return True
-    assistant_names = PRODUCTS if in_messenger else ASSISTANTS
+    assistant_names = ASSISTANTS
+    if in_messenger:
+        assistant_names = PRODUCTS
     if name not in assistant_names or is_person(source, sender):
         return False
     if not is_plain_role_word(sender.strip()):
@@ -54,7 +56,9 @@ def messenger_role(source: Source, sender: str, *, is_bot: bool | None = None) -
         return "user"
     if is_assistant(source, sender, in_messenger=not is_bot):
         return "assistant"
-    return "other" if is_bot else "user"
+    if is_bot:
+        return "other"
+    return "user"
 
 
 def plain_name(name: str) -> str:
