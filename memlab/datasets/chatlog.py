@@ -454,7 +454,7 @@ class _GatheredLog:
         return [*table_parts, rows[part_start:]]
 
     def _add_table(self, rows: pl.DataFrame) -> None:
-        """Add messages as :meth:`memlab.datasets.log_messages.MessageReader.read_table` gives them."""
+        """Add messages in columns, as ``read_table`` of the reader gives them."""
         if rows.is_empty():
             return
         self.reader.ids.add(self.reader.select_ids(rows))
