@@ -266,7 +266,7 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
         ),
         ("fetch nope", "'nope'; choose one of locomo, longmemeval"),
         ("figures elsewhere", "no directory elsewhere"),
-        ("notebooks talk.jsonl", "holds no notebook"),
+        ("notebooks talk.jsonl --only zz", "holds no notebook"),
         ("notebooks talk.jsonl --scope ann --sample 2", "give one of them"),
         (
             "notebooks talk.jsonl --set n_scopes",
