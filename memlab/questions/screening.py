@@ -189,9 +189,17 @@ def _find_fault(
         return SEVERAL_SESSIONS
     if proposal.kind == "knowledge-update" and not proposal.stale:
         return NO_STALE
-    if proposal.kind not in _NAMES_ITS_ITEMS and answer_words and answer_words <= question_words:
-        return GIVEN_AWAY
+    are_words_given = bool(answer_words) and answer_words <= question_words
+    if proposal.kind not in _NAMES_ITS_ITEMS and are_words_given:
+        # A content word has two characters: the 7 of "7 September" is none.
+        if _numbers(short_answer(proposal.answer)) <= _numbers(proposal.text):
+            return GIVEN_AWAY
     return ""
+
+
+def _numbers(text: str) -> frozenset[str]:
+    """Give the numbers that stand in a text, in figures."""
+    return frozenset(re.findall(r"\d+", text))
 
 
 def short_answer(answer: str) -> str:
