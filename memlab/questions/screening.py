@@ -189,11 +189,12 @@ def _find_fault(
         return SEVERAL_SESSIONS
     if proposal.kind == "knowledge-update" and not proposal.stale:
         return NO_STALE
-    are_words_given = bool(answer_words) and answer_words <= question_words
-    if proposal.kind not in _NAMES_ITS_ITEMS and are_words_given:
-        # A content word has two characters: the 7 of "7 September" is none.
-        if _numbers(short_answer(proposal.answer)) <= _numbers(proposal.text):
-            return GIVEN_AWAY
+    if proposal.kind in _NAMES_ITS_ITEMS or not answer_words:
+        return ""
+    # A content word has two characters: the 7 of "7 September" is none.
+    are_numbers_given = _numbers(short_answer(proposal.answer)) <= _numbers(proposal.text)
+    if answer_words <= question_words and are_numbers_given:
+        return GIVEN_AWAY
     return ""
 
 
