@@ -106,16 +106,16 @@ export(fig, "ladder-misses", data=causes, caption=caption, **made)
 #
 # It wrote facts when the conversations were stored, other words and parts for each question, and it grades the first turns,
 # 50 to 150 of them. Its answers are recorded for the sample; elsewhere name a service in the stages. Every step alone:
-# [what a language model buys](../docs/evaluation/language-model.md). Prices are those of a large hosted model, 3 for a million
-# tokens read and 15 for a million written, without what is written once.
+# [what a language model buys](../docs/evaluation/language-model.md). Prices are those of a large hosted model, US$ 3 for a
+# million tokens read and 15 for a million written, without what is written once.
 
 # %%
 found = "best | learned | expand | decompose(service='recorded') | second_keys(of='facts')"
 asked = ["best | learned", found, *(f"{found} | rerank_llm(candidates={n})" for n in (50, 100, 150))]
 with_model = memlab.run(asked, data, levels=["turn"], bench=bench, measures=[measure])
 points = with_model.price_points(price=(3.0, 15.0), measure=measure)
-fig = curves.recall_curves(points, measure=measure, axis="price of 1,000 questions", log_x=False)
-caption = f"Complete recall against the price of a language model: all, and ≥ 2 sessions ({data.name})."
+fig = curves.recall_curves(points, measure=measure, axis="US$ for 1,000 questions", log_x=False)
+caption = f"Complete recall against the price of a language model (US$ 3 and 15 a million tokens; {data.name})."
 export(fig, "model-price", data=points, caption=caption, **made)
 
 # %% [markdown]

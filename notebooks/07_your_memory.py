@@ -18,8 +18,8 @@
 #
 # On the committed sample, which is four invented memories:
 #
-# - No other system finds all evidence of significantly more questions than `best`; `bm25`, `combsum`, LangChain, mem0 and the
-#   memory of the cell find it for significantly fewer.
+# - No other system finds all evidence of significantly more questions than `best`; `bm25`, `combsum`, LangChain, mem0 without
+#   a language model (`mem0-verbatim`) and the memory of the cell find it for significantly fewer.
 # - Most of the evidence that this memory misses is in none of its fifty texts.
 # - A memory that extracts with a language model loses evidence when it writes, and less of it when it searches than one that keeps
 #   the turns.
@@ -110,7 +110,7 @@ class Mem0:
 
 # %%
 compared = {name: name for name in ("bm25", "combsum", baseline)} | {"my memory": words_and_vectors}
-others = {"LangChain": ("langchain_core", LangChain), "mem0": ("mem0", Mem0)}
+others = {"LangChain": ("langchain_core", LangChain), "mem0-verbatim": ("mem0", Mem0)}
 compared |= {name: system for name, (package, system) in others.items() if find_spec(package)}
 os.environ["MEM0_TELEMETRY"] = "False"
 
