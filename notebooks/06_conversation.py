@@ -60,7 +60,9 @@ data = memlab.datasets.load(conversations or sample / "sample.jsonl")
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 asked = conversation.read_follow_ups(follow_up_file or sample / "follow-ups.jsonl")
 every_depth = compare_follow_up_forms(asked, bench, pipeline=pipeline, service=service, k=sorted({5, 10, 20, 50, k}))
-joined = dict.fromkeys(("complete", "topic"), "leans on nothing") | dict.fromkeys(("pronoun", "person"), "pronoun, person")
+joined = dict.fromkeys(("complete", "topic"), "leans on nothing") | dict.fromkeys(
+    ("pronoun", "person"), "pronoun, person"
+)
 grouped = pl.col("kind").replace(joined)
 deeper = follow_up_forms_table(every_depth.with_columns(kind=grouped), seed=seed)
 about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": service}, "directory": figures}
