@@ -60,11 +60,10 @@ data = memlab.datasets.load(conversations or sample / "sample.jsonl")
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 asked = conversation.read_follow_ups(follow_up_file or sample / "follow-ups.jsonl")
 every_depth = compare_follow_up_forms(asked, bench, pipeline=pipeline, service=service, k=sorted({5, 10, 20, 50, k}))
-joined = dict.fromkeys(("complete", "topic"), "leans on nothing") | dict.fromkeys(
-    ("pronoun", "person"), "pronoun, person"
-)
-grouped = pl.col("kind").replace(joined)
-deeper = follow_up_forms_table(every_depth.with_columns(kind=grouped), seed=seed)
+nothing, person = "leans on nothing", "pronoun, person"
+joined = {"complete": nothing, "topic": nothing, "pronoun": person, "person": person}
+grouped = every_depth.with_columns(pl.col("kind").replace(joined))
+deeper = follow_up_forms_table(grouped, seed=seed)
 about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": service}, "directory": figures}
 
 # %% [markdown]
