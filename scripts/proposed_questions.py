@@ -30,6 +30,7 @@ from scipy.stats import kendalltau
 
 import memlab
 from memlab.evaluate import Table
+from memlab.evaluate.confidence_intervals import wilson_interval
 from memlab.questions.evidence_checks import find_candidates
 from memlab.questions.screening import Proposal, share_no_word
 from memlab.records import Dataset
@@ -168,11 +169,9 @@ def hidden_items(gold: Dataset, encoder: str) -> str:
 
 def wilson(right: int, n: int) -> str:
     """Write a share with its 95 % interval."""
-    z = 1.96
     share = right / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return f"{share:.3f} [{middle - half:.3f}, {middle + half:.3f}] (n = {n:,})"
+    low, high = wilson_interval(np.array([right]), n)
+    return f"{share:.3f} [{low[0]:.3f}, {high[0]:.3f}] (n = {n:,})"
 
 
 def score_sets(
