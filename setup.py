@@ -14,7 +14,7 @@ NOTEBOOKS = Path(__file__).parent / "notebooks"
 
 
 class BuildWithSample(build_py):
-    """Copies ``data/sample`` and ``notebooks`` to where ``memlab.files`` looks for them in a
+    """Copies ``data/sample`` and ``notebooks`` to where ``memlab.atomic_files`` looks for them in a
     package."""
 
     def run(self) -> None:

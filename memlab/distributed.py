@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
+from memlab.atomic_files import call_within
 from memlab.errors import DataError, ModelError, explain_arguments, require_extra
-from memlab.files import call_within
 
 P = TypeVar("P")
 R = TypeVar("R")

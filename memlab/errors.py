@@ -180,7 +180,7 @@ def warn_user(message: str) -> None:
     >>> str(stated[0].message), stated[0].category.__name__
     ('3 of 4 questions have no answer', 'UserWarning')
     """
-    from memlab.arguments import find_callers_frame
+    from memlab.argument_errors import find_callers_frame
 
     calling_frame = sys._getframe(1)
     frame = find_callers_frame(calling_frame) or calling_frame
@@ -325,7 +325,7 @@ def _explain_failure(
         return None
     if not (is_panic(error) or isinstance(error, Exception)):
         return None
-    from memlab.arguments import find_misfit, is_of_others
+    from memlab.argument_errors import find_misfit, is_of_others
 
     if is_of_others(error.__traceback__, wrapper=__file__):
         return None

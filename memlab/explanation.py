@@ -12,14 +12,14 @@ import polars as pl
 
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import DataError, check_at_least
-from memlab.evaluate.tables import tables_to_markdown
+from memlab.evaluate.printed_tables import tables_to_markdown
 from memlab.pipelines import Pipeline, pipeline
+from memlab.question_source_labels import explain_question
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.retrieve.dense import dense_scores
-from memlab.source_labels import explain_question
-from memlab.terminal import escape_markdown, shorten_line
-from memlab.text.analysis import snippets, tokenize
+from memlab.terminal_text import escape_markdown, shorten_line
+from memlab.text.text_analyser import snippets, tokenize
 
 SNIPPET_CHARS = 90
 LINE_CHARS = 100

@@ -20,9 +20,9 @@ import polars as pl
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from memlab import llm
+from memlab.atomic_files import digest
 from memlab.errors import DataError, PipelineError, explain_arguments
-from memlab.files import digest
-from memlab.llm.recording import recordings_digest
+from memlab.llm.recorded_answers import recordings_digest
 from memlab.records import LEVELS, Level, Run
 from memlab.registry import (
     STAGE_INPUTS,
@@ -34,8 +34,8 @@ from memlab.registry import (
     stages,
 )
 from memlab.retrieve import Bench, sessions_from_turns
-from memlab.retrieve.large_scopes import divide_bench
-from memlab.terminal import shorten_line
+from memlab.retrieve.large_scope_candidates import divide_bench
+from memlab.terminal_text import shorten_line
 
 __all__ = [
     "MAX_REMEMBERED",

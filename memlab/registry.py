@@ -329,7 +329,7 @@ stages = Registry(
         "memlab.select",
         "memlab.summaries",
         "memlab.rerank",
-        "memlab.rerank.blend",
+        "memlab.rerank.rank_blending",
     ),
     heavy=("memlab.summaries",),
 )
@@ -349,7 +349,7 @@ measures = Registry(
     "measure",
     "memlab.measures",
     _argument_check("measure", ("judged", "k")),
-    own=("memlab.evaluate.measures",),
+    own=("memlab.evaluate.ranking_measures",),
 )
 
 
@@ -359,8 +359,9 @@ class Format:
 
     One without keys, detect and files is read by its name only.
 
-    The functions take what :class:`memlab.datasets.source.Source` knows of the beginning of a file:
-    ``head`` (text), ``keys`` (dotted paths of JSON keys), ``columns`` (of a table), ``name``.
+    The functions take what :class:`memlab.datasets.record_sources.Source` knows of the beginning of
+    a file: ``head`` (text), ``keys`` (dotted paths of JSON keys), ``columns`` (of a table),
+    ``name``.
 
     :param kind: ``log``; ``benchmark``, whose messages and questions come by place; or ``export``
         of a chat tool: of the files of a folder or a ZIP archive, its reader gets those that are

@@ -44,8 +44,8 @@ import polars as pl
 
 import memlab
 from memlab import evaluate
-from memlab.evaluate import comparison, groups
-from memlab.evaluate.tables import select_columns
+from memlab.evaluate import groups_of_questions, system_comparison
+from memlab.evaluate.printed_tables import select_columns
 from memlab.figures import anatomy, curves, export
 
 evaluate.show_tables()
@@ -73,18 +73,18 @@ measures = [f"{name}@{k}" for name in ("recall_any", "recall", "recall_all") for
 about = {"store": store, "encoder": encoder, "seed": seed}
 done = memlab.run(None, data, levels=["turn"], measures=measures, name=f"tour-{data.name}", **about)
 reports = done.reports
-by, group = groups.multi_session_group(reports[0].per_query)
+by, group = groups_of_questions.multi_session_group(reports[0].per_query)
 wanted = ["recall_any@10", "recall@10", "recall_all@10", "recall_all@20"]
 evaluate.results_table(reports, measures=wanted, by=by, group=group)
 
 # %%
-tested = comparison.compare_by_group(reports, measure="recall_all@10")
+tested = system_comparison.compare_by_group(reports, measure="recall_all@10")
 select_columns(tested, "group", "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%
 curve = evaluate.cutoff_curve(reports, by=by, group=group)
 fig = curves.recall_curves(curve)
-which = "with evidence in two or more sessions" if group == groups.MULTI_SESSION else "with evidence"
+which = "with evidence in two or more sessions" if group == groups_of_questions.MULTI_SESSION else "with evidence"
 caption = f"Share of the questions {which} whose every evidence item is among the first k turns ({data.name}"
 made = {"provenance": dict(done.runs[0].provenance), "directory": figures}
 export(fig, "recall-all", data=curve, caption=f"{caption}, n = {curve['n'][0]:,}).", **made)
@@ -99,7 +99,7 @@ export(fig, "recall-all", data=curve, caption=f"{caption}, n = {curve['n'][0]:,}
 items = reports[-1].per_query.group_by(items=pl.col("n_relevant").clip(upper_bound=4))
 several = items.agg(n=pl.len(), found=pl.mean("recall@10"), complete=pl.mean("recall_all@10"))
 several = several.sort("items").with_columns(independent=pl.col("found").first().pow("items"))
-groups.with_sources(several, reports[-1].per_query)
+groups_of_questions.with_sources(several, reports[-1].per_query)
 
 # %%
 reports[-1].summary("evidence_sessions", measures="recall_all@10")

@@ -44,9 +44,9 @@ import polars as pl
 
 import memlab
 from memlab import evaluate
-from memlab.evaluate import cluster_spread, evidence_tree, groups
-from memlab.evaluate.tables import select_columns
-from memlab.explorer.scene import both_maps
+from memlab.evaluate import cluster_spread, evidence_tree, groups_of_questions
+from memlab.evaluate.printed_tables import select_columns
+from memlab.explorer.map_scene import both_maps
 from memlab.figures import condensed_tree, export, maps
 
 evaluate.show_tables()
@@ -54,8 +54,8 @@ evaluate.show_tables()
 # %%
 data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
-hard = groups.multi_session_questions(data.questions)
-evidence = groups.evidence_items(hard)
+hard = groups_of_questions.multi_session_questions(data.questions)
+evidence = groups_of_questions.evidence_items(hard)
 first = memlab.pipeline("dense").run(bench).top(k).frame.select("query_id", turn_id="doc_id")
 items, sessions = (pl.col(name).list.n_unique().mean() for name in ("evidence", "evidence_sessions"))
 hard.group_by("scope", maintain_order=True).agg(questions=pl.len(), items=items, sessions=sessions)

@@ -45,8 +45,8 @@ import polars as pl
 
 import memlab
 from memlab import evaluate
-from memlab.evaluate import cluster_spread, comparison, conclusions
-from memlab.evaluate.tables import select_columns
+from memlab.evaluate import cluster_spread, conclusions, system_comparison
+from memlab.evaluate.printed_tables import select_columns
 from memlab.experiments import sweep
 from memlab.figures import export, intervals, sweep_panels
 
@@ -94,7 +94,7 @@ settings = pl.concat(parts)
 
 # %%
 reports = {base: its.reports for base, its in done.items()}
-tested = comparison.selection_tests(reports, settings, measure=measure, swept="combsum")
+tested = system_comparison.selection_tests(reports, settings, measure=measure, swept="combsum")
 brief = ["base", "group", "system", "difference", "low", "high", "p_holm", "detectable", "verdict"]
 select_columns(tested.drop_nulls("p").sort("p", maintain_order=True), *brief)
 

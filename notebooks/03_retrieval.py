@@ -41,9 +41,9 @@ k = 10
 # %%
 import memlab
 from memlab import evaluate
-from memlab.evaluate import comparison, conclusions
-from memlab.evaluate.misses import frequent_causes
-from memlab.evaluate.tables import select_columns
+from memlab.evaluate import conclusions, system_comparison
+from memlab.evaluate.causes_of_misses import frequent_causes
+from memlab.evaluate.printed_tables import select_columns
 from memlab.figures import bars, curves, export, intervals
 
 evaluate.show_tables()
@@ -79,8 +79,8 @@ bench = memlab.Bench.of(data, encoder=encoder, store=store)
 
 # %%
 measure = f"recall_all@{k}"
-tested = comparison.compare_by_group(done.reports, measure=measure, stepwise=True)
-whole = comparison.compare_by_group([done.reports[0], done.reports[-1]], measure=measure)
+tested = system_comparison.compare_by_group(done.reports, measure=measure, stepwise=True)
+whole = system_comparison.compare_by_group([done.reports[0], done.reports[-1]], measure=measure)
 select_columns(tested, "group", "system", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%

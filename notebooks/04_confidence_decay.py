@@ -47,10 +47,10 @@ gold = None  # a folder of gold facts that curves are fitted to; None for the sa
 import polars as pl
 
 import memlab
+from memlab.atomic_files import shipped_data
 from memlab.evaluate import changed_values, conclusions
 from memlab.evaluate.gold_facts import read_gold
 from memlab.figures import curves, export, intervals
-from memlab.files import shipped_data
 from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extract
 
 # %% [markdown]

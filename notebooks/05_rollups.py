@@ -50,10 +50,10 @@ import memlab
 from memlab import evaluate, summaries
 from memlab.evaluate import conclusions
 from memlab.evaluate.cited_evidence import cited_shares, summary_sizes
-from memlab.evaluate.tables import select_columns
+from memlab.evaluate.printed_tables import select_columns
 from memlab.experiments.tree_searches import compare_tree_searches
 from memlab.figures import export, icicle, intervals
-from memlab.summaries.rollups import period_boxes
+from memlab.summaries.period_rollups import period_boxes
 
 # %%
 evaluate.show_tables()

@@ -47,10 +47,10 @@ import polars as pl
 
 import memlab
 from memlab import conversation, evaluate
-from memlab.evaluate import comparison, conclusions
+from memlab.atomic_files import shipped_data
+from memlab.evaluate import conclusions, system_comparison
 from memlab.experiments import compare_follow_up_forms, follow_up_forms_table
 from memlab.figures import curves, export, intervals
-from memlab.files import shipped_data
 
 evaluate.show_tables()
 
@@ -128,7 +128,7 @@ for name, ranking in (("the ranking as it is", run), ("sessions in play raised",
     first = ranking.top(k).frame.group_by("query_id").agg(found="doc_id")
     found = rows.join(first, on="query_id", how="left", maintain_order="left")
     outcomes.append(found.select("query_id", "scope", hit=complete_in, system=pl.lit(name)))
-played = comparison.compare_outcomes(pl.concat(outcomes), seed=seed)
+played = system_comparison.compare_outcomes(pl.concat(outcomes), seed=seed)
 played.drop("p")
 
 # %% [markdown]

@@ -67,8 +67,8 @@ from memlab import (
     summaries,
 )
 from memlab.embed import model_files
-from memlab.select.candidates import candidates_by_query
-from memlab.text.analysis import tokenize
+from memlab.select.selection_candidates import candidates_by_query
+from memlab.text.text_analyser import tokenize
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "sample.jsonl"
 LARGE, DIM = 100_000, 384
@@ -303,7 +303,7 @@ DRAWN = """
 import zlib
 import numpy as np
 from memlab.embed.token_vectors import TokenVectors
-from memlab.embed.transformer import TransformerEncoder
+from memlab.embed.transformer_encoder import TransformerEncoder
 
 TOKENS = 27
 read, read_tokens = TransformerEncoder.encode, TransformerEncoder.encode_tokens
@@ -800,7 +800,7 @@ def tree(data: Dataset, store: MemoryStore) -> Rows:
         )
         summaries.build_raptor_tree(part)
 
-    theirs = patch("memlab.summaries.raptor.mixture_memberships", published)(ours)
+    theirs = patch("memlab.summaries.raptor_trees.mixture_memberships", published)(ours)
     times = medians([(60,), (turns.height,)], ours, theirs)
     yield "tree of turns", "RAPTOR's grouping, ported", f"{turns.height:,} turns", *times
 

@@ -14,9 +14,9 @@ import polars as pl
 
 import memlab
 from memlab.evaluate import compare_reports
-from memlab.interval_labels import interval_labels
+from memlab.interval_and_p_labels import interval_labels
 from memlab.rerank import train, training_lists
-from memlab.rerank.learned import BUNDLED_MODEL
+from memlab.rerank.learned_reranker import BUNDLED_MODEL
 
 SUM = {"turn": 0.5, "session": 1.0}
 """How much of the untrained sum it keeps, of 0, .25, .5, 1, 2 and 4: see the card."""

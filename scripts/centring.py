@@ -19,7 +19,7 @@ import polars as pl
 import memlab
 from memlab import embed
 from memlab.embed.encoder import Kind
-from memlab.embed.static import StaticEncoder
+from memlab.embed.static_encoder import StaticEncoder
 from memlab.embed.token_centring import centre_tokens, choose_probes, mean_direction
 from memlab.embed.token_vectors import (
     TokenVectors,
@@ -27,8 +27,8 @@ from memlab.embed.token_vectors import (
     concat_tokens,
     token_cosines,
 )
-from memlab.embed.transformer import unit_tokens
-from memlab.evaluate.comparison import compare_outcomes
+from memlab.embed.transformer_encoder import unit_tokens
+from memlab.evaluate.system_comparison import compare_outcomes
 
 SPACES = "Ġ▁Ċ"
 MEASURE = "recall_all@10"

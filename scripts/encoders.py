@@ -16,8 +16,8 @@ from pathlib import Path
 import polars as pl
 
 import memlab
-from memlab.evaluate.comparison import compare_outcomes
-from memlab.interval_labels import interval_labels
+from memlab.evaluate.system_comparison import compare_outcomes
+from memlab.interval_and_p_labels import interval_labels
 
 ROOT = Path(__file__).parents[1]
 ENCODERS = ("minilm", "multilingual", "multilingual+minilm", "hashing+minilm")

@@ -20,7 +20,7 @@ from pathlib import Path
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-from memlab.figures._text_measuring import BLOCKS, block_of
+from memlab.figures.text_and_glyphs import BLOCKS, block_of
 
 SOURCES = {400: "LiberationSans-Regular.ttf", 700: "LiberationSans-Bold.ttf"}
 TARGET = Path("memlab/figures/fonts")

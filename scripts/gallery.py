@@ -22,7 +22,7 @@ from PIL import Image
 import memlab
 from memlab.errors import ExportError, MemlabError
 from memlab.figures import export
-from memlab.figures.provenance import read_sidecar, source_digest
+from memlab.figures.figure_provenance import read_sidecar, source_digest
 
 ROOT = Path(__file__).parents[1]
 PICTURES = {

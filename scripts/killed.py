@@ -26,7 +26,7 @@ from malicious import listen, peak
 from memlab.cli import main as memlab
 from memlab.datasets import fetch
 from memlab.store import MemoryStore
-from memlab.store.schemas import INDEX_TABLES, TABLES
+from memlab.store.table_schemas import INDEX_TABLES, TABLES
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = [

@@ -19,7 +19,7 @@ import memlab
 from memlab.evaluate import Report, Table
 from memlab.experiments.result_folders import choose_result_folder
 from memlab.figures import curves, export
-from memlab.interval_labels import describe_intervals
+from memlab.interval_and_p_labels import describe_intervals
 
 ROOT = Path(__file__).parents[1]
 TALK = {

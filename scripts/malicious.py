@@ -29,7 +29,7 @@ from memlab.config import settings
 from memlab.errors import MemlabError
 from memlab.figures import write_gallery
 from memlab.memories.returned_rows import Failure, list_returned_rows, select_usable_rows
-from memlab.rerank.learned import BUNDLED_MODEL
+from memlab.rerank.learned_reranker import BUNDLED_MODEL
 from memlab.rerank.network_ensemble import Model
 from memlab.summaries.summary_prompts import Session
 
@@ -100,7 +100,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         "memlab.toml": lambda path: settings(directory=path.parent),
         "pipeline.txt": lambda path: pipeline(path.read_text(errors="replace").strip()),
         "reply.json": lambda path: llm.completions.read_completion(path.read_bytes(), Session),
-        "recorded.jsonl": lambda path: llm.recording.read_recording(path),
+        "recorded.jsonl": lambda path: llm.recorded_answers.read_recording(path),
         "sidecar.json": lambda path: write_gallery(path.parent),
         BUNDLED_MODEL.name: Model.load,
         "store": store,

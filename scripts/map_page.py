@@ -23,8 +23,8 @@ import polars as pl
 
 import memlab
 from memlab.datasets import Dataset
-from memlab.explorer.frame_filling import fill_frame
-from memlab.figures import _browser
+from memlab.explorer.map_layout import fill_frame
+from memlab.figures import browser_rendering
 
 WINDOW = {"width": 1300, "height": 900, "deviceScaleFactor": 1, "mobile": False}
 READY = "document.querySelector('.memlab-explorer')?.dataset.ms !== undefined"
@@ -113,7 +113,7 @@ class Measured(NamedTuple):
 
 def measure(path: Path, seconds: float) -> Measured:
     """Open a page, and drag its map for so many seconds."""
-    chromium = _browser._Chromium(_browser.find_browser_path())
+    chromium = browser_rendering._Chromium(browser_rendering.find_browser_path())
     try:
         return chromium._wait(_measured(chromium, path, seconds))
     finally:
@@ -144,12 +144,12 @@ async def _measured(chromium: Any, path: Path, seconds: float) -> Measured:
 
     async def value(expression: str) -> Any:
         asked = {"expression": expression, "awaitPromise": True, "returnByValue": True}
-        given = await _browser._send_command(tab, "Runtime.evaluate", **asked)
+        given = await browser_rendering._send_command(tab, "Runtime.evaluate", **asked)
         return given["result"].get("value")
 
-    await _browser._send_command(tab, "Emulation.setDeviceMetricsOverride", **WINDOW)
+    await browser_rendering._send_command(tab, "Emulation.setDeviceMetricsOverride", **WINDOW)
     opened = browser_seconds()
-    await _browser._send_command(tab, "Page.navigate", url=path.as_uri())
+    await browser_rendering._send_command(tab, "Page.navigate", url=path.as_uri())
     limit = time.monotonic() + 120
     while not await value(READY):
         if time.monotonic() > limit:

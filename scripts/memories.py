@@ -23,8 +23,9 @@ from typing import Any
 import polars as pl
 
 import memlab
-from memlab.evaluate.comparison import compare_outcomes
-from memlab.evaluate.tables import Table, to_markdown
+from memlab.atomic_files import open_atomically
+from memlab.evaluate.printed_tables import Table, to_markdown
+from memlab.evaluate.system_comparison import compare_outcomes
 from memlab.experiments.compare_systems import _compare_with_baseline
 from memlab.experiments.recorded_memories import (
     compare_recorded,
@@ -33,10 +34,9 @@ from memlab.experiments.recorded_memories import (
     returned_files,
     writing_costs,
 )
-from memlab.files import open_atomically
 from memlab.llm.proxy import ModelProxy
 from memlab.memories import ProcessMemory, ProxiedMemory, collect
-from memlab.memories.collecting import problem_lines
+from memlab.memories.running_a_memory import problem_lines
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "data" / "memories"

@@ -32,7 +32,7 @@ import memlab
 from memlab.evaluate import Table
 from memlab.evaluate.confidence_intervals import wilson_interval
 from memlab.questions.evidence_checks import find_candidates
-from memlab.questions.screening import Proposal, share_no_word
+from memlab.questions.proposal_screening import Proposal, share_no_word
 from memlab.records import Dataset
 
 ROOT = Path(__file__).parents[1]

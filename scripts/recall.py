@@ -15,7 +15,7 @@ import polars as pl
 
 import memlab
 from memlab.config import RecallSettings
-from memlab.evaluate.tables import Table
+from memlab.evaluate.printed_tables import Table
 from memlab.knowledge import extract, resolve, score, search_facts
 
 FAR = 0.2

@@ -35,7 +35,7 @@ from tokenizers import Tokenizer
 import memlab
 from memlab.embed.model_files import minilm_path
 from memlab.embed.token_vectors import TokenVectors
-from memlab.retrieve import large_scopes
+from memlab.retrieve import large_scope_candidates
 
 DATA = Path(__file__).parents[1] / "data"
 PIPELINES = ("combsum", "best", "best | learned")
@@ -196,7 +196,7 @@ class Size:
             "ingest": lambda: store.ingest(data),
             "vectors": lambda: store.vectors.backfill(self.encoder, "talk", progress=False),
             "indexes": lambda: store.search.create_indexes(self.encoder),
-            "tokens": lambda: large_scopes.encode_large_scopes(
+            "tokens": lambda: large_scope_candidates.encode_large_scopes(
                 store, "talk", self.encoder, progress=False
             ),
         }
@@ -227,7 +227,7 @@ class Size:
                 *range(wanted.height),
             ):  # the first one also opens tables and imports, and is not counted
                 start = np.array([time.perf_counter(), time.process_time()])
-                bench = large_scopes.read_candidate_bench(
+                bench = large_scope_candidates.read_candidate_bench(
                     store, "talk", wanted[i], encoder=self.encoder
                 )
                 run = pipeline.run(bench).top(10)
@@ -241,7 +241,7 @@ class Size:
 
     def compare(self) -> dict[str, Any]:
         """Compare some questions with everything, and the first ten with those of the candidates."""
-        large_scopes.LARGE, store = 10**9, memlab.MemoryStore.open(self.place)
+        large_scope_candidates.LARGE, store = 10**9, memlab.MemoryStore.open(self.place)
         bench = memlab.Bench.of(
             conversation(self.turns, self.talk), encoder=self.encoder, store=store, ingest=False
         )
@@ -288,7 +288,7 @@ def main() -> None:
     )
     chosen = options.parse_args()
     chosen.work.mkdir(exist_ok=True, parents=True)
-    large_scopes.LARGE = 1
+    large_scope_candidates.LARGE = 1
     if chosen.talk:
         chosen.turns = [conversation(0, chosen.talk).turns.height]
     rows = []

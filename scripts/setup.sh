@@ -11,7 +11,7 @@ pip() { .venv/bin/python -m pip install -qq --disable-pip-version-check "$@"; }
 export DEBIAN_FRONTEND=noninteractive
 # uv is many times as fast as pip; where it cannot install, pip does.
 quick() { .venv/bin/uv pip install -q --python .venv/bin/python "$@" 2>/dev/null || pip "$@"; }
-browser() { .venv/bin/python -c 'from memlab.figures._browser import find_browser_path as f; print(f())' 2>/dev/null; }
+browser() { .venv/bin/python -c 'from memlab.figures.browser_rendering import find_browser_path as f; print(f())' 2>/dev/null; }
 
 for python in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11} ""; do
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break

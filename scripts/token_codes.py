@@ -24,12 +24,12 @@ import polars as pl
 
 import memlab
 from memlab.embed.token_vectors import TokenVectors
-from memlab.evaluate.comparison import compare_outcomes
+from memlab.evaluate.system_comparison import compare_outcomes
 from memlab.records import Level
 from memlab.retrieve import late_interaction
 from memlab.retrieve.late_interaction import ScopeTokens, query_tokens, scope_tokens
 from memlab.retrieve.passages import best_passage_scores
-from memlab.retrieve.ranking import Scored, rank
+from memlab.retrieve.rankings_from_scores import Scored, rank
 
 MEASURE = "recall_all@10"
 SAMPLE = 20_000

@@ -36,7 +36,7 @@ from wrong_types import calls
 
 from memlab import Bench, datasets, embed
 from memlab import run as run_pipelines
-from memlab.figures._browser import find_browser_path
+from memlab.figures.browser_rendering import find_browser_path
 from memlab.store import MemoryStore
 from memlab.summaries.stored_trees import TreeDesign, choose_design, read_or_write_period
 

@@ -27,7 +27,7 @@ import numpy as np
 import polars as pl
 
 import memlab
-from memlab.arguments import fits, parameter_hints
+from memlab.argument_errors import fits, parameter_hints
 from memlab.errors import VAGUE, MemlabError
 
 SECONDS = 20

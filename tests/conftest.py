@@ -47,7 +47,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A language-model service on loopback that answers by schema, or as the test says; its key is in place."""
     from model_server import KEY, KEY_ENV, running
 
-    from memlab.llm.habits import forget_habits
+    from memlab.llm.service_capabilities import forget_habits
 
     monkeypatch.setenv(KEY_ENV, KEY)
     forget_habits()  # of another server at the same port
@@ -74,7 +74,7 @@ class _Examples:
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             if isinstance(item, pytest.DoctestItem) and not item.nodeid.startswith("memlab/embed/"):
-                patch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
+                patch.setattr("memlab.embed.transformer_encoder.load_minilm", lambda **_: StandIn())
             return (yield)
 
 

@@ -14,7 +14,7 @@ from ir_measures import R
 
 from memlab import datasets
 from memlab.knowledge.fact_prompts import VERSION as FACTS_VERSION
-from memlab.llm.recording import recording_key
+from memlab.llm.recorded_answers import recording_key
 from memlab.records import encode_id_part
 from memlab.store import MemoryStore
 

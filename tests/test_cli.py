@@ -19,7 +19,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from memlab import datasets
-from memlab.cli._options import app, read_assignments
+from memlab.cli.shared_options import app, read_assignments
 from memlab.errors import DataError
 from memlab.rerank import Model
 from memlab.store import MemoryStore
@@ -277,7 +277,7 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
 def test_refusals_are_one_line(
     memlab_cli: Any, ingested: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str
 ) -> None:
-    monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
+    monkeypatch.setattr("memlab.embed.transformer_encoder.load_minilm", lambda **_: StandIn())
     verb, *rest = line.split(" ")
     defaults = (
         {"--encoder": "hashing", "--store": "store"}
@@ -293,7 +293,7 @@ def test_refusals_are_one_line(
 def test_train_measures_on_conversations_that_it_holds_out(
     memlab_cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
+    monkeypatch.setattr("memlab.embed.transformer_encoder.load_minilm", lambda **_: StandIn())
     monkeypatch.setattr("memlab.rerank.network_ensemble.EPOCHS", 1)
     data = purchases()
     n_asked = dict(data.questions.filter(~pl.col("abstention")).group_by("scope").len().iter_rows())

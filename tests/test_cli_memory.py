@@ -14,7 +14,7 @@ from talk import dialogue, write
 
 from memlab.records import Entity, Fact, IndexEvent, IndexState, Summary, frame
 from memlab.store import MemoryStore
-from memlab.terminal import count_noun
+from memlab.terminal_text import count_noun
 
 HASHING = ("--encoder", "hashing:64", "--store", "store")
 DAYS = [datetime(2023, 5, 1, 9, tzinfo=UTC) + timedelta(days=40 * n) for n in range(3)]
@@ -418,7 +418,7 @@ def test_a_list_names_the_command_that_wrote_its_tree(
 def test_a_dry_run_asks_no_service_for_vectors_and_loads_an_encoder_once(
     memlab_cli: Callable[..., Any], tmp_path: Path, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memlab.cli import _options
+    from memlab.cli import shared_options
 
     table = f'[llm.services.lab]\nbase_url = "{server.url}"\nmodel = "m"\n'
     (tmp_path / "memlab.toml").write_text(table)
@@ -429,13 +429,13 @@ def test_a_dry_run_asks_no_service_for_vectors_and_loads_an_encoder_once(
             assert memlab_cli(*arguments, *HASHING, cwd=tmp_path).code == 0
 
     loaded = list[str]()
-    load_encoder = _options.load_encoder
+    load_encoder = shared_options.load_encoder
 
     def counted(chosen: Any, *arguments: Any) -> Any:
         loaded.append(chosen.encoder)
         return load_encoder(chosen, *arguments)
 
-    monkeypatch.setattr(_options, "load_encoder", counted)
+    monkeypatch.setattr(shared_options, "load_encoder", counted)
     dry_run = ("index", "--dry-run", "--store", "store")
     done = memlab_cli(*dry_run, "--encoder", "hashing:64", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")

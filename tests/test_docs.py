@@ -257,7 +257,7 @@ def run(memlab_cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Call
 def test_blocks_run(
     page: str, run: Callable[..., None], shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
+    monkeypatch.setattr("memlab.embed.transformer_encoder.load_minilm", lambda **_: StandIn())
     monkeypatch.setattr("memlab.figures.export", lambda *data, **words: None)
     monkeypatch.setattr(
         "scipy.optimize.differential_evolution", partial(differential_evolution, maxiter=1)
@@ -289,7 +289,7 @@ def test_slow_blocks_run(
     page: str, mark: str, run: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if mark == "slow":
-        monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
+        monkeypatch.setattr("memlab.embed.transformer_encoder.load_minilm", lambda **_: StandIn())
     run(page, with_the_sample(tmp_path, whole=mark == "nightly"), "slow", mark)
 
 

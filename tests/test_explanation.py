@@ -12,7 +12,7 @@ import memlab
 from memlab import Bench
 from memlab.errors import DataError
 from memlab.explanation import explain
-from memlab.text.analysis import snippet
+from memlab.text.text_analyser import snippet
 
 
 def test_ranks_losses_and_what_cannot_be_explained(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from memlab.errors import ExportError
-from memlab.figures.provenance import source_digest
+from memlab.figures.figure_provenance import source_digest
 from memlab.figures.style import PALETTE
 
 ROOT = Path(__file__).parents[1]

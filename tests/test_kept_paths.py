@@ -14,7 +14,7 @@ import memlab
 from memlab import llm
 from memlab.errors import DataError, MemlabError
 from memlab.figures import export
-from memlab.llm.recording import read_recording, record
+from memlab.llm.recorded_answers import read_recording, record
 from memlab.memories import collect
 from memlab.store import MemoryStore
 

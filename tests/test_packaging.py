@@ -19,7 +19,7 @@ from packaging.version import Version
 from talk import excerpt, write
 
 import memlab
-from memlab import files
+from memlab import atomic_files
 from memlab.errors import install_command
 
 ROOT = Path(__file__).parents[1]
@@ -65,19 +65,19 @@ def test_pins_are_installed_and_those_of_conda() -> None:
 
 
 def test_the_built_package_has_the_sample() -> None:
-    """What setup.py and MANIFEST.in name is what ``memlab.files.shipped_data`` looks for."""
+    """What setup.py and MANIFEST.in name is what ``memlab.atomic_files.shipped_data`` looks for."""
     script = (ROOT / "setup.py").read_text()
     assert 'parent / "data" / "sample"' in script
     assert '"memlab" / "data" / "sample"' in script
     assert '"memlab" / "data" / "notebooks"' in script
     manifest = "graft data/sample\ninclude notebooks/*.ipynb\n"
     assert (ROOT / "MANIFEST.in").read_text() == manifest
-    assert Path(files.__file__).parent / "data" == files._INSTALLED_DATA
+    assert Path(atomic_files.__file__).parent / "data" == atomic_files._INSTALLED_DATA
 
 
 WAYS = """
 import memlab
-from memlab.llm.recording import recorded_rows
+from memlab.llm.recorded_answers import recorded_rows
 assert "installed" in memlab.__file__
 data = memlab.sample(scopes=["owen"])
 assert data.questions.height == memlab.load("sample").questions.filter(scope="owen").height > 0
@@ -161,7 +161,7 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 import numpy as np
 from memlab.cli import main
-from memlab.text.analysis import stop_words
+from memlab.text.text_analyser import stop_words
 
 def run_notebooks():
     from memlab import notebooks

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memlab import Bench, Experiment, datasets, run
-from memlab.evaluate.groups import MULTI_SESSION
+from memlab.evaluate.groups_of_questions import MULTI_SESSION
 
 pytestmark = [pytest.mark.slow, pytest.mark.shared_data]
 

@@ -7,12 +7,28 @@ import gc
 import sys
 import warnings
 
-from memlab.cli import ask, data, index_answer_train, measure, proxy, share
-from memlab.cli._options import app, echo
+from memlab.cli import (
+    evaluate_compare_why,
+    index_answer_questions_train,
+    ingest_fetch_info,
+    notebooks_figures,
+    proxy_verb,
+    search_facts_recall_rollup,
+)
+from memlab.cli.shared_options import app, echo
 from memlab.errors import MemlabError, is_panic
-from memlab.terminal import escape_line, mask_secrets
+from memlab.terminal_text import escape_line, mask_secrets
 
-__all__ = ["app", "ask", "data", "index_answer_train", "main", "measure", "proxy", "share"]
+__all__ = [
+    "app",
+    "evaluate_compare_why",
+    "index_answer_questions_train",
+    "ingest_fetch_info",
+    "main",
+    "notebooks_figures",
+    "proxy_verb",
+    "search_facts_recall_rollup",
+]
 
 
 def main() -> None:

@@ -2,14 +2,13 @@
 lies in them.
 
 ``clusterers`` calls what is registered, brings four of its own and finds soft groups,
-``density_clusters`` gives all that HDBSCAN knows, ``merge_trees`` joins turns by average or single
-linkage. ``projection`` lays embeddings out in few dimensions, ``cluster_names`` names clusters by
-their terms, ``model_names`` by a language model. ``evidence_spread`` compares a benchmark's
+``hdbscan_clusters`` gives all that HDBSCAN knows, ``merge_trees`` joins turns by average or single
+linkage. ``umap_projection`` lays embeddings out in few dimensions, ``key_terms`` names clusters by
+their terms, ``names_by_model`` by a language model. ``evidence_spread`` compares a benchmark's
 evidence with clusters, ``evidence_merges`` with trees.
 scikit-learn, hdbscan and UMAP load when they are first used.
 """
 
-from memlab.cluster.cluster_names import cluster_terms
 from memlab.cluster.clusterers import (
     NOISE,
     cluster_labels,
@@ -17,11 +16,12 @@ from memlab.cluster.clusterers import (
     mixture_memberships,
     scope_labels,
 )
-from memlab.cluster.density_clusters import DensityClusters, density_clusters
 from memlab.cluster.evidence_merges import observed_and_null_merges
 from memlab.cluster.evidence_spread import observed_and_null_spread, pair_similarity
+from memlab.cluster.hdbscan_clusters import DensityClusters, density_clusters
+from memlab.cluster.key_terms import cluster_terms
 from memlab.cluster.merge_trees import MergeTree, merge_tree, scope_trees
-from memlab.cluster.projection import project
+from memlab.cluster.umap_projection import project
 from memlab.errors import explain_arguments
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.cluster.projection import project, unit_rows
+from memlab.cluster.umap_projection import project, unit_rows
 from memlab.errors import DataError, check_at_least, require_extra
 from memlab.registry import clusterer, clusterers
 

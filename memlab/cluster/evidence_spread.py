@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster.clusterers import NOISE
-from memlab.cluster.projection import unit_rows
+from memlab.cluster.umap_projection import unit_rows
 from memlab.embed.speaker_centring import centre_by_speaker
 from memlab.errors import DataError
 
@@ -40,9 +40,9 @@ def observed_and_null_spread(
     of each scope.
 
     A permutation keeps the sizes of clusters and which turns the sets share: the null distribution
-    for :func:`memlab.evaluate.significance.compare_with_null`. Permuted within speakers, labels
-    keep how much of each cluster every speaker says: what the sets share beyond that is not that
-    one person said it.
+    for :func:`memlab.evaluate.significance_tests.compare_with_null`. Permuted within speakers,
+    labels keep how much of each cluster every speaker says: what the sets share beyond that is not
+    that one person said it.
 
     :param sets: ``query_id``, ``turn_id``: the evidence of each question, or the first turns of
         each ranking.

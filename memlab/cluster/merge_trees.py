@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster.clusterers import as_items
-from memlab.cluster.projection import unit_rows
+from memlab.cluster.umap_projection import unit_rows
 from memlab.errors import DataError, check_at_least
 
 Linkage = Literal["average", "single"]

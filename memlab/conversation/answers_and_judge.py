@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from memlab import llm
 from memlab.errors import DataError, warn_user
-from memlab.text.questions import asks_for_aggregation
+from memlab.text.question_forms import asks_for_aggregation
 
 SYSTEM = (
     "You answer questions about earlier conversations from the notes that you are given. Use only "

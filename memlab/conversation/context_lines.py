@@ -12,7 +12,7 @@ from memlab.embed.turn_texts import turn_text_expr
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
-from memlab.text.dates import annotate_dates, format_day
+from memlab.text.date_expressions import annotate_dates, format_day
 
 LINE_SCHEMA = pl.Schema(
     {

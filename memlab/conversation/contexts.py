@@ -16,8 +16,8 @@ import polars as pl
 
 from memlab.conversation.context_lines import LINE_SCHEMA
 from memlab.errors import DataError, ModelError
-from memlab.text.dates import format_day
-from memlab.text.tokens import words
+from memlab.text.date_expressions import format_day
+from memlab.text.tokens_and_sentences import words
 
 _UNKNOWN = "[UNK]"
 

@@ -16,14 +16,14 @@ import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab import llm
-from memlab.conversation.messages import Message
+from memlab.conversation.conversation_histories import Message
 from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
-from memlab.retrieve.ranking import rerank_by_scores
-from memlab.summaries.extractive import extract_sentences
+from memlab.retrieve.rankings_from_scores import rerank_by_scores
+from memlab.summaries.extractive_summaries import extract_sentences
 from memlab.summaries.summary_prompts import Item
-from memlab.text.tokens import sentences
+from memlab.text.tokens_and_sentences import sentences
 
 BIAS_FACTOR = 1.15
 """The factor by which scores of sessions in play are multiplied."""
@@ -174,7 +174,7 @@ def extend_buffer(
 
     :param service: a model that writes the summary, see :func:`memlab.llm.ask`. Without its answer,
         or where that is too long, sentences are taken as they are
-        (:func:`memlab.summaries.extractive.extract_sentences`).
+        (:func:`memlab.summaries.extractive_summaries.extract_sentences`).
 
     >>> from memlab.conversation import Message, RollingBuffer, extend_buffer
     >>> texts = [f"My locker at the pool has the number {n}." for n in range(1, 7)]

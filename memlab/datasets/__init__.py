@@ -4,12 +4,12 @@
 gives the same data in batches of whole scopes, for files larger than memory.
 
 - ``chatlog``: the format of a person's own conversations, JSON lines; records become datasets.
-- ``detection``: finds the format of a file, a folder or an archive.
-- ``source``: a file with its folder or archive, and what was odd or bad in it. ``archives``: ZIP.
-  ``json_values``: JSON of any size. ``fields``: checks of fields.
+- ``format_detection``: finds the format of a file, a folder or an archive.
+- ``record_sources``: a file with its folder or archive, and what was odd or bad in it.
+  ``zip_archives``: ZIP. ``json_streaming``: JSON of any size. ``record_fields``: checks of fields.
 - ``message_identity``: ids of messages, sessions and questions. ``time_forms``: times in other
-  forms than ISO 8601. ``thoughts``: those of a model in the text of its answer. ``unread_texts``:
-  what stands under keys that nobody knows.
+  forms than ISO 8601. ``thinking_tags``: those of a model in the text of its answer.
+  ``unread_texts``: what stands under keys that nobody knows.
 - ``fetch``: downloads published benchmarks. ``sample``: the sample.
 - ``importers``, ``benchmarks``: exports of chat tools and published benchmarks. They hang on the
   registry :data:`memlab.formats`, as formats of plug-ins do, and are imported when a format is
@@ -35,8 +35,8 @@ from zoneinfo import ZoneInfo
 from tqdm import tqdm
 
 from memlab.datasets import chatlog, fetch
-from memlab.datasets.detection import choose_export_files, detect, list_formats
-from memlab.datasets.source import QUARANTINE, Source
+from memlab.datasets.format_detection import choose_export_files, detect, list_formats
+from memlab.datasets.record_sources import QUARANTINE, Source
 from memlab.errors import DataError, check_at_least, explain_arguments
 from memlab.records import Dataset, concat, decode_id_part, encode_id_part, resolve_scope_name
 from memlab.records.dataset import take_sources
@@ -65,7 +65,7 @@ _GENERIC_NAME = re.compile(
 _ON_ERROR = ("raise", "quarantine")
 _ORDERS = (None, "dmy", "mdy", "ymd")
 _LAZY = {
-    "apply_corrections": "memlab.datasets.benchmarks.corrections",
+    "apply_corrections": "memlab.datasets.benchmarks.locomo_corrections",
     "propose_questions": "memlab.questions",
 }
 _LAZY_MODULES = ("benchmarks", "importers")
@@ -134,8 +134,8 @@ def load(
 
 def _read_questions(path: Path, data: Dataset, options: Mapping[str, Any]) -> Dataset:
     """Read a file of questions with the options of the load."""
+    from memlab.atomic_files import fix_place
     from memlab.datasets.question_files import read_questions
-    from memlab.files import fix_place
 
     quarantine_folder = fix_place(options.get("quarantine_dir", QUARANTINE))
     source = Source(path, options.get("on_error", "raise"), quarantine_folder)
@@ -216,7 +216,7 @@ def stream(
         ``Dataset.issues``.
     :param batch_turns: a batch is given out once it has this many turns.
     :param pool: make every LongMemEval question a haystack of this many sessions, see
-        :mod:`memlab.datasets.benchmarks.pooling`.
+        :mod:`memlab.datasets.benchmarks.longmemeval_haystacks`.
     :param gap: the silence that ends a session of a chat log that does not name its sessions.
     :param language: that people speak in it, a code of :data:`memlab.text.languages.LANGUAGES`; by
         default what the header of a chat log says, else English.
@@ -244,7 +244,7 @@ def stream(
                 f"{' or '.join(filter(None, known_values))}"
             )
     check_at_least(1, batch_turns=batch_turns)
-    from memlab.files import fix_place
+    from memlab.atomic_files import fix_place
 
     source = Source(
         fetch.locate_file(path),

@@ -65,8 +65,8 @@ file was made.
 
 Where a message lacks ``timestamp``, ``sender`` or ``session`` and has it under another name that is
 usual (``time``, ``created_at``, ``speaker``, ``author``, ``session_id`` …,
-:mod:`memlab.datasets.other_names`), that one is read, and an issue says so. Other keys of a line
-are not read, and an issue names them.
+:mod:`memlab.datasets.other_field_names`), that one is read, and an issue says so. Other keys of a
+line are not read, and an issue names them.
 
 Readers of benchmarks yield the same records, **by place**: scope by scope, a message with its
 ``session`` and its place ``n``, ids as they are, and two kinds more: a session's ``summary``, and
@@ -85,15 +85,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from memlab.datasets import fields, message_identity
-from memlab.datasets.fields import BadField, Record, describe_value, escape_surrogates
+from memlab.datasets import message_identity, record_fields
 from memlab.datasets.message_identity import (
     map_names,
     merge_stored_turns,
     with_session_ids,
     with_turn_ids,
 )
-from memlab.datasets.source import Source
+from memlab.datasets.record_fields import BadField, Record, describe_value, escape_surrogates
+from memlab.datasets.record_sources import Source
 from memlab.errors import DataError
 from memlab.records import (
     Annotation,
@@ -153,9 +153,9 @@ class LineChunk:
         """Give the messages as columns, where all are plain and there are many."""
         if len(self.lines) < _SHORT:
             return None
-        from memlab.datasets import log_messages, message_columns
+        from memlab.datasets import chatlog_messages, message_columns
 
-        return message_columns.tabulate_lines(self.lines, log_messages.MESSAGE_FIELDS)
+        return message_columns.tabulate_lines(self.lines, chatlog_messages.MESSAGE_FIELDS)
 
 
 @dataclass
@@ -181,9 +181,9 @@ class RecordChunk:
         """Give the messages as columns, where all are plain and there are many."""
         if len(self.listed) < _FEW:
             return None
-        from memlab.datasets import log_messages, message_columns
+        from memlab.datasets import chatlog_messages, message_columns
 
-        return message_columns.tabulate_records(self.listed, log_messages.MESSAGE_FIELDS)
+        return message_columns.tabulate_records(self.listed, chatlog_messages.MESSAGE_FIELDS)
 
 
 Chunk = LineChunk | RecordChunk
@@ -288,7 +288,7 @@ def _read_header(source: Source, raw: Any, place: int) -> bool:
         if header[key] not in known_values:
             known_list = f"one of {', '.join(known_values)}"
             raise BadField(f"memlab.{key}", describe_value(header[key]), known_list)
-    is_grouped = fields.check_flag(header["grouped"], "memlab.grouped")
+    is_grouped = record_fields.check_flag(header["grouped"], "memlab.grouped")
     source.language = source.language or header["language"]
     return is_grouped
 
@@ -310,15 +310,15 @@ class _GatheredLog:
 
     def __init__(self, source: Source, kind: str, *, by_place: bool, ordered: bool) -> None:
         # Imported when a log is read: an import of memlab.datasets stays small.
-        from memlab.datasets import log_messages, log_notes
+        from memlab.datasets import chatlog_messages, chatlog_notes
 
         self.source = source
         self.kind = kind
         self.by_place = by_place
         self.ordered = ordered
-        self.notes = log_notes.LogNotes(source)
-        self.reader = log_messages.MessageReader(source, self.notes, by_place=by_place)
-        self.message_schema = log_messages.MESSAGE_SCHEMA
+        self.notes = chatlog_notes.LogNotes(source)
+        self.reader = chatlog_messages.MessageReader(source, self.notes, by_place=by_place)
+        self.message_schema = chatlog_messages.MESSAGE_SCHEMA
         self.query_ids = dict[str, str]()
         self.grouped = by_place
         self.scope = ""
@@ -388,7 +388,7 @@ class _GatheredLog:
         return "question" in record
 
     def _read_scope(self, record: Record) -> str:
-        scope = record.take("scope", fields.check_name)
+        scope = record.take("scope", record_fields.check_name)
         is_again = scope != self.scope and scope in self.begun_scopes
         if is_again and self.grouped and not self.by_place:
             fault_text = f"{scope!r} again after another scope"
@@ -605,7 +605,7 @@ class _GatheredLog:
 
     def _put_in_order(self, messages: pl.DataFrame) -> pl.DataFrame:
         """Give messages the times that put them into order, and say how many clocks disagree."""
-        from memlab.datasets.log_notes import count_in_words
+        from memlab.datasets.chatlog_notes import count_in_words
 
         placed_messages = messages.with_columns(placed=order_times(messages, ordered=self.ordered))
         n_steps_back = count_steps_back(placed_messages)

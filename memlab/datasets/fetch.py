@@ -94,7 +94,7 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
     memlab.errors.DataError: no published data set 'locomo11'; choose one of locomo, longmemeval,
     ...
     """
-    from memlab.files import lock_path
+    from memlab.atomic_files import lock_path
 
     source, target = _find_published(name, directory)
     partial_file = target.with_name(f"{target.name}.part")
@@ -212,7 +212,7 @@ def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
 
     :raises DataError: when there is neither a file of that name nor the fetched one.
     """
-    from memlab.files import shipped_data
+    from memlab.atomic_files import shipped_data
 
     if os.path.exists(path):
         return Path(path)

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from memlab.datasets.fields import SERIALS
-from memlab.datasets.other_names import find_other_names
+from memlab.datasets.other_field_names import find_other_names
+from memlab.datasets.record_fields import SERIALS
 from memlab.records import TIMESTAMP
 
 NAMES = ("scope", "session", "sender", "role", "id", "forwarded_from")

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.datasets import fields
-from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets import record_fields
+from memlab.datasets.record_fields import BadField, Record, describe_value
 from memlab.records import Annotation, Dataset, Question, decode_id_part, encode_id_part
 from memlab.sessions import order_times
 
@@ -372,10 +372,10 @@ def _cited_name(value: Any) -> Any:
 
 def _read_question_id(record: Record, scope: str) -> str:
     """Read the id of a question, empty where it has none: an ``id`` is one within its scope."""
-    query_id = record.take("query_id", fields.check_name, "")
+    query_id = record.take("query_id", record_fields.check_name, "")
     if query_id:
         return query_id
-    own_id = record.take("id", fields.check_name, "")
+    own_id = record.take("id", record_fields.check_name, "")
     if not own_id or own_id.startswith(f"{scope}/"):
         return own_id
     return f"{scope}/{own_id}"
@@ -403,27 +403,27 @@ def read_question(
     return Question(
         query_id=_read_question_id(record, scope),
         scope=encode_id_part(scope),
-        text=record.take("question", fields.check_name),
-        answer=record.take("answer", fields.check_answer, None),
-        question_type=record.take("type", fields.check_name, "unspecified"),
+        text=record.take("question", record_fields.check_name),
+        answer=record.take("answer", record_fields.check_answer, None),
+        question_type=record.take("type", record_fields.check_name, "unspecified"),
         timestamp=time,
         evidence=[*evidence_sessions],
         evidence_sessions=[*dict.fromkeys((cited_sessions or evidence_sessions).values())],
-        abstention=record.take("abstention", fields.check_flag, False),
-        rubric=record.take("rubric", fields.check_rubric, None),
+        abstention=record.take("abstention", record_fields.check_flag, False),
+        rubric=record.take("rubric", record_fields.check_rubric, None),
         stale=[*stale_turns] or None,
         judged=[*grades_by_turn] or None,
         grades=[*grades_by_turn.values()] or None,
-        source=record.take("source", fields.check_source, None),
+        source=record.take("source", record_fields.check_source, None),
         reasons=_read_reasons(record, evidence_sessions),
         distractors=[*distractors] or None,
-        checks=record.take("checks", fields.check_json, None),
+        checks=record.take("checks", record_fields.check_json, None),
     )
 
 
 def _read_reasons(record: Record, cited: dict[str, str]) -> list[str] | None:
     """Read why each turn of evidence is needed: as many texts as there are turns of evidence."""
-    reasons = record.take("reasons", fields.check_rubric, None)
+    reasons = record.take("reasons", record_fields.check_rubric, None)
     if reasons and len(reasons) != len(cited):
         count_text = f"{len(reasons)} for {len(cited)} messages of evidence"
         raise BadField("reasons", count_text, "a text for each message of evidence")
@@ -438,9 +438,9 @@ def _resolve_judgements(
     :raises BadField: when a turn is not there, or is graded twice, differently.
     """
     judged_turns: dict[str, tuple[str, int]] = {}
-    for item_number, raw_item in enumerate(record.take("evidence", fields.check_list, [])):
+    for item_number, raw_item in enumerate(record.take("evidence", record_fields.check_list, [])):
         item_place = f"evidence[{item_number}]"
-        name, grade = fields.check_judgement(raw_item, item_place)
+        name, grade = record_fields.check_judgement(raw_item, item_place)
         if (scope, name) not in names:
             raise BadField(item_place, describe_value(name), f"{_A_MESSAGE} of scope {scope!r}")
         turn, session = names[scope, name]
@@ -471,7 +471,7 @@ def _resolve_citations(
     record: Record, field: str, scope: str, names: dict[str, CitationIndex]
 ) -> dict[str, str]:
     """Give the ids of what a question cites, each with its session's."""
-    cited_names = record.take(field, fields.check_names, [])
+    cited_names = record.take(field, record_fields.check_names, [])
     for name_number, cited_name in enumerate(cited_names):
         if (scope, cited_name) not in names[field]:
             cited_thing = "a session" if field == "evidence_sessions" else _A_MESSAGE

@@ -17,11 +17,11 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets.fields import BadField, Record, check_name, check_source, place_in_zone
+from memlab.atomic_files import fix_place, open_atomically
 from memlab.datasets.message_identity import CitationIndex, TakenQuestionIds, read_question
-from memlab.datasets.source import Source
+from memlab.datasets.record_fields import BadField, Record, check_name, check_source, place_in_zone
+from memlab.datasets.record_sources import Source
 from memlab.errors import DataError
-from memlab.files import fix_place, open_atomically
 from memlab.records import (
     Dataset,
     Question,
@@ -273,7 +273,7 @@ def read_questions(source: Source, data: Dataset) -> Dataset:
     >>> import tempfile
     >>> import memlab
     >>> from memlab.datasets.question_files import read_questions
-    >>> from memlab.datasets.source import Source
+    >>> from memlab.datasets.record_sources import Source
     >>> line = '{"scope": "owen", "question": "Where?", "query_id": "p1", "source": "proposed"}'
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "proposed.jsonl")

@@ -9,9 +9,9 @@ from functools import cache
 
 import polars as pl
 
+from memlab.atomic_files import shipped_data
 from memlab.datasets import load
 from memlab.errors import DataError, explained
-from memlab.files import shipped_data
 from memlab.records import Dataset
 
 _FILE = shipped_data("sample", "sample.jsonl")

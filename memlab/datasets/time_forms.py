@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 if TYPE_CHECKING:
-    from memlab.datasets.source import Source
+    from memlab.datasets.record_sources import Source
 
 SLASHED = re.compile(
     r"(?P<first>\d{1,2})\\?(?P<between>[/.])(?P<second>\d{1,2})\\?[/.](?P<year>\d{4}|\d\d)(?!\d)"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from memlab.datasets.source import Source
+from memlab.datasets.record_sources import Source
 
 _ABOUT = frozenset(
     (

@@ -1,12 +1,13 @@
 """Encoders: text in, unit vectors out, behind one protocol.
 
-``encoder`` defines one, ``token_vectors`` one that embeds single tokens too. ``names`` finds the
-model of a name: ``hashing`` needs none, ``transformer`` runs one (``model_files`` finds and loads
-it, ``processor_batches`` has a processor read many texts), ``static`` looks vectors up,
-``multi_vector`` has them of tokens alone, ``endpoint`` asks a service, ``function`` is a plug-in's.
-``folders`` says which of them a folder is, by ``model_kinds`` and with ``prompts``; ``description``
-says it to people. ``wrapper`` carries what is around a model: the header (``headers``), the cache
-of a store, the workers of a cluster (``ray_workers``).
+``encoder`` defines one, ``token_vectors`` one that embeds single tokens too. ``encoder_names``
+finds the model of a name: ``hashing_encoder`` needs none, ``transformer_encoder`` runs one
+(``model_files`` finds and loads it, ``cpu_batches`` has a processor read many texts),
+``static_encoder`` looks vectors up, ``multi_vector_encoder`` has them of tokens alone,
+``endpoint_encoder`` asks a service, ``function_encoder`` is a plug-in's. ``saved_model_folders``
+says which of them a folder is, by ``model_kinds`` and with ``encoder_prompts``;
+``encoder_description`` says it to people. ``encoder_wrapper`` carries what is around a model: the
+header (``contextual_headers``), the cache of a store, the workers of a cluster (``ray_workers``).
 ``turn_texts`` writes turns, sessions and questions as the texts that are embedded and searched.
 
 >>> from memlab import embed
@@ -21,11 +22,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memlab.config import settings
+from memlab.embed.contextual_headers import check_header
 from memlab.embed.encoder import Encoder, EncoderIdentity
-from memlab.embed.headers import check_header
-from memlab.embed.names import SETTINGS, encoder_name, load_named_model, token_encoder_name
+from memlab.embed.encoder_names import SETTINGS, encoder_name, load_named_model, token_encoder_name
+from memlab.embed.encoder_wrapper import (
+    WrappedEncoder,
+    cache_encoder,
+    describe_encoder,
+    without_cache,
+)
 from memlab.embed.token_vectors import TokenEncoder
-from memlab.embed.wrapper import WrappedEncoder, cache_encoder, describe_encoder, without_cache
 from memlab.errors import ModelError, explain_arguments
 
 if TYPE_CHECKING:
@@ -78,8 +84,8 @@ def load(
     changed code encodes anew.
 
     :param header: fields put before turns and questions when they are encoded, of
-        :data:`memlab.embed.headers.HEADER_FIELDS`; by default those that a wrapped encoder has,
-        else those of the settings.
+        :data:`memlab.embed.contextual_headers.HEADER_FIELDS`; by default those that a wrapped
+        encoder has, else those of the settings.
     :param services: the known services by name, for ``endpoint:NAME``; by default those of the
         settings.
     :param engine: ``ray``: many texts are read by the workers of a cluster, see

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from memlab.atomic_files import sha256
 from memlab.embed.model_kinds import foreign_function, module_folder, own_code
 from memlab.errors import ModelError
-from memlab.files import sha256
 
 HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+(@[\w./-]+)?")
 """How a hub model is named: owner/name, or owner/name@revision."""

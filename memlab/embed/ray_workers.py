@@ -9,7 +9,7 @@ from typing import Any
 from memlab import distributed
 from memlab.config import EmbedSettings
 from memlab.embed.encoder import Encoder, EncoderIdentity, Kind, for_storing
-from memlab.embed.names import load_named_model
+from memlab.embed.encoder_names import load_named_model
 from memlab.errors import ModelError
 
 TEXTS = 128

@@ -1,7 +1,7 @@
 """The texts that stand for turns, sessions and questions wherever they are indexed or embedded.
 
 BM25, encoders and the full-text index all read what these functions give. A contextual header, see
-:mod:`memlab.embed.headers`, can be put before the text.
+:mod:`memlab.embed.contextual_headers`, can be put before the text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from memlab.embed.headers import DAY_FORMAT, write_headers
+from memlab.embed.contextual_headers import DAY_FORMAT, write_headers
 
 ROLES = ("user", "assistant", "system", "other")
 
@@ -23,8 +23,8 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
 
     :param turns: rows of :class:`memlab.records.Turn`; with ``participants`` in the header, whole
         sessions.
-    :param header: fields of :data:`memlab.embed.headers.HEADER_FIELDS`, in the order in which they
-        are to stand: the ``header`` of the encoder.
+    :param header: fields of :data:`memlab.embed.contextual_headers.HEADER_FIELDS`, in the order in
+        which they are to stand: the ``header`` of the encoder.
     :raises DataError: for an unknown header field.
 
     >>> import memlab

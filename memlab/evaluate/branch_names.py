@@ -7,7 +7,7 @@ import polars as pl
 
 from memlab import llm
 from memlab.cluster.clusterers import NOISE
-from memlab.cluster.model_names import name_clusters
+from memlab.cluster.names_by_model import name_clusters
 from memlab.errors import warn_user
 
 NAMED = 4
@@ -31,7 +31,7 @@ def name_branches(
     :param turns: ``turn_id``, ``speaker``, ``text``, a row a turn.
     :param vectors: (n, d) unit rows, what turns were joined by.
     :param places: (n,) the place of each turn in the tree, as ``first`` and ``end`` of boxes.
-    :param service: see :func:`memlab.cluster.model_names.name_clusters`.
+    :param service: see :func:`memlab.cluster.names_by_model.name_clusters`.
     :param language: of the texts, ISO 639-1.
     :returns: the boxes with ``name``: that of a branch stands at its lowest box, and is empty
         elsewhere.

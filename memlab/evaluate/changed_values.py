@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from memlab.embed import Encoder
-from memlab.evaluate.comparison import compare_outcomes, stale_outcomes
 from memlab.evaluate.gold_facts import Annotations
-from memlab.evaluate.groups import add_sources
-from memlab.evaluate.tables import Table
+from memlab.evaluate.groups_of_questions import add_sources
+from memlab.evaluate.printed_tables import Table
+from memlab.evaluate.system_comparison import compare_outcomes, stale_outcomes
 from memlab.knowledge import ConfidenceSettings, resolve
 from memlab.knowledge.decay_curves import PlateauLinear
 from memlab.knowledge.fact_search import current_first_shares
@@ -89,8 +89,9 @@ def fact_outcomes(
     :param facts: of :func:`memlab.knowledge.extract`.
     :param conditions: see :func:`memlab.knowledge.fact_search.current_first_shares`.
     :returns: ``system`` (the condition), ``query_id``, ``scope`` and ``hit`` (0 or 1), for
-        :func:`memlab.evaluate.comparison.compare_outcomes`; questions none of whose turns became a
-        fact are left out. ``source`` stands beside where some questions were proposed by a model.
+        :func:`memlab.evaluate.system_comparison.compare_outcomes`; questions none of whose turns
+        became a fact are left out. ``source`` stands beside where some questions were proposed by a
+        model.
     """
     outcomes = [pl.DataFrame(schema=_OUTCOMES)]
     if questions.is_empty():
@@ -135,7 +136,7 @@ def compare_sides(sides: Mapping[str, pl.DataFrame], *, seed: int = 0) -> Table:
 
     :param sides: what :func:`fact_outcomes` and :func:`message_outcomes` gave, by name.
     :returns: ``data``, the name of the side, and the columns of
-        :func:`memlab.evaluate.comparison.compare_outcomes`.
+        :func:`memlab.evaluate.system_comparison.compare_outcomes`.
     """
     tables = []
     for name, outcomes in sides.items():

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
+from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, qrels
 from memlab.records.dataset import describe_sources
-from memlab.source_labels import COLUMN
 
 
 def cited_shares(nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto") -> pl.DataFrame:

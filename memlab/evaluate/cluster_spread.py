@@ -20,11 +20,11 @@ from memlab.cluster.evidence_spread import (
 )
 from memlab.evaluate.conclusions import level_text, p_text, percent, share_text
 from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
-from memlab.evaluate.groups import describe_item_sources, with_sources
-from memlab.evaluate.significance import ALPHA, LEVEL, compare_with_null, fewest_units
+from memlab.evaluate.groups_of_questions import describe_item_sources, with_sources
+from memlab.evaluate.significance_tests import ALPHA, LEVEL, compare_with_null, fewest_units
+from memlab.question_source_labels import COLUMN
 from memlab.retrieve import Bench
-from memlab.source_labels import COLUMN
-from memlab.terminal import count_noun
+from memlab.terminal_text import count_noun
 
 AS_ENCODED = "as encoded"
 CENTRED = "speaker-centred"

@@ -20,17 +20,17 @@ import numpy as np
 import polars as pl
 
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
-from memlab.evaluate.groups import (
+from memlab.evaluate.evaluation_report import Report
+from memlab.evaluate.groups_of_questions import (
     ALL_QUESTIONS,
     MULTI_SESSION,
     SEVERAL_SESSIONS,
     multi_session_group,
     with_sources,
 )
-from memlab.evaluate.report import Report
-from memlab.evaluate.significance import ALPHA, fewest_units
-from memlab.interval_labels import format_level
-from memlab.source_labels import source_note
+from memlab.evaluate.significance_tests import ALPHA, fewest_units
+from memlab.interval_and_p_labels import format_level
+from memlab.question_source_labels import source_note
 
 _PHRASES = {
     ALL_QUESTIONS: "all {n:,} questions with evidence",
@@ -324,11 +324,11 @@ def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> Conclusions:
 def recall(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     """Say which system finds all evidence of more questions than the baseline.
 
-    :param judged: what :func:`memlab.evaluate.comparison.compare_by_group` gave.
+    :param judged: what :func:`memlab.evaluate.system_comparison.compare_by_group` gave.
 
     >>> import memlab
     >>> from memlab.evaluate import conclusions
-    >>> from memlab.evaluate.comparison import compare_by_group
+    >>> from memlab.evaluate.system_comparison import compare_by_group
     >>> options = {"encoder": None, "store": None, "levels": ["turn"]}
     >>> done = memlab.run(["bm25(b=0)", "bm25"], memlab.sample(), **options)
     >>> compared = compare_by_group(done.reports, measure="recall_all@10")
@@ -443,7 +443,7 @@ def sessions_apart(report: Report, *, measure: str) -> Conclusions:
 def steps(judged: pl.DataFrame, whole: pl.DataFrame, *, measure: str) -> Conclusions:
     """Say which steps of an ablation are significant, and what all of them bring.
 
-    :param judged: what :func:`memlab.evaluate.comparison.compare_by_group` gave, stepwise.
+    :param judged: what :func:`memlab.evaluate.system_comparison.compare_by_group` gave, stepwise.
     :param whole: the same, of the first and the last step alone.
     """
     tests = judged["p"].count()
@@ -635,7 +635,7 @@ def similarity(pairs: pl.DataFrame) -> Conclusions:
 def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "") -> Conclusions:
     """Say which conditions hold for more questions than the first one.
 
-    :param compared: what :func:`memlab.evaluate.comparison.compare_outcomes` gave.
+    :param compared: what :func:`memlab.evaluate.system_comparison.compare_outcomes` gave.
     :param asked: of what questions, such as ``questions about a changed value``.
     :param what: what holds, such as ``the current value ranks first``.
     :param source: what was searched, where several sources stand beside each other.

@@ -25,7 +25,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
-from memlab.interval_labels import BOOTSTRAP, CLUSTERED, CLUSTERED_WILSON, NEWCOMBE, WILSON
+from memlab.interval_and_p_labels import BOOTSTRAP, CLUSTERED, CLUSTERED_WILSON, NEWCOMBE, WILSON
 
 LEVEL = 0.95
 FEWEST_SCOPES = 5
@@ -458,8 +458,8 @@ def change_levels(compared: pl.DataFrame, level: float) -> pl.DataFrame:
     Newcombe's are made again from the counts; those over scopes are scaled by the quantiles of t,
     each side of a bootstrap by those of the normal distribution.
 
-    :param compared: rows of :func:`memlab.evaluate.significance.compare_paired`; a row without an
-        interval stays as it is.
+    :param compared: rows of :func:`memlab.evaluate.significance_tests.compare_paired`; a row
+        without an interval stays as it is.
     """
     interval_rows = []
     for row in compared.iter_rows(named=True):

@@ -15,8 +15,8 @@ import polars as pl
 
 from memlab import llm
 from memlab.cluster.clusterers import NOISE
-from memlab.cluster.density_clusters import DensityClusters, density_clusters
 from memlab.cluster.evidence_merges import observed_and_null_merges, places_of_groups
+from memlab.cluster.hdbscan_clusters import DensityClusters, density_clusters
 from memlab.cluster.merge_trees import LINKAGES, merge_tree, scope_trees
 from memlab.embed.speaker_centring import add_by_speaker
 from memlab.errors import DataError
@@ -36,10 +36,10 @@ from memlab.evaluate.cluster_spread import (
 )
 from memlab.evaluate.conclusions import Conclusions, p_text, percent
 from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
-from memlab.evaluate.groups import evidence_items, with_sources
-from memlab.evaluate.significance import compare_paired
+from memlab.evaluate.groups_of_questions import evidence_items, with_sources
+from memlab.evaluate.significance_tests import compare_paired
+from memlab.question_source_labels import source_note
 from memlab.retrieve import Bench
-from memlab.source_labels import source_note
 
 WITHIN_SESSIONS = "permuted within speakers and sessions"
 CONTROLS: dict[str, tuple[str, ...]] = {
@@ -199,7 +199,7 @@ def question_trees(
     :param evidence: ids of turns of the scope; ``retrieved`` the same, the best first.
     :param draws: permutations within speakers, of which the panel's heading gives the median.
     :param service: who names the largest branches, see
-        :func:`memlab.cluster.model_names.name_clusters`.
+        :func:`memlab.cluster.names_by_model.name_clusters`.
     :returns: boxes and leaves for :func:`memlab.figures.condensed_tree.condensed_tree`,
         speaker-centred.
     :raises DataError: when the bench was made without an encoder, or has no such scope or turn.
@@ -446,8 +446,8 @@ def outlier_table(
     :param evidence: ``query_id``, ``turn_id``; ``retrieved`` the same, of the first turns.
     :param clusters: of :func:`density_by_scope`; a turn's score is the mean over the seeds.
     :returns: ``evidence`` (:data:`RETRIEVED`, :data:`MISSED`), ``items``, and of questions with
-        both what :func:`memlab.evaluate.significance.compare_paired` gives; no rows where there are
-        none.
+        both what :func:`memlab.evaluate.significance_tests.compare_paired` gives; no rows where
+        there are none.
     """
     turns = turns_in_order(bench)
     scores = np.mean(

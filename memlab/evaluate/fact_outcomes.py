@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import polars as pl
 
+from memlab.evaluate.fact_polarity import is_ahead, polarity
 from memlab.evaluate.fact_verdicts import Row, falls_into, is_optional, judge_fact
 from memlab.evaluate.gold_entries import Entry
 from memlab.evaluate.gold_facts import Annotations
-from memlab.evaluate.row_polarity import is_ahead, polarity
 from memlab.knowledge import Resolved, active_facts
 
 _HELD = ("active", "due", "superseded", "ended", "repeat")

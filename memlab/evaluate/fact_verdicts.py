@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from memlab.evaluate.fact_polarity import is_ahead, polarity
 from memlab.evaluate.gold_entries import Entry
 from memlab.evaluate.gold_facts import Annotations
-from memlab.evaluate.row_polarity import is_ahead, polarity
 
 Row = Mapping[str, Any]
 """A row of :class:`memlab.records.Fact`, resolved."""

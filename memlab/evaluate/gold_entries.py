@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from memlab.evaluate.entry_owner import Owner, begins_with
-from memlab.evaluate.row_polarity import is_denial, polarity
-from memlab.evaluate.row_words import RowWords, contains_value, content_words, read_row
-from memlab.text.lemmas import base_form_stems
+from memlab.evaluate.fact_polarity import is_denial, polarity
+from memlab.evaluate.fact_words import RowWords, contains_value, content_words, read_row
+from memlab.evaluate.gold_entry_owner import Owner, begins_with
+from memlab.text.verb_lemmas import base_form_stems
 
 AGREEING = {
     "is": {"is", "event"},
@@ -21,7 +21,7 @@ AGREEING = {
 }
 """By the mode of an entry the polarities of a fact that agree with it.
 
-See :func:`memlab.evaluate.row_polarity.polarity`.
+See :func:`memlab.evaluate.fact_polarity.polarity`.
 """
 NAMING = frozenset(base_form_stems("have be name named call called"))
 """Stems that say of a name that it is one."""

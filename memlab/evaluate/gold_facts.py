@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from memlab import datasets
-from memlab.datasets.source import Source
+from memlab.datasets.record_sources import Source
 from memlab.errors import DataError
 from memlab.evaluate.gold_entries import AGREEING, NAMING, Entry
 from memlab.records import Dataset, encode_id_part
-from memlab.text.lemmas import base_form_stems
+from memlab.text.verb_lemmas import base_form_stems
 
 SUFFIX = ".gold.jsonl"
 JOINT_LOG_FILE = "sample.jsonl"

@@ -37,7 +37,7 @@ UNMATCHED = {
 def read_verdicts(file: str | Path) -> dict[tuple[str, str], bool]:
     """Read what readers made of facts that no annotation speaks of.
 
-    They are listed by :func:`memlab.evaluate.fact_measures.unmatched_facts`.
+    They are listed by :func:`memlab.evaluate.knowledge_scores.unmatched_facts`.
 
     :param file: JSON lines with ``scope``, ``meaning`` and ``true``; a fact stands in one line for
         each reader, and counts as true where all of them say so.

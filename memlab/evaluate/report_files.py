@@ -11,22 +11,22 @@ from typing import Any
 
 import polars as pl
 
-from memlab.evaluate.comparison import (
+from memlab.atomic_files import open_atomically
+from memlab.evaluate.evaluation_report import Report
+from memlab.evaluate.groups_of_questions import HAS_SEVERAL_SESSIONS, MULTI_SESSION, count_questions
+from memlab.evaluate.printed_tables import Table, tables_to_markdown, to_latex
+from memlab.evaluate.ranking_measures import Measure
+from memlab.evaluate.system_comparison import (
     best_note,
     compare_reports,
     find_report,
     groups_table,
     results_table,
 )
-from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS, MULTI_SESSION, count_questions
-from memlab.evaluate.measures import Measure
-from memlab.evaluate.report import Report
-from memlab.evaluate.tables import Table, tables_to_markdown, to_latex
-from memlab.files import open_atomically
+from memlab.question_source_labels import format_count
 from memlab.records import LEVELS, Level
 from memlab.records.dataset import count_by_source, describe_sources
-from memlab.source_labels import format_count
-from memlab.terminal import escape_markdown
+from memlab.terminal_text import escape_markdown
 
 _NOTE = (
     "Bold is significantly the best: better than each other system by a paired randomisation test "

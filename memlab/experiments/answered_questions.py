@@ -17,15 +17,15 @@ from memlab.conversation.answers_and_judge import PROMPTS, VERSION, read_orders,
 from memlab.errors import DataError
 from memlab.evaluate import kendall_tau
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
+from memlab.evaluate.printed_tables import tables_to_markdown
 from memlab.evaluate.report_files import write_files
-from memlab.evaluate.tables import tables_to_markdown
 from memlab.experiments.context_bounds import system_contexts
-from memlab.experiments.costs import token_cost
+from memlab.experiments.model_costs import token_cost
 from memlab.experiments.run_pipelines import distinct_datasets
 from memlab.llm import Service
+from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset
 from memlab.records.dataset import describe_sources, source_expr
-from memlab.source_labels import COLUMN
 
 SCHEMA_VERSION = 3
 

@@ -17,17 +17,17 @@ import polars.selectors as cs
 
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Table, conclusions, misses, stale_table
-from memlab.evaluate.comparison import STALE_COLUMNS
+from memlab.evaluate.causes_of_misses import CAUSES
 from memlab.evaluate.conclusions import Conclusions
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
-from memlab.evaluate.groups import with_sources
-from memlab.evaluate.measures import MeasureLike
-from memlab.evaluate.misses import CAUSES
+from memlab.evaluate.groups_of_questions import with_sources
+from memlab.evaluate.printed_tables import tables_to_markdown
+from memlab.evaluate.ranking_measures import MeasureLike
 from memlab.evaluate.report_files import latex_tables, write_files
-from memlab.evaluate.significance import compare_paired
-from memlab.evaluate.tables import tables_to_markdown
+from memlab.evaluate.significance_tests import compare_paired
+from memlab.evaluate.system_comparison import STALE_COLUMNS
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.joining import check_same_protocol, match_datasets
+from memlab.experiments.joined_experiments import check_same_protocol, match_datasets
 from memlab.experiments.run_pipelines import (
     distinct_datasets,
     unmeasurable_line,
@@ -43,10 +43,10 @@ from memlab.experiments.system_rankings import (
 from memlab.explanation import Explanation, explain_nothing
 from memlab.llm.proxy.model_proxy import phase_line
 from memlab.memories import ReturnedTexts
+from memlab.question_source_labels import COLUMN, explain_question
 from memlab.records import Dataset, qrels
-from memlab.source_labels import COLUMN, explain_question
-from memlab.terminal import count_noun, escape_markdown, shorten_line
-from memlab.text.analysis import tokenize
+from memlab.terminal_text import count_noun, escape_markdown, shorten_line
+from memlab.text.text_analyser import tokenize
 
 SCHEMA_VERSION = 1
 _ANSWER = f"answer@{ANSWER_BUDGET} tokens"
@@ -84,7 +84,7 @@ class Comparison(Experiment):
         ``text``, ``n_tokens``, ``how`` and ``turn_ids``.
     :param problems: what went wrong, in lines.
     :param calls: what memories asked of a model, where that was counted: ``system`` and
-        :data:`memlab.memories.collecting.CALLS_SCHEMA`.
+        :data:`memlab.memories.running_a_memory.CALLS_SCHEMA`.
     :param about: dataset, depth, budgets, seed, and each system's settings.
     """
 

@@ -15,7 +15,7 @@ from memlab.errors import DataError
 from memlab.experiments.system_rankings import ANSWER_BUDGET, AskingOptions
 from memlab.memories import dated_lines, fit_to_budget
 from memlab.records import Dataset
-from memlab.terminal import count_noun
+from memlab.terminal_text import count_noun
 
 BOUNDS = ("evidence", "whole history", "nothing", "another's")
 """Contexts that need no system: what perfect retrieval gives, the ceiling, and two floors."""

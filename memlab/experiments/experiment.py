@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets.benchmarks.corrections import apply_corrections
+from memlab.datasets.benchmarks.locomo_corrections import apply_corrections
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import (
     Report,
@@ -22,9 +22,9 @@ from memlab.evaluate import (
     read_measure,
     results_table,
 )
-from memlab.evaluate.comparison import best_note, compare_by_group
 from memlab.evaluate.conclusions import Conclusions
-from memlab.evaluate.measures import MeasureLike
+from memlab.evaluate.printed_tables import tables_to_markdown
+from memlab.evaluate.ranking_measures import MeasureLike
 from memlab.evaluate.report_files import (
     file_names,
     latex_tables,
@@ -32,10 +32,10 @@ from memlab.evaluate.report_files import (
     paper_tables,
     write_reports,
 )
-from memlab.evaluate.tables import tables_to_markdown
-from memlab.evaluate.trec import write_qrels, write_run
-from memlab.experiments.costs import PRICES, costs, price_points
-from memlab.experiments.joining import list_new_runs, match_datasets, measure_alike
+from memlab.evaluate.system_comparison import best_note, compare_by_group
+from memlab.evaluate.trec_files import write_qrels, write_run
+from memlab.experiments.joined_experiments import list_new_runs, match_datasets, measure_alike
+from memlab.experiments.model_costs import PRICES, costs, price_points
 from memlab.explanation import Explanation, explain, explain_nothing
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
@@ -137,8 +137,8 @@ class Experiment:
     def conclusions(self, measure: MeasureLike = "recall_all@10") -> Conclusions:
         """Say in sentences what the comparison with the first system found, or what cannot be said.
 
-        Each follows from :func:`memlab.evaluate.comparison.compare_by_group` of the rankings of
-        turns, or of sessions where no turns were ranked.
+        Each follows from :func:`memlab.evaluate.system_comparison.compare_by_group` of the rankings
+        of turns, or of sessions where no turns were ranked.
 
         >>> import memlab
         >>> done = memlab.run(["bm25"], memlab.sample(), encoder=None, levels=["turn"])

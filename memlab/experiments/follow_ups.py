@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.conversation import rewrite
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
-from memlab.evaluate.significance import compare_paired
+from memlab.evaluate.significance_tests import compare_paired
 from memlab.llm import RECORDED, Service
 from memlab.pipelines import pipeline as read
 from memlab.retrieve import DEFAULT, Bench
@@ -103,8 +103,8 @@ def follow_up_forms_table(
     :param unit: what is independent: ``question``, ``scope``, or ``auto``: scopes where there are
         five or more.
     :returns: ``k``, ``kind``, ``form``, and the columns of
-        :func:`memlab.evaluate.significance.compare_paired` for the share that is complete, against
-        the form that stands alone.
+        :func:`memlab.evaluate.significance_tests.compare_paired` for the share that is complete,
+        against the form that stands alone.
     """
     key_columns = {"k": pl.Int64(), "kind": pl.String(), "form": pl.String()}
     no_tests = compare_paired(np.zeros((0, 1)), np.array([0])).clear()

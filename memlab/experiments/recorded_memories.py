@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from memlab.atomic_files import shipped_data
 from memlab.datasets.sample import sample
 from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import mean_intervals
-from memlab.evaluate.tables import Table
+from memlab.evaluate.printed_tables import Table
 from memlab.experiments.compare_systems import Comparison, compare
-from memlab.files import shipped_data
 from memlab.memories import ReturnedTexts, attribute
-from memlab.memories.collecting import RETURNED_SCHEMA
+from memlab.memories.running_a_memory import RETURNED_SCHEMA
 from memlab.records import Dataset, qrels
 
 DEFAULT = shipped_data("memories")

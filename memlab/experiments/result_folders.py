@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from memlab.files import open_atomically
+from memlab.atomic_files import open_atomically
 
 MARKER = "dataset.json"
 """The file in a folder of results that says of which dataset they are."""

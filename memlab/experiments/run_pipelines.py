@@ -23,12 +23,12 @@ from memlab.embed.ray_workers import NamedEncoder
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Report, evaluate
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
-from memlab.evaluate.groups import describe_questions
-from memlab.evaluate.measures import MeasureLike
-from memlab.evaluate.tables import BOUNDS
-from memlab.experiments import replaying
+from memlab.evaluate.groups_of_questions import describe_questions
+from memlab.evaluate.printed_tables import BOUNDS
+from memlab.evaluate.ranking_measures import MeasureLike
+from memlab.experiments import run_replay
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.scope_parts import (
+from memlab.experiments.parallel_scopes import (
     Cell,
     asks_service,
     load_named_encoder,
@@ -252,7 +252,7 @@ def _rank_cells(
     with tqdm(total=len(pipelines) * n_levels, desc="runs", delay=2) as progress_bar:
         for source in dataset_sources:
             cells = [*product(pipelines, levels_by_dataset[source.data.name])]
-            keys = [replaying.run_key(source.about(*cell)) for cell in cells]
+            keys = [run_replay.run_key(source.about(*cell)) for cell in cells]
             new_cells = [
                 cell for cell, key in zip(cells, keys, strict=True) if key not in run_id_by_key
             ]
@@ -325,7 +325,7 @@ class _DatasetSource:
             dependencies |= describe_encoder(self.encoder)
         return dependencies | {
             "pipeline": str(stages),
-            "code": replaying.code_version(),
+            "code": run_replay.code_version(),
             **stages.dependencies(),
         }
 
@@ -451,8 +451,8 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     datasets: dict[str, Dataset] = {}
     bench_makers = {}
     for dataset_name, provenance in provenance_by_dataset.items():
-        datasets[dataset_name] = replaying.load_run_dataset(store, provenance)
-        bench_makers[dataset_name] = partial(replaying.load_run_bench, store, provenance)
+        datasets[dataset_name] = run_replay.load_run_dataset(store, provenance)
+        bench_makers[dataset_name] = partial(run_replay.load_run_bench, store, provenance)
     evaluation_options: dict[str, Any] = {}
     for option_name in ("measures", "seed", "unit"):
         if option_name in content:
@@ -576,5 +576,5 @@ def _saved_runs(store: MemoryStore) -> dict[str, str]:
         provenance = json.loads(provenance_text)
         # What a model did not answer is asked again.
         if "code" in provenance and not provenance.get("llm", {}).get("unanswered"):
-            run_id_by_key.setdefault(replaying.run_key(provenance), run_id)
+            run_id_by_key.setdefault(run_replay.run_key(provenance), run_id)
     return run_id_by_key

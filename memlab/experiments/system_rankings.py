@@ -13,21 +13,21 @@ import numpy as np
 import polars as pl
 
 from memlab import memories
+from memlab.atomic_files import fix_place
 from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.errors import PipelineError, check_at_least
 from memlab.evaluate import Report, evaluate, read_run
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
-from memlab.evaluate.tables import BOUNDS
-from memlab.experiments.sweeps import TIMED_QUESTIONS, time_in_turn
-from memlab.files import fix_place
+from memlab.evaluate.printed_tables import BOUNDS
+from memlab.experiments.parameter_sweeps import TIMED_QUESTIONS, time_in_turn
 from memlab.memories import Memory, ReturnedTexts
-from memlab.memories.collecting import problem_row
+from memlab.memories.running_a_memory import problem_row
 from memlab.pipelines import Pipeline, pipeline
+from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, Run, qrels
 from memlab.records.dataset import describe_sources
 from memlab.retrieve import Bench
-from memlab.source_labels import COLUMN
 from memlab.store import MemoryStore
 from memlab.system_names import check_system_names
 

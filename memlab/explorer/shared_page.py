@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from memlab.explorer.drawing import scene_payload
-from memlab.explorer.scene import Scene, answer_payload, single_question_bench
+from memlab.explorer.map_drawing import scene_payload
+from memlab.explorer.map_scene import Scene, answer_payload, single_question_bench
 from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench

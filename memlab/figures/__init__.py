@@ -2,7 +2,7 @@
 
 One file per family of charts. A chart function gives a ``plotly.graph_objects.Figure`` and never
 shows or writes it; ``style`` holds the look and the layouts, ``intervals`` rows of marks with
-intervals, ``_text_measuring`` measures and wraps words. Nothing of what makes the frames is
+intervals, ``text_and_glyphs`` measures and wraps words. Nothing of what makes the frames is
 imported. :func:`export` writes a figure with its data and provenance, :func:`write_gallery` makes a
 page of all.
 """
@@ -28,8 +28,8 @@ from memlab.figures import (
     style,
     sweep_panels,
 )
-from memlab.figures.export import ExportedFigure, export
-from memlab.figures.gallery import write_gallery
+from memlab.figures.figure_export import ExportedFigure, export
+from memlab.figures.figure_gallery import write_gallery
 
 __all__ = [
     "ExportedFigure",

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text_measuring import drawable_text, printable_line, widest_px, wrap
+from memlab.figures.text_and_glyphs import drawable_text, printable_line, widest_px, wrap
 
 _NAME_LINES = 4
 """Of a cause with its rule, beside its bars."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures import style
-from memlab.figures._text_measuring import (
+from memlab.figures.text_and_glyphs import (
     drawable_text,
     escape,
     printable_line,

@@ -11,8 +11,8 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text_measuring import cut_to_width, drawable_text, escape, printable_line
-from memlab.interval_labels import describe_intervals
+from memlab.figures.text_and_glyphs import cut_to_width, drawable_text, escape, printable_line
+from memlab.interval_and_p_labels import describe_intervals
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 _INTERVAL = ("recall_all@10_low", "recall_all@10_high")

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text_measuring import (
+from memlab.figures.text_and_glyphs import (
     cut_to_width,
     drawable_text,
     escape,
@@ -22,7 +22,7 @@ from memlab.figures._text_measuring import (
     text_px,
     widest_px,
 )
-from memlab.interval_labels import describe_intervals
+from memlab.interval_and_p_labels import describe_intervals
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _LEFT_PX = 42
@@ -321,8 +321,8 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
     At column width the families are named in a legend under the plot, at page width beside their
     lines.
 
-    :param frame: what :func:`memlab.knowledge.confidence.trajectory` gives: ``family``, ``day`` and
-        ``confidence``.
+    :param frame: what :func:`memlab.knowledge.confidence.trajectory` gives: ``family``,
+        ``day`` and ``confidence``.
     :param events: the days on which the fact was heard again, marked under the plot.
 
     >>> from memlab.figures import curves

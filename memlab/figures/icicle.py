@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text_measuring import cut_to_width, escape, printable_line, wrap
+from memlab.figures.text_and_glyphs import cut_to_width, escape, printable_line, wrap
 
 _ROW_PX = 26
 _LEGIBLE_PX = 10

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text_measuring import (
+from memlab.figures.text_and_glyphs import (
     drawable_text,
     format_p,
     format_signed,
@@ -20,7 +20,7 @@ from memlab.figures._text_measuring import (
     widest_px,
     wrap,
 )
-from memlab.interval_labels import ALPHA, describe_intervals, smallest_p
+from memlab.interval_and_p_labels import ALPHA, describe_intervals, smallest_p
 
 _ROW_PX = 32
 _SECOND_LINE_PX = 13

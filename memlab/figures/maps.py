@@ -14,7 +14,8 @@ import polars.selectors as cs
 
 from memlab.errors import DataError
 from memlab.figures import style
-from memlab.figures._text_measuring import (
+from memlab.figures.style import SCALE, SPEAKER_TINTS, position_colours, scale_colours
+from memlab.figures.text_and_glyphs import (
     cut_to_width,
     drawable_text,
     escape,
@@ -24,7 +25,6 @@ from memlab.figures._text_measuring import (
     widest_px,
     wrap,
 )
-from memlab.figures.style import SCALE, SPEAKER_TINTS, position_colours, scale_colours
 
 _MOST_POINTS = 6_000
 _FEWEST_DENSE = 30

@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.figures._text_measuring import FAMILY, escape, printable_line, widest_px, wrap
+from memlab.figures.text_and_glyphs import FAMILY, escape, printable_line, widest_px, wrap
 from memlab.system_names import short_names
 
 _Arguments = ParamSpec("_Arguments")
@@ -68,7 +68,7 @@ _LEGEND_SYMBOL_PX = 46
 _NAME_PX = 240
 _WIDTHS_KEY = "memlab_widths"
 _OF_SOURCES = "question_sources"
-"""The column that says who wrote the questions, :data:`memlab.source_labels.COLUMN`."""
+"""The column that says who wrote the questions, :data:`memlab.question_source_labels.COLUMN`."""
 
 
 @cache
@@ -244,7 +244,7 @@ def said_where_empty(chart: Callable[_Arguments, go.Figure]) -> Callable[_Argume
         first_argument = next(iter((*given, *options.values())), None)
         if isinstance(first_argument, pl.DataFrame) and _OF_SOURCES in first_argument.columns:
             # Imported where it is needed: an import of the figures stays small.
-            from memlab.source_labels import source_note
+            from memlab.question_source_labels import source_note
 
             _write_below(chart_figure, source_note(first_argument))
         return chart_figure

@@ -13,7 +13,7 @@ import polars.selectors as cs
 
 from memlab.errors import DataError
 from memlab.figures import style
-from memlab.figures._text_measuring import (
+from memlab.figures.text_and_glyphs import (
     cut_to_width,
     drawable_text,
     escape,
@@ -21,7 +21,7 @@ from memlab.figures._text_measuring import (
     widest_px,
     wrap,
 )
-from memlab.interval_labels import ALPHA, describe_intervals
+from memlab.interval_and_p_labels import ALPHA, describe_intervals
 from memlab.system_names import short_names
 
 _HEADER_PX = 16

@@ -1,7 +1,7 @@
 """The index of finished sessions: summaries, entities and facts, made once a session is closed."""
 
 from memlab.errors import explain_arguments
-from memlab.indexing.reports import (
+from memlab.indexing.index_reports import (
     HELD,
     earlier_facts_note,
     empty_reason,

@@ -18,15 +18,15 @@ from memlab.config import IndexSettings
 from memlab.distributed import parallel_map
 from memlab.embed import Encoder
 from memlab.errors import ModelError
-from memlab.indexing.reports import NO_FACTS, cache_vectors
-from memlab.knowledge import extraction
-from memlab.llm import RECORDED, Service, configured_service, recording
-from memlab.llm.spending import is_estimating
+from memlab.indexing.index_reports import NO_FACTS, cache_vectors
+from memlab.knowledge import fact_extraction
+from memlab.llm import RECORDED, Service, configured_service, recorded_answers
+from memlab.llm.token_spending import is_estimating
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
 from memlab.records.dataset import in_utc
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
-from memlab.store.schemas import text_hashes
+from memlab.store.table_schemas import text_hashes
 from memlab.summaries import summarize_sessions
 from memlab.summaries.summary_prompts import SESSION
 
@@ -181,12 +181,12 @@ def _recipe_version(settings: IndexSettings, service: str | Service | None) -> s
     recipe_parts |= {
         "code": CODE_VERSION,
         "model": model,
-        "asked": [extraction.VERSION, SESSION.version],
+        "asked": [fact_extraction.VERSION, SESSION.version],
     }
     if service == RECORDED:
-        recipe_parts["recordings"] = recording.recordings_digest()
+        recipe_parts["recordings"] = recorded_answers.recordings_digest()
     digest = hashlib.sha256(json.dumps(recipe_parts, sort_keys=True).encode()).hexdigest()[:8]
-    return f"{settings.version}-{extraction.service_name(service) or EXTRACTIVE}-{digest}"
+    return f"{settings.version}-{fact_extraction.service_name(service) or EXTRACTIVE}-{digest}"
 
 
 def _due_sessions(store: MemoryStore, job: IndexJob, gap: timedelta) -> pl.DataFrame:
@@ -304,7 +304,7 @@ def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
     outcomes = [batch.due.select("session_id", status=pl.lit("ok"), service=no_service)]
     without_facts = pl.Series("session_id", [], pl.String)
     if job.settings.facts and service is not None:
-        extracted = extraction.extract(batch.turns, service=service, **batch.before)
+        extracted = fact_extraction.extract(batch.turns, service=service, **batch.before)
         unread = extracted.outcomes.filter(pl.col("service").is_null())
         without_facts = unread["session_id"]
         status = pl.col("status").replace("unanswered", "fallback")
@@ -390,7 +390,7 @@ def _commit_batch(
 
     :raises StoreError: when the store cannot be written.
     """
-    service_asked = extraction.service_name(job.service) or EXTRACTIVE
+    service_asked = fact_extraction.service_name(job.service) or EXTRACTIVE
     outcome_rows = _judge_outcomes(due, job, results["outcomes"], service_asked)
     events = _make_events(outcome_rows, service_asked)
     counting_rows = outcome_rows.filter(~pl.col("better"))

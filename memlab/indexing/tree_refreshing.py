@@ -11,7 +11,7 @@ from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 from memlab.summaries.stored_trees import StoredTree, TreeDesign, read_or_write_tree
 from memlab.summaries.summary_rows import EXTRACTIVE, fallback_note, writer_name
-from memlab.terminal import count_noun
+from memlab.terminal_text import count_noun
 
 _DESIGN = ["tree", "over", "tz", "seed", "indexed"]
 

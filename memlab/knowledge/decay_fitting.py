@@ -18,7 +18,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.knowledge.decay_curves import BOUNDS, FAMILIES, AnyCurve, PlateauLinear
-from memlab.terminal import count_noun
+from memlab.terminal_text import count_noun
 
 CONSTANT = "constant"
 DEFAULT = "default"

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.text.tokens import normalize_characters, stem, words
-from memlab.text.words import ARTICLES, STOP_WORDS
+from memlab.text.closed_word_classes import ARTICLES, STOP_WORDS
+from memlab.text.tokens_and_sentences import normalize_characters, stem, words
 
 ALPHA = 0.85
 """The probability of following an edge rather than beginning anew."""

@@ -64,8 +64,8 @@ def search_facts(
     Of equal scores the fact heard last comes first.
 
     :param questions: ``scope`` and ``text``; ``query_id``, or the row number stands for it.
-    :param facts: ``Resolved.facts``, scored by :func:`memlab.knowledge.confidence.score`; repeats
-        are not ranked.
+    :param facts: ``Resolved.facts``, scored by :func:`memlab.knowledge.confidence.score`;
+        repeats are not ranked.
     :param encoder: for the similarity; ``None``: 0 for all.
     :param entities: rows of :class:`memlab.records.Entity`: names of the graph beside those of the
         facts, and edges between those that are related.

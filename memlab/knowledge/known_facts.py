@@ -16,7 +16,7 @@ import polars as pl
 
 from memlab.records import Fact, frame
 from memlab.records.facts import meaning_id
-from memlab.text.tokens import stem, words
+from memlab.text.tokens_and_sentences import stem, words
 
 MAX_KNOWN = 60
 """The most facts of a scope that a prompt shows."""

@@ -10,9 +10,9 @@ from datetime import datetime
 import polars as pl
 
 from memlab.embed import Encoder
-from memlab.knowledge.intervals import Interval, State
-from memlab.knowledge.readings import Outcome, resolve_statements
-from memlab.knowledge.statements import Meaning, Statement, place_facts, read_statements
+from memlab.knowledge.fact_statements import Meaning, Statement, place_facts, read_statements
+from memlab.knowledge.supersession_passes import Outcome, resolve_statements
+from memlab.knowledge.validity_intervals import Interval, State
 from memlab.records import TIMESTAMP
 from memlab.records.dataset import in_utc
 
@@ -109,7 +109,7 @@ def resolve(
 
     :param facts: rows of :class:`memlab.records.Fact`.
     :param encoder: matches near-equal slots and values, see
-        :func:`memlab.knowledge.keys.part_keys`; ``None``: none.
+        :func:`memlab.knowledge.fact_keys.part_keys`; ``None``: none.
     :param as_of: only what had reached the memory by then counts: what was active on that date.
         Facts without a date are left out, see :func:`count_undated_facts`.
     :param now: when it is asked; ``None``: when something was said last.

@@ -7,11 +7,18 @@ what answers cost.
 """
 
 from memlab.errors import explain_arguments
-from memlab.llm.answer_reader import fitting_items
-from memlab.llm.asking import MISFIT, Answer, Request, ask, check_service, describe_unanswered
-from memlab.llm.embedding import embed_texts
-from memlab.llm.service import RECORDED, Service, configured_service
-from memlab.llm.spending import ModelSpending, add_to_spending, track_spending
+from memlab.llm.answer_parsing import fitting_items
+from memlab.llm.embedding_requests import embed_texts
+from memlab.llm.service_addresses import RECORDED, Service, configured_service
+from memlab.llm.structured_answers import (
+    MISFIT,
+    Answer,
+    Request,
+    ask,
+    check_service,
+    describe_unanswered,
+)
+from memlab.llm.token_spending import ModelSpending, add_to_spending, track_spending
 
 __all__ = [
     "MISFIT",

@@ -10,15 +10,15 @@ libraries, :func:`named_texts` gives the texts that pipelines encode.
 """
 
 from memlab.errors import explain_arguments
-from memlab.memories.attribution import LEAST_SIMILARITY, attribute, rank_source_turns
-from memlab.memories.collecting import ReturnedTexts, collect, dated_lines, fit_to_budget
+from memlab.memories.encoder_for_frameworks import Embeddings, named_texts
 from memlab.memories.http_client import HttpMemory, read_bearer_token
-from memlab.memories.lent_encoder import Embeddings, named_texts
 from memlab.memories.memory import TURNS, Memory, is_module_reference, memory
 from memlab.memories.model_calls import ProxiedMemory
 from memlab.memories.process_memory import ProcessMemory
-from memlab.memories.rankings import read_ranking, run_to_returned_texts
+from memlab.memories.ranking_files import read_ranking, run_to_returned_texts
 from memlab.memories.returned_rows import list_returned_rows
+from memlab.memories.running_a_memory import ReturnedTexts, collect, dated_lines, fit_to_budget
+from memlab.memories.text_attribution import LEAST_SIMILARITY, attribute, rank_source_turns
 
 __all__ = [
     "LEAST_SIMILARITY",

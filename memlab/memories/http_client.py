@@ -17,7 +17,7 @@ import polars as pl
 from memlab.config import TOKEN_VARIABLE
 from memlab.errors import DataError
 from memlab.memories.returned_rows import Unanswered, call_with_timeout
-from memlab.terminal import shorten_line
+from memlab.terminal_text import shorten_line
 
 LARGEST_BYTES = 16_000_000
 """The largest answer and the largest request, in bytes."""

@@ -15,7 +15,7 @@ from memlab.errors import DataError
 from memlab.memories.http_client import HttpMemory
 from memlab.memories.memory_identity import describe_memory
 from memlab.memories.returned_rows import error_line
-from memlab.memories.row_limits import (
+from memlab.memories.search_limits_of_frameworks import (
     MEM0_ARGUMENTS,
     LangChainSearch,
     is_langchain_retriever,
@@ -46,7 +46,8 @@ class Memory:
     A verb that the system lacks has a plain default: its ``add`` is called turn by turn instead of
     ``ingest``, a class whose search takes no scope is made anew for each scope, and nothing is
     waited for. Retrievers of LangChain and LlamaIndex, and mem0, are given k in their own way (see
-    ``memlab.memories.row_limits``); ``notes`` has a line for what a mem0 cannot be given.
+    ``memlab.memories.search_limits_of_frameworks``); ``notes`` has a line for what a mem0 cannot be
+    given.
 
     :param system: a class, an object or a function, as :func:`memory` takes them.
     :raises DataError: when it cannot be made, has no search, or its search takes what nobody gives.
@@ -158,7 +159,7 @@ class Memory:
     def model_calls(self, scope: str) -> list[dict[str, Any]]:
         """Give what a scope asked of a model by phase, where somebody counts that.
 
-        :returns: rows of :data:`memlab.memories.collecting.CALLS_SCHEMA`.
+        :returns: rows of :data:`memlab.memories.running_a_memory.CALLS_SCHEMA`.
         """
         return []
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from memlab.llm.proxy import ModelProxy
-from memlab.llm.proxy.counts import SEARCHING, WRITING, Counts
+from memlab.llm.proxy.call_counts import SEARCHING, WRITING, Counts
 from memlab.memories.memory import Memory, import_memory
 
 

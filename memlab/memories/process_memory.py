@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.memories.memory_identity import environment_digest
-from memlab.terminal import shorten_line
+from memlab.terminal_text import shorten_line
 
 _LAST_LINES = 20
 _PATIENCE = 3600.0

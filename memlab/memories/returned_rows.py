@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.terminal import shorten_line
+from memlab.terminal_text import shorten_line
 
 LONGEST_TEXT = 100_000
 """Characters of one text; ``LONGEST_ANSWER`` of all texts of one question."""

@@ -11,17 +11,17 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memlab.experiments.result_folders import read_marker
-from memlab.figures.export import write_files_atomically
-from memlab.figures.gallery import STYLE, render_markdown
-from memlab.figures.provenance import read_sidecar
-from memlab.notebooks.executed import (
+from memlab.figures.figure_export import write_files_atomically
+from memlab.figures.figure_gallery import STYLE, render_markdown
+from memlab.figures.figure_provenance import read_sidecar
+from memlab.notebooks.executed_notebook import (
     answer_points,
     data_and_part,
     opening_figure,
     read_notebook,
     split_opening,
 )
-from memlab.notebooks.html_page import html_page
+from memlab.notebooks.notebook_pages import html_page
 from memlab.system_names import hide_model_files
 
 NOTEBOOKS = "notebooks"

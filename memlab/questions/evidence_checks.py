@@ -23,12 +23,12 @@ from memlab.conversation import answer, judge
 from memlab.conversation.context_lines import turn_lines
 from memlab.pipelines import pipeline
 from memlab.questions.proposal_prompts import Holds, holds_request
+from memlab.questions.proposal_screening import Dropped, Proposal, short_answer
 from memlab.questions.question_kinds import KINDS
-from memlab.questions.screening import Dropped, Proposal, short_answer
 from memlab.records import Question, frame
 from memlab.rerank.llm_grades import ask_grades
 from memlab.retrieve import Bench
-from memlab.text.analysis import tokenize
+from memlab.text.text_analyser import tokenize
 
 WRONG = "the answer does not follow from the evidence alone"
 ADDED = "further messages change the answer"

@@ -16,14 +16,13 @@ import numpy as np
 import polars as pl
 
 from memlab import knowledge, llm
+from memlab.atomic_files import open_atomically
 from memlab.datasets import load
 from memlab.datasets.question_files import question_line
 from memlab.embed import Encoder
 from memlab.errors import DataError, ModelError, check_at_least, warn_user
-from memlab.files import open_atomically
-from memlab.knowledge.extraction import service_name
-from memlab.llm.spending import add_to_spending, is_estimating
-from memlab.questions.bundles import Bundle, gather_bundles, message_entries
+from memlab.knowledge.fact_extraction import service_name
+from memlab.llm.token_spending import add_to_spending, is_estimating
 from memlab.questions.evidence_checks import (
     WINDOW,
     Asking,
@@ -31,9 +30,9 @@ from memlab.questions.evidence_checks import (
     check_further,
     check_needed,
 )
+from memlab.questions.message_bundles import Bundle, gather_bundles, message_entries
 from memlab.questions.proposal_prompts import propose_request
-from memlab.questions.question_kinds import KINDS, share_by_weight, share_out
-from memlab.questions.screening import (
+from memlab.questions.proposal_screening import (
     NOT_THERE,
     Dropped,
     Proposal,
@@ -43,11 +42,12 @@ from memlab.questions.screening import (
     screen,
     share_no_word,
 )
+from memlab.questions.question_kinds import KINDS, share_by_weight, share_out
 from memlab.records import Dataset, Question, frame
 from memlab.records.dataset import PROPOSED, refuse_frame
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
-from memlab.terminal import count_noun
+from memlab.terminal_text import count_noun
 
 CANDIDATES, LEFT_OUT = 60, 2
 CHECKED = 1.25
@@ -137,11 +137,12 @@ def propose_questions(
     again about each.
 
     The questions that the dataset has are not looked at. Of each scope: messages that belong
-    together are gathered from facts (:mod:`memlab.questions.bundles`); one prompt a bundle proposes
-    questions; what is wrong by itself is dropped (:mod:`memlab.questions.screening`); the rest is
-    asked again, each prompt alone (:mod:`memlab.questions.evidence_checks`). What fails is dropped
-    and counted. Within ``memlab.llm.track_spending(estimate=True)`` nothing is asked and nothing is
-    proposed, and what would be asked is counted.
+    together are gathered from facts (:mod:`memlab.questions.message_bundles`); one prompt a bundle
+    proposes questions; what is wrong by itself is dropped
+    (:mod:`memlab.questions.proposal_screening`); the rest is asked again, each prompt alone
+    (:mod:`memlab.questions.evidence_checks`). What fails is dropped and counted. Within
+    ``memlab.llm.track_spending(estimate=True)`` nothing is asked and nothing is proposed, and what
+    would be asked is counted.
 
     :param dataset: a dataset, or the path of a file that :func:`memlab.datasets.load` reads.
     :param service: see :func:`memlab.llm.ask`; with a ``record`` an interrupted call goes on where

@@ -82,7 +82,7 @@ PURPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "absent": ("abstention",),
     }
 )
-"""The kinds that each sort of bundle is asked for, see :mod:`memlab.questions.bundles`."""
+"""The kinds that each sort of bundle is asked for, see :mod:`memlab.questions.message_bundles`."""
 
 
 def share_out(n: int, kinds: Sequence[str]) -> dict[str, int]:

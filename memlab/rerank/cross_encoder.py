@@ -15,7 +15,7 @@ from memlab.errors import ModelError, check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import rerank_by_scores
+from memlab.retrieve.rankings_from_scores import rerank_by_scores
 
 
 @stage

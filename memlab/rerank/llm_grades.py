@@ -12,13 +12,13 @@ from pydantic import BaseModel, Field
 
 from memlab import llm
 from memlab.errors import check_at_least, check_between, warn_user
-from memlab.llm.asking import collect_judgements
+from memlab.llm.structured_answers import collect_judgements
 from memlab.records import Run
 from memlab.registry import stage
-from memlab.rerank.blend import blend_by_position
+from memlab.rerank.rank_blending import blend_by_position
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.passages import format_passages
-from memlab.retrieve.ranking import require_turn_run, rerank_by_scores
+from memlab.retrieve.rankings_from_scores import require_turn_run, rerank_by_scores
 
 SYSTEM = (
     "You judge which messages of earlier conversations a complete answer to a question needs. The "

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from memlab.atomic_files import open_atomically
 from memlab.errors import ModelError
-from memlab.files import open_atomically
 from memlab.records import LEVELS
 
 ENSEMBLE = 4

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 import numpy as np
 import polars as pl
 
+from memlab.embed.contextual_headers import header_of
 from memlab.embed.encoder import check_nonzero_vectors
-from memlab.embed.headers import header_of
+from memlab.embed.encoder_wrapper import without_cache
 from memlab.embed.turn_texts import query_texts, turn_texts
-from memlab.embed.wrapper import without_cache
 from memlab.errors import DataError, StoreError
 from memlab.records import LEVELS, Dataset, Level, Qrels, Run, qrels
 from memlab.retrieve.documents import Documents, build_documents
-from memlab.text.analysis import tokenize
+from memlab.text.text_analyser import tokenize
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -366,7 +366,7 @@ def cache_per_bench(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key],
     So that a stage of any room works something out once for all pipelines over a bench. The result
     may depend on turns, sessions and the function's other arguments, never on the questions:
     benches that share their documents share it. What is asked of a language model is kept by
-    ``cache_per_bench_by(memlab.llm.spending.keep_with_spending)``.
+    ``cache_per_bench_by(memlab.llm.token_spending.keep_with_spending)``.
     """
     return cache_per_bench_by(keep_once)(make)
 

@@ -9,7 +9,7 @@ from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.documents import Moments
-from memlab.retrieve.ranking import Scored, rank
+from memlab.retrieve.rankings_from_scores import Scored, rank
 from memlab.text.bm25_formula import ScopeWords
 
 OF_SESSIONS = 1.5, 0.75
@@ -52,7 +52,7 @@ def bm25(
 def bm25_scores(
     bench: Bench, *, level: Level, k1: float | None = None, b: float | None = None
 ) -> Scored:
-    """Score the documents of each scope by BM25, see :data:`memlab.retrieve.ranking.Scored`."""
+    """Score the documents of each scope by BM25: a block of scores each."""
     is_k1_valid = k1 is None or k1 >= 0
     is_b_valid = b is None or 0 <= b <= 1
     if not is_k1_valid or not is_b_valid:

@@ -8,7 +8,7 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.documents import best_per_group
 from memlab.retrieve.passages import best_passage_scores, cut_passages, passage_vectors
-from memlab.retrieve.ranking import Scored, rank
+from memlab.retrieve.rankings_from_scores import Scored, rank
 
 
 @stage
@@ -31,7 +31,7 @@ def dense(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
 
 
 def dense_scores(bench: Bench, *, level: Level) -> Scored:
-    """Give the cosines of each scope, see :data:`memlab.retrieve.ranking.Scored`."""
+    """Give the cosines of each scope, see :data:`memlab.retrieve.rankings_from_scores.Scored`."""
     vectors, row = passage_vectors(bench)
     session = bench.documents("turn").session
     for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):

@@ -18,9 +18,9 @@ from memlab.embed.turn_texts import session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.records import Level
 from memlab.retrieve.cosine import scale_to_unit
-from memlab.text.analysis import tokenize
 from memlab.text.bm25_formula import ScopeWords, WordStatistics
-from memlab.text.tokens import WORD_OR_SIGN
+from memlab.text.text_analyser import tokenize
+from memlab.text.tokens_and_sentences import WORD_OR_SIGN
 
 if TYPE_CHECKING:
     from memlab.store.scope_statistics import ScopeStatistics
@@ -142,7 +142,7 @@ class Documents:
     :param centre: gives the speaker-centred vectors, where there are embeddings.
     :param language: that the texts are read in.
     :param whole: the statistics of the words of all documents, where these are some of those of one
-        scope, see :mod:`memlab.retrieve.large_scopes`.
+        scope, see :mod:`memlab.retrieve.large_scope_candidates`.
     :param made: what :func:`memlab.retrieve.bench.cache_per_bench` keeps.
     """
 
@@ -204,7 +204,7 @@ class Documents:
 
     @cached_property
     def words(self) -> list[list[str]]:
-        """Each document's words, see :func:`memlab.text.analysis.tokenize`."""
+        """Each document's words, see :func:`memlab.text.text_analyser.tokenize`."""
         return tokenize(self.texts, language=self.language)
 
     def words_in(self, span: slice) -> ScopeWords:

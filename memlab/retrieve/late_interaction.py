@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
+from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.embed.token_vectors import (
     TokenEncoder,
     TokenVectors,
     best_token_cosines,
     compress_tokens,
 )
-from memlab.embed.wrapper import token_encoder_of
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.documents import best_per_group
 from memlab.retrieve.passages import best_passage_scores, cut_passages
-from memlab.retrieve.ranking import Scored, rank
+from memlab.retrieve.rankings_from_scores import Scored, rank
 from memlab.text.bm25_formula import idf
 
 CONTEXT = 2
@@ -57,7 +57,7 @@ def late(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
 
 
 def late_scores(bench: Bench, *, level: Level) -> Scored:
-    """Score each scope by late interaction, see :data:`memlab.retrieve.ranking.Scored`."""
+    """Score the documents of each scope by late interaction: a block of scores each."""
     queries, session = query_tokens(bench), bench.documents("turn").session
     for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
         scope = scope_tokens(bench, turns)

@@ -13,8 +13,8 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.passages import format_passages
-from memlab.retrieve.ranking import require_turn_run, run_depth
-from memlab.retrieve.search_again import fuse_hits, generate_per_question, search_subqueries
+from memlab.retrieve.rankings_from_scores import require_turn_run, run_depth
+from memlab.retrieve.subquery_search import fuse_hits, generate_per_question, search_subqueries
 
 READS, MOST_HOPS = 10, 3
 """Turns that are read before each follow-up, and how many follow-ups there may be."""

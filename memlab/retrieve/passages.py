@@ -16,8 +16,8 @@ import polars as pl
 
 from memlab.embed.turn_texts import turn_texts
 from memlab.retrieve.bench import Bench, cache_per_bench
-from memlab.text.analysis import tokenize
-from memlab.text.tokens import WORD_OR_SIGN, sentence_spans
+from memlab.text.text_analyser import tokenize
+from memlab.text.tokens_and_sentences import WORD_OR_SIGN, sentence_spans
 
 LONG = 220
 """Words and signs of a turn up to which it is read as one: about what MiniLM reads, 256 tokens."""

@@ -13,7 +13,7 @@ from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.documents import best_per_group, rank_columns, standardise_rows
-from memlab.retrieve.ranking import Scored, rank
+from memlab.retrieve.rankings_from_scores import Scored, rank
 
 
 @stage

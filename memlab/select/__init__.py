@@ -1,19 +1,20 @@
 """Selection: which candidates to keep, and in which order.
 
 A stage takes a :class:`memlab.records.Run` and its bench and gives a run of the same level.
-``mmr_dpp_msd`` trades relevance for dissimilarity (``mmr``, ``dpp``, ``msd``; ``greedy`` chooses
-for many queries at once), ``clusters`` takes one document of each cluster or whole clusters,
-``resonance`` does the opposite of diversity (``resonate``),
+``mmr_dpp_msd`` trades relevance for dissimilarity (``mmr``, ``dpp``, ``msd``; ``greedy_selection``
+chooses for many queries at once), ``cluster_selection`` takes one document of each cluster or whole
+clusters, ``similarity_to_first_hits`` does the opposite of diversity (``resonate``),
 ``relevance_feedback`` searches again, towards the first hits or away from them (``feedback``),
-``order_and_budget`` puts new sessions or later turns first, and ``budget`` cuts the ranking.
+``session_order_and_budget`` puts new sessions or later turns first, and ``budget`` cuts the
+ranking.
 """
 
 from memlab.errors import explain_arguments
-from memlab.select.clusters import by_cluster, expand_cluster
+from memlab.select.cluster_selection import by_cluster, expand_cluster
 from memlab.select.mmr_dpp_msd import dpp, mmr, msd
-from memlab.select.order_and_budget import budget, current, fill_sessions
 from memlab.select.relevance_feedback import feedback
-from memlab.select.resonance import resonate
+from memlab.select.session_order_and_budget import budget, current, fill_sessions
+from memlab.select.similarity_to_first_hits import resonate
 
 __all__ = [
     "budget",

@@ -12,8 +12,8 @@ from memlab.errors import check_at_least, check_between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.select.candidates import candidates_by_query, reorder_run, similarity_vectors
-from memlab.select.greedy import Candidates, Strategy, choose_diverse
+from memlab.select.greedy_selection import Candidates, Strategy, choose_diverse
+from memlab.select.selection_candidates import candidates_by_query, reorder_run, similarity_vectors
 
 
 @stage

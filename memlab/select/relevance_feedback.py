@@ -15,8 +15,8 @@ from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import usual_parameters
 from memlab.retrieve.documents import rank_columns, standardise_rows
-from memlab.retrieve.ranking import rerank_by_scores
-from memlab.select.candidates import candidates_by_query
+from memlab.retrieve.rankings_from_scores import rerank_by_scores
+from memlab.select.selection_candidates import candidates_by_query
 
 POSITIVE = 0.4
 """Weight of the similarity to the hits, where no weight is given."""

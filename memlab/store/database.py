@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 import polars as pl
 
 # Imported now: it says what failed, and without a free file handle nothing can be imported then.
-import memlab.arguments  # noqa: F401
+import memlab.argument_errors  # noqa: F401
+from memlab.atomic_files import STATED_EVERY, hear_interrupts, lock_path
 from memlab.errors import MemlabError, StoreError, explain_methods, is_panic
-from memlab.files import STATED_EVERY, hear_interrupts, lock_path
 from memlab.records.dataset import in_utc
 from memlab.store.kept_states import open_state
-from memlab.store.schemas import (
+from memlab.store.table_schemas import (
     DATASET_TABLES,
     LATER_TABLES,
     TABLES,
@@ -262,7 +262,7 @@ class TableGroup:
 
 
 class Database:
-    """An open LanceDB database whose tables are those of :data:`memlab.store.schemas.TABLES`.
+    """An open LanceDB database whose tables are those of :data:`memlab.store.table_schemas.TABLES`.
 
     :param pinned: versions of tables; with them it is a view, and read-only.
 
@@ -495,7 +495,8 @@ class Database:
         """Give the LanceDB table of a name, at the version of this view; it is made where it is not
         there yet.
 
-        :param schema: Arrow schema of one that is not among :data:`memlab.store.schemas.TABLES`.
+        :param schema: Arrow schema of one that is not among
+            :data:`memlab.store.table_schemas.TABLES`.
         """
 
         def opened() -> Any:

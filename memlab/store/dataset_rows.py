@@ -11,7 +11,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store.database import Database
-from memlab.store.schemas import DATASET_TABLES, TABLES, row_columns
+from memlab.store.table_schemas import DATASET_TABLES, TABLES, row_columns
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ from memlab.store.dataset_rows import (
     read_dataset,
     read_rows,
 )
-from memlab.store.schemas import (
+from memlab.store.table_schemas import (
     DATASET_TABLES,
     TABLES,
     hash_column,

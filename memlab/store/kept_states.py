@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.store.schemas import TABLES, build_row_filter, make_arrow_table
+from memlab.store.table_schemas import TABLES, build_row_filter, make_arrow_table
 
 KEPT = "kept_"
 """How the name of the other table begins."""

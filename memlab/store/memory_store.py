@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from memlab.embed.encoder import Encoder
-from memlab.store.caches import Tokens
-from memlab.store.conversations import Conversations
 from memlab.store.database import Database
-from memlab.store.index_tables import Knowledge
-from memlab.store.opening import open_database, read_store_note, write_store_note
+from memlab.store.knowledge_tables import Knowledge
 from memlab.store.saved_runs import Grids, Runs
-from memlab.store.search import Search
+from memlab.store.store_opening import open_database, read_store_note, write_store_note
+from memlab.store.stored_datasets import Conversations
+from memlab.store.table_versions import Versions
 from memlab.store.tree_nodes import TreeNodes
-from memlab.store.vectors import Vectors, encode_through_cache
-from memlab.store.versions import Versions
+from memlab.store.turn_vectors import Vectors, encode_through_cache
+from memlab.store.vector_and_text_search import Search
+from memlab.store.vector_cache import Tokens
 
 
 class MemoryStore(Conversations, Versions):

@@ -14,11 +14,11 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import RUN_SCHEMA, Run
-from memlab.store.cleaning import RUN_TAG, clean_when_due, version_times
 from memlab.store.database import TableGroup
 from memlab.store.kept_states import kept_versions, open_state
-from memlab.store.schemas import VERSIONED, row_columns
-from memlab.store.versions import pin_run
+from memlab.store.table_schemas import VERSIONED, row_columns
+from memlab.store.table_versions import pin_run
+from memlab.store.version_cleaning import RUN_TAG, clean_when_due, version_times
 
 _TEXTS = pl.List(pl.String)
 _HELD_STATE = {"number": pl.UInt32, "states": pl.String, "bytes": pl.Int64}

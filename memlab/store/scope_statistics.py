@@ -21,10 +21,10 @@ from memlab.embed.turn_texts import session_texts
 from memlab.records import encode_id_part
 from memlab.store.database import Database
 from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_rows
-from memlab.store.schemas import TABLES
-from memlab.store.text_index import LOOKUP, TextIndex, VersionedReads
-from memlab.text.analysis import ANALYSER, tokenize
+from memlab.store.full_text_index import LOOKUP, TextIndex, VersionedReads
+from memlab.store.table_schemas import TABLES
 from memlab.text.bm25_formula import WordStatistics
+from memlab.text.text_analyser import ANALYSER, tokenize
 
 KEPT_FROM = 10_000
 """Turns of a scope from which its counts are kept: to count fewer takes less than a second."""

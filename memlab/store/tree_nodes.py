@@ -14,10 +14,10 @@ from typing import Any
 import polars as pl
 
 from memlab.records import TIMESTAMP
-from memlab.store.cleaning import clean_when_due
 from memlab.store.database import TableGroup
 from memlab.store.dataset_rows import read_dataset_entry, read_rows
-from memlab.store.schemas import TABLES, build_row_filter, primary_keys, text_hashes
+from memlab.store.table_schemas import TABLES, build_row_filter, primary_keys, text_hashes
+from memlab.store.version_cleaning import clean_when_due
 
 _LISTS = {
     "sentences": "evidence",

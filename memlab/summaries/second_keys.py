@@ -9,17 +9,17 @@ import polars as pl
 
 from memlab import llm
 from memlab.errors import DataError, check_at_least, warn_user
-from memlab.knowledge import extraction
+from memlab.knowledge import fact_extraction
 from memlab.knowledge.fact_search import fact_sentences
-from memlab.llm.spending import keep_with_spending
+from memlab.llm.token_spending import keep_with_spending
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
 from memlab.retrieve.bench import cache_per_bench_by
 from memlab.retrieve.cosine import cosines
-from memlab.retrieve.ranking import Scored, rank, require_turn_run, run_depth
-from memlab.retrieve.search_again import fuse_hits
-from memlab.summaries.rollups import summarize_sessions
+from memlab.retrieve.rankings_from_scores import Scored, rank, require_turn_run, run_depth
+from memlab.retrieve.subquery_search import fuse_hits
+from memlab.summaries.period_rollups import summarize_sessions
 from memlab.summaries.summary_rows import fallback_note
 
 KEYS = ("facts", "summaries", "headers")
@@ -108,7 +108,7 @@ def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
     documents = bench.documents("turn")
     ordered = bench.turns[np.argsort(documents.at(bench.turns["turn_id"]), kind="stable")]
     if of == "facts":
-        extracted = extraction.extract(ordered, service=service)
+        extracted = fact_extraction.extract(ordered, service=service)
         fallback_line = extracted.note
         key_rows = extracted.facts.select(text=fact_sentences(extracted.facts), turn_id="evidence")
     else:

@@ -19,18 +19,18 @@ import polars as pl
 from memlab import llm
 from memlab.embed.turn_texts import turn_text_expr
 from memlab.errors import DataError, ModelError
-from memlab.llm import recording
-from memlab.llm.spending import is_estimating
+from memlab.llm import recorded_answers
+from memlab.llm.token_spending import is_estimating
 from memlab.records import Summary, frame
 from memlab.retrieve import Bench
-from memlab.summaries.raptor import (
+from memlab.summaries.period_rollups import PeriodWriter, rollup
+from memlab.summaries.raptor_trees import (
     MAX_TOP_NODES,
     Tree,
     build_raptor_tree,
     encode_texts,
     ordered_turns,
 )
-from memlab.summaries.rollups import PeriodWriter, rollup
 from memlab.summaries.summary_prompts import CLUSTER, PERIOD, SESSION
 from memlab.summaries.summary_rows import (
     EXTRACTIVE,
@@ -157,7 +157,7 @@ class StoredTree:
         digest_parts = [str(CODE_VERSION), model or ""]
         digest_parts += [f"{task.name} {task.version}" for task in (SESSION, PERIOD, CLUSTER)]
         if self.design.service == llm.RECORDED:
-            digest_parts.append(recording.recordings_digest())
+            digest_parts.append(recorded_answers.recordings_digest())
         session_summaries = self.summaries.select("scope", "session_id", "summary", "service")
         summarised = session_summaries.partition_by("scope", as_dict=True)
         digests = dict[str, str]()
@@ -412,7 +412,7 @@ def _indexed_summaries(
 def hashed_turns(turns: pl.DataFrame) -> pl.DataFrame:
     """Give ``turn_id`` and ``content_hash`` of turns, as the store has them."""
     # Imported here: whoever reads a stored tree has the store loaded, others need not.
-    from memlab.store.schemas import text_hashes
+    from memlab.store.table_schemas import text_hashes
 
     turn_texts = turns.select(turn_text_expr().alias("content")).to_series()
     hash_column = pl.Series("content_hash", text_hashes(turn_texts), dtype=pl.String)

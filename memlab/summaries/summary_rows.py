@@ -13,7 +13,7 @@ from memlab import llm
 from memlab.cluster import cluster_terms
 from memlab.records import Node, schema
 from memlab.summaries import summary_prompts
-from memlab.summaries.extractive import extract_sentences, find_continued_sentences
+from memlab.summaries.extractive_summaries import extract_sentences, find_continued_sentences
 from memlab.summaries.summary_prompts import (
     Group,
     Item,
@@ -22,7 +22,7 @@ from memlab.summaries.summary_prompts import (
     deduplicate_texts,
     evidence_column,
 )
-from memlab.text.tokens import sentences
+from memlab.text.tokens_and_sentences import sentences
 
 NODES = pl.Schema(schema(Node))
 EXTRACTIVE = "extractive"

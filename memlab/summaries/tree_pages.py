@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from memlab.summaries.rollups import HEADINGS, describe_node, period_name
+from memlab.summaries.period_rollups import HEADINGS, describe_node, period_name
 from memlab.summaries.summary_prompts import evidence_column
-from memlab.terminal import count_noun, escape_line, escape_markdown
+from memlab.terminal_text import count_noun, escape_line, escape_markdown
 
 Node = Mapping[str, Any]
 _MAX_HEADING = 6

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memlab.text.words import MONTHS
+from memlab.text.closed_word_classes import MONTHS
 
 Patterns = Mapping[str, str]
 

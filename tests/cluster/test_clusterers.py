@@ -206,17 +206,17 @@ def nearest_of(rows: np.ndarray, n_neighbors: int) -> tuple[np.ndarray, np.ndarr
 
 
 def test_layouts_of_many_rows_share_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    from memlab.cluster import projection
+    from memlab.cluster import umap_projection
 
-    monkeypatch.setattr(projection, "_EXACT_UP_TO", 100)
-    monkeypatch.setattr(projection, "_last_neighbours", {})
+    monkeypatch.setattr(umap_projection, "_EXACT_UP_TO", 100)
+    monkeypatch.setattr(umap_projection, "_last_neighbours", {})
     searched = []
 
     def counted(rows: np.ndarray, n_neighbors: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         searched.append(rows.shape)
         return nearest_of(rows, n_neighbors)
 
-    monkeypatch.setattr(projection, "_search_neighbours", counted)
+    monkeypatch.setattr(umap_projection, "_search_neighbours", counted)
     points, truth = blobs(80, 60, 60)
     layout = project(points, seed=3)
     project(points, n_components=5, min_dist=0.0, seed=3)
@@ -227,16 +227,16 @@ def test_layouts_of_many_rows_share_their_neighbours(monkeypatch: pytest.MonkeyP
     assert (nearest == truth).mean() >= 0.95
     project(points, seed=4)
     assert len(searched) == 2
-    assert len(projection._last_neighbours) == 1
+    assert len(umap_projection._last_neighbours) == 1
 
 
 @pytest.mark.nightly  # numba compiles the search
 def test_the_search_among_many_rows_finds_most_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    from memlab.cluster import projection
+    from memlab.cluster import umap_projection
 
-    monkeypatch.setattr(projection, "_EXACT_UP_TO", 100)
-    rows = projection.unit_rows(blobs(150, 100, 50)[0])
-    found, _ = projection._search_neighbours(rows, 15, 0)
+    monkeypatch.setattr(umap_projection, "_EXACT_UP_TO", 100)
+    rows = umap_projection.unit_rows(blobs(150, 100, 50)[0])
+    found, _ = umap_projection._search_neighbours(rows, 15, 0)
     exact, _ = nearest_of(rows, 15)
     shared = [len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True)]
     assert np.mean(shared) >= 0.9 * 15

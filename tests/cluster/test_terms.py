@@ -10,11 +10,11 @@ import pytest
 
 import memlab
 from memlab.cluster import NOISE, cluster_terms, observed_and_null_spread, pair_similarity
-from memlab.cluster.cluster_names import content_word_filter
 from memlab.cluster.evidence_spread import PAIR_KINDS
+from memlab.cluster.key_terms import content_word_filter
 from memlab.errors import DataError
-from memlab.text.tokens import words
-from memlab.text.words import CONTRACTIONS, STOP_WORDS
+from memlab.text.closed_word_classes import CONTRACTIONS, STOP_WORDS
+from memlab.text.tokens_and_sentences import words
 
 
 def test_weights_are_class_based_tf_idf() -> None:

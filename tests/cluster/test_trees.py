@@ -17,7 +17,7 @@ from memlab.cluster import (
     observed_and_null_merges,
     scope_trees,
 )
-from memlab.cluster.density_clusters import place_among
+from memlab.cluster.hdbscan_clusters import place_among
 from memlab.cluster.merge_trees import LINKAGES
 from memlab.errors import DataError
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from model_server import ModelServer, say
 
 from memlab.conversation import answer, answer_presence, contains_answer, judge
+from memlab.conversation.answer_containment import parse_gold
 from memlab.conversation.answers_and_judge import RUBRICS
-from memlab.conversation.containment import parse_gold
 from memlab.errors import DataError
 from memlab.experiments.context_bounds import (
     evidence_contexts,

@@ -26,7 +26,7 @@ from memlab.conversation import (
     remember,
     rewrite,
 )
-from memlab.conversation.rewriting import is_valid_rewrite, needs_history
+from memlab.conversation.question_rewriting import is_valid_rewrite, needs_history
 from memlab.conversation.session_memory import MAX_IN_PLAY, MAX_WORDS
 from memlab.errors import DataError
 from memlab.retrieve import Bench, bm25, combsum

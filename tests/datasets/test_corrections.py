@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memlab.datasets import apply_corrections, load
-from memlab.datasets.benchmarks.corrections import CORRECTED
+from memlab.datasets.benchmarks.locomo_corrections import CORRECTED
 from memlab.errors import DataError
 from memlab.records import Dataset
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.datasets import detect, json_values, load, stream
-from memlab.datasets.source import Source
+from memlab.datasets import detect, json_streaming, load, stream
+from memlab.datasets.record_sources import Source
 from memlab.errors import DataError
 
 
@@ -82,7 +82,7 @@ def test_what_took_minutes_or_gigabytes_is_refused(
     path.write_text('["' + '\\"' * 500_000)  # a string that the first piece cuts
     with pytest.raises(DataError, match="none of the formats"):
         detect(path)
-    monkeypatch.setattr("memlab.datasets.source._MOST_BAD", 500)
+    monkeypatch.setattr("memlab.datasets.record_sources._MOST_BAD", 500)
     path.write_text("[" + "0," * 1_000 + "0]")
     with pytest.raises(DataError, match="500 records before it are bad too"):
         load(path, format="locomo", on_error="quarantine", quarantine_dir=side)
@@ -93,7 +93,7 @@ def test_what_took_minutes_or_gigabytes_is_refused(
         DataError, match=r"evidence\[0\]: found 1,600,000 characters, expected at most 10,000"
     ):
         load(path)
-    monkeypatch.setattr(json_values, "LONGEST", 1 << 20)
+    monkeypatch.setattr(json_streaming, "LONGEST", 1 << 20)
     for text, kind, word in (
         ('[{"sample_id": "', "locomo", "more than 1,048"),
         ('{"scope": "', "chatlog", "1,048,576"),
@@ -136,7 +136,7 @@ def test_streamed_values_are_the_parsed_ones_wherever_the_chunks_end(
         json.dumps(values, ensure_ascii=plain, indent=2 if plain else None), encoding="utf-8"
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_values, "_CHUNK", chunk)
+        patch.setattr(json_streaming, "_CHUNK", chunk)
         assert [value for _, value in Source(path).values()] == values
 
 
@@ -147,7 +147,7 @@ RECORDS = b'[\n{"a": "\xc3\xa4b"},\n{"a": [1, true, null]}\n]'
 def test_a_truncated_file_is_said_with_its_place_and_its_whole_records_are_kept(
     tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_values, "_CHUNK", chunk)
+    monkeypatch.setattr(json_streaming, "_CHUNK", chunk)
     path = tmp_path / "cut.json"
     broken = r"record \d: found broken JSON at line \d, byte \d+: (the file ends here|a byte)"
     for end in range(1, len(RECORDS), 3):

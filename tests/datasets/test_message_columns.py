@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.datasets import chatlog, load, log_messages, source, stream
+from memlab.datasets import chatlog, chatlog_messages, load, record_sources, stream
 from memlab.datasets.chatlog import LineChunk, RecordChunk
 from memlab.datasets.message_columns import tabulate_lines
 from memlab.errors import DataError
@@ -180,7 +180,7 @@ def test_columns_give_what_records_give(
         return load(path, format="chatlog", quarantine_dir=folder / "side", **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "_CHUNK", chunk)
+        patch.setattr(record_sources, "_CHUNK", chunk)
         in_columns_always(patch)
         in_columns = outcome(read)
         record_by_record(patch)
@@ -200,7 +200,9 @@ def test_columns_of_records_in_memory_give_what_records_give(
 
     def read() -> Dataset:
         chunks = chatlog.divide_records(records, size=size)
-        return concat(chatlog.make_datasets(source.Source(Path("log")), chunks, batch_turns=9))
+        return concat(
+            chatlog.make_datasets(record_sources.Source(Path("log")), chunks, batch_turns=9)
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         in_columns_always(patch)
@@ -257,12 +259,12 @@ def test_what_is_counted_over_chunks_is_what_records_give(
         )
 
     def tabulate(chunk: LineChunk) -> Any:
-        table = tabulate_lines(chunk.lines, log_messages.MESSAGE_FIELDS)
+        table = tabulate_lines(chunk.lines, chatlog_messages.MESSAGE_FIELDS)
         plain.append(table is not None)
         return table
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "_CHUNK", chunk)
+        patch.setattr(record_sources, "_CHUNK", chunk)
         patch.setattr(LineChunk, "tabulate", tabulate)
         in_columns, sizes = outcome(read), batches(path)
         record_by_record(patch)

@@ -11,8 +11,8 @@ import pytest
 from tiny_bert import change_weights, save_bert
 
 from memlab.embed import load
-from memlab.embed.description import encoder_lines
 from memlab.embed.encoder import EncoderIdentity
+from memlab.embed.encoder_description import encoder_lines
 from memlab.embed.token_centring import (
     CENTRE_FROM,
     PROBES,

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from memlab.evaluate import conclusions, verdicts
-from memlab.evaluate.comparison import compare_outcomes
-from memlab.evaluate.groups import ALL_QUESTIONS, SEVERAL_SESSIONS
-from memlab.evaluate.significance import compare_paired
+from memlab.evaluate.groups_of_questions import ALL_QUESTIONS, SEVERAL_SESSIONS
+from memlab.evaluate.significance_tests import compare_paired
+from memlab.evaluate.system_comparison import compare_outcomes
 
 MEASURE = "recall_all@10"
 

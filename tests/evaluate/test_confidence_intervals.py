@@ -22,7 +22,7 @@ from memlab.evaluate.confidence_intervals import (
     newcombe_interval,
     wilson_interval,
 )
-from memlab.evaluate.significance import compare_paired, compare_with_null
+from memlab.evaluate.significance_tests import compare_paired, compare_with_null
 
 # Newcombe, Statistics in Medicine 17 (1998), Table III, method 10, as transcribed alike in several
 # public test suites: e, f, g, h (both, first alone, second alone, neither) and the limits.

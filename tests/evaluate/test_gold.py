@@ -15,7 +15,9 @@ import pytest
 from remembering import minilm
 
 from memlab.errors import DataError
-from memlab.evaluate.fact_measures import (
+from memlab.evaluate.gold_entries import Entry
+from memlab.evaluate.gold_facts import Annotations, read_gold
+from memlab.evaluate.knowledge_scores import (
     MEASURES,
     format_outcomes,
     measure_chat,
@@ -23,12 +25,10 @@ from memlab.evaluate.fact_measures import (
     outcome_totals,
     unmatched_facts,
 )
-from memlab.evaluate.gold_entries import Entry
-from memlab.evaluate.gold_facts import Annotations, read_gold
 from memlab.evaluate.reader_verdicts import AS_READ
 from memlab.knowledge import resolve
 from memlab.knowledge.fact_prompts import VERSION
-from memlab.llm.recording import recording_key
+from memlab.llm.recorded_answers import recording_key
 from memlab.records import Fact, frame
 from memlab.records.facts import meaning_id
 

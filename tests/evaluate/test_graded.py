@@ -20,11 +20,11 @@ import memlab
 from memlab.datasets import chatlog, load
 from memlab.errors import DataError
 from memlab.evaluate import evaluate
-from memlab.evaluate.measures import score
-from memlab.evaluate.report import ceiling, chance
-from memlab.evaluate.trec import write_qrels, write_run
+from memlab.evaluate.evaluation_report import ceiling, chance
+from memlab.evaluate.ranking_measures import score
+from memlab.evaluate.trec_files import write_qrels, write_run
 from memlab.records import Qrels, Question, Run, frame, qrels, run_from_scores
-from memlab.store.schemas import SCHEMA_VERSION
+from memlab.store.table_schemas import SCHEMA_VERSION
 
 CASE = Path(__file__).parents[3] / "shared" / "data" / "cases" / "evaluation" / "beir_graded"
 STORES = Path(__file__).parents[1] / "store" / "data"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.evaluate import results_table
-from memlab.evaluate.tables import (
+from memlab.evaluate.printed_tables import (
     format_number,
     latex_escape,
     select_columns,

@@ -16,12 +16,12 @@ from memlab.errors import DataError
 from memlab.evaluate import (
     changed_values,
     cluster_spread,
-    comparison,
     conclusions,
     evidence_tree,
-    groups,
+    groups_of_questions,
+    system_comparison,
 )
-from memlab.evaluate.misses import frequent_causes
+from memlab.evaluate.causes_of_misses import frequent_causes
 from memlab.figures import bars, curves, intervals, style
 from memlab.records import Dataset
 
@@ -87,7 +87,7 @@ def test_where_all_are_proposed_it_is_said_once() -> None:
     for part in str(done).split("**turns")[1:]:
         assert part.count(NOT_READ) == 1
     assert str(done.compare()).count(NOT_READ) == 1
-    grouped = comparison.groups_table(done.reports, "recall_all@10", by="question_type")
+    grouped = system_comparison.groups_table(done.reports, "recall_all@10", by="question_type")
     assert grouped.columns == ["system", "unspecified (n = 2)"]
     assert str(grouped).count(NOT_READ) == 1
 
@@ -104,8 +104,10 @@ def test_the_files_of_a_report_keep_sources_apart(mixed: Any, tmp_path: Path) ->
     report = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "(n = 4 questions with evidence: 1 written, 2 proposed, 1 accepted)" in report
     assert "by source of the question" in report
-    groups = json.loads((tmp_path / "report.json").read_text())["reports"][0]["summary"]["source"]
-    assert {group["group"] for group in groups} == {"written", "proposed", "accepted"}
+    groups_of_questions = json.loads((tmp_path / "report.json").read_text())["reports"][0][
+        "summary"
+    ]["source"]
+    assert {group["group"] for group in groups_of_questions} == {"written", "proposed", "accepted"}
     assert READ in (tmp_path / "report.tex").read_text(encoding="utf-8")
     kept = pl.read_parquet(tmp_path / "bm25.turn.parquet")["source"]
     assert kept.to_list() == ["proposed", "proposed", "accepted", "written"]
@@ -118,7 +120,9 @@ def written(fig: Any, width: style.Width) -> str:
 
 def test_a_figure_says_who_wrote_its_questions(mixed: Any) -> None:
     curve = evaluate.cutoff_curve(mixed.at("turn"))
-    steps = comparison.compare_by_group(mixed.reports, measure="recall_all@10", stepwise=True)
+    steps = system_comparison.compare_by_group(
+        mixed.reports, measure="recall_all@10", stepwise=True
+    )
     for fig in (curves.recall_curves(curve), intervals.ablation(steps)):
         for width in style.WIDTHS:
             assert f"{COUNTED}. {READ}" in written(fig, width)
@@ -132,7 +136,7 @@ def test_memories_and_answers_say_it_too() -> None:
     data = asked("proposed", "accepted")
     done = memlab.compare(["bm25", "bm25(b=0)"], data, encoder=None)
     counted = f"n = 2: 1 proposed, 1 accepted. {READ}"
-    assert counted in done.tables()["Found"].pipe(evaluate.tables.to_markdown)
+    assert counted in done.tables()["Found"].pipe(evaluate.printed_tables.to_markdown)
     assert counted in str(done.tests)
     assert counted in done.conclusions()
     assert "(proposed by a model, not read by a person)" in str(done.why("u/q0"))
@@ -174,7 +178,9 @@ def clustered() -> dict[str, pl.DataFrame]:
     """The tables of trees and clusters, of questions with two items each."""
     data = with_two_items("proposed", "accepted", None)
     bench = memlab.Bench.of(data, encoder="hashing:64")
-    evidence = groups.evidence_items(groups.multi_session_questions(data.questions))
+    evidence = groups_of_questions.evidence_items(
+        groups_of_questions.multi_session_questions(data.questions)
+    )
     first = evidence.unique("query_id", maintain_order=True).drop("source")
     seeds = [0]
     found = evidence_tree.density_by_scope(bench, seeds=seeds)
@@ -196,8 +202,8 @@ def test_tables_of_clusters_say_who_wrote_their_questions(
 ) -> None:
     table = clustered[name]
     assert set(table["question_sources"]) == {"1 written, 1 proposed, 1 accepted"}
-    assert READ in evaluate.tables.to_markdown(table)
-    brief = evaluate.tables.select_columns(table, "n", "mean")
+    assert READ in evaluate.printed_tables.to_markdown(table)
+    brief = evaluate.printed_tables.select_columns(table, "n", "mean")
     assert brief.columns == ["n", "mean", "question_sources"]
 
 
@@ -214,7 +220,7 @@ def test_causes_of_misses_say_who_wrote_the_questions() -> None:
     missed = done.misses(k=1)
     assert set(missed["source"]) == {"written", "proposed", "accepted"}
     causes = frequent_causes(missed)
-    assert f"{MIXED} {READ}" in evaluate.tables.to_markdown(causes)
+    assert f"{MIXED} {READ}" in evaluate.printed_tables.to_markdown(causes)
     assert f"{MIXED} {READ}" in written(bars.share_bars(causes), "full")
     assert conclusions.still_missed(missed, causes, k=1)[-1] == f"{MIXED} {READ}"
     plain = memlab.run("bm25", with_two_items(None, None), encoder=None, levels=["turn"])

@@ -11,7 +11,7 @@ import pytest
 from memlab.errors import DataError
 from memlab.evaluate import verdicts
 from memlab.evaluate.confidence_intervals import newcombe_interval
-from memlab.evaluate.significance import compare_paired, equivalence_p
+from memlab.evaluate.significance_tests import compare_paired, equivalence_p
 
 
 def compared(both: int, win: int, loss: int, neither: int) -> pl.DataFrame:

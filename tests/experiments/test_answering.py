@@ -40,7 +40,9 @@ def latest(turns: pl.DataFrame, query: str, k: int) -> pl.Series:
 
 def test_contexts_of_pipelines_memories_and_runs(data: Dataset, tmp_path: Path) -> None:
     bench = memlab.Bench.of(data, encoder=None)
-    memlab.evaluate.trec.write_run(memlab.pipeline("bm25").run(bench), tmp_path / "theirs.trec")
+    memlab.evaluate.trec_files.write_run(
+        memlab.pipeline("bm25").run(bench), tmp_path / "theirs.trec"
+    )
     made = system_contexts(
         ["bm25", latest], data, runs=[tmp_path / "theirs.trec"], encoder=None, budget=120
     )

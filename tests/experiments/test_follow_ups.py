@@ -9,7 +9,7 @@ import pytest
 
 from memlab import llm
 from memlab.conversation import read_follow_ups
-from memlab.conversation.rewriting import Rewritten
+from memlab.conversation.question_rewriting import Rewritten
 from memlab.experiments import compare_follow_up_forms, follow_up_forms_table
 from memlab.records import Dataset, Session, Turn, frame
 from memlab.retrieve import Bench

@@ -20,7 +20,7 @@ from talk import world, write
 import memlab
 from memlab import DataError, ModelError
 from memlab.distributed import map_in_processes
-from memlab.experiments.scope_parts import asks_service, divide_dataset
+from memlab.experiments.parallel_scopes import asks_service, divide_dataset
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore

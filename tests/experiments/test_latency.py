@@ -17,9 +17,9 @@ import pytest
 
 import memlab
 from memlab import experiments
-from memlab.embed.bert import Bert
+from memlab.embed.numpy_bert import Bert
 from memlab.experiments import system_rankings
-from memlab.experiments.sweeps import latency, time_in_turn
+from memlab.experiments.parameter_sweeps import latency, time_in_turn
 from memlab.experiments.system_rankings import AskingOptions
 
 READ = Bert._read

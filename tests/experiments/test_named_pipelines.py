@@ -10,7 +10,7 @@ from talk import excerpt
 
 import memlab
 from memlab import DataError, Dataset, MemoryStore
-from memlab.evaluate.comparison import cutoff_curve
+from memlab.evaluate.system_comparison import cutoff_curve
 
 NAMED = {"lexical": "bm25", "MMR": "hybrid | mmr(lambda_=0.7)"}
 ENCODER = "hashing:32"

@@ -18,10 +18,10 @@ import memlab
 from memlab import Bench, Dataset, MemoryStore, datasets, evaluate, pipeline
 from memlab.embed import load
 from memlab.errors import DataError, PipelineError, StoreError
-from memlab.evaluate import comparison
-from memlab.experiments import Experiment, reopen, replaying, run, sweep
-from memlab.experiments.replaying import RANKING_MODULES, code_version
+from memlab.evaluate import system_comparison
+from memlab.experiments import Experiment, reopen, run, run_replay, sweep
 from memlab.experiments.run_pipelines import CONTROLS, measurable_levels
+from memlab.experiments.run_replay import RANKING_MODULES, code_version
 
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)")
 LEVELS = ("turn", "session")
@@ -140,7 +140,7 @@ def test_a_run_of_something_else_is_not_read(
     assert not read(encoder="hashing:64")
     assert not read(encoder=load("hashing:32", header=("participants",)))
     assert not read(data=replace(data, questions=asked))
-    monkeypatch.setattr(replaying, "code_version", lambda: "memlab 99 (abc)")
+    monkeypatch.setattr(run_replay, "code_version", lambda: "memlab 99 (abc)")
     assert not read()
 
 
@@ -152,7 +152,7 @@ def test_the_code_is_part_of_what_a_run_depends_on(
         (package / room).mkdir(parents=True)
         (package / room / "a.py").write_text("1")
     (package / "__init__.py").touch()
-    monkeypatch.setattr(replaying.memlab, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(run_replay.memlab, "__file__", str(package / "__init__.py"))
     names = []
     for room in ("", "explorer", "retrieve"):
         if room:
@@ -225,7 +225,7 @@ def test_a_killed_grid_goes_on_where_it_stopped(
     with pytest.raises(StoreError, match="no grid 'killed'"):
         reopen(store, "killed")
     # Somebody may edit memlab while the test runs; then all would rightly be ranked anew.
-    monkeypatch.setattr(replaying, "code_version", lambda: "the same")
+    monkeypatch.setattr(run_replay, "code_version", lambda: "the same")
     about: dict[str, Any] = {"encoder": "hashing:32", "levels": ["turn"], "name": "killed"}
     texts = ["bm25", "dense", "dense | mmr(k=5)"]
     done = run(texts, files, store=store, **about)
@@ -315,7 +315,7 @@ def test_selectors_and_their_settings_are_one_family_of_tests() -> None:
         "bm25 | mmr(lambda_={lambda_})", [0.3, 0.5], done.reports[0], bench, data,
         measure="recall_all@10",
     )  # fmt: skip
-    tested = comparison.selection_tests(
+    tested = system_comparison.selection_tests(
         {"bm25": done.reports}, swept, measure="recall_all@10", swept="bm25"
     )
     n_groups = tested["group"].n_unique()

@@ -16,7 +16,7 @@ from talk import excerpt, write
 import memlab
 from memlab import compare
 from memlab.errors import DataError, PipelineError
-from memlab.evaluate.significance import wilson_interval
+from memlab.evaluate.significance_tests import wilson_interval
 from memlab.records import Dataset, Run
 
 
@@ -109,7 +109,7 @@ def test_scopes_that_fail_count_as_not_answered_and_everything_is_too_much(data:
 
 def test_files_join_and_are_written(data: Dataset, tmp_path: Path) -> None:
     run = memlab.run("bm25", data, encoder=None, levels=["turn"]).runs[0]
-    memlab.evaluate.trec.write_run(run, tmp_path / "theirs.trec")
+    memlab.evaluate.trec_files.write_run(run, tmp_path / "theirs.trec")
     ids = {
         q: rows["doc_id"].to_list()
         for (q,), rows in run.frame.group_by("query_id", maintain_order=True)
@@ -176,7 +176,7 @@ def test_the_command_compares_and_is_a_gate(
     assert "**Against mine_cli:search**" in done.out
     assert {"systems.json", "systems.md"} <= {path.name for path in (tmp_path / "out").iterdir()}
     run = memlab.run("bm25", tmp_path / "talk.jsonl", encoder=None, levels=["turn"]).runs[0]
-    memlab.evaluate.trec.write_run(run, tmp_path / "release.trec")
+    memlab.evaluate.trec_files.write_run(run, tmp_path / "release.trec")
     gate = memlab_cli(
         *arguments, "--baseline", "release.trec", "--fail-below", "0.02", cwd=tmp_path
     )

@@ -15,7 +15,7 @@ from memlab import cli
 from memlab.errors import DataError
 from memlab.evaluate import compare_reports, cutoff_curve, evaluate, results_table, verdicts
 from memlab.evaluate.confidence_intervals import clustered_share_interval, wilson_interval
-from memlab.evaluate.tables import to_markdown
+from memlab.evaluate.printed_tables import to_markdown
 from memlab.experiments import Experiment, follow_up_forms_table, sweep
 from memlab.records import Dataset
 

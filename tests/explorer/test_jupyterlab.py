@@ -20,7 +20,7 @@ from nbformat import v4
 
 from memlab.errors import ExportError
 from memlab.explorer import answer_payload, snippet
-from memlab.figures import _browser
+from memlab.figures import browser_rendering
 
 ROOT = Path(__file__).parents[2]
 # News and newer versions would be asked of the network; nothing may be.
@@ -117,7 +117,7 @@ def drawn(page: Page, expected: dict[str, Any]) -> None:
 def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
     pytest.importorskip("jupyterlab")
     try:
-        _browser.find_browser_path()
+        browser_rendering.find_browser_path()
     except ExportError as error:
         pytest.skip(str(error))
     scene, systems = explored.scene(), ["bm25", "dense"]

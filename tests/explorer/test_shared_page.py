@@ -17,7 +17,7 @@ from explored import DATA, PLACES, SCOPE
 
 import memlab
 from memlab.errors import DataError, ExportError
-from memlab.figures import _browser
+from memlab.figures import browser_rendering
 
 HOSTILE = '</script><img src="x" onerror="window.broken = 1"><!-- & \ud800'
 MAP = "document.querySelector('.memlab-explorer')"
@@ -103,7 +103,7 @@ def test_a_conversation_without_questions_dates_or_speakers_is_a_page(tmp_path: 
 @pytest.mark.slow
 def test_hover_search_narrow_isolate_and_go_back(tmp_path: Path) -> None:
     try:
-        _browser.find_browser_path()
+        browser_rendering.find_browser_path()
     except ExportError as error:
         pytest.skip(str(error))
     explorer, path = written_page(tmp_path, hostile_data())
@@ -226,7 +226,7 @@ def test_a_large_map_is_dragged_and_zoomed_as_pixels_and_lands_where_they_were(
     tmp_path: Path,
 ) -> None:
     try:
-        _browser.find_browser_path()
+        browser_rendering.find_browser_path()
     except ExportError as error:
         pytest.skip(str(error))
     explorer, path = written_page(tmp_path)

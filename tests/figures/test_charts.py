@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.evaluate.misses import CAUSES
+from memlab.evaluate.causes_of_misses import CAUSES
 from memlab.figures import (
     anatomy,
     bars,
@@ -33,7 +33,7 @@ from memlab.figures import (
     style,
     sweep_panels,
 )
-from memlab.figures._text_measuring import text_px
+from memlab.figures.text_and_glyphs import text_px
 from memlab.knowledge import confidence
 from memlab.knowledge.decay_curves import FAMILIES
 

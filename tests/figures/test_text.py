@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.figures import style
-from memlab.figures._text_measuring import (
+from memlab.figures.text_and_glyphs import (
     character_widths,
     cut_to_width,
     drawable_text,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from memlab.figures import _browser
+from memlab.figures import browser_rendering
 
 NEVER_S = 240.0
 KEYS = {"Enter": (13, "\r"), "End": (35, ""), "Home": (36, ""), "ArrowUp": (38, ""), "ArrowDown": (40, ""),
@@ -37,7 +37,7 @@ class Page:
         self.size = {"width": width, "height": height}
         self.hosts: set[str] = set()
         self.complaints: list[str] = []
-        self._chromium = _browser._Chromium(_browser.find_browser_path())
+        self._chromium = browser_rendering._Chromium(browser_rendering.find_browser_path())
         self.tab = self._chromium._wait(self._open(url))
 
     async def _open(self, url: str) -> Any:
@@ -61,15 +61,19 @@ class Page:
         for name in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
             tab.get_session().subscribe(name, complained)
         for domain in ("Network", "Log", "Runtime", "Page"):
-            await _browser._send_command(tab, f"{domain}.enable")
+            await browser_rendering._send_command(tab, f"{domain}.enable")
         size = {**self.size, "deviceScaleFactor": 1, "mobile": False}
-        await _browser._send_command(tab, "Emulation.setDeviceMetricsOverride", **size)
-        await _browser._send_command(tab, "Emulation.setFocusEmulationEnabled", enabled=True)
-        await _browser._send_command(tab, "Page.navigate", url=url)
+        await browser_rendering._send_command(tab, "Emulation.setDeviceMetricsOverride", **size)
+        await browser_rendering._send_command(
+            tab, "Emulation.setFocusEmulationEnabled", enabled=True
+        )
+        await browser_rendering._send_command(tab, "Page.navigate", url=url)
         return tab
 
     def send(self, command: str, **parameters: Any) -> dict[str, Any]:
-        return self._chromium._wait(_browser._send_command(self.tab, command, **parameters))
+        return self._chromium._wait(
+            browser_rendering._send_command(self.tab, command, **parameters)
+        )
 
     def js(self, expression: str) -> Any:
         """Give the value of an expression in the page, which may be a promise."""

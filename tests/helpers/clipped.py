@@ -7,8 +7,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from memlab.figures import _browser, style
-from memlab.figures.export import pictures
+from memlab.figures import browser_rendering, style
+from memlab.figures.figure_export import pictures
 
 _READ = r"""async function(svg) {
   const host = document.createElement("div");
@@ -53,7 +53,7 @@ def svg(fig: go.Figure, width: style.Width = "column") -> str:
 
 def read(svg: str) -> dict[str, Any]:
     """Give the page, the lines of text with their words, and the filled cells of a picture: boxes in pixels."""
-    browser = _browser._running_browser()
+    browser = browser_rendering._running_browser()
     found: dict[str, Any] = json.loads(browser._wait(browser._call(_READ, svg)))
     return found
 

@@ -9,7 +9,7 @@ from talk import excerpt
 
 import memlab
 from memlab.explorer import build_scene
-from memlab.explorer.scene import Scene
+from memlab.explorer.map_scene import Scene
 
 DATA = excerpt(120, scopes=["owen"])
 BENCH = memlab.Bench.of(DATA, encoder="hashing")

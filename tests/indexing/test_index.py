@@ -16,7 +16,7 @@ from talk import dialogue
 
 import memlab
 from memlab.config import IndexSettings
-from memlab.embed.hashing import HashingEncoder
+from memlab.embed.hashing_encoder import HashingEncoder
 from memlab.errors import ModelError
 from memlab.indexing import empty_reason, index, report_lines, resolved_facts, session_indexing
 from memlab.knowledge import active_facts, score
@@ -300,7 +300,7 @@ def test_sessions_that_are_read_alone_know_what_those_before_them_state(
 def test_a_session_that_fails_fails_alone(
     store: MemoryStore, lab: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = session_indexing.extraction.extract
+    whole = session_indexing.fact_extraction.extract
 
     def breaks(turns: pl.DataFrame, **options: Any) -> Any:
         if "u/s2" in turns["session_id"]:
@@ -308,7 +308,7 @@ def test_a_session_that_fails_fails_alone(
         return whole(turns, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(session_indexing.extraction, "extract", breaks)
+        patch.setattr(session_indexing.fact_extraction, "extract", breaks)
         events = index(store, NAME, service=lab)
     assert kinds(events) == {"created": 2, "failed": 1}
     assert events.filter(kind="failed")["reason"].item() == "ValueError: odd words"

@@ -12,7 +12,7 @@ import pytest
 from fact_stories import DAY0, story_facts
 
 from memlab.errors import DataError
-from memlab.knowledge.keys import fold
+from memlab.knowledge.fact_keys import fold
 from memlab.knowledge.supersession import Resolved, active_facts, count_undated_facts, resolve
 from memlab.records import Fact, frame
 

@@ -22,12 +22,12 @@ import pytest
 import memlab
 from memlab.errors import DataError, ModelError, install_command
 from memlab.llm import Service
-from memlab.llm.faults import Fault, RefusedError
 from memlab.llm.proxy import Exchange, Exchanges, ModelProxy
-from memlab.llm.proxy.counts import Counts
-from memlab.llm.proxy.replies import asks_for_usage, completion, read_exchange, stream_events
-from memlab.llm.proxy.rules import read_rules
-from memlab.llm.proxy.server import InvalidRequestError, status_and_kind
+from memlab.llm.proxy.call_counts import Counts
+from memlab.llm.proxy.http_server import InvalidRequestError, status_and_kind
+from memlab.llm.proxy.openai_replies import asks_for_usage, completion, read_exchange, stream_events
+from memlab.llm.proxy.prompt_rules import read_rules
+from memlab.llm.service_faults import Fault, RefusedError
 
 UUIDS = [f"{n}2345678-1234-1234-1234-123456789abc" for n in range(1, 5)]
 

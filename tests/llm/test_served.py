@@ -17,7 +17,7 @@ from memlab import llm
 from memlab.conversation import Message, RollingBuffer, answer, extend_buffer, judge, rewrite
 from memlab.knowledge import extract
 from memlab.llm import Request, Service
-from memlab.llm.completions import read_completion
+from memlab.llm.chat_completions import read_completion
 from memlab.records import Dataset, Question, Turn, frame
 from memlab.retrieve import Bench
 from memlab.sessions import sessions_of

@@ -24,8 +24,8 @@ from memlab import ModelError, embed, llm
 from memlab.config import Parameter
 from memlab.conversation import judge
 from memlab.llm import MISFIT, Answer, Request, Service, embed_texts
-from memlab.llm.answer_reader import ONLY_THINKING
-from memlab.llm.completions import (
+from memlab.llm.answer_parsing import ONLY_THINKING
+from memlab.llm.chat_completions import (
     BROKEN_OFF,
     CUT,
     EMPTY,
@@ -34,11 +34,11 @@ from memlab.llm.completions import (
     NO_CHOICE,
     TOOL_CALL,
 )
-from memlab.llm.faults import Fault
-from memlab.llm.habits import find_replacements
-from memlab.llm.pauses import requested_pause
-from memlab.llm.probing import describe_answering
-from memlab.llm.service import PARAMETERS
+from memlab.llm.retry_pauses import requested_pause
+from memlab.llm.service_addresses import PARAMETERS
+from memlab.llm.service_capabilities import find_replacements
+from memlab.llm.service_faults import Fault
+from memlab.llm.service_probing import describe_answering
 from memlab.records import Question, frame
 
 USAGE = {"prompt_tokens": 70, "completion_tokens": 30}

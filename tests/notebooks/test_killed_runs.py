@@ -24,9 +24,9 @@ if __name__ == "__main__":
 CELL = """
 import itertools, pathlib, time
 import plotly.graph_objects as go
-from memlab.figures import _browser
+from memlab.figures import browser_rendering
 figure = go.Figure(layout={"width": 100, "height": 100})
-_browser.draw(figure, ["svg"])
+browser_rendering.draw(figure, ["svg"])
 for number in itertools.count():
     pathlib.Path("NAME").write_text(str(number))
     time.sleep(0.01)

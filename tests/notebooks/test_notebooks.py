@@ -25,11 +25,11 @@ import pytest
 import memlab
 from memlab.errors import DataError, ExportError
 from memlab.experiments.result_folders import choose_result_folder
-from memlab.figures import _browser
+from memlab.figures import browser_rendering
 from memlab.notebooks import copy_shipped_notebooks, run_notebooks, write_results_page
-from memlab.notebooks.executed import ANSWER, answer_text
-from memlab.notebooks.execution import _is_unchanged
-from memlab.notebooks.html_page import write_notebook_page
+from memlab.notebooks.executed_notebook import ANSWER, answer_text
+from memlab.notebooks.notebook_execution import _is_unchanged
+from memlab.notebooks.notebook_pages import write_notebook_page
 from memlab.notebooks.results_page import former_results
 
 ROOT = Path(__file__).parents[2]
@@ -377,8 +377,8 @@ def test_a_figure_of_plotly_alone_is_drawn_on_the_page(
     assert page_of(tmp_path, FIGURE) == page_of(tmp_path, FIGURE), "the same bytes again"
     broken = {"application/vnd.plotly.v1+json": {"data": [{"type": "no such kind"}]}}
     assert "Here is a figure of plotly (" in page_of(tmp_path, broken)
-    missing = Mock(side_effect=_browser.NoBrowser("no browser to draw with"))
-    monkeypatch.setattr(_browser, "find_browser_path", missing)
+    missing = Mock(side_effect=browser_rendering.NoBrowser("no browser to draw with"))
+    monkeypatch.setattr(browser_rendering, "find_browser_path", missing)
     page = page_of(tmp_path, FIGURE)
     assert "Here is a figure of plotly (no browser to draw with), which this page" in page
 
@@ -563,7 +563,7 @@ def test_charts_come_to_life_in_letters_of_the_size_of_the_text_within_eight_meg
     assert page.count("plotly.js v") == 1, "the script stands on the page once"
     assert 'src="http' not in page
     assert len(page.encode()) < 8_000_000
-    monkeypatch.setattr("memlab.notebooks.page_charts.MOST_BYTES", 100)
+    monkeypatch.setattr("memlab.notebooks.charts_on_pages.MOST_BYTES", 100)
     assert 'data-chart="' not in page_of(tmp_path, chart), "a large one stays a picture"
 
 

@@ -16,12 +16,12 @@ from talk import dialogue
 from memlab import llm
 from memlab.datasets import propose_questions
 from memlab.datasets.question_files import read_questions
-from memlab.datasets.source import Source
+from memlab.datasets.record_sources import Source
 from memlab.errors import DataError, ModelError
-from memlab.knowledge.extraction import make_fact
-from memlab.questions.bundles import gather_bundles, message_entries
+from memlab.knowledge.fact_extraction import make_fact
+from memlab.questions.message_bundles import gather_bundles, message_entries
+from memlab.questions.proposal_screening import NOT_THERE, share_no_word
 from memlab.questions.question_kinds import KINDS, share_out
-from memlab.questions.screening import NOT_THERE, share_no_word
 from memlab.records import Dataset, Fact, frame
 
 SAID = """

@@ -8,7 +8,7 @@ from talk import purchases
 
 from memlab.records import Dataset
 from memlab.rerank import training_lists
-from memlab.rerank.training import TrainingLists
+from memlab.rerank.reranker_training import TrainingLists
 from memlab.retrieve import Bench
 
 

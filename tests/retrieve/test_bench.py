@@ -16,7 +16,7 @@ from memlab import Bench, Dataset, MemoryStore, embed, pipeline
 from memlab.embed.turn_texts import session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.records import LEVELS, Level, Question, concat, frame
-from memlab.retrieve import bm25, dense, hybrid, large_scopes, passages
+from memlab.retrieve import bm25, dense, hybrid, large_scope_candidates, passages
 
 
 def counting() -> Remembering:
@@ -176,8 +176,8 @@ def filled(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> MemorySto
 @pytest.fixture
 def large(data: Dataset, filled: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> Bench:
     for name, size in (("LARGE", 200), ("HITS", 40), ("TURNS", 300)):
-        monkeypatch.setattr(large_scopes, name, size)
-    large_scopes.encode_large_scopes(filled, data.name, StandIn(), progress=False)
+        monkeypatch.setattr(large_scope_candidates, name, size)
+    large_scope_candidates.encode_large_scopes(filled, data.name, StandIn(), progress=False)
     return Bench.of(data, encoder=StandIn(), store=filled, ingest=False, progress=False)
 
 
@@ -189,7 +189,7 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        small, *around = large_scopes.divide_bench(large) or ()
+        small, *around = large_scope_candidates.divide_bench(large) or ()
     assert "14 of 15 questions" in caplog.text
     assert small.queries["scope"].unique().to_list() == ["scope-1"]
     for part in around:
@@ -198,19 +198,19 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
         whole = part.sessions.join(data.sessions, on=["session_id", "n_turns"], how="semi")
         assert part.turns["session_id"].n_unique() == whole.height == part.sessions.height
         assert part.documents("session").absent == 24 - part.sessions.height
-        assert large_scopes.divide_bench(part) is None
+        assert large_scope_candidates.divide_bench(part) is None
         first = part.documents("turn").ids.tolist()
         assert first == [turn for turn in data.turns["turn_id"] if turn in set(first)], (
             "in order of time"
         )
-    assert large_scopes.divide_bench(large.but(store=None)) is None
+    assert large_scope_candidates.divide_bench(large.but(store=None)) is None
     caplog.clear()
     with monkeypatch.context() as unindexed:
         unindexed.setattr(filled.search, "searchable", lambda *_: False)
-        assert large_scopes.divide_bench(large) is None
+        assert large_scope_candidates.divide_bench(large) is None
     assert "compared whole, which takes long; `memlab ingest` makes the indexes" in caplog.text
     headed = embed.load(StandIn(), header=("time",))
-    assert large_scopes.divide_bench(large.but(encoder=headed)) is None
+    assert large_scope_candidates.divide_bench(large.but(encoder=headed)) is None
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -218,7 +218,7 @@ def test_candidates_have_the_scores_that_bm25_gives_them_among_all(
     large: Bench, level: Level, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     some = pipeline("bm25(k=480)").run(large, level=level).frame.filter(pl.col("score") > 1e-5)
-    monkeypatch.setattr(large_scopes, "LARGE", 10**9)
+    monkeypatch.setattr(large_scope_candidates, "LARGE", 10**9)
     every = pipeline("bm25(k=480)").run(large, level=level).frame
     both = some.join(every, on=["query_id", "doc_id"])
     assert both.height == some.height > 100
@@ -244,7 +244,7 @@ def test_the_first_ten_are_nearly_those_of_exact_search(
         run.frame["query_id"].unique(maintain_order=True).to_list()
         == large.queries["query_id"].to_list()
     )
-    monkeypatch.setattr(large_scopes, "LARGE", 10**9)
+    monkeypatch.setattr(large_scope_candidates, "LARGE", 10**9)
     exact = pipeline(text).run(large, level=level)
     assert "path" not in exact.provenance
     same = exact.top(10).frame.join(run.top(10).frame, on=["query_id", "doc_id"], how="semi").height
@@ -254,7 +254,7 @@ def test_the_first_ten_are_nearly_those_of_exact_search(
 @pytest.mark.parametrize("level", LEVELS)
 def test_candidates_are_compared_with_each_other_as_among_all(large: Bench, level: Level) -> None:
     whole = large.documents("turn")
-    part = next(iter(list(large_scopes.divide_bench(large) or ())[1:]))
+    part = next(iter(list(large_scope_candidates.divide_bench(large) or ())[1:]))
     some = part.documents("turn")
     centred = whole.speaker_centred()[whole.at(pl.Series(some.ids, dtype=pl.String))]
     np.testing.assert_allclose(some.speaker_centred(), centred, atol=1e-5)
@@ -273,7 +273,7 @@ def test_a_large_scope_is_centred_by_sessions_evenly_over_it(
     of_scope = data.turns.filter(scope=scope)
     counts = dict(of_scope["speaker"].value_counts().iter_rows())
     assert dict(zip(every.speakers, every.turns.tolist(), strict=True)) == counts
-    monkeypatch.setattr("memlab.store.search.SPEAKER_TURNS", of_scope.height // 3)
+    monkeypatch.setattr("memlab.store.vector_and_text_search.SPEAKER_TURNS", of_scope.height // 3)
     monkeypatch.setattr(filled.search, "_seen", (None, {}))
     some = filled.search.speaker_sums(data.name, scope, column=column)
     assert of_scope.height / 6 < some.turns.sum() < of_scope.height / 2
@@ -283,13 +283,13 @@ def test_a_large_scope_is_centred_by_sessions_evenly_over_it(
 def test_questions_are_taken_some_at_a_time_and_rank_as_together(
     large: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large_scopes, "LARGE", 10**9)
+    monkeypatch.setattr(large_scope_candidates, "LARGE", 10**9)
     together = pipeline("combsum | mmr").run(large)
-    monkeypatch.setattr(large_scopes, "PAIRS", 10 * N)
+    monkeypatch.setattr(large_scope_candidates, "PAIRS", 10 * N)
     assert (
         max(
             part.queries.filter(scope=LARGE).height
-            for part in large_scopes.divide_bench(large) or ()
+            for part in large_scope_candidates.divide_bench(large) or ()
         )
         == 10
     )
@@ -303,9 +303,14 @@ def test_what_a_question_would_wait_for_is_encoded_beforehand(
     data: Dataset, filled: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passages, "LONG", 50)
-    assert large_scopes.encode_large_scopes(filled, data.name, StandIn(), progress=False) == N
+    assert (
+        large_scope_candidates.encode_large_scopes(filled, data.name, StandIn(), progress=False)
+        == N
+    )
     encoder = Remembering(StandIn(), {})
-    part = large_scopes.read_candidate_bench(filled, data.name, data.questions[0], encoder=encoder)
+    part = large_scope_candidates.read_candidate_bench(
+        filled, data.name, data.questions[0], encoder=encoder
+    )
     assert len(passages.cut_passages(part).texts) > part.turns.height
     assert pipeline("best").run(part).frame.height
     assert {kind for kind, *_ in encoder.asked} == {"query"}
@@ -318,8 +323,12 @@ def test_tokens_of_a_large_scope_are_counted_of_the_token_encoder(
     encoder = embed.load("hashing:32", token_encoder=StandIn())
     filled.vectors.backfill(encoder, data.name, progress=False)
     filled.search.create_indexes(encoder)
-    assert large_scopes.encode_large_scopes(filled, data.name, encoder, progress=False) == N
-    part = large_scopes.read_candidate_bench(filled, data.name, data.questions[0], encoder=encoder)
+    assert (
+        large_scope_candidates.encode_large_scopes(filled, data.name, encoder, progress=False) == N
+    )
+    part = large_scope_candidates.read_candidate_bench(
+        filled, data.name, data.questions[0], encoder=encoder
+    )
     assert part.statistics is not None
     assert part.statistics.tokens is not None
     assert part.statistics.tokens.n == N
@@ -337,7 +346,7 @@ def test_a_question_that_nothing_matches_ranks_at_zero(data: Dataset, filled: Me
             self.encode = lambda texts, **_: np.zeros((len(texts), self.dim), np.float32)
 
     asked = pl.DataFrame({"scope": [LARGE], "text": ["zzyzx"]})
-    part = large_scopes.read_candidate_bench(filled, data.name, asked, encoder=Deaf())
+    part = large_scope_candidates.read_candidate_bench(filled, data.name, asked, encoder=Deaf())
     for text in ("bm25", "dense"):
         scores = pipeline(text).run(part).frame["score"]
         assert len(scores) > 100

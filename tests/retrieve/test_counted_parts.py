@@ -12,7 +12,7 @@ from stand_in import StandIn
 from memlab import MemoryStore
 from memlab.datasets import chatlog
 from memlab.records import Dataset
-from memlab.retrieve import large_scopes
+from memlab.retrieve import large_scope_candidates
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ def encode(store: MemoryStore, texts: list[str]) -> np.ndarray:
     store.ingest(chat(texts))
     store.vectors.backfill(encoder, "log", progress=False)
     store.search.create_indexes(encoder)
-    n = large_scopes.encode_large_scopes(store, "log", encoder, progress=False)
+    n = large_scope_candidates.encode_large_scopes(store, "log", encoder, progress=False)
     assert n == len(texts)
     read = store.search.statistics.read("log", "eva", language="en", encoder=encoder)
     assert read.tokens is not None
@@ -41,17 +41,17 @@ def encode(store: MemoryStore, texts: list[str]) -> np.ndarray:
 
 
 def test_only_parts_that_changed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_scopes, "LARGE", 10)
-    monkeypatch.setattr(large_scopes, "PART", 10)
+    monkeypatch.setattr(large_scope_candidates, "LARGE", 10)
+    monkeypatch.setattr(large_scope_candidates, "PART", 10)
     n_read: list[int] = []
-    read_part = large_scopes._read_part
+    read_part = large_scope_candidates._read_part
 
     def counted(*about: object) -> object:
         bench = read_part(*about)  # type: ignore[arg-type]
         n_read.append(bench.turns.height)
         return bench
 
-    monkeypatch.setattr(large_scopes, "_read_part", counted)
+    monkeypatch.setattr(large_scope_candidates, "_read_part", counted)
     texts = [f"Pot {number} of the {number % 7} blue shelves broke." for number in range(60)]
     store = MemoryStore.open(tmp_path / "grown")
     encode(store, texts)
@@ -75,13 +75,13 @@ def test_only_parts_that_changed_are_read(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_session_that_comes_late_leaves_the_parts_behind_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large_scopes, "PART", 10)
+    monkeypatch.setattr(large_scope_candidates, "PART", 10)
     store = MemoryStore.open(tmp_path)
     texts = [f"Pot {number} of the {number % 7} blue shelves broke." for number in range(60)]
     store.ingest(chat(texts))
-    before = large_scopes._divide_sessions(store, "log", "eva")
+    before = large_scope_candidates._divide_sessions(store, "log", "eva")
     store.ingest(chat(["Good", "morning", "and", "hello", "there.", *texts]))
-    after = large_scopes._divide_sessions(store, "log", "eva")
+    after = large_scope_candidates._divide_sessions(store, "log", "eva")
     assert sum(part["n_turns"].sum() for part in after) == 65
     digests = [tuple(part["digest"]) for part in before]
     assert digests[1:] == [tuple(part["digest"]) for part in after][-len(digests[1:]) :]
@@ -90,18 +90,18 @@ def test_a_session_that_comes_late_leaves_the_parts_behind_it(
 def test_sessions_that_all_say_the_same_are_divided_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large_scopes, "PART", 10**9)
-    monkeypatch.setattr(large_scopes, "MOST_OF_PART", 10)
+    monkeypatch.setattr(large_scope_candidates, "PART", 10**9)
+    monkeypatch.setattr(large_scope_candidates, "MOST_OF_PART", 10)
     store = MemoryStore.open(tmp_path)
     store.ingest(chat(["Yes."] * 60))
-    parts = large_scopes._divide_sessions(store, "log", "eva")
+    parts = large_scope_candidates._divide_sessions(store, "log", "eva")
     assert [part["n_turns"].sum() for part in parts] == [10] * 6
 
 
 def test_a_cache_of_few_files_is_not_written_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large_scopes, "LARGE", 10)
+    monkeypatch.setattr(large_scope_candidates, "LARGE", 10)
     texts = [f"Pot {number} of the blue shelves broke." for number in range(20)]
     store = MemoryStore.open(tmp_path)
     encode(store, texts)

@@ -23,8 +23,8 @@ from memlab.retrieve import Bench, bm25, dense, hybrid, rrf, sessions_from_turns
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.two_stage import summary_vectors
-from memlab.text.analysis import tokenize
 from memlab.text.question_patterns import question_patterns
+from memlab.text.text_analyser import tokenize
 
 
 def lucene(documents: list[list[str]], query: list[str], k1: float, b: float) -> np.ndarray:

@@ -15,9 +15,9 @@ from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, say
 
 import memlab
 from memlab.experiments import costs
-from memlab.experiments.costs import estimate_costs
+from memlab.experiments.model_costs import estimate_costs
 from memlab.knowledge.fact_prompts import VERSION as FACTS_VERSION
-from memlab.llm import recording
+from memlab.llm import recorded_answers
 from memlab.rerank import llm_grades, rerank_llm
 from memlab.retrieve import Bench, bm25, multi_hop
 
@@ -196,10 +196,10 @@ def test_second_keys_find_what_the_turn_does_not_say(
     sentence = "Ann flies to Zanzibar."
     fact = stated_fact("Ann", "journey", "Zanzibar", sentence=sentence, turns=[4], kind="plan")
     named = {"task": "facts", "version": FACTS_VERSION}
-    key = recording.recording_key("facts", FACTS_VERSION, about)
+    key = recorded_answers.recording_key("facts", FACTS_VERSION, about)
     row = named | {"key": key, "answer": facts_answer(fact), "tokens": [50, 5]}
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
-    monkeypatch.setattr(recording, "DEFAULT_RECORDINGS", (tmp_path / "r.jsonl",))
+    monkeypatch.setattr(recorded_answers, "DEFAULT_RECORDINGS", (tmp_path / "r.jsonl",))
     ours = odd.with_queries(pl.DataFrame({"scope": ["ann"], "text": ["Ann flies to Zanzibar."]}))
     with pytest.warns(UserWarning, match=r"no facts: no model read .* sessions \(not recorded\)"):
         found = memlab.pipeline("bm25 | second_keys(weight=9.0)").run(ours)

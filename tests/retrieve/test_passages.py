@@ -22,7 +22,7 @@ from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.late_interaction import CONTEXT, late_scores
 from memlab.retrieve.passages import cut_passages, split_text
-from memlab.text.tokens import WORD_OR_SIGN
+from memlab.text.tokens_and_sentences import WORD_OR_SIGN
 
 ADVICE = (
     "Weigh the flour, since cups vary by a fifth. Let the dough rest overnight in the fridge. A covered pot gives the "

@@ -12,9 +12,9 @@ from stand_in import StandIn
 
 import memlab
 from memlab import DataError, pipeline
-from memlab.rerank.features import best_candidate_places, candidate_features
+from memlab.rerank.reranker_features import best_candidate_places, candidate_features
 from memlab.retrieve import Bench
-from memlab.retrieve.best import _warn_once
+from memlab.retrieve.best_pipeline import _warn_once
 
 
 @pytest.fixture(scope="module")

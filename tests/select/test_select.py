@@ -20,8 +20,8 @@ from memlab.evaluate import stale_table
 from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
 from memlab.select import budget, by_cluster, current, dpp, expand_cluster, fill_sessions, mmr, msd
-from memlab.select.candidates import candidates_by_query
-from memlab.select.greedy import Candidates, choose_diverse
+from memlab.select.greedy_selection import Candidates, choose_diverse
+from memlab.select.selection_candidates import candidates_by_query
 
 DATA = datasets.load("data/facts/updates.jsonl")
 BENCH = Bench.of(DATA, encoder="hashing", progress=False)
@@ -307,7 +307,7 @@ def test_branches_of_the_tree_follow_the_seeds(monkeypatch: pytest.MonkeyPatch) 
     assert more.equals(everything), "the whole scope is the largest branch"
     encoded = expand_cluster(short, bench, seeds=1, branch=30, centred=False).frame["doc_id"]
     assert {NAMES[at[doc]] for doc in encoded.head(20)} == {NAMES[before[0]]}, "who says it"
-    monkeypatch.setattr("memlab.select.clusters.merge_tree", None)
+    monkeypatch.setattr("memlab.select.cluster_selection.merge_tree", None)
     again = expand_cluster(short, bench, branch=120).frame
     assert again.equals(everything), "kept"
     with pytest.raises(DataError, match="branch is 1; expected at least 2"):

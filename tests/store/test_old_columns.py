@@ -13,7 +13,7 @@ import memlab
 from memlab.datasets import chatlog
 from memlab.records import Entity, IndexEvent, IndexState, frame
 from memlab.store import MemoryStore
-from memlab.store.schemas import TABLES
+from memlab.store.table_schemas import TABLES
 
 
 def test_turns_without_the_later_columns_are_read_and_written(tmp_path: Path) -> None:

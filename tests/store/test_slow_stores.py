@@ -11,7 +11,7 @@ import time
 import pytest
 
 from memlab.errors import StoreError
-from memlab.store import MemoryStore, database, opening
+from memlab.store import MemoryStore, database, store_opening
 from memlab.store.database import Database
 
 WAITING = """
@@ -83,6 +83,6 @@ def test_an_object_store_that_does_not_answer_is_given_up(monkeypatch: pytest.Mo
         about = {"AWS_REGION": "us-east-1", "AWS_ENDPOINT": where, "AWS_ALLOW_HTTP": "true"}
         for name, value in (keys | about).items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr(opening, "DEADLINE", 0.5)
+        monkeypatch.setattr(store_opening, "DEADLINE", 0.5)
         with pytest.raises(StoreError, match="did not answer within"):
             MemoryStore.open("s3://talk/memory")

@@ -16,8 +16,8 @@ from store_data import FakeEncoder, build, edited
 
 from memlab.errors import StoreError
 from memlab.records import Dataset, Run, run_from_scores
-from memlab.store import MemoryStore, cleaning
-from memlab.store.schemas import VERSIONED
+from memlab.store import MemoryStore, version_cleaning
+from memlab.store.table_schemas import VERSIONED
 
 WHOLE = build(4, 3, 5)
 STATES = [
@@ -59,7 +59,7 @@ def with_runs(store: MemoryStore) -> tuple[MemoryStore, list[str]]:
 @pytest.fixture
 def soon_due(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tables be cleaned after few versions, so that few ingests show what many do."""
-    monkeypatch.setattr(cleaning, "MOST_VERSIONS", 4)
+    monkeypatch.setattr(version_cleaning, "MOST_VERSIONS", 4)
 
 
 def assert_states(store: MemoryStore, ids: list[str]) -> None:
@@ -161,7 +161,7 @@ def test_a_tag_of_somebody_else_stays(store: MemoryStore) -> None:
     store.optimize()
     for part in parts(6):  # which clean what has no such tag
         store.ingest(part)
-    assert version_counts(store)["datasets"] <= cleaning.MOST_VERSIONS + 4
+    assert version_counts(store)["datasets"] <= version_cleaning.MOST_VERSIONS + 4
     assert store.table("turns").tags.list()["mine"]["version"] == version
     table = store.database.connection.open_table("turns")
     table.checkout(version)
@@ -182,7 +182,7 @@ def test_a_clock_that_is_behind_cleans_what_it_can(
     store.ingest(STATES[0])
     store.table("turns").tags.create("mine", int(store.table("turns").version))
     store.ingest(WHOLE)
-    monkeypatch.setattr(cleaning, "datetime", _Clock)
+    monkeypatch.setattr(version_cleaning, "datetime", _Clock)
     store.optimize()
     assert "the clock is behind version" in caplog.text
     assert store.dataset("small").fingerprint() == WHOLE.fingerprint()
@@ -195,7 +195,7 @@ def test_a_cleaning_that_was_interrupted_is_done_again(
 ) -> None:
     store, ids = with_runs
     for broken in ("prune", "keep_state"):
-        work, calls = getattr(cleaning, broken), iter(range(100))
+        work, calls = getattr(version_cleaning, broken), iter(range(100))
 
         def breaks(*place: Any, work: Any = work, calls: Iterator[int] = calls) -> None:
             if next(calls) == 2:
@@ -203,7 +203,7 @@ def test_a_cleaning_that_was_interrupted_is_done_again(
             work(*place)
 
         with monkeypatch.context() as patch:
-            patch.setattr(cleaning, broken, breaks)
+            patch.setattr(version_cleaning, broken, breaks)
             with pytest.raises(StoreError, match="the disk is full"):
                 store.optimize()
         assert_states(store, ids)
@@ -233,7 +233,7 @@ def test_a_run_that_was_made_during_an_ingest_stays_readable(
     for part in parts(6):
         store.ingest(part)
     assert view_of(store, ids[0]).fingerprint() == STATES[0].fingerprint()
-    assert version_counts(store)["datasets"] <= cleaning.MOST_VERSIONS + 4
+    assert version_counts(store)["datasets"] <= version_cleaning.MOST_VERSIONS + 4
 
 
 @pytest.mark.usefixtures("soon_due")
@@ -243,7 +243,7 @@ def test_a_cleaning_that_fails_leaves_the_ingest_done(
     def breaks(table: Any) -> None:
         raise OSError("No space left on device (os error 28)")
 
-    monkeypatch.setattr(cleaning, "prune", breaks)
+    monkeypatch.setattr(version_cleaning, "prune", breaks)
     for part in parts(4):
         store.ingest(part)
     assert store.dataset("small").fingerprint() == part.fingerprint()
@@ -275,14 +275,14 @@ def test_small_ingests_are_cleaned_on_their_own(store: MemoryStore, tmp_path: Pa
         store.vectors.backfill(FakeEncoder(), "small", progress=False)
         store.search.create_indexes()
         most = max(most, *version_counts(store).values())
-    assert most <= cleaning.MOST_VERSIONS + 4
+    assert most <= version_cleaning.MOST_VERSIONS + 4
     fresh = MemoryStore.open(tmp_path / "fresh")
     fresh.ingest(part)
     assert store.dataset("small").fingerprint() == fresh.dataset("small").fingerprint()
-    assert int(store.table("turns").version) > 2 * cleaning.MOST_VERSIONS
+    assert int(store.table("turns").version) > 2 * version_cleaning.MOST_VERSIONS
     size = store.size()
     assert size is not None
-    assert size < 3 * cleaning.MOST_VERSIONS * cleaning.VERSION_BYTES
+    assert size < 3 * version_cleaning.MOST_VERSIONS * version_cleaning.VERSION_BYTES
 
 
 @pytest.mark.usefixtures("soon_due")
@@ -294,7 +294,7 @@ def test_what_looks_at_versions_keeps_them(store: MemoryStore) -> None:
     for part in parts(6):
         store.ingest(part)
     assert view.dataset("small").fingerprint() == STATES[0].fingerprint()
-    assert version_counts(store)["turns"] > cleaning.MOST_VERSIONS
+    assert version_counts(store)["turns"] > version_cleaning.MOST_VERSIONS
 
 
 @pytest.mark.usefixtures("soon_due")
@@ -307,7 +307,7 @@ def test_a_handle_that_is_gone_keeps_nothing(store: MemoryStore) -> None:
         del view, handle
     for part in parts(2):
         store.ingest(part)
-    assert version_counts(store)["turns"] <= cleaning.MOST_VERSIONS + 4
+    assert version_counts(store)["turns"] <= version_cleaning.MOST_VERSIONS + 4
 
 
 @pytest.mark.usefixtures("soon_due")

@@ -13,7 +13,7 @@ import pytest
 from store_data import FakeEncoder, build
 
 from memlab.errors import StoreError
-from memlab.store import MemoryStore, versions
+from memlab.store import MemoryStore, table_versions
 from memlab.store.database import Database
 
 DAMAGED = "missing or damaged: restore a copy, or remove the store and ingest again"
@@ -184,7 +184,7 @@ def test_two_processes_that_tag_the_same_run_both_succeed(monkeypatch: pytest.Mo
     monkeypatch.setattr(Table, "tags", tags, raising=False)
     database = Database(None, "nowhere")
     monkeypatch.setattr(database, "table", lambda _: table)
-    versions.pin_run(database, "r", {"versions": {"turns": 3}})
+    table_versions.pin_run(database, "r", {"versions": {"turns": 3}})
     assert tags.names == {"run-r": 3}
 
 

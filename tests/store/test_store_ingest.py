@@ -18,10 +18,10 @@ from tiny_store import DATA, FACT, SESSIONS, STORES, a_run, read_session
 from memlab.datasets import chatlog
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset, Fact, frame
-from memlab.store import MemoryStore, schemas
+from memlab.store import MemoryStore, table_schemas
 from memlab.store.database import Database
-from memlab.store.opening import write_store_note
-from memlab.store.schemas import DATASET_TABLES, SCHEMA_VERSION, TABLES
+from memlab.store.store_opening import write_store_note
+from memlab.store.table_schemas import DATASET_TABLES, SCHEMA_VERSION, TABLES
 
 
 def assert_same(a: Dataset, b: Dataset) -> None:
@@ -47,7 +47,7 @@ def test_what_is_retrieved_of_a_turn_is_stored_where_it_is_not_its_text(store: M
         assert stored == [None, None, *contents[2:], *[None] * len(more)]
         rows = store.turns("talk", columns=["content", "content_hash", "text"])
         assert rows["content"].to_list() == [*contents, *(each["text"] for each in more)]
-        assert schemas.hash_column(rows["content"]).equals(rows["content_hash"])
+        assert table_schemas.hash_column(rows["content"]).equals(rows["content_hash"])
     # A store of an earlier memlab has such texts twice.
     table = store.database.table("turns")
     table.update(where="text = 'It rains'", values={"content": "It rains"})
@@ -262,8 +262,8 @@ def test_what_the_schema_version_covers_is_written_down() -> None:
     described = {
         name: repr((name, table.columns, table.role, table.id)) for name, table in TABLES.items()
     }
-    later = [described.pop(name) for name in schemas.LATER_TABLES]
+    later = [described.pop(name) for name in table_schemas.LATER_TABLES]
     first = f"[{', '.join(described.values())}]"
-    assert (SCHEMA_VERSION, schemas.text_hashes([first])[0][:8]) == (9, "47d967cb")
-    hashes = [each[:8] for each in schemas.text_hashes(later)]
+    assert (SCHEMA_VERSION, table_schemas.text_hashes([first])[0][:8]) == (9, "47d967cb")
+    hashes = [each[:8] for each in table_schemas.text_hashes(later)]
     assert hashes == ["b0ae9cea", "e05992a1"]

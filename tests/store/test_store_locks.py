@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from store_data import build
 
-from memlab import files
+from memlab import atomic_files
 from memlab.errors import StoreError
 from memlab.store import MemoryStore
 
@@ -28,7 +28,7 @@ def is_held(store: Path) -> bool:
     """Say whether some dataset of a store is held."""
     held = []
     for path in store.glob(".memlab.*.lock"):
-        with files.lock_path(path, alone=True) as free:
+        with atomic_files.lock_path(path, alone=True) as free:
             held.append(not free)
     return any(held)
 
@@ -124,9 +124,9 @@ with MemoryStore.open(sys.argv[1]).alone("small"):
 WAIT = """
 import sys
 import lancedb, polars, pyarrow
-from memlab import files
+from memlab import atomic_files
 from memlab.store import MemoryStore
-files.STATED_AFTER = 0
+atomic_files.STATED_AFTER = 0
 with MemoryStore.open(sys.argv[1]).alone("small"):
     print("held")
 """
@@ -140,7 +140,7 @@ def python(code: str, *arguments: str) -> subprocess.Popen[str]:
 def test_one_who_waits_says_for_whom_and_goes_on(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "STATED_AFTER", 0.0)
+    monkeypatch.setattr(atomic_files, "STATED_AFTER", 0.0)
     lines, stated = list[str](), threading.Event()
 
     class Kept(logging.Handler):
@@ -149,7 +149,7 @@ def test_one_who_waits_says_for_whom_and_goes_on(
             stated.set()
 
     kept = Kept()
-    logging.getLogger("memlab.files").addHandler(kept)
+    logging.getLogger("memlab.atomic_files").addHandler(kept)
     with python(HOLD, store.uri) as holder:
         assert holder.stdin is not None
         assert holder.stdout is not None
@@ -161,7 +161,7 @@ def test_one_who_waits_says_for_whom_and_goes_on(
         holder.stdin.write("\n")
         holder.stdin.close()
         thread.join()
-    logging.getLogger("memlab.files").removeHandler(kept)
+    logging.getLogger("memlab.atomic_files").removeHandler(kept)
     assert f"dataset 'small' of {store.uri}: process {holder.pid} of " in lines[0]
     assert " has had it since 20" in lines[0]
     assert store.dataset("small").turns.height == 24

@@ -13,7 +13,7 @@ from store_data import NOW, FakeEncoder, build, edited
 
 from memlab.errors import DataError, StoreError
 from memlab.records import Fact, IndexEvent, IndexState, Run, Summary, frame, run_from_scores
-from memlab.store import MemoryStore, cleaning
+from memlab.store import MemoryStore, version_cleaning
 from memlab.store.database import Database
 
 
@@ -95,7 +95,7 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
 def test_optimizing_keeps_what_tags_and_runs_need(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cleaning, "_MARGIN", timedelta(seconds=0.1))
+    monkeypatch.setattr(version_cleaning, "_MARGIN", timedelta(seconds=0.1))
     data, encoder = build(4), FakeEncoder()
     store.ingest(data.take(data.scopes[:1]))
     early = store.versions()

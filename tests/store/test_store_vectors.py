@@ -15,7 +15,7 @@ from memlab.embed import cache_encoder, load
 from memlab.embed.token_vectors import TokenVectors, compress_tokens
 from memlab.embed.turn_texts import turn_texts
 from memlab.errors import StoreError
-from memlab.store import MemoryStore, caches, search, vectors
+from memlab.store import MemoryStore, turn_vectors, vector_and_text_search, vector_cache
 
 
 def test_the_cache_gives_what_the_encoder_gave(store: MemoryStore) -> None:
@@ -69,7 +69,7 @@ def test_what_is_stored_does_not_depend_on_how_much_of_it_was_missing(
 def test_an_interrupted_encoding_goes_on_where_it_stopped(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "CACHE_CHUNK", 5)
+    monkeypatch.setattr(turn_vectors, "CACHE_CHUNK", 5)
     store.ingest(build())
     encoder = FakeEncoder()
     encoder.fail_after = 12
@@ -175,7 +175,7 @@ def test_a_store_that_has_its_vectors_twice_is_read_and_optimized(
     data, encoder = build(), FakeEncoder()
     store.ingest(data)
     with monkeypatch.context() as before:
-        before.setattr(vectors, "_drop_cached", lambda *_: None)
+        before.setattr(turn_vectors, "_drop_cached", lambda *_: None)
         store.vectors.backfill(encoder, "small", progress=False)
         store.encode(encoder, ["no turn says this"])
     assert cached(store, encoder) == 25
@@ -210,7 +210,7 @@ def assert_equal(one: TokenVectors, two: TokenVectors) -> None:
 
 
 def test_a_second_call_encodes_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caches, "CHUNK", 1)
+    monkeypatch.setattr(vector_cache, "CHUNK", 1)
     store.tokens.arrange(Words())  # nothing yet
     first, again = Words(), Words()
     made = store.tokens.encode(first, TEXTS)
@@ -221,7 +221,7 @@ def test_a_second_call_encodes_nothing(store: MemoryStore, monkeypatch: pytest.M
     table = store.table("tokens_fake_8")
     assert table.stats()["fragment_stats"]["num_fragments"] == 1
     assert [index.columns for index in table.list_indices()] == [["key"]]
-    monkeypatch.setattr(caches, "LOOKUP", 2)  # many texts are read without a list of keys
+    monkeypatch.setattr(vector_cache, "LOOKUP", 2)  # many texts are read without a list of keys
     assert_equal(store.tokens.encode(again, TEXTS), made)
     assert again.asked == []
 
@@ -291,7 +291,7 @@ def test_search_agrees_with_the_product_and_indexes_are_made_once(
     assert made["made"].to_list() == ["made"] * 4 + [
         "left out: the largest scope has 100 turns, it pays from 100,000"
     ]
-    monkeypatch.setattr(search, "INDEXED_SCOPE", 50)
+    monkeypatch.setattr(vector_and_text_search, "INDEXED_SCOPE", 50)
     assert filled.search.create_indexes(FakeEncoder())["made"].to_list() == ["there"] * 4 + ["made"]
     # One partition at this size, so the index misses nothing and its distances are exact.
     assert_agree(filled, ["scope-1"] * 5, 10)

@@ -19,14 +19,14 @@ from polars.testing import assert_frame_equal
 from store_data import FakeEncoder, build, ingest_slowly
 
 from memlab import Bench
-from memlab.cli.data import ingest
+from memlab.cli.ingest_fetch_info import ingest
 from memlab.datasets import stream
 from memlab.embed import load
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store import MemoryStore
 from memlab.store import database as databases
-from memlab.store.schemas import DATASET_TABLES
+from memlab.store.table_schemas import DATASET_TABLES
 
 
 def log(path: Path, ids: range) -> Path:

@@ -15,7 +15,7 @@ from summarised import Model
 
 from memlab.embed import load
 from memlab.errors import DataError, ModelError, StoreError
-from memlab.explorer.scene import summaries_above
+from memlab.explorer.map_scene import summaries_above
 from memlab.indexing import index
 from memlab.indexing.tree_refreshing import refresh_trees
 from memlab.records import Dataset, Node, Turn, frame, schema
@@ -23,7 +23,7 @@ from memlab.retrieve import Bench
 from memlab.sessions import sessions_of
 from memlab.store import MemoryStore
 from memlab.summaries import build_raptor_tree, rollup, summary_tree, tree
-from memlab.summaries.raptor import MAX_ADDED
+from memlab.summaries.raptor_trees import MAX_ADDED
 from memlab.summaries.stored_trees import (
     TreeDesign,
     choose_design,

@@ -14,12 +14,12 @@ from summarised import Model
 
 from memlab import llm
 from memlab.errors import DataError
-from memlab.llm import recording
+from memlab.llm import recorded_answers
 from memlab.records import Dataset, Turn, frame
 from memlab.retrieve import Bench
 from memlab.sessions import sessions_of
 from memlab.summaries import GROUPS, build_raptor_tree, nearest_summaries, summary_tree, tree
-from memlab.summaries.raptor import MAX_LAYERS, MAX_TOP_NODES
+from memlab.summaries.raptor_trees import MAX_LAYERS, MAX_TOP_NODES
 
 THINGS = ("boat", "piano", "lease", "tulips", "marathon", "dentist")
 
@@ -94,10 +94,10 @@ def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_eve
         row = {"key": each.key, "answer": lab.answer(each).value.model_dump()}
         with path.open("a") as out:
             print(json.dumps(row), file=out)
-    monkeypatch.setattr(recording, "DEFAULT_RECORDINGS", (path,))
+    monkeypatch.setattr(recorded_answers, "DEFAULT_RECORDINGS", (path,))
     # Other vectors, as another machine has them, would make other groups; none are computed where
     # all are recorded.
-    monkeypatch.setattr("memlab.summaries.raptor.mixture_memberships", None)
+    monkeypatch.setattr("memlab.summaries.raptor_trees.mixture_memberships", None)
     other = np.random.default_rng(0).normal(size=(60, 64)).astype(np.float32)
     again = build_raptor_tree(bench.but(vectors=other), service=llm.RECORDED).nodes
     assert again.drop("service").equals(nodes.drop("service"))

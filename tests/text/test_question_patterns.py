@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 import memlab
-from memlab.rerank._words import rephrase_in_first_person
-from memlab.retrieve.fusion import assistant_penalty
+from memlab.rerank.word_features import rephrase_in_first_person
+from memlab.retrieve.rank_fusion import assistant_penalty
 from memlab.text.question_patterns import QUESTIONS, TURNS, question_patterns, turn_patterns
 
 ASKED = {

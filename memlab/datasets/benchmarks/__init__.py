@@ -5,9 +5,10 @@ Each is registered in :data:`memlab.formats` with how its files are recognised
 files that it reads out of a folder. The first that recognises a file has it. The records are those
 of :mod:`memlab.datasets.chatlog`, by place.
 
-- ``realtalk``, ``beam``, ``convomem``, ``membench``, ``retrieval`` (MTEB, BEIR, LMEB), ``locomo``,
-  ``longmemeval``: a benchmark each.
-- ``pooling``: larger haystacks for LongMemEval. ``corrections``: of LoCoMo's evidence.
+- ``realtalk``, ``beam``, ``convomem``, ``membench``, ``beir_mteb_folders`` (MTEB, BEIR, LMEB),
+  ``locomo``, ``longmemeval``: a benchmark each.
+- ``longmemeval_haystacks``: larger haystacks for LongMemEval. ``locomo_corrections``: of LoCoMo's
+  evidence.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from typing import Any
 
 from memlab.datasets.benchmarks import (
     beam,
+    beir_mteb_folders,
     convomem,
     locomo,
     longmemeval,
     membench,
     realtalk,
-    retrieval,
 )
-from memlab.datasets.benchmarks.pooling import pool_haystacks
-from memlab.datasets.fields import Record
-from memlab.datasets.source import Source
+from memlab.datasets.benchmarks.longmemeval_haystacks import pool_haystacks
+from memlab.datasets.record_fields import Record
+from memlab.datasets.record_sources import Source
 from memlab.registry import formats
 
 
@@ -42,10 +43,10 @@ _register("convomem", convomem.read_convomem, convomem.KEYS, files=convomem.FILE
 _register("membench", membench.read_membench, membench.KEYS, files=membench.FILES)
 _register(
     "retrieval",
-    retrieval.read_retrieval_folder,
+    beir_mteb_folders.read_retrieval_folder,
     keys=(),
-    detect=retrieval.is_retrieval_file,
-    files=retrieval.FILES,
+    detect=beir_mteb_folders.is_retrieval_file,
+    files=beir_mteb_folders.FILES,
     by_name=True,  # a question of LMEB has the keys of many a log
 )
 _register("locomo", locomo.read_locomo, locomo.KEYS)

@@ -18,10 +18,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.datasets import fields
-from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets import record_fields
 from memlab.datasets.message_identity import question_record, turn_id, turn_record
-from memlab.datasets.source import Source
+from memlab.datasets.record_fields import BadField, Record, describe_value
+from memlab.datasets.record_sources import Source
 
 KEYS = {"batch_number", "plan-1", "probing_questions", "conversation_seed"}
 FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
@@ -30,7 +30,7 @@ ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expecte
 """What the answer is called, by ability."""
 _PROBING = "probing_questions/probing_questions.json"
 _MARKER = re.compile(r"\s*->->[ \t]*(?:\d+(?:\s*,\s*(?:\d+|N/A))*)?")
-parse_date = fields.make_date_parser("%B-%d-%Y", "%b-%d-%Y", example="March-15-2024")
+parse_date = record_fields.make_date_parser("%B-%d-%Y", "%b-%d-%Y", example="March-15-2024")
 
 
 def read_beam(source: Source) -> Iterator[Record]:
@@ -44,21 +44,21 @@ def read_beam(source: Source) -> Iterator[Record]:
                 continue
             with file.record(f"chat {record_number - 1}", raw_value):
                 chat_record = Record(raw_value)
-                chat_name = chat_record.take("conversation_id", fields.check_name)
+                chat_name = chat_record.take("conversation_id", record_fields.check_name)
                 if chat_name in seen_names:
                     raise BadField("conversation_id", f"{chat_name!r} again", "an id of its own")
                 seen_names.add(chat_name)
                 plans = [
                     Record(plan_record, f"plans[{plan_number}]")
                     for plan_number, plan_record in enumerate(
-                        chat_record.take("plans", fields.check_list, [])
+                        chat_record.take("plans", record_fields.check_list, [])
                     )
                 ]
                 plan_batches = [
-                    {f"plan-{plan_number}": plan_record.take("chat", fields.check_list)}
+                    {f"plan-{plan_number}": plan_record.take("chat", record_fields.check_list)}
                     for plan_number, plan_record in enumerate(plans, 1)
                 ]
-                chat_batches = plan_batches or chat_record.take("chat", fields.check_list)
+                chat_batches = plan_batches or chat_record.take("chat", record_fields.check_list)
                 yield from _read_chat(
                     file, chat_name, chat_batches, _parse_question_literal(raw_value)
                 )
@@ -103,8 +103,10 @@ def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterat
     question_records = list[Record]()
     question_number = 0
     for ability in abilities:
-        fields.check_name(ability, "ability")
-        for question_place, raw_question in enumerate(abilities.take(ability, fields.check_list)):
+        record_fields.check_name(ability, "ability")
+        for question_place, raw_question in enumerate(
+            abilities.take(ability, record_fields.check_list)
+        ):
             place_text = f"{name}: {ability}[{question_place}]"
             with file.record(place_text, raw_question):
                 record = Record(raw_question)
@@ -115,14 +117,14 @@ def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterat
                         file, [*numbers], turns_by_number, f"{place_text}: source_chat_ids"
                     )
                 answer_key = next((key for key in ANSWERS if record.get(key) is not None), "answer")
-                answer = record.take(answer_key, fields.check_answer, None)
+                answer = record.take(answer_key, record_fields.check_answer, None)
                 question_fields: dict[str, Any] = {
                     "answer": answer,
                     "abstention": ability == "abstention",
                     "evidence": evidence,
                 }
-                question_fields["rubric"] = record.take("rubric", fields.check_rubric, None)
-                question_text = record.take("question", fields.check_name)
+                question_fields["rubric"] = record.take("rubric", record_fields.check_rubric, None)
+                question_text = record.take("question", record_fields.check_name)
                 question_type = ability.replace("_", "-")
                 question_records.append(
                     question_record(
@@ -156,9 +158,9 @@ def _read_turns(
         for turn_number, raw_message in enumerate(messages, 1):
             with file.record(f"{batch_label}[{turn_number - 1}]", raw_message):
                 message = Record(raw_message)
-                message_number = message.take("id", fields.check_integer)
-                role = message.take("role", fields.check_name)
-                text = _MARKER.sub("", message.take("content", fields.check_text))
+                message_number = message.take("id", record_fields.check_integer)
+                role = message.take("role", record_fields.check_name)
+                text = _MARKER.sub("", message.take("content", record_fields.check_text))
                 turn_time = message.take("time_anchor", parse_date, turn_time)
                 if (
                     plan_part != plan_of_turns
@@ -202,7 +204,7 @@ def _flatten_numbers(value: Any, where: str) -> Iterator[int]:
         yield (
             int(value)
             if isinstance(value, str) and value.strip().isdecimal()
-            else fields.check_integer(value, where)
+            else record_fields.check_integer(value, where)
         )
 
 
@@ -215,22 +217,24 @@ def _iterate_batches(
             for plan_name, plan_batches in raw_batch.items():
                 if plan_batches is not None:  # a table gives every row the columns of all
                     yield from _iterate_batches(
-                        fields.check_list(plan_batches, plan_name),
-                        f"{fields.check_name(plan_name, 'plan')}.",
+                        record_fields.check_list(plan_batches, plan_name),
+                        f"{record_fields.check_name(plan_name, 'plan')}.",
                     )
             continue
         batch = Record(
             raw_batch
             if isinstance(raw_batch, dict)
-            else {"turns": fields.check_list(raw_batch, f"batch {batch_number}")}
+            else {"turns": record_fields.check_list(raw_batch, f"batch {batch_number}")}
         )
-        turns = batch.take("turns", fields.check_list)
+        turns = batch.take("turns", record_fields.check_list)
         messages = [
             message
             for raw_turn in turns
             for message in (raw_turn if isinstance(raw_turn, list) else [raw_turn])
         ]
-        batch_name = fields.check_name(batch.get("batch_number", batch_number), "batch_number")
+        batch_name = record_fields.check_name(
+            batch.get("batch_number", batch_number), "batch_number"
+        )
         anchors = [
             *(
                 raw_message.get("time_anchor")

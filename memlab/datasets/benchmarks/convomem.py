@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memlab.datasets import fields
-from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets import record_fields
 from memlab.datasets.message_identity import question_record, turn_id, turn_record
-from memlab.datasets.source import Source
+from memlab.datasets.record_fields import BadField, Record, describe_value
+from memlab.datasets.record_sources import Source
 
 KEYS = {"evidence_items", "evidenceItems"}
 FILES = ("*.json", "*_evidence/*.json", "*/*_evidence/*.json", "*/*/*_evidence/*.json")
@@ -35,7 +35,8 @@ def read_convomem(source: Source) -> Iterator[Record]:
                 record = Record(raw_record)
                 has_shared_talk = "evidenceItems" in record
                 evidence_items = record.take(
-                    "evidenceItems" if has_shared_talk else "evidence_items", fields.check_list
+                    "evidenceItems" if has_shared_talk else "evidence_items",
+                    record_fields.check_list,
                 )
                 for scope_items in (
                     [evidence_items] if has_shared_talk else [[item] for item in evidence_items]
@@ -45,7 +46,7 @@ def read_convomem(source: Source) -> Iterator[Record]:
                     with file.record(scope, scope_items):
                         talk_record = record if has_shared_talk else Record(scope_items[0])
                         turns = _read_turns(
-                            scope, talk_record.take("conversations", fields.check_list)
+                            scope, talk_record.take("conversations", record_fields.check_list)
                         )
                         yield from (
                             *turns,
@@ -71,19 +72,25 @@ def _read_turns(scope: str, conversations: list[Any]) -> list[Record]:
     sessions = set[str]()
     for conversation_number, raw_conversation in enumerate(conversations):
         conversation = Record(raw_conversation, f"conversations[{conversation_number}]")
-        session = conversation.take("id", fields.check_name, f"conversation_{conversation_number}")
+        session = conversation.take(
+            "id", record_fields.check_name, f"conversation_{conversation_number}"
+        )
         session = f"{session}-{conversation_number}" if session in sessions else session
         sessions.add(session)
         for turn_number, raw_message in enumerate(
-            conversation.take("messages", fields.check_list), 1
+            conversation.take("messages", record_fields.check_list), 1
         ):
             message = Record(
                 raw_message, f"conversations[{conversation_number}].messages[{turn_number - 1}]"
             )
-            speaker = message.take("speaker", fields.check_name).strip().lower()
+            speaker = message.take("speaker", record_fields.check_name).strip().lower()
             turns.append(
                 turn_record(
-                    scope, session, turn_number, speaker, message.take("text", fields.check_text)
+                    scope,
+                    session,
+                    turn_number,
+                    speaker,
+                    message.take("text", record_fields.check_text),
                 )
             )
     if not turns:
@@ -102,11 +109,11 @@ def _read_questions(
         item = Record(raw_item, f"evidence item {item_number}")
         evidence = list[str]()
         for message_number, raw_message in enumerate(
-            item.take("message_evidences", fields.check_list)
+            item.take("message_evidences", record_fields.check_list)
         ):
             message = Record(raw_message, f"message_evidences[{message_number}]")
-            speaker = message.take("speaker", fields.check_name, "user")
-            text = message.take("text", fields.check_text)
+            speaker = message.take("speaker", record_fields.check_name, "user")
+            text = message.take("text", record_fields.check_text)
             said_by_whom = (speaker.strip().lower(), text.strip())
             if said_by_whom in turn_ids_by_text:
                 evidence.append(turn_ids_by_text[said_by_whom])
@@ -116,7 +123,7 @@ def _read_questions(
                     describe_value(text),
                     "dropped evidence",
                 )
-        answer = item.take("answer", fields.check_answer)
+        answer = item.take("answer", record_fields.check_answer)
         question_fields = {
             "answer": answer,
             "type": kind,
@@ -125,5 +132,5 @@ def _read_questions(
         }
         question_fields["rubric"] = answer or None if kind in _RUBRICS else None
         yield question_record(
-            scope, item_number, item.take("question", fields.check_name), **question_fields
+            scope, item_number, item.take("question", record_fields.check_name), **question_fields
         )

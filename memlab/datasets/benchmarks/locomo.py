@@ -14,16 +14,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from memlab.datasets import fields
-from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets import record_fields
 from memlab.datasets.message_identity import question_record, turn_id, turn_record
-from memlab.datasets.source import Source
+from memlab.datasets.record_fields import BadField, Record, describe_value
+from memlab.datasets.record_sources import Source
 from memlab.records import encode_id_part
 
 KEYS = {"qa", "sample_id", "session_summary", "event_summary", "observation"}
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category number to its name; several projects swap them, these are the paper's."""
-parse_date = fields.make_date_parser(
+parse_date = record_fields.make_date_parser(
     "%I:%M %p on %d %B, %Y", "%I:%M %p on %d %B %Y", example="1:56 pm on 8 May, 2023"
 )
 _ID = r"D\s*:?\s*(\d{1,9})\s*[:;.]\s*"
@@ -42,13 +42,13 @@ def read_locomo(source: Source) -> Iterator[Record]:
         with file.record(f"conversation {number - 1}", raw_conversation):
             record = Record(raw_conversation)
             reader = ConversationReader(
-                file, record.take("sample_id", fields.check_name), CATEGORIES
+                file, record.take("sample_id", record_fields.check_name), CATEGORIES
             )
             with file.record(reader.name, raw_conversation):
                 if reader.name in seen_names:
                     raise BadField("sample_id", f"{reader.name!r} again", "an id of its own")
                 talk_record = Record(record.take("conversation", Record))
-                raw_questions = record.take("qa", fields.check_list)
+                raw_questions = record.take("qa", record_fields.check_list)
                 seen_names.add(reader.name)
                 turns = reader.sessions(talk_record, _read_turns, "conversation")
                 idle_dates = [
@@ -98,7 +98,7 @@ def parse_citations(text: str) -> list[tuple[int, int]]:
 
 def read_dia_id(message: Record) -> tuple[int, int]:
     """Read the session and the number that a message is cited by."""
-    dia_id = message.take("dia_id", fields.check_text)
+    dia_id = message.take("dia_id", record_fields.check_text)
     id_parts = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", dia_id)
     if id_parts is None:
         raise BadField("dia_id", describe_value(dia_id), '"D<k>:<n>"')
@@ -132,7 +132,7 @@ class ConversationReader:
         for session_number in sorted(int(key[1]) for key in session_keys if key):
             list_key = f"session_{session_number}"
             with self.source.record(self.name, talk[list_key]):
-                if not talk.take(list_key, fields.check_list):
+                if not talk.take(list_key, record_fields.check_list):
                     self.note(list_key, "a session without turns", "dropped empty session")
                 else:
                     turns += read(self, talk, list_key)
@@ -152,15 +152,15 @@ class ConversationReader:
         for question_number, raw_question in enumerate(asked):
             with self.source.record(f"{self.name}: qa[{question_number}]", raw_question):
                 record = Record(raw_question)
-                category = record.take("category", fields.check_integer)
+                category = record.take("category", record_fields.check_integer)
                 if category not in self.categories:
                     raise BadField(
                         "category",
                         describe_value(category),
                         f"a number from 1 to {max(self.categories)}",
                     )
-                question_text = record.take("question", fields.check_name)
-                answer = record.take("answer", fields.check_answer, None)
+                question_text = record.take("question", record_fields.check_name)
+                answer = record.take("answer", record_fields.check_answer, None)
                 if answer is None and category != 5:
                     self.note(f"qa[{question_number}]: answer", "nothing", "kept without an answer")
                 evidence = self.evidence(record.get("evidence", []), f"qa[{question_number}]")
@@ -182,7 +182,7 @@ class ConversationReader:
             raise BadField("evidence", describe_value(raw), 'a list of turn ids such as "D1:3"')
         turns: list[str] = []
         for entry_number, entry in enumerate([raw] if isinstance(raw, str) else raw):
-            entry_text = fields.check_text(entry, f"evidence[{entry_number}]")
+            entry_text = record_fields.check_text(entry, f"evidence[{entry_number}]")
             entry_place = f"{where}: evidence[{entry_number}]"
             if len(entry_text) > _LONGEST_CITED:
                 raise BadField(
@@ -231,7 +231,7 @@ class ConversationReader:
                                     statements_of_kind[list_key], f"{statement_kind}.{list_key}"
                                 ),
                             )
-                        elif fields.check_text(
+                        elif record_fields.check_text(
                             statements_of_kind[list_key], f"{statement_kind}.{list_key}"
                         ).strip():
                             yield Record(
@@ -250,9 +250,9 @@ class ConversationReader:
         for speaker in (key for key in statements if key != "date"):
             speaker_place = f"{statements.where}.{speaker}"
             with self.source.record(self.name, statements[speaker]):
-                fields.check_name(speaker, f"{statements.where}: speaker")
+                record_fields.check_name(speaker, f"{statements.where}: speaker")
                 for entry_number, raw_entry in enumerate(
-                    statements.take(speaker, fields.check_list)
+                    statements.take(speaker, record_fields.check_list)
                 ):
                     with self.source.record(
                         f"{self.name}: {speaker_place}[{entry_number}]", raw_entry
@@ -265,7 +265,7 @@ class ConversationReader:
                             )
                         statement_text, evidence = (raw_entry, []) if kind == "event" else raw_entry
                         turns = self.evidence(evidence, f"{speaker_place}[{entry_number}]")
-                        if fields.check_text(statement_text, "text").strip():
+                        if record_fields.check_text(statement_text, "text").strip():
                             session_id = (
                                 f"{encode_id_part(self.name)}/{statement_fields['session']}"
                             )
@@ -301,9 +301,9 @@ def _read_turns(chat: ConversationReader, talk: Record, key: str) -> Iterator[Re
                     describe_value(message_record["dia_id"]),
                     f'"{key.replace("session_", "D")}:<n>"',
                 )
-            speaker = message_record.take("speaker", fields.check_name)
-            text = message_record.take("text", fields.check_text)
-            caption = message_record.take("blip_caption", fields.check_text, None)
+            speaker = message_record.take("speaker", record_fields.check_name)
+            text = message_record.take("text", record_fields.check_text)
+            caption = message_record.take("blip_caption", record_fields.check_text, None)
             yield chat.turn(
                 (session_number, turn_number),
                 key,

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from memlab.datasets import fields
-from memlab.datasets.fields import BadField, Record
+from memlab.datasets import record_fields
 from memlab.datasets.message_identity import question_record, turn_id, turn_record
-from memlab.datasets.source import Source
+from memlab.datasets.record_fields import BadField, Record
+from memlab.datasets.record_sources import Source
 from memlab.records import encode_id_part
 
 KEYS = {
@@ -23,7 +23,7 @@ KEYS = {
     "haystack_session_ids",
     "haystack_dates",
 }
-parse_date = fields.make_date_parser(
+parse_date = record_fields.make_date_parser(
     "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", example="2023/05/20 (Sat) 02:21"
 )
 _Haystack = dict[str, tuple[datetime, list[Any], str]]
@@ -35,7 +35,7 @@ def read_longmemeval(source: Source) -> Iterator[Record]:
     for file, number, raw_question in source.member_values():
         with file.record(f"question {number - 1}", raw_question):
             record = Record(raw_question)
-            question_id = record.take("question_id", fields.check_name)
+            question_id = record.take("question_id", record_fields.check_name)
             question_label = f"question {number - 1} ({question_id!r})"
             with file.record(question_label, raw_question):
                 if question_id in seen_names:
@@ -54,7 +54,9 @@ def read_longmemeval(source: Source) -> Iterator[Record]:
 def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
     """List the sessions of a question by name, in order of date: date, turns, and their place."""
     keys = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
-    session_names, session_dates, sessions = (record.take(key, fields.check_list) for key in keys)
+    session_names, session_dates, sessions = (
+        record.take(key, record_fields.check_list) for key in keys
+    )
     if not len(session_names) == len(session_dates) == len(sessions):
         count_text = (
             f"{len(sessions)} sessions, {len(session_names)} ids and {len(session_dates)} dates"
@@ -66,8 +68,8 @@ def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
     ):
         turns_place = f"haystack_sessions[{session_number}]"
         id_place = f"haystack_session_ids[{session_number}]"
-        session_name = fields.check_name(raw_name, id_place)
-        session_turns = fields.check_list(raw_turns, turns_place)
+        session_name = record_fields.check_name(raw_name, id_place)
+        session_turns = record_fields.check_list(raw_turns, turns_place)
         session_date = parse_date(raw_date, f"haystack_dates[{session_number}]")
         if not session_turns:
             file.note(
@@ -95,23 +97,23 @@ def _read_turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterato
     for session, (date, turns, turns_place) in haystack.items():
         for turn_number, raw_turn in enumerate(turns, 1):
             turn_fields = Record(raw_turn, f"{turns_place}[{turn_number - 1}]")
-            role = turn_fields.take("role", fields.check_name)
-            text = turn_fields.take("content", fields.check_text)
+            role = turn_fields.take("role", record_fields.check_name)
+            text = turn_fields.take("content", record_fields.check_text)
             turn = turn_record(scope, session, turn_number, role, text, timestamp=date)
-            if turn_fields.take("has_answer", fields.check_flag, False):
+            if turn_fields.take("has_answer", record_fields.check_flag, False):
                 evidence.append(turn_id(turn))
             yield turn
 
 
 def _read_question(record: Record, scope: str, haystack: _Haystack, evidence: list[str]) -> Record:
-    answer_sessions = record.take("answer_session_ids", fields.check_names)
+    answer_sessions = record.take("answer_session_ids", record_fields.check_names)
     unknown_sessions = [name for name in answer_sessions if name not in haystack]
     if unknown_sessions:
         fault_text = f"{unknown_sessions[0]!r}, which the haystack does not hold"
         raise BadField("answer_session_ids", fault_text, "haystack_session_ids")
-    question_text = record.take("question", fields.check_name)
-    question_type = record.take("question_type", fields.check_name)
-    answer = record.take("answer", fields.check_answer)
+    question_text = record.take("question", record_fields.check_name)
+    question_type = record.take("question_type", record_fields.check_name)
+    answer = record.take("answer", record_fields.check_answer)
     time = record.take("question_date", parse_date)
     sessions = [
         f"{encode_id_part(scope)}/{encode_id_part(session_name)}"

@@ -18,10 +18,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from memlab.datasets import fields
-from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets import record_fields
 from memlab.datasets.message_identity import question_record, turn_id, turn_record
-from memlab.datasets.source import Source
+from memlab.datasets.record_fields import BadField, Record, describe_value
+from memlab.datasets.record_sources import Source
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
 KEYS = {
@@ -44,11 +44,11 @@ def read_membench(source: Source) -> Iterator[Record]:
             for question_kind, topics in Record(raw_kinds).items():
                 topic_records = Record(topics, question_kind)
                 for topic_key in topic_records:
-                    kind_name = fields.check_name(question_kind, "kind")
-                    topic_name = fields.check_name(topic_key, "topic")
+                    kind_name = record_fields.check_name(question_kind, "kind")
+                    topic_name = record_fields.check_name(topic_key, "topic")
                     scope_prefix = f"{file.stem}/{kind_name}/{topic_name}"
                     for trajectory_number, trajectory in enumerate(
-                        topic_records.take(topic_key, fields.check_list)
+                        topic_records.take(topic_key, record_fields.check_list)
                     ):
                         with file.record(f"{scope_prefix}/{trajectory_number}", trajectory):
                             yield from _read_trajectory(
@@ -61,7 +61,7 @@ def read_membench(source: Source) -> Iterator[Record]:
 
 def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> list[Record]:
     step_turns = list[Record]()
-    message_list = record.take("message_list", fields.check_list)
+    message_list = record.take("message_list", record_fields.check_list)
     sessions = (
         message_list
         if message_list
@@ -86,11 +86,11 @@ def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> lis
     question_fields = record.take("QA", Record)
     evidence = list[str]()
     for cited_number, cited_step in enumerate(
-        question_fields.take("target_step_id", fields.check_list, [])
+        question_fields.take("target_step_id", record_fields.check_list, [])
     ):
         # The published files give [step, session], the samples the step alone.
         step_value = cited_step[0] if isinstance(cited_step, list) and cited_step else cited_step
-        step_number = fields.check_integer(step_value, f"QA.target_step_id[{cited_number}]")
+        step_number = record_fields.check_integer(step_value, f"QA.target_step_id[{cited_number}]")
         if 0 <= step_number < len(step_turns):
             evidence.append(turn_id(step_turns[step_number]))
         else:
@@ -99,8 +99,8 @@ def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> lis
                 f"step {step_number} of {len(step_turns)}",
                 "dropped evidence",
             )
-    answer = question_fields.take("answer", fields.check_answer, None)
-    time = question_fields.take("time", fields.check_text, "")
+    answer = question_fields.take("answer", record_fields.check_answer, None)
+    time = question_fields.take("time", record_fields.check_text, "")
     more_fields = {
         "answer": answer,
         "type": kind.replace("_", "-"),
@@ -110,7 +110,7 @@ def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> lis
     return [
         *step_turns,
         question_record(
-            scope, 0, question_fields.take("question", fields.check_name), **more_fields
+            scope, 0, question_fields.take("question", record_fields.check_name), **more_fields
         ),
     ]
 
@@ -118,19 +118,19 @@ def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> lis
 def _format_step(raw: Any, where: str) -> str:
     """Write a step as MemBench's script does, from any of its forms."""
     if isinstance(raw, str):
-        return fields.check_text(raw, where)
+        return record_fields.check_text(raw, where)
     message = Record(raw, where)
     speaker_keys = [
         next((text_key for text_key in speaker_names if message.get(text_key) is not None), None)
         for speaker_names in _SPEAKERS
     ]
     spoken_texts = [
-        message.take(text_key, fields.check_text) for text_key in speaker_keys if text_key
+        message.take(text_key, record_fields.check_text) for text_key in speaker_keys if text_key
     ]
     if not spoken_texts:
         raise BadField(where, describe_value(raw), "user and agent, or message")
-    place = message.take("place", fields.check_text, None)
-    time = message.take("time", fields.check_text, None)
+    place = message.take("place", record_fields.check_text, None)
+    time = message.take("time", record_fields.check_text, None)
     place_and_time = f" (place: {place}; time: {time})" if place or time else ""
     return "\n".join(spoken_text + place_and_time for spoken_text in spoken_texts)
 

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlab.datasets import fields
+from memlab.datasets import record_fields
 from memlab.datasets.benchmarks.locomo import ConversationReader, read_dia_id
-from memlab.datasets.fields import Record
-from memlab.datasets.source import Source
+from memlab.datasets.record_fields import Record
+from memlab.datasets.record_sources import Source
 
 KEYS = {"session_1", "session_1_date_time", "events_session_1"}
 FILES = ("Chat_*.json",)
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
 """Category number to its name in the paper."""
 _FORMS = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M")
-parse_date = fields.make_date_parser(*_FORMS, example="29.12.2023, 00:51:12")
+parse_date = record_fields.make_date_parser(*_FORMS, example="29.12.2023, 00:51:12")
 
 
 def read_realtalk(source: Source) -> Iterator[Record]:
@@ -35,7 +35,7 @@ def read_realtalk(source: Source) -> Iterator[Record]:
         )
         with file.record(reader.name, raw_chat):
             record = Record(raw_chat)
-            raw_questions = record.take("qa", fields.check_list)
+            raw_questions = record.take("qa", record_fields.check_list)
             yield from (*reader.sessions(record, _read_messages), *reader.questions(raw_questions))
 
 
@@ -46,13 +46,13 @@ def _read_messages(chat: ConversationReader, talk: Record, key: str) -> Iterator
         with chat.source.record(f"{chat.name}: {key}[{message_number - 1}]", raw_message):
             message = Record(raw_message)
             dia_id = read_dia_id(message)
-            text = message.take("clean_text", fields.check_text, None)
-            caption = message.take("blip_caption", fields.check_text, None)
+            text = message.take("clean_text", record_fields.check_text, None)
+            caption = message.take("blip_caption", record_fields.check_text, None)
             if text is None and caption is None:
                 chat.note(
                     f"{key}[{message_number - 1}]: clean_text", "nothing", "kept without a text"
                 )
-            sender = message.take("speaker", fields.check_name)
+            sender = message.take("speaker", record_fields.check_name)
             time = message.take("date_time", parse_date, session_day)
             yield chat.turn(
                 dia_id,

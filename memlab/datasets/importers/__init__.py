@@ -8,18 +8,20 @@ the dataset.
 
 - ``character_ai``, ``chatgpt``, ``claude_ai``, ``claude_code``, ``copilot``, ``discord``,
   ``gemini``, ``letta``, ``librechat``, ``lm_studio``, ``mem0``, ``open_webui``,
-  ``openai_messages``, ``sharegpt``, ``silly_tavern``, ``slack``, ``table``, ``telegram``,
-  ``whatsapp`` (with ``whatsapp_words``, which reads ``whatsapp.toml``): a format each.
-  ``traces``: those of LangSmith and Langfuse. ``opentelemetry``, ``realtime``: spans, and events
-  of OpenAI's realtime API. ``framework_messages``, ``transcripts``: what ``openai_messages``
-  rewrites: messages of libraries for agents, and conversations in one text.
-- ``export_messages``, ``loose_json``, ``branches``, ``newest_first``, ``html_text``: what they
-  share.
-- ``message_fields``, ``conversation_rows``, ``wrapped_conversations``,
-  ``logged_calls``, ``batches``, ``session_records``: messages of a layout that is not known: who
-  says what and when, whose rows are, what stands within an object, what was asked and answered,
-  and what a record repeats.
-- ``foreign_files``: files that are known and not read. ``sent_files``: files that people sent.
+  ``openai_messages``, ``sharegpt``, ``silly_tavern``, ``slack``, ``message_tables``, ``telegram``,
+  ``whatsapp`` (with ``whatsapp_system_messages``, which reads ``whatsapp.toml``): a format each.
+  ``langsmith_langfuse``: those of LangSmith and Langfuse. ``opentelemetry``,
+  ``openai_realtime_api``: spans, and events of OpenAI's realtime API. ``agent_framework_messages``,
+  ``transcripts_in_text``: what ``openai_messages`` rewrites: messages of libraries for agents, and
+  conversations in one text.
+- ``export_messages``, ``loose_json``, ``message_branches``, ``newest_first_lists``, ``html_text``:
+  what they share.
+- ``unknown_message_layouts``, ``user_and_thread_fields``, ``wrapped_conversations``,
+  ``logged_model_calls``, ``batch_requests``, ``session_records``: messages of a layout that is not
+  known: who says what and when, whose rows are, what stands within an object, what was asked and
+  answered, and what a record repeats.
+- ``unsupported_formats``: files that are known and not read. ``attached_chat_files``: files that
+  people sent.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from memlab.datasets.importers import (
+    attached_chat_files,
     character_ai,
     chatgpt,
     claude_ai,
@@ -35,27 +38,26 @@ from memlab.datasets.importers import (
     copilot,
     discord,
     gemini,
+    langsmith_langfuse,
     letta,
     librechat,
     lm_studio,
     mem0,
+    message_tables,
     open_webui,
     openai_messages,
+    openai_realtime_api,
     opentelemetry,
-    realtime,
-    sent_files,
     sharegpt,
     silly_tavern,
     slack,
-    table,
     telegram,
-    traces,
     whatsapp,
     wrapped_conversations,
 )
 from memlab.datasets.importers.export_messages import Message
-from memlab.datasets.importers.foreign_files import explain_refusal
-from memlab.datasets.source import Source
+from memlab.datasets.importers.unsupported_formats import explain_refusal
+from memlab.datasets.record_sources import Source
 from memlab.registry import formats
 
 
@@ -73,20 +75,20 @@ _register(
     chatgpt.read_chatgpt_export,
     chatgpt.is_chatgpt_export,
     refuse=explain_refusal,  # other tools write as it does
-    sent=sent_files.find_numbered_files,
+    sent=attached_chat_files.find_numbered_files,
 )
 _register("claude_ai", claude_ai.read_claude_ai_export, claude_ai.is_claude_ai_export)
 _register(
     "claude_code",
     claude_code.read_claude_code_export,
     claude_code.is_claude_code_export,
-    sent=sent_files.find_files_in_folders,
+    sent=attached_chat_files.find_files_in_folders,
 )
 _register(
     "discord",
     discord.read_discord_export,
     discord.is_discord_export,
-    sent=sent_files.find_files_in_folders,
+    sent=attached_chat_files.find_files_in_folders,
 )
 _register("gemini", gemini.read_gemini_activity, gemini.is_gemini_activity)
 _register("copilot", copilot.read_copilot_history, copilot.is_copilot_history)
@@ -98,29 +100,35 @@ _register(
 _register("lm_studio", lm_studio.read_lm_studio_conversation, lm_studio.is_lm_studio_conversation)
 _register("silly_tavern", silly_tavern.read_silly_tavern_chat, silly_tavern.is_silly_tavern_chat)
 _register("letta", letta.read_letta_export, letta.is_letta_export)
-_register("langsmith", traces.read_langsmith_export, traces.is_langsmith_export)
-_register("langfuse", traces.read_langfuse_export, traces.is_langfuse_export)
+_register(
+    "langsmith", langsmith_langfuse.read_langsmith_export, langsmith_langfuse.is_langsmith_export
+)
+_register(
+    "langfuse", langsmith_langfuse.read_langfuse_export, langsmith_langfuse.is_langfuse_export
+)
 _register(
     "opentelemetry",
     opentelemetry.read_opentelemetry_spans,
     opentelemetry.is_opentelemetry_export,
 )
-_register("openai_realtime", realtime.read_realtime_events, realtime.is_realtime_log)
+_register(
+    "openai_realtime", openai_realtime_api.read_realtime_events, openai_realtime_api.is_realtime_log
+)
 _register(
     "telegram",
     telegram.read_telegram_export,
     telegram.is_telegram_export,
-    sent=sent_files.find_telegram_files,
+    sent=attached_chat_files.find_telegram_files,
 )
 _register(
     "slack",
     slack.read_slack_export,
     slack.is_slack_export,
-    sent=sent_files.find_files_in_folders,
+    sent=attached_chat_files.find_files_in_folders,
     beside=slack.TABLES,
 )
 _register("mem0", mem0.read_mem0_dump, mem0.is_mem0_dump)
-_register("table", table.read_table_of_messages, table.is_table_of_messages)
+_register("table", message_tables.read_table_of_messages, message_tables.is_table_of_messages)
 _register("sharegpt", sharegpt.read_sharegpt, sharegpt.is_sharegpt_list)
 _register(
     "openai_messages",
@@ -134,5 +142,5 @@ _register(
     whatsapp.read_whatsapp_export,
     whatsapp.is_whatsapp_export,
     refuse=explain_refusal,  # other tools write as it does
-    sent=sent_files.find_whatsapp_files,
+    sent=attached_chat_files.find_whatsapp_files,
 )

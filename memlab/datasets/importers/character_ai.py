@@ -12,8 +12,8 @@ from typing import Any
 
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message
 from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
-from memlab.datasets.importers.newest_first import oldest_first
-from memlab.datasets.source import Source
+from memlab.datasets.importers.newest_first_lists import oldest_first
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _KEYS = {"chats.turns", "turns.candidates", "turns.turn_key", "histories.histories"}

@@ -19,8 +19,6 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from memlab.datasets.fields import Record
-from memlab.datasets.importers.branches import newest_branch, read_newest_conversations
 from memlab.datasets.importers.chatgpt_columns import (
     EARLIER_TIMES,
     MARKERS,
@@ -45,7 +43,9 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     list_or_empty,
 )
-from memlab.datasets.source import Source
+from memlab.datasets.importers.message_branches import newest_branch, read_newest_conversations
+from memlab.datasets.record_fields import Record
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _TEXT = {"text", "multimodal_text"}

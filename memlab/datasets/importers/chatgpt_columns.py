@@ -14,8 +14,8 @@ from operator import itemgetter
 from typing import Any
 
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, note_messages
-from memlab.datasets.source import Source
-from memlab.datasets.thoughts import may_hold_thoughts
+from memlab.datasets.record_sources import Source
+from memlab.datasets.thinking_tags import may_hold_thoughts
 
 MARKERS = "\ue200-\ue203"
 """The range of characters around what ChatGPT shows in another form."""

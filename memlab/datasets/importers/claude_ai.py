@@ -15,9 +15,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from memlab.datasets import fields
-from memlab.datasets.fields import Record
-from memlab.datasets.importers.branches import find_branch, read_newest_conversations
+from memlab.datasets import record_fields
 from memlab.datasets.importers.export_messages import (
     Message,
     describe_file,
@@ -35,7 +33,9 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     get_objects,
 )
-from memlab.datasets.source import Source
+from memlab.datasets.importers.message_branches import find_branch, read_newest_conversations
+from memlab.datasets.record_fields import Record
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _DOCUMENTS = {("tool_use", "artifacts"), ("tool_use", "create_file")}
@@ -82,9 +82,9 @@ def _read_conversation(
 def _list_messages(record: Record) -> list[Any]:
     """Give all messages of a conversation, those of Claude Design as a chat has them."""
     if "chat_messages" in record or "messages" not in record:
-        return record.take("chat_messages", fields.check_list)
+        return record.take("chat_messages", record_fields.check_list)
     split_messages = list[Any]()
-    for message in record.take("messages", fields.check_list):
+    for message in record.take("messages", record_fields.check_list):
         split_messages += _split_design(message)
     return split_messages
 

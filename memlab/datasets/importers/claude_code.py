@@ -20,7 +20,7 @@ from memlab.datasets.importers.export_messages import (
     text_and_caption,
 )
 from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
-from memlab.datasets.source import Source
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _TAG = (

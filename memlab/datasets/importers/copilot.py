@@ -13,8 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from memlab.datasets import fields
-from memlab.datasets.fields import BadField
+from memlab.datasets import record_fields
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
@@ -22,8 +21,9 @@ from memlab.datasets.importers.export_messages import (
     normalise_role,
 )
 from memlab.datasets.importers.loose_json import first_field, first_text
-from memlab.datasets.importers.newest_first import oldest_first
-from memlab.datasets.source import Source
+from memlab.datasets.importers.newest_first_lists import oldest_first
+from memlab.datasets.record_fields import BadField
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _LAYOUTS = (
@@ -65,7 +65,7 @@ def _row_time(row: dict[str, Any]) -> str:
             return datetime.strptime(written, pattern).isoformat()
     if written.endswith(_HALVES):
         with suppress(BadField):
-            return fields.parse_time(written, "time", "mdy").isoformat()
+            return record_fields.parse_time(written, "time", "mdy").isoformat()
     return written
 
 

@@ -19,8 +19,8 @@ from memlab.datasets.importers.export_messages import (
     name_person,
 )
 from memlab.datasets.importers.loose_json import first_field, get_list, get_nested
-from memlab.datasets.senders import messenger_role
-from memlab.datasets.source import Source
+from memlab.datasets.record_sources import Source
+from memlab.datasets.sender_roles import messenger_role
 from memlab.datasets.unread_texts import count_unread_texts
 
 _TALK = frozenset(

@@ -12,7 +12,6 @@ from itertools import repeat
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.fields import BadField
 from memlab.datasets.importers.loose_json import (
     UNREADABLE,
     first_field,
@@ -22,7 +21,7 @@ from memlab.datasets.importers.loose_json import (
     get_list,
     list_or_empty,
 )
-from memlab.datasets.importers.message_fields import (
+from memlab.datasets.importers.unknown_message_layouts import (
     THOUGHTS,
     TIMES,
     describe_version,
@@ -39,10 +38,11 @@ from memlab.datasets.importers.message_fields import (
     read_name,
     read_time_value,
 )
+from memlab.datasets.record_fields import BadField
+from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import ASSISTANTS, is_plain_role_word, normalise_role
-from memlab.datasets.senders import is_person
-from memlab.datasets.source import Source
-from memlab.datasets.thoughts import cut_thoughts, may_hold_thoughts
+from memlab.datasets.sender_roles import is_person
+from memlab.datasets.thinking_tags import cut_thoughts, may_hold_thoughts
 from memlab.datasets.unread_texts import count_unread_texts, holds_words, join_texts
 
 __all__ = ["TIMES", "normalise_role"]

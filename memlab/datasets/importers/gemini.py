@@ -15,8 +15,7 @@ from datetime import timedelta, timezone
 from operator import attrgetter
 from typing import Any
 
-from memlab.datasets import fields
-from memlab.datasets.fields import BadField
+from memlab.datasets import record_fields
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message
 from memlab.datasets.importers.html_text import TextBuilder, html_to_text
 from memlab.datasets.importers.loose_json import (
@@ -26,8 +25,9 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     join_names,
 )
-from memlab.datasets.importers.newest_first import oldest_first
-from memlab.datasets.source import Source
+from memlab.datasets.importers.newest_first_lists import oldest_first
+from memlab.datasets.record_fields import BadField
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _PRODUCT = re.compile(r"(?i)\b(?:gemini|bard)\b")
@@ -289,7 +289,7 @@ def _read_time(line: str) -> str:
         written_time = zoned_match[1]
         zone = _read_zone(zoned_match[2])
     try:
-        moment = fields.parse_time(written_time, "time", "dmy")
+        moment = record_fields.parse_time(written_time, "time", "dmy")
     except BadField:
         return line
     return moment.replace(tzinfo=moment.tzinfo or zone).isoformat()

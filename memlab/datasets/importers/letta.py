@@ -11,9 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from memlab.datasets import fields
-from memlab.datasets.fields import Record
-from memlab.datasets.importers.branches import read_newest_conversations
+from memlab.datasets import record_fields
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
@@ -32,8 +30,10 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     get_objects,
 )
-from memlab.datasets.importers.newest_first import oldest_first
-from memlab.datasets.source import Source
+from memlab.datasets.importers.message_branches import read_newest_conversations
+from memlab.datasets.importers.newest_first_lists import oldest_first
+from memlab.datasets.record_fields import Record
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _OLD = {"messages", "core_memory", "llm_config"}
@@ -90,7 +90,7 @@ def _read_date(message: Any) -> Any:
 
 def _read_agent_file(source: Source, record: Record, *, names: ChatNames) -> Iterator[Message]:
     """Read the agents of a file."""
-    for agent in record.take("agents", fields.check_list, []) or [record]:
+    for agent in record.take("agents", record_fields.check_list, []) or [record]:
         agent_name = first_text(first_field(agent, "name", "id"), "agent")
         scope = name_chat(names, first_text(get_nested(agent, "id"), agent_name), agent_name)
         is_newer_agent = get_nested(agent, "agent_type") == "letta_v1_agent"

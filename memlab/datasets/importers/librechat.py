@@ -13,12 +13,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.datasets.importers.branches import (
-    date_messages,
-    link_to_parents,
-    name_message,
-    newest_branch,
-)
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
@@ -33,8 +27,14 @@ from memlab.datasets.importers.loose_json import (
     get_list,
     join_names,
 )
-from memlab.datasets.importers.message_fields import describe_version
-from memlab.datasets.source import Source
+from memlab.datasets.importers.message_branches import (
+    date_messages,
+    link_to_parents,
+    name_message,
+    newest_branch,
+)
+from memlab.datasets.importers.unknown_message_layouts import describe_version
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _THINKING = re.compile(r"(?ms)^:::thinking[ \t]*\n.*?^:::[ \t]*$\s*")

@@ -21,7 +21,7 @@ from memlab.datasets.importers.loose_json import (
     first_time,
     get_nested,
 )
-from memlab.datasets.source import Source
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
 _MEMORY = {"memory", "old_memory", "new_memory", "memory_id"}

@@ -14,8 +14,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from memlab.datasets.fields import Record
-from memlab.datasets.importers.branches import find_branch, newest_branch, read_newest_conversations
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
@@ -34,7 +32,13 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     join_names,
 )
-from memlab.datasets.source import Source
+from memlab.datasets.importers.message_branches import (
+    find_branch,
+    newest_branch,
+    read_newest_conversations,
+)
+from memlab.datasets.record_fields import Record
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _OPENING = r"<details\b[^>]*\btype=\"(?P<{}>[\w-]+)\"[^>]*>"

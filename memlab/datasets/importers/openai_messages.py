@@ -13,16 +13,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from memlab.datasets.fields import Report, place_in_zone
-from memlab.datasets.importers.batches import Batch, Batches, Place, read_custom_id
-from memlab.datasets.importers.branches import find_branch, holds_parent_key
-from memlab.datasets.importers.conversation_rows import (
-    RowNames,
-    RowPlaces,
-    read_row_names,
-    read_thread,
-    read_user,
-)
+from memlab.datasets.importers.agent_framework_messages import is_of_framework, rewrite_messages
+from memlab.datasets.importers.batch_requests import Batch, Batches, Place, read_custom_id
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
@@ -33,8 +25,7 @@ from memlab.datasets.importers.export_messages import (
     read_role,
     read_turns,
 )
-from memlab.datasets.importers.framework_messages import is_of_framework, rewrite_messages
-from memlab.datasets.importers.logged_calls import (
+from memlab.datasets.importers.logged_model_calls import (
     Call,
     ToldHistories,
     count_overlap,
@@ -42,7 +33,11 @@ from memlab.datasets.importers.logged_calls import (
     find_call,
 )
 from memlab.datasets.importers.loose_json import decode_json, first_field, first_time, get_nested
-from memlab.datasets.importers.message_fields import (
+from memlab.datasets.importers.message_branches import find_branch, holds_parent_key
+from memlab.datasets.importers.newest_first_lists import Order, find_order
+from memlab.datasets.importers.session_records import NamedSession, OwnSessions
+from memlab.datasets.importers.transcripts_in_text import BEGINS, decode_transcripts
+from memlab.datasets.importers.unknown_message_layouts import (
     SPEAKERS,
     describe_version,
     find_dividing_key,
@@ -50,14 +45,19 @@ from memlab.datasets.importers.message_fields import (
     read_time_value,
     with_plain_columns,
 )
-from memlab.datasets.importers.newest_first import Order, find_order
-from memlab.datasets.importers.session_records import NamedSession, OwnSessions
-from memlab.datasets.importers.transcripts import BEGINS, decode_transcripts
+from memlab.datasets.importers.user_and_thread_fields import (
+    RowNames,
+    RowPlaces,
+    read_row_names,
+    read_thread,
+    read_user,
+)
 from memlab.datasets.importers.wrapped_conversations import (
     Wrapped,
     find_conversations,
 )
-from memlab.datasets.source import Source
+from memlab.datasets.record_fields import Report, place_in_zone
+from memlab.datasets.record_sources import Source
 from memlab.datasets.time_keys import find_other_time
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message
+from memlab.datasets.importers.langsmith_langfuse import Step, deduplicate_messages, make_step
 from memlab.datasets.importers.loose_json import (
     decode_json,
     first_field,
@@ -23,8 +24,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     list_or_empty,
 )
-from memlab.datasets.importers.traces import Step, deduplicate_messages, make_step
-from memlab.datasets.source import Source
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _BEGINS = re.compile(

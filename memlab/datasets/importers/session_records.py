@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from memlab.datasets.importers.export_messages import Message
-from memlab.datasets.importers.logged_calls import count_overlap, digest_beginnings
+from memlab.datasets.importers.logged_model_calls import count_overlap, digest_beginnings
 
 
 class NamedSession:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from itertools import chain, product
 from typing import Any
 
-from memlab.datasets.importers.conversation_rows import read_thread
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, name_conversation
 from memlab.datasets.importers.loose_json import decode_json, first_field, first_text, get_nested
-from memlab.datasets.importers.message_fields import has_words
 from memlab.datasets.importers.openai_messages import ConversationReader
-from memlab.datasets.source import Source
+from memlab.datasets.importers.unknown_message_layouts import has_words
+from memlab.datasets.importers.user_and_thread_fields import read_thread
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
 _LISTS = ("conversations", "conversation", "items")

@@ -27,7 +27,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     join_names,
 )
-from memlab.datasets.source import Source
+from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
 _STAMP = re.compile(

@@ -27,8 +27,8 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     list_or_empty,
 )
-from memlab.datasets.senders import messenger_role
-from memlab.datasets.source import Source
+from memlab.datasets.record_sources import Source
+from memlab.datasets.sender_roles import messenger_role
 from memlab.datasets.unread_texts import count_unread_texts
 
 _TYPES = re.compile(

@@ -3,7 +3,7 @@
 Its lines are read by :mod:`memlab.datasets.importers.whatsapp_lines`, and dated by
 :mod:`memlab.datasets.importers.whatsapp_dates`. What WhatsApp itself writes (deleted, edited, left
 out, calls, events of a group) is recognised by marks around it on iPhones, and by its words
-(:mod:`memlab.datasets.importers.whatsapp_words`).
+(:mod:`memlab.datasets.importers.whatsapp_system_messages`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cached_property
 from itertools import islice
 from operator import attrgetter
 
-from memlab.datasets.importers import whatsapp_words as words
+from memlab.datasets.importers import whatsapp_system_messages as words
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
@@ -34,8 +34,8 @@ from memlab.datasets.importers.whatsapp_lines import (
     parse_lines,
     split_at_colon,
 )
-from memlab.datasets.senders import messenger_role
-from memlab.datasets.source import Source
+from memlab.datasets.record_sources import Source
+from memlab.datasets.sender_roles import messenger_role
 
 _COPY = re.compile(r" ?\(\d{1,2}\)$|(?<=\S) [2-9]$")
 """What browsers and phones append to the name of a file that is there already."""

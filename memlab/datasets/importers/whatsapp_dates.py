@@ -11,7 +11,7 @@ from itertools import pairwise
 from operator import itemgetter
 
 from memlab.datasets.importers.whatsapp_lines import HeadedLine
-from memlab.datasets.source import Source
+from memlab.datasets.record_sources import Source
 
 ORDERS = {"dmy": (2, 1, 0), "mdy": (2, 0, 1), "ymd": (0, 1, 2)}
 """Order of the parts of a date: where year, month and day stand."""

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from memlab.datasets.importers import whatsapp_words as words
+from memlab.datasets.importers import whatsapp_system_messages as words
 
 _M = "[\u200e\u200f]*"
 HEADER = re.compile(

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from memlab.datasets.importers.loose_json import list_or_empty
-from memlab.datasets.importers.message_fields import CONTENT, SPEAKERS, find_content
-from memlab.datasets.json_values import key_paths
+from memlab.datasets.importers.unknown_message_layouts import CONTENT, SPEAKERS, find_content
+from memlab.datasets.json_streaming import key_paths
+from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import normalise_role
-from memlab.datasets.source import Source
 from memlab.datasets.unread_texts import holds_words
 
 _PLAIN = frozenset(

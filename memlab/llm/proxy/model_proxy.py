@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from memlab.errors import MemlabError, ModelError, warn_user
-from memlab.llm.client import Client
-from memlab.llm.proxy.counts import WRITING, Counts, PhaseCounts
-from memlab.llm.proxy.exchanges import Exchange, Exchanges, UnreadableAnswerError, asked_of
-from memlab.llm.proxy.replies import read_exchange
-from memlab.llm.proxy.rules import Rules
-from memlab.llm.service import Service, resolve_service
-from memlab.terminal import count_noun
+from memlab.llm.proxy.call_counts import WRITING, Counts, PhaseCounts
+from memlab.llm.proxy.openai_replies import read_exchange
+from memlab.llm.proxy.prompt_rules import Rules
+from memlab.llm.proxy.recorded_exchanges import Exchange, Exchanges, UnreadableAnswerError, asked_of
+from memlab.llm.service_addresses import Service, resolve_service
+from memlab.llm.service_client import Client
+from memlab.terminal_text import count_noun
 
 if TYPE_CHECKING:
-    from memlab.llm.proxy.server import ProxyServer
+    from memlab.llm.proxy.http_server import ProxyServer
 
 MAX_BYTES = 4_000_000
 """Of one answer of a service."""
@@ -119,7 +119,7 @@ class ModelProxy:
 
     def start(self) -> None:
         """Listen; variables stay as they are."""
-        from memlab.llm.proxy.server import ProxyServer
+        from memlab.llm.proxy.http_server import ProxyServer
 
         self._server = ProxyServer(self, self._port)
         self._port = self._server.port

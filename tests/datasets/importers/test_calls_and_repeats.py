@@ -330,7 +330,7 @@ class Counted(str):
 
 
 def test_histories_are_found_in_one_pass() -> None:
-    from memlab.datasets.importers.logged_calls import ToldHistories, count_overlap
+    from memlab.datasets.importers.logged_model_calls import ToldHistories, count_overlap
 
     asked = [{"role": "user", "text": Counted(f"message {n}")} for n in range(300)]
     Counted.looks = 0
@@ -349,11 +349,11 @@ def test_histories_are_found_in_one_pass() -> None:
 def test_many_records_of_one_name_are_looked_at_a_few_times(
     tmp_path: Path, named: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memlab.datasets.importers import logged_calls
+    from memlab.datasets.importers import logged_model_calls
 
     looks = []
-    words = logged_calls.words_of
-    monkeypatch.setattr(logged_calls, "words_of", lambda turn: looks.append(1) or words(turn))
+    words = logged_model_calls.words_of
+    monkeypatch.setattr(logged_model_calls, "words_of", lambda turn: looks.append(1) or words(turn))
     calls = [{**named, "messages": [asks(f"ask {n}")], "response": f"tell {n}"} for n in range(200)]
     data = load(tmp_path, {"calls.jsonl": calls})
     assert data.turns.height == 400

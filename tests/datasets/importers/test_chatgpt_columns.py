@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.datasets.fields import Record
 from memlab.datasets.importers import chatgpt
-from memlab.datasets.source import Source
+from memlab.datasets.record_fields import Record
+from memlab.datasets.record_sources import Source
 
 TEXTS = st.sampled_from(
     [

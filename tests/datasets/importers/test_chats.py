@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import memlab
-from memlab.datasets import json_values
+from memlab.datasets import json_streaming
 from memlab.records import Dataset
 
 SENT = {"type": "message", "date_unixtime": "1772355600", "from": "Ann", "from_id": "user1"}
@@ -70,7 +70,7 @@ def issues(data: Dataset) -> list[tuple[str, str]]:
 def test_what_telegram_writes_that_is_no_json_is_repaired(
     tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_values, "_CHUNK", chunk)
+    monkeypatch.setattr(json_streaming, "_CHUNK", chunk)
     emoji = {"type": "custom_emoji", "text": "🔥", "document_id": "stickers/sticker (2).webm"}
     data = telegram(
         tmp_path, {"text": "C:\\\\x1B \x1b"}, {"text": [emoji, "!"]}, {"text": "\x1bbye"}

@@ -11,10 +11,10 @@ import pytest
 from written_files import load
 
 import memlab
-from memlab.datasets import fields, time_forms
+from memlab.datasets import record_fields, time_forms
 from memlab.datasets.message_columns import tabulate_lines
 from memlab.datasets.role_words import normalise_role
-from memlab.datasets.thoughts import cut_thoughts
+from memlab.datasets.thinking_tags import cut_thoughts
 from memlab.errors import DataError
 from memlab.records import Dataset
 from memlab.text.quotations import find_quotations
@@ -286,7 +286,7 @@ def test_days_of_a_spreadsheet_are_said_once(tmp_path: Path) -> None:
         "read as days since 1900, as spreadsheets count them",
     )
     assert issues(data).count(found) == 1
-    assert fields.is_serial(1775390400.5) is False
+    assert record_fields.is_serial(1775390400.5) is False
 
 
 def test_a_zone_that_nobody_knows_makes_no_time() -> None:

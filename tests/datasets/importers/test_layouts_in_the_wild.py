@@ -13,7 +13,7 @@ import pytest
 from written_files import load
 
 import memlab
-from memlab.datasets.thoughts import cut_thoughts
+from memlab.datasets.thinking_tags import cut_thoughts
 from memlab.errors import DataError
 from memlab.records import Dataset
 

@@ -11,7 +11,7 @@ import pytest
 from written_files import load
 
 import memlab
-from memlab.datasets import senders
+from memlab.datasets import sender_roles
 from memlab.errors import DataError
 from memlab.records import Dataset
 
@@ -151,7 +151,7 @@ def test_a_name_in_a_table_makes_an_assistant_that_is_said_and_can_be_denied(
     table = "sender,text\nClaude,I live in Lyon\nSystem,I work at the mill\nTove,Hello\n"
     data = load(tmp_path, "rows.csv", table)
     assert data.turns["role"].to_list() == ["assistant", "system", "user"]
-    taken = senders.TAKEN_BY_NAME
+    taken = sender_roles.TAKEN_BY_NAME
     assert data.issues.select("found", "action").rows() == [
         ("'Claude', 1 message", taken),
         ("'System', 1 message", taken.replace("the assistant", "the system")),

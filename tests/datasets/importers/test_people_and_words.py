@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import memlab
-from memlab.datasets import senders
+from memlab.datasets import sender_roles
 from memlab.errors import DataError
 
 NAMES = ("Claude", "Ai", "System", "Bot", "User", "Gemini", "Model")
-TAKEN = senders.TAKEN_BY_NAME
+TAKEN = sender_roles.TAKEN_BY_NAME
 
 
 def telegram(path: Path, *messages: dict[str, Any], **chat: Any) -> Path:

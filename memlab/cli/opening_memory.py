@@ -1,0 +1,259 @@
+"""What the verbs about one memory share: opening it, its facts, the present, and printing."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import memlab
+from memlab.cli.shared_options import MemoryOptions, echo, load_encoder, settings_in_force
+from memlab.errors import DataError
+from memlab.terminal_text import choose_one, count_noun, escape_line
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from memlab.config import Settings
+    from memlab.embed import WrappedEncoder
+    from memlab.knowledge import Resolved
+    from memlab.store import MemoryStore
+
+_OLD_DAYS = 365
+_LINE_CHARACTERS = 100
+_MOST_TURNS = 6
+
+
+@dataclass(frozen=True)
+class OpenMemory:
+    """One memory of the store, and what reads it."""
+
+    store: MemoryStore
+    settings: Settings
+    dataset: str
+    scope: str
+
+    @cached_property
+    def encoder(self) -> WrappedEncoder:
+        from memlab.embed import cache_encoder
+
+        return cache_encoder(self.store, load_encoder(self.settings))
+
+    def rows(self, table: str) -> pl.DataFrame:
+        return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])
+
+    def resolved(self, as_of: datetime | None = None, *, now: datetime | None = None) -> Resolved:
+        from memlab.indexing import resolved_facts
+
+        return resolved_facts(
+            self.store,
+            self.dataset,
+            scopes=[self.scope],
+            encoder=self.encoder,
+            as_of=as_of,
+            now=now,
+        )
+
+    def nothing(self, content: str, reason: str = "") -> DataError:
+        """Give the error that says why there is nothing of a kind."""
+        reason = reason or memlab.indexing.empty_reason(self.store, self.dataset, self.scope)
+        return DataError(f"no {content}: {self.scope!r} of {self.dataset!r} {reason}")
+
+
+def open_memory(options: MemoryOptions, *, all_scopes: bool = False) -> OpenMemory:
+    """Open the memory that the options name.
+
+    :param all_scopes: where no scope is named, give all of them as one whose name is empty.
+    """
+    from memlab.retrieve.large_scope_candidates import LARGE
+
+    settings = settings_in_force(store=options.store, encoder=options.encoder)
+    memory_store = memlab.MemoryStore.open(settings.store, create=False)
+    dataset_names = memory_store.datasets()["name"].to_list()
+    dataset = options.dataset
+    if dataset is None and len(dataset_names) > 1:
+        dataset = memory_store.chosen() or ""
+        echo(
+            f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another",
+            err=True,
+        )
+    dataset_name = choose_one(
+        dataset_names, dataset, "dataset", "memlab ingest FILE puts one there"
+    )
+    scope_names = memory_store.scopes(dataset_name)
+    if all_scopes and options.scope is None and len(scope_names) > 1:
+        sessions = memory_store.sessions(dataset_name, columns=["n_turns"])
+        if sessions["n_turns"].sum() < LARGE:
+            shown_name = escape_line(dataset_name)
+            echo(f"all {len(scope_names):,} scopes of {shown_name}; --scope names one", err=True)
+            return OpenMemory(memory_store, settings, dataset_name, "")
+    resolved_scope = options.scope
+    if resolved_scope:
+        resolved_scope = memlab.records.resolve_scope_name(resolved_scope, scope_names)
+    scope_name = choose_one(scope_names, resolved_scope, "scope", "see memlab info")
+    return OpenMemory(memory_store, settings, dataset_name, scope_name)
+
+
+def scored_facts(
+    memory: OpenMemory, *, now: str | None, as_of: str | None
+) -> tuple[Resolved, pl.DataFrame, str]:
+    """Resolve the facts of a memory and score them at the present; the text says which that is."""
+    present_time, present_line = _resolve_now(memory, now or as_of)
+    resolved = memory.resolved(read_date(as_of, end=True), now=present_time)
+    stored_facts = memory.rows("facts")
+    undated = memlab.knowledge.supersession.count_undated_facts(stored_facts)
+    if resolved.facts.is_empty():
+        first_statement: Any = stored_facts["asserted_at"].min()
+        reason = ""
+        if first_statement:
+            reason = (
+                f"said nothing before {as_of}: its first fact is of "
+                f"{day_or_undated(first_statement)}"
+            )
+        elif undated:
+            undated_count = count_noun(undated, "facts")
+            reason = f"has {undated_count} without a date, so that nothing is known as of {as_of}"
+        raise memory.nothing("facts", reason)
+    outdated_note = memlab.indexing.earlier_facts_note(
+        memory.store, memory.dataset, scopes=[memory.scope]
+    )
+    if outdated_note:
+        echo(outdated_note, err=True)
+    if undated:
+        treatment = "left out" if as_of else "in the order of the conversations"
+        present_line += f"; {count_noun(undated, 'facts')} without a date, {treatment}"
+    facts_with_sentences = resolved.facts.with_columns(
+        sentence=memlab.knowledge.fact_search.fact_sentences(resolved.facts)
+    )
+    settings = memlab.knowledge.ConfidenceSettings.from_table(memory.settings.confidence)
+    return (
+        resolved,
+        memlab.knowledge.score(facts_with_sentences, now=present_time, settings=settings),
+        present_line,
+    )
+
+
+def score_again(memory: OpenMemory, facts: pl.DataFrame, *, now: str | None) -> pl.DataFrame:
+    """Score facts that were scored by other settings, by those of a memory."""
+    present_time, _ = _resolve_now(memory, now)
+    settings = memlab.knowledge.ConfidenceSettings.from_table(memory.settings.confidence)
+    return memlab.knowledge.score(facts, now=present_time, settings=settings)
+
+
+def _resolve_now(memory: OpenMemory, wanted_time: str | None) -> tuple[datetime, str]:
+    """Choose the present, and say which it is."""
+    wanted_date = read_date(wanted_time, end=True)
+    clock_time = datetime.now(UTC)
+    if wanted_date is not None:
+        return wanted_date, f"now: {day_or_undated(wanted_date)}, as asked"
+    session_times = memory.store.sessions(
+        memory.dataset, scopes=[memory.scope], columns=["start", "end"]
+    )
+    known_times: list[Any] = [session_times["end"].max(), session_times["start"].max()]
+    latest_time: datetime = max(filter(None, known_times), default=clock_time)
+    days_ago = (clock_time - latest_time).days
+    if days_ago <= _OLD_DAYS:
+        return clock_time, f"now: {day_or_undated(clock_time)}"
+    age_note = escape_line(f"{memory.scope} ended {days_ago / _OLD_DAYS:.1f} years ago")
+    return (
+        latest_time,
+        f"now: {day_or_undated(latest_time)}, the last time in the memory ({age_note}); --now "
+        "sets another",
+    )
+
+
+def read_date(text: str | None, *, end: bool = False) -> datetime | None:
+    """Read a day or a time, in UTC where it names no zone.
+
+    :param end: a day alone stands for its end.
+    :raises DataError: for what is no date.
+    """
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        if end and len(text) <= len("2023-06-30"):
+            moment = datetime.combine(moment, time.max)
+        if moment.tzinfo is None:
+            return moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise DataError(
+            f"{text!r} is no date; write it as 2023-06-30 or 2023-06-30T18:00"
+        ) from None
+
+
+def day_or_undated(when: datetime | None) -> str:
+    if when is None:
+        return "undated"
+    return f"{when:%Y-%m-%d}"
+
+
+def filter_rows(
+    rows: pl.DataFrame,
+    memory: OpenMemory,
+    *,
+    session: str | None,
+    since: str | None,
+    time_column: str,
+) -> pl.DataFrame:
+    """Keep the rows of a session, and those from a day on; what has no time is then left out.
+
+    :raises DataError: for a session that the memory does not have, or what is no date.
+    """
+    first_moment = read_date(since)
+    if first_moment is not None:
+        rows = rows.filter(rows[time_column] >= first_moment)
+    if session is None:
+        return rows
+    sessions = memory.store.sessions(memory.dataset, scopes=[memory.scope], columns=["session_id"])
+    session_ids = sessions["session_id"]
+    for session_id in (session, f"{memory.scope}/{session}"):
+        if session_id in session_ids:
+            return rows.filter(session_id=session_id)
+    first_sessions = ", ".join(session_ids.head(5))
+    raise DataError(f"{memory.scope!r} has no session {session!r}; it has {first_sessions} …")
+
+
+def add_turn_texts(rows: pl.DataFrame, memory: OpenMemory, *, wanted: bool) -> pl.DataFrame:
+    """Add the ``turns`` of the evidence, ``ID (speaker): text`` each, where that is wanted."""
+    import polars as pl
+
+    if not wanted:
+        return rows
+    stored_turns = memory.store.turns(
+        memory.dataset, scopes=[memory.scope], columns=["turn_id", "speaker", "text"]
+    )
+    cited_turns = stored_turns.filter(pl.col("turn_id").is_in(rows["evidence"].explode().implode()))
+    text_by_turn = {
+        turn_id: f"{turn_id} ({speaker}): {text}"
+        for turn_id, speaker, text in cited_turns.iter_rows()
+    }
+    evidence_texts = []
+    for evidence_ids in rows["evidence"]:
+        texts = [text_by_turn.get(turn_id, f"{turn_id}: no such turn") for turn_id in evidence_ids]
+        evidence_texts.append(texts)
+    return rows.with_columns(turns=pl.Series(evidence_texts, dtype=pl.List(pl.String)))
+
+
+def print_turns(row: dict[str, Any]) -> None:
+    """Print the first turns of a row's evidence, where it has them, and how many more there are."""
+    turn_texts = row.get("turns", [])
+    for turn_text in turn_texts[:_MOST_TURNS]:
+        print_wrapped(turn_text, indent=10, first=8)
+    if len(turn_texts) > _MOST_TURNS:
+        echo(f"        … and {len(turn_texts) - _MOST_TURNS:,} more; --json has all")
+
+
+def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
+    """Print a text in lines of a terminal, whatever it holds."""
+    wrapped_lines = textwrap.wrap(
+        escape_line(text),
+        _LINE_CHARACTERS,
+        initial_indent=" " * first,
+        subsequent_indent=" " * indent,
+        break_on_hyphens=False,
+    )
+    echo("\n".join(wrapped_lines))

@@ -1,0 +1,179 @@
+"""Few dimensions out of many: seeded UMAP, and principal components where there are too few points
+for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import warnings
+from typing import Any
+
+import numpy as np
+
+from memlab.errors import DataError, require_extra
+from memlab.terminal_text import announce_step
+
+# Neighbours are found exactly up to so many rows: UMAP's own search is random and has to be
+# compiled.
+_EXACT_UP_TO = 20_000
+# On one core, as measured: 12.8 s for 12,000 points in 64 dimensions.
+_SECONDS_A_POINT = 0.0011
+# The neighbours that were found last, which the layout in two dimensions and the one that is
+# clustered share: by a digest of the rows, how many neighbours each has, and the seed of the
+# search.
+_last_neighbours: dict[tuple[bytes, int, int], tuple[np.ndarray, np.ndarray]] = {}
+
+
+def project(
+    embeddings: np.ndarray,
+    *,
+    n_components: int = 2,
+    n_neighbors: int = 15,
+    min_dist: float = 0.1,
+    seed: int = 0,
+) -> np.ndarray:
+    """Project embeddings to few dimensions by UMAP under cosine distance.
+
+    With the same seed, data and machine the coordinates repeat, at the price of one thread; between
+    machines they differ, so keep them as data. Distances between far groups mean little. Up to
+    ``n_components + 2`` points, too few for UMAP's spectral start, principal components are given,
+    and missing dimensions are zero. Of more than 20,000 points neighbours are searched by
+    nearest-neighbour descent; they are kept for the next layout of the same points.
+
+    :param embeddings: (n, d) finite numbers; rows need not have unit length, and all-zero rows are
+        allowed.
+    :param n_neighbors: neighbours that make a point's surroundings: few show detail, many the large
+        shape.
+    :param min_dist: how close points may lie in the layout; 0 packs groups tightly, which suits
+        clustering.
+    :returns: (n, n_components) float32.
+    :raises DataError: when the array is not (n, d), holds NaN or infinity, or a parameter is out of
+        range.
+
+    McInnes, Healy and Melville, "UMAP: Uniform Manifold Approximation and Projection", 2018.
+
+    >>> import numpy as np
+    >>> from memlab.cluster import project
+    >>> project(np.eye(3), n_components=2).shape
+    (3, 2)
+    """
+    if n_components < 1 or n_neighbors < 2 or not 0 <= min_dist <= 1:
+        raise DataError(
+            f"n_components={n_components}, n_neighbors={n_neighbors}, min_dist={min_dist}: "
+            "expected n_components ≥ 1, "
+            "n_neighbors ≥ 2 and min_dist between 0 and 1"
+        )
+    unit_vectors = unit_rows(embeddings)
+    if len(unit_vectors) > n_components + 2 and (unit_vectors != unit_vectors[0]).any():
+        return _umap(
+            unit_vectors, n_components, min(n_neighbors, len(unit_vectors) - 1), min_dist, seed
+        )
+    centred_rows = unit_vectors - unit_vectors.mean(axis=0) if len(unit_vectors) else unit_vectors
+    left_vectors, singular_values, _ = np.linalg.svd(centred_rows, full_matrices=False)
+    coordinates = np.zeros((len(unit_vectors), n_components), np.float32)
+    coordinates[:, : len(singular_values)] = (left_vectors * singular_values)[:, :n_components]
+    return coordinates
+
+
+def unit_rows(embeddings: np.ndarray) -> np.ndarray:
+    """Check embeddings and scale their rows to unit length: (n, d) float32.
+
+    All-zero rows stay zero.
+
+    :raises DataError: when the array is not (n, d) or holds NaN or infinity.
+    """
+    float_rows = np.asarray(embeddings, dtype=np.float64)
+    if float_rows.ndim != 2 or (len(float_rows) and float_rows.shape[1] == 0):
+        raise DataError(
+            f"embeddings have shape {float_rows.shape}; expected (number of texts, dimensions)"
+        )
+    if len(invalid_rows := np.flatnonzero(~np.isfinite(float_rows).all(axis=1))):
+        raise DataError(
+            f"embeddings: row {invalid_rows[0]} of {len(float_rows)} holds NaN or infinity; encode "
+            "it again or leave it out"
+        )
+    row_norms = np.linalg.norm(float_rows, axis=1, keepdims=True)
+    return np.ascontiguousarray(
+        float_rows / np.where(row_norms > 0, row_norms, 1), dtype=np.float32
+    )
+
+
+def _umap(
+    rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float, seed: int
+) -> np.ndarray:
+    from threadpoolctl import threadpool_limits
+
+    # Sums of two threads differ in their last bits, and UMAP makes another layout of them.
+    with warnings.catch_warnings(), threadpool_limits(1):
+        # UMAP warns about its single thread, the missing search index and spectral starts that it
+        # repairs itself.
+        warnings.simplefilter("ignore")
+        with require_extra("clusters", "UMAP"):
+            import umap
+
+        announce_step(f"laying out {len(rows):,} points", len(rows) * _SECONDS_A_POINT)
+        _enable_numba_cache(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")
+        _enable_numba_cache(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
+        indices, distances = _nearest_neighbours(rows, n_neighbors, seed)
+        projected_points = umap.UMAP(
+            n_components=n_components,
+            n_neighbors=n_neighbors,
+            min_dist=min_dist,
+            metric="cosine",
+            n_jobs=1,
+            random_state=seed,
+            precomputed_knn=(indices, distances, None),
+        ).fit_transform(rows)
+    return np.asarray(projected_points, dtype=np.float32)
+
+
+def _nearest_neighbours(
+    rows: np.ndarray, n_neighbors: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the nearest rows of each by cosine distance, itself first: (n, k) places and distances.
+
+    Those that were found last are kept: two layouts of the same rows need them.
+    """
+    relevant_seed = seed if len(rows) > _EXACT_UP_TO else 0
+    cache_key = (
+        hashlib.blake2b(np.ascontiguousarray(rows).data).digest(),
+        n_neighbors,
+        relevant_seed,
+    )
+    neighbours = _last_neighbours.get(cache_key)
+    if neighbours is None:
+        neighbours = _search_neighbours(rows, n_neighbors, seed)
+        _last_neighbours.clear()
+        _last_neighbours[cache_key] = neighbours
+    indices, distances = neighbours
+    # UMAP writes into them.
+    return indices.copy(), distances.copy()
+
+
+def _search_neighbours(
+    rows: np.ndarray, n_neighbors: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    if len(rows) <= _EXACT_UP_TO:
+        from sklearn.neighbors import NearestNeighbors
+
+        exact_search = NearestNeighbors(n_neighbors=n_neighbors, metric="cosine", algorithm="brute")
+        distances, indices = exact_search.fit(rows).kneighbors(rows)
+        return indices, distances
+    from umap.umap_ import nearest_neighbors
+
+    indices, distances, _ = nearest_neighbors(
+        rows, n_neighbors, "cosine", {}, False, np.random.RandomState(seed), n_jobs=1
+    )
+    return indices, distances
+
+
+def _enable_numba_cache(module: Any, *names: str) -> None:
+    """Let numba keep on disk what it compiles for UMAP: eight seconds that every process would pay
+    again.
+    """
+    for name in names:
+        # numba raises RuntimeError where neither the package nor the user's cache directory can be
+        # written.
+        with contextlib.suppress(RuntimeError, AttributeError):
+            getattr(module, name).enable_caching()

@@ -1,0 +1,101 @@
+"""Lists of which some tools put the newest value first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from statistics import median_low
+from typing import Any, NamedTuple, TypeVar
+
+from memlab.datasets import record_fields
+from memlab.datasets.record_fields import BadField
+
+Item = TypeVar("Item")
+
+
+def oldest_first(
+    listed: list[Item],
+    time_of: Callable[[Item], Any],
+    *,
+    is_answer: Callable[[Item], bool] | None = None,
+) -> list[Item]:
+    """Give a list in order of time where its newest value stands first; any other stays as it is.
+
+    It is turned round and never sorted, since a question and its answer may have the same time.
+
+    :param is_answer: says of a value whether it answers another: of a list with one time that
+        begins with an answer the newest stands first. A question before its answer stays there.
+
+    >>> oldest_first(["2026-02-02", "2026-02-01"], str)
+    ['2026-02-01', '2026-02-02']
+    """
+    known_order = find_order(listed, time_of)
+    is_turned = known_order.is_newest_first
+    if is_answer is not None and _is_exchange(listed, is_answer):
+        return listed
+    if known_order.back == known_order.forth and listed and is_answer is not None:
+        is_turned = is_answer(listed[0])
+    if is_turned:
+        return listed[::-1]
+    return listed
+
+
+def _is_exchange(messages: list[Item], is_answer: Callable[[Item], bool]) -> bool:
+    """Say whether a list is a question before its answer, which may have another clock."""
+    return len(messages) == 2 and is_answer(messages[1]) and not is_answer(messages[0])
+
+
+class Order(NamedTuple):
+    """In which order the times of a list stand.
+
+    A clock that steps back now and then, or whenever an answer is stamped by another one, does not
+    make a list one with the newest first: most steps must lead back, and the first half of the
+    list must be the later one.
+
+    :param known: how many values have a time.
+    :param back: how many of them are older than the one before them; ``forth``, how many are newer.
+    :param fall: by how much the median of the first half is later than that of the second.
+    """
+
+    known: int
+    back: int
+    forth: int
+    fall: timedelta
+
+    @property
+    def is_newest_first(self) -> bool:
+        return self.back > self.forth and self.fall > timedelta()
+
+
+def find_order(listed: list[Item], time_of: Callable[[Item], Any]) -> Order:
+    """Find the order of a list; values without a time that can be read are passed over.
+
+    :param time_of: gives the time of a value, ``None`` without one, or raises ``BadField``.
+
+    >>> clocks = ["10:00:05", "10:00:04", "10:07:05", "10:07:04"]
+    >>> skewed = find_order(clocks, "2026-02-01T{}".format)
+    >>> skewed.back, skewed.forth, skewed.is_newest_first
+    (2, 1, False)
+    """
+    known_times = list[datetime]()
+    for value in listed:
+        with suppress(BadField):
+            written_time = time_of(value)
+            if written_time is not None:
+                parsed_time = record_fields.parse_time(written_time, "")
+                known_times.append(record_fields.place_in_zone(parsed_time, UTC, None))
+    time_fall = timedelta()
+    half_of_times = len(known_times) // 2
+    if half_of_times:
+        time_fall = median_low(known_times[:half_of_times]) - median_low(
+            known_times[-half_of_times:]
+        )
+    steps_back = steps_forth = 0
+    for earlier_time, later_time in pairwise(known_times):
+        if later_time < earlier_time:
+            steps_back += 1
+        elif later_time > earlier_time:
+            steps_forth += 1
+    return Order(len(known_times), steps_back, steps_forth, time_fall)

@@ -1,0 +1,320 @@
+"""Text on pictures: the font, escaping, measuring, wrapping, and keeping labels off each other.
+
+A chart is laid out for print before a browser sees it, with the advance widths of the font that is
+drawn. The font comes with the package: Liberation Sans 2.1.5 (SIL Open Font License 1.1,
+``fonts/OFL.txt``), regular and bold, without kerning and in blocks of characters
+(``scripts/fonts.py``). A picture holds the blocks that it uses, so it looks the same where no such
+font is installed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+FAMILY = "Liberation Sans"
+BLOCKS = {
+    "basic": ((0x0, 0xFF), (0x2000, 0x206F), (0x2190, 0x22FF), (0x2500, 0x27BF)),
+    "latin": ((0x100, 0x36F), (0x1E00, 0x1EFF)),
+    "greek": ((0x370, 0x3FF), (0x1F00, 0x1FFF)),
+    "cyrillic": ((0x400, 0x52F),),
+    "other": (
+        (0x530, 0x1DFF),
+        (0x2070, 0x218F),
+        (0x2300, 0x24FF),
+        (0x27C0, 0x10FFFF),
+    ),
+}
+"""The blocks of the font with their first and last characters; every picture holds the first."""
+_WEIGHTS = (400, 700)
+_SHOWS_NOTHING = ("Cc", "Cf", "Cn", "Cs", "Mn", "Me", "Zl", "Zp", "Zs")
+"""Categories of Unicode whose characters are not drawn alone, or are none."""
+_EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "HALFWIDTH", "FULLWIDTH")
+"""How the names of characters of Chinese, Japanese and Korean begin."""
+_FOLDER = Path(__file__).parent / "fonts"
+
+
+@cache
+def character_widths(weight: int) -> dict[int, float]:
+    """Give the width of each character that the font has, by code point, in ems."""
+    width_table = json.loads((_FOLDER / "widths.json").read_text(encoding="utf-8"))
+    units_per_em = width_table["units_per_em"]
+    return {
+        code_point: width_units / units_per_em
+        for code_point, width_units in zip(
+            width_table["codes"], width_table[str(weight)], strict=True
+        )
+    }
+
+
+def font_face_rules(text: str) -> str:
+    """Give the ``@font-face`` rules of the blocks that a text needs, in both weights.
+
+    The basic block is always there. What the font lacks, a viewer draws with a font of its own.
+    """
+    known_widths = character_widths(_WEIGHTS[0])
+    used_blocks = {
+        block_of(code_point) for code_point in set(map(ord, text)) if code_point in known_widths
+    }
+    block_names = [
+        block_name for block_name in BLOCKS if block_name == "basic" or block_name in used_blocks
+    ]
+    rules = ""
+    for weight in _WEIGHTS:
+        for block_name in block_names:
+            rules += _font_face_rule(block_name, weight)
+    return rules
+
+
+def characters_of_other_fonts(text: str) -> list[str]:
+    """Give the characters of a text that its font lacks and that show something, in order.
+
+    Marks, spaces and what steers the text around it show nothing by themselves.
+
+    >>> from memlab.figures.text_and_glyphs import characters_of_other_fonts
+    >>> characters_of_other_fonts("tea, 茶茶 and 차\u200d")
+    ['茶', '차']
+    """
+    known_widths = character_widths(_WEIGHTS[0])
+    lacking = [character for character in dict.fromkeys(text) if ord(character) not in known_widths]
+    return [
+        character for character in lacking if unicodedata.category(character) not in _SHOWS_NOTHING
+    ]
+
+
+def font_packages(characters: Sequence[str]) -> list[str]:
+    """Give the packages of Debian and Ubuntu whose fonts have some characters.
+
+    >>> from memlab.figures.text_and_glyphs import font_packages
+    >>> font_packages(["茶", "차"]), font_packages(["🎉", "ক"])
+    (['fonts-noto-cjk'], ['fonts-noto-color-emoji', 'fonts-noto-core'])
+    """
+    package_names = set[str]()
+    for character in characters:
+        if unicodedata.name(character, "").startswith(_EAST_ASIAN):
+            package_names.add("fonts-noto-cjk")
+        elif unicodedata.category(character) == "So":
+            package_names.add("fonts-noto-color-emoji")
+        else:
+            package_names.add("fonts-noto-core")
+    return sorted(package_names)
+
+
+def block_of(code: int) -> str:
+    """Give the block of the font that a character is in, by its code point.
+
+    >>> from memlab.figures.text_and_glyphs import block_of
+    >>> block_of(ord("a")), block_of(ord("λ"))
+    ('basic', 'greek')
+    """
+    for block_name, code_ranges in BLOCKS.items():
+        if any(first_code <= code <= last_code for first_code, last_code in code_ranges):
+            return block_name
+    raise ValueError(f"{code} is no code point")
+
+
+@cache
+def _font_face_rule(block: str, weight: int) -> str:
+    glyph_text = base64.b64encode((_FOLDER / f"{block}-{weight}.woff2").read_bytes()).decode()
+    source = f"url(data:font/woff2;base64,{glyph_text})format('woff2')"
+    range_text = ",".join(
+        f"U+{first_code:X}-{last_code:X}" for first_code, last_code in BLOCKS[block]
+    )
+    return (
+        f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};src:{source};"
+        f"unicode-range:{range_text}}}"
+    )
+
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff￾￿]")
+_COUNT = re.compile(r"\(n = [^()]*\)")
+
+
+def drawable_text(text: object) -> str:
+    """Make any value safe to draw: one line, nothing unprintable, and no mark-up of its own.
+
+    >>> from memlab.figures.text_and_glyphs import drawable_text
+    >>> drawable_text("<b>5 & 6</b>\\n")
+    '&lt;b&gt;5 &amp; 6&lt;/b&gt;'
+    """
+    return escape(printable_line(text))
+
+
+def printable_line(text: object) -> str:
+    """Put a value on one line, with a replacement character for what no font prints."""
+    return " ".join(_UNPRINTABLE.sub("�", str(text)).split())
+
+
+def escape(text: str) -> str:
+    """Escape what plotly reads as mark-up inside a text."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def text_px(text: str, size: float, *, bold: bool = False) -> float:
+    """Give the width of unescaped text in pixels at a font size in pixels."""
+    return sum(_widths_in_ems(text, bold)) * size
+
+
+def widest_px(texts: Iterable[str], size: float, *, bold: bool = False) -> float:
+    """Give the width of the widest of several unescaped texts; 0 of none."""
+    return max((text_px(measured_text, size, bold=bold) for measured_text in texts), default=0.0)
+
+
+def _widths_in_ems(text: str, bold: bool) -> list[float]:
+    """Give the width of each character in ems; of what the font lacks a guess, a little wide."""
+    font_widths = character_widths(_WEIGHTS[int(bold)])
+    text_widths = []
+    for character in text:
+        known_width = font_widths.get(ord(character))
+        text_widths.append(_guess_width(character) if known_width is None else known_width)
+    return text_widths
+
+
+def _guess_width(char: str) -> float:
+    """Guess the width in ems of a character of another font."""
+    if unicodedata.combining(char):
+        return 0.0
+    if unicodedata.east_asian_width(char) in "WF":
+        return 1.05
+    return 0.85
+
+
+def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) -> str:
+    """Cut a text to a width, with an ellipsis where something was cut; it is not yet escaped."""
+    whole_line = printable_line(text)
+    if text_px(whole_line, size, bold=bold) <= px:
+        return whole_line
+    end_places = np.cumsum(_widths_in_ems(f"…{whole_line}", bold))[1:] * size
+    return whole_line[: int((end_places <= px).argmin())].rstrip() + "…"
+
+
+def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = False) -> list[str]:
+    """Break a text into at most ``lines`` lines of a width; the last may be cut.
+
+    >>> from memlab.figures.text_and_glyphs import wrap
+    >>> wrap("how many doctors did I see this year", 90, 10)
+    ['how many doctors', 'did I see this year']
+    """
+    # A count in brackets is not broken: "(n = 291)".
+    joined_text = _COUNT.sub(
+        lambda count_match: count_match[0].replace(" ", "\xa0"), printable_line(text)
+    )
+    words = [word.replace("\xa0", " ") for word in joined_text.split(" ") if word]
+    wrapped_lines = list[str]()
+    while words and len(wrapped_lines) < lines - 1:
+        n_taken = 1
+        while (
+            n_taken < len(words) and text_px(" ".join(words[: n_taken + 1]), size, bold=bold) <= px
+        ):
+            n_taken += 1
+        wrapped_lines.append(cut_to_width(" ".join(words[:n_taken]), px, size, bold=bold))
+        words = words[n_taken:]
+    if words:
+        wrapped_lines.append(cut_to_width(" ".join(words), px, size, bold=bold))
+    return wrapped_lines
+
+
+def format_p(value: float) -> str:
+    """Write a p-value for a figure."""
+    if value < 0.001:
+        return "p<.001"
+    return "p=" + f"{value:.3f}".removeprefix("0")
+
+
+def format_signed(value: float) -> str:
+    """Write a difference for a figure, with its sign and no nought before the point."""
+    return f"{value:+.3f}".replace("+0.", "+.").replace("-0.", "−.").replace("-", "−")
+
+
+def spread_labels(positions: Sequence[float], gap: float, *, low: float, high: float) -> np.ndarray:
+    """Move labels on a line as little as possible (in squares) until neighbours are ``gap`` apart.
+
+    Subtracting ``i · gap`` from the i-th position in order turns the problem into isotonic
+    regression.
+    """
+    from scipy.optimize import isotonic_regression
+
+    wanted_places = np.asarray(positions, dtype=float)
+    position_order = np.argsort(wanted_places, kind="stable")
+    gap_steps = np.arange(len(wanted_places)) * gap
+    flattened = wanted_places
+    if len(wanted_places):
+        flattened = isotonic_regression(wanted_places[position_order] - gap_steps).x
+    flattened = np.clip(flattened, low, max(low, high - gap * max(len(flattened) - 1, 0)))
+    placed_labels = np.empty(len(wanted_places))
+    placed_labels[position_order] = flattened + gap_steps
+    return placed_labels
+
+
+def place_labels(
+    anchors: np.ndarray,
+    sizes: np.ndarray,
+    obstacles: np.ndarray,
+    *,
+    area: tuple[float, float],
+    radii: Sequence[float],
+    weights: np.ndarray | None = None,
+    most_covered: float = np.inf,
+) -> np.ndarray:
+    """Find a place for each label near its anchor: in the area, on no other label, over few points.
+
+    Greedy, in the order given. Each label tries rings of places around its anchor and takes the
+    cheapest.
+
+    :param anchors: (n, 2) pixels.
+    :param sizes: (n, 2) width and height of each label in pixels.
+    :param obstacles: (m, 2) pixels of what would be covered; ``weights`` (m,) says how bad each is
+        (1 where not given).
+    :param area: width and height of the plot in pixels.
+    :param radii: distances from the anchor to try.
+    :param most_covered: the sum of weights that a label may cover.
+    :returns: (n, 2) centres; NaN where no free place was found.
+    """
+    angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+    ring_list = []
+    for radius in radii:
+        ring_angles = angles
+        if not radius:
+            ring_angles = angles[:1]
+        ring_list += [(radius * np.cos(angle), radius * np.sin(angle)) for angle in ring_angles]
+    ring_places = np.array(ring_list)
+    point_weights = weights
+    if point_weights is None:
+        point_weights = np.ones(len(obstacles))
+    centres = np.full((len(anchors), 2), np.nan)
+    for label_index, (anchor, label_size) in enumerate(zip(anchors, sizes, strict=True)):
+        offsets = ring_places + np.sign(np.round(ring_places, 6)) * label_size / 2 * (
+            np.abs(ring_places) > 0.3 * np.abs(ring_places).max(1, keepdims=True)
+        )
+        tried_places = anchor + offsets
+        is_inside = (
+            (tried_places - label_size / 2 >= 1)
+            & (tried_places + label_size / 2 <= np.asarray(area) - 1)
+        ).all(axis=1)
+        placed_labels = np.flatnonzero(~np.isnan(centres[:, 0]))
+        is_clashing = (
+            (
+                np.abs(tried_places[:, None] - centres[placed_labels])
+                < (label_size + sizes[placed_labels]) / 2 + 1.5
+            )
+            .all(axis=2)
+            .any(axis=1)
+        )
+        free_places = np.flatnonzero(is_inside & ~is_clashing)
+        if not len(free_places):
+            continue
+        covered = (np.abs(tried_places[free_places, None] - obstacles) < label_size / 2 + 2).all(
+            axis=2
+        ) @ point_weights
+        place_costs = covered + 0.3 * np.linalg.norm(ring_places[free_places], axis=1)
+        best_place = int(np.argmin(place_costs))
+        if covered[best_place] <= most_covered:
+            centres[label_index] = tried_places[free_places[best_place]]
+    return centres

@@ -1,0 +1,287 @@
+"""Search for one question: the messages that answer it best, as a frame."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import polars as pl
+
+from memlab import embed, pipelines
+from memlab.config import settings
+from memlab.embed.contextual_headers import header_of
+from memlab.embed.encoder_wrapper import token_encoder_of
+from memlab.errors import DataError, check_at_least, explained
+from memlab.records import Dataset, Run, resolve_scope_name
+from memlab.records.dataset import refuse_frame
+from memlab.retrieve import DEFAULT, Bench, large_scope_candidates
+from memlab.retrieve.bench_cache import BenchCache
+from memlab.terminal_text import choose_one
+
+if TYPE_CHECKING:
+    from memlab.llm import Service
+    from memlab.store import MemoryStore
+
+_log = logging.getLogger("memlab")
+_benches: WeakKeyDictionary[Dataset, dict[tuple[object, ...], Bench]] = WeakKeyDictionary()
+_store_benches = BenchCache()
+_ZERO_SCORE = 1e-6  # a score of zero, after ties were broken, is below
+
+
+@explained
+def search(
+    data: Dataset | MemoryStore | str | PathLike[str],
+    question: str,
+    *,
+    scope: str | None = None,
+    k: int = 10,
+    pipeline: str | None = None,
+    encoder: str = "settings",
+    history: Sequence[Any] = (),
+    service: str | Service | None = "recorded",
+) -> pl.DataFrame:
+    """Find the messages that answer a question; warns where no message matches.
+
+    :param data: a dataset, or the path of a file that :func:`memlab.datasets.load` reads, which is
+        encoded once; or a store, whose last ingested dataset is asked.
+    :param scope: whose memory is asked, by its id or its name; all of them by default.
+    :param k: how many messages at most.
+    :param pipeline: :data:`memlab.retrieve.DEFAULT` by default.
+    :param encoder: see :func:`memlab.embed.load`; by default that of the settings, as the
+        contextual header is.
+    :param history: the messages before the question, which :func:`memlab.conversation.rewrite`
+        makes stand alone.
+    :param service: the model that does so.
+    :returns: ``rank`` (from 1), ``score``, ``time``, ``speaker``, ``text``, ``session_id`` and
+        ``turn_id``.
+    :raises DataError: for a question without a word, or an unknown scope.
+
+    >>> import memlab
+    >>> data = memlab.sample()
+    >>> question = "What did the bookcase cost?"
+    >>> found = memlab.search(data, question, scope="owen", k=3, pipeline="bm25")
+    >>> found.height, found.columns[:4]
+    (3, ['rank', 'score', 'time', 'speaker'])
+    """
+    check_at_least(1, k=k)
+    refuse_frame(data, "search: data")
+    if isinstance(data, str | PathLike):
+        data = _load_path(data)
+    if len(history):
+        from memlab.conversation import rewrite
+
+        question = rewrite(question, history=history, service=service)
+    stages = pipelines.pipeline(pipeline or DEFAULT)
+    encoder = embed.encoder_name(encoder)
+    if isinstance(data, Dataset):
+        bench = _bench_of_dataset(data, question, scope, encoder)
+    else:
+        bench = _bench_of_store(data, question, scope, encoder)
+    result = hit_rows(stages.run(bench, level="turn").top(k), bench)
+    if result.is_empty():
+        place = bench.queries["scope"][0] or "any scope"
+        _log.warning("no message of %s matches %r", place, question)
+    elif not has_word_match(bench):
+        _log.warning("no message shares a word with %r: these are the nearest by meaning", question)
+    return result
+
+
+def _bench_of_dataset(data: Dataset, question: str, scope: str | None, encoder: str) -> Bench:
+    """Give the bench of a question to a dataset, which is encoded once."""
+    chosen_scope = _choose_scope(data.scopes, scope)
+    asked = question_frame(question, chosen_scope)
+    chosen = settings()[0]
+    key = (chosen_scope, encoder, chosen.header, chosen.token_encoder)
+    benches = _benches.setdefault(data, {})
+    if key not in benches:
+        own = join_scopes(data)
+        if chosen_scope:
+            own = data.take([chosen_scope])
+        benches[key] = Bench.of(own, encoder=encoder)
+    return benches[key].with_queries(asked)
+
+
+def _bench_of_store(store: MemoryStore, question: str, scope: str | None, encoder: str) -> Bench:
+    """Give the bench of a question to a store; that of a scope which is not large is kept."""
+    name = _choose_dataset(store)
+    sizes = store.search.scope_sizes(name)
+    chosen_scope = _choose_scope([*sizes], scope)
+    asked = question_frame(question, chosen_scope)
+    model = embed.load(encoder)
+    if sizes.get(chosen_scope, 0) >= large_scope_candidates.LARGE:
+        return question_bench(store, name, asked, encoder=model)
+    return _kept_bench(store, name, chosen_scope, model).with_queries(asked)
+
+
+@lru_cache(maxsize=4)
+def _load_file(path: str, state: tuple[int, int]) -> Dataset:
+    from memlab import datasets
+
+    return datasets.load(path)
+
+
+def _load_path(path: str | PathLike[str]) -> Dataset:
+    """Load the dataset of a path; a file that has not changed is read once in a process."""
+    place = Path(path)
+    if not place.is_file():
+        from memlab import datasets
+
+        return datasets.load(place)
+    about = place.stat()
+    return _load_file(str(place.resolve()), (about.st_mtime_ns, about.st_size))
+
+
+def question_frame(question: str, scope: str) -> pl.DataFrame:
+    """Give a question of a scope as a frame.
+
+    :raises DataError: for what is no valid text, or holds no word.
+    """
+    try:
+        question.encode()
+    except UnicodeEncodeError as error:
+        fault = f"{question[error.start]!r} at {error.start}"
+        raise DataError(
+            f"the question is not valid text: {fault}; write it in the terminal's encoding"
+        ) from None
+    if not any(map(str.isalnum, question)):
+        raise DataError(f"the question {question!r} holds no word; ask for something that was said")
+    return pl.DataFrame({"scope": [scope], "text": [question]})
+
+
+def _choose_dataset(store: MemoryStore) -> str:
+    """Give the default dataset of a store, or the only one, for which no note is read."""
+    names = store.datasets()["name"].to_list()
+    chosen = None
+    if len(names) > 1:
+        chosen = store.chosen()
+    return choose_one(names, chosen, "dataset", "memlab ingest FILE fills it")
+
+
+def _choose_scope(scopes: list[str], wanted: str | None) -> str:
+    """Give the scope that is named, or the only one; of several all, whose name is empty."""
+    if wanted is None and len(scopes) > 1:
+        return ""
+    if wanted in scopes:
+        return wanted  # An id, as a dataset lists them, before a name that looks like one.
+    if wanted:
+        wanted = resolve_scope_name(wanted, scopes)
+    return choose_one(scopes, wanted, "scope", "none")
+
+
+def join_scopes(data: Dataset) -> Dataset:
+    """Make all scopes one memory, whose name is empty."""
+    nameless = pl.lit("").alias("scope")
+    turns = data.turns.with_columns(nameless)
+    return replace(data, turns=turns, sessions=data.sessions.with_columns(nameless))
+
+
+def question_bench(
+    store: MemoryStore,
+    dataset: str,
+    asked: pl.DataFrame,
+    *,
+    encoder: embed.Encoder,
+    language: str | None = None,
+) -> Bench:
+    """Make the bench of one question to a scope of a store; for a large scope, of candidates.
+
+    :param asked: one row of ``scope``, empty for all of them as one, and ``text``.
+    :param encoder: one with a header reads the whole scope, as indexes hold turns without one.
+    """
+    scope = asked["scope"][0]
+    if not header_of(encoder) and large_scope_candidates.uses_candidates(
+        store, dataset, scope, encoder
+    ):
+        if not language:
+            language = store.datasets().filter(name=dataset)["language"][0] or "en"
+        return large_scope_candidates.read_candidate_bench(
+            store, dataset, asked, encoder=encoder, language=language
+        )
+    return _scope_bench(store, dataset, scope, encoder, language).with_queries(asked)
+
+
+def _kept_bench(store: MemoryStore, dataset: str, scope: str, encoder: embed.Encoder) -> Bench:
+    """Give the bench of a whole scope: that of the question before, if nothing changed since."""
+    from memlab.store.table_states import read_table_state
+
+    database = store.database
+    tokens_by = token_encoder_of(encoder)
+    encoders = [encoder.identity.key, header_of(encoder)]
+    if tokens_by is not None:
+        encoders.append(tokens_by.identity.key)
+    key = (database.uri, str(database.pinned), dataset, scope, *encoders)
+    state = read_table_state(database, "turns", "sessions", "datasets")
+    return _store_benches.get(key, state, partial(_scope_bench, store, dataset, scope, encoder))
+
+
+def _scope_bench(
+    store: MemoryStore,
+    dataset: str,
+    scope: str,
+    encoder: embed.Encoder,
+    language: str | None = None,
+) -> Bench:
+    """Make the bench of a whole scope, without questions of ours."""
+    wanted = None
+    if scope:
+        wanted = [scope]
+    data = store.dataset(dataset, scopes=wanted)
+    if not scope:
+        data = join_scopes(data)
+    if language:
+        data = replace(data, language=language)
+    return Bench.of(data, encoder=encoder, store=store, ingest=False)
+
+
+def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
+    """Give the ranking of one question with the texts and times of its turns or sessions, without
+    non-matches.
+
+    A turn without a time has that of its session. At session level ``speaker`` and ``turn_id`` are
+    null.
+    """
+    matches = pl.col("score").abs() > _ZERO_SCORE
+    found = run.frame.filter(matches)
+    if found.is_empty() and has_word_match(bench):
+        # Standardised scores are 0 where all are equal, as those of a memory of one message.
+        found = run.frame
+    found = found.select("rank", "score", "doc_id")
+    sessions = bench.sessions.select("session_id", start="start")
+    if run.level == "session":
+        known = sessions.select(
+            "session_id", doc_id="session_id", time="start", speaker=None, turn_id=None
+        )
+        texts = [""] * found.height
+        if run.text_of is not None and found.height:
+            texts = run.text_of(found["doc_id"].to_list())
+        found = found.with_columns(text=pl.Series(texts, dtype=pl.String))
+    else:
+        text = pl.when(pl.col("text") == "").then("caption").otherwise("text")
+        turns = bench.turns.join(found.select(turn_id="doc_id"), on="turn_id", how="semi")
+        known = turns.join(sessions, on="session_id", how="left").select(
+            "session_id",
+            "speaker",
+            "turn_id",
+            doc_id="turn_id",
+            time=pl.coalesce("timestamp", "start"),
+            text=text,
+        )
+    joined = found.join(known, on="doc_id", how="left", maintain_order="left")
+    return joined.select("rank", "score", "time", "speaker", "text", "session_id", "turn_id")
+
+
+def has_word_match(bench: Bench) -> bool:
+    """Say whether any turn of the bench shares a word with the question."""
+    documents = bench.documents("turn")
+    for rows, span in bench.by_scope("turn"):
+        there = documents.words_in(span).number
+        for row in rows:
+            if not there.keys().isdisjoint(bench.query_words[row]):
+                return True
+    return False

@@ -1,0 +1,391 @@
+"""What a learned reranker knows about a question and a turn: scores, neighbourhood, session, words,
+dates.
+
+Everything is of the scope alone: its own documents, its own statistics, and the question as it was
+asked. Nothing depends on other questions, and ids are not read.
+
+Similarities are in standard deviations from the mean of the scope, never cosines: what a cosine of
+.6 says differs from encoder to encoder, so that what is learned with one serves another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from memlab.embed.token_vectors import TokenEncoder, TokenVectors
+from memlab.rerank.word_features import (
+    TOKEN_MATCHES,
+    neighbour_values,
+    question_features,
+    rephrase_in_first_person,
+    token_match_features,
+    turn_features,
+    word_overlaps,
+)
+from memlab.retrieve import Bench
+from memlab.retrieve.best_pipeline import best
+from memlab.retrieve.bm25 import absent_bm25_scores, bm25_scores
+from memlab.retrieve.cosine import cosines
+from memlab.retrieve.dense import dense_scores
+from memlab.retrieve.documents import (
+    NO_SCORES,
+    Moments,
+    best_per_group,
+    estimate_spread,
+    group_starts,
+    lower_scores,
+    standardise_rows,
+)
+from memlab.retrieve.late_interaction import (
+    ScopeTokens,
+    query_tokens,
+    scope_tokens,
+    sum_per_question,
+)
+from memlab.retrieve.rank_fusion import assistant_penalty
+from memlab.retrieve.two_stage import summary_vectors
+
+BLOCK_CELLS = 1_000_000
+"""Pairs of question and passage that are looked at together, so that a large memory does not need
+large arrays.
+"""
+
+NEIGHBOUR_STEPS = (1, -1, 2, -2)
+ABSENT = -3.0
+"""What a neighbour scores that is not there: less than nearly all, in standard deviations."""
+
+NOT_KNOWN = np.full((1, 1), np.nan, np.float32)
+"""A feature that the encoder cannot give; a model reads its mean instead."""
+
+OWN_FEATURES = ("first_person_z", "first_person_best_of_session")
+SCORER_FEATURES = (
+    "z",
+    "best_of_session",
+    "three_of_session",
+    "below_best_of_session",
+    "at-1",
+    "at+1",
+    "at-2",
+    "at+2",
+)
+"""What is known of a turn by the score of each scorer, the last four in the order of
+:data:`NEIGHBOUR_STEPS`.
+"""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The candidates of some questions of one scope, with what is known about them.
+
+    :param rows: (q,) rows of the questions in the bench.
+    :param at: (q, c) places of the candidates among the turns of the bench; repeated where padded.
+    :param mask: (q, c) whether there is a candidate.
+    :param session: (q, c) number of the candidate's session within the scope.
+    :param n_sessions: sessions of the scope.
+    :param values: (q, c, f) float32, in the order of ``names``; NaN where an encoder without token
+        vectors leaves a feature out.
+    :param names: (f,) names of the features.
+    """
+
+    rows: np.ndarray
+    at: np.ndarray
+    mask: np.ndarray
+    session: np.ndarray
+    n_sessions: int
+    values: np.ndarray
+    names: tuple[str, ...]
+
+    def value(self, name: str) -> np.ndarray:
+        """Give one feature: (q, c)."""
+        return self.values[..., self.names.index(name)]
+
+
+def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[Candidates]:
+    """Look at candidates, scope by scope and some questions at a time.
+
+    :param places: (n queries, c) places of each question's candidates among the turns, padded at
+        the end.
+    :param mask: (n queries, c) whether there is a candidate.
+    :raises DataError: when the bench has no encoder.
+    """
+    summaries = summary_vectors(bench)
+    rewritten = rephrase_in_first_person(bench)
+    tokens: list[TokenVectors] = []
+    if isinstance(bench.encoder, TokenEncoder):
+        tokens = [query_tokens(bench), query_tokens(rewritten)]
+    for scores in _scores_by_scope(bench, rewritten):
+        token_passages = None
+        if tokens:
+            token_passages = scope_tokens(bench, scores.turns)
+        for block in _question_blocks(scores, token_passages):
+            rows = scores.rows[block]
+            features = _ScopeFeatures(bench, rows, scores.turns, scores.sessions)
+            late_scores = None
+            if token_passages is None:
+                features.add_unknown_matches()
+            else:
+                block_tokens = [question_tokens.take(rows) for question_tokens in tokens]
+                late_scores = features.add_token_matches(token_passages, *block_tokens)
+            features.add_first_person("dense", scores.rewritten_dense[block])
+            scorers = {
+                "dense": scores.dense[block],
+                "bm25": scores.bm25[block],
+                "late": late_scores,
+            }
+            features.add_scores(scorers, scores.session_bm25[block])
+            features.add_summaries_words_and_shapes(summaries)
+            yield features.pick(places[rows], mask[rows])
+
+
+class _ScopeScores(NamedTuple):
+    """The questions (q) of a scope, and what its turns (n) and sessions score for them.
+
+    :param rewritten_dense: as ``dense``, for the questions as their speakers would put them.
+    """
+
+    rows: np.ndarray
+    turns: slice
+    sessions: slice
+    dense: np.ndarray
+    rewritten_dense: np.ndarray
+    bm25: np.ndarray
+    session_bm25: np.ndarray
+
+
+def _scores_by_scope(bench: Bench, rewritten: Bench) -> Iterator[_ScopeScores]:
+    scope_scores = zip(
+        dense_scores(bench, level="turn"),
+        dense_scores(rewritten, level="turn"),
+        bm25_scores(bench, level="turn"),
+        bm25_scores(bench, level="session"),
+        strict=True,
+    )
+    for of_dense, of_rewritten, of_bm25, of_session_bm25 in scope_scores:
+        rows, turns, dense = of_dense
+        _, sessions, session_bm25 = of_session_bm25
+        rewritten_dense = of_rewritten[2]
+        bm25 = of_bm25[2]
+        yield _ScopeScores(rows, turns, sessions, dense, rewritten_dense, bm25, session_bm25)
+
+
+def _question_blocks(scores: _ScopeScores, passages: ScopeTokens | None) -> Iterator[slice]:
+    """Divide the questions of a scope into blocks that are looked at together."""
+    n_passages = scores.turns.stop - scores.turns.start
+    if passages is not None:
+        n_passages = len(passages.inverse)
+    block_size = max(1, BLOCK_CELLS // max(1, n_passages))
+    for block_start in range(0, len(scores.rows), block_size):
+        yield slice(block_start, block_start + block_size)
+
+
+def best_candidate_places(bench: Bench, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Choose the first ``n`` candidates of ``best``: places (n queries, c) and whether there is a
+    candidate; c ≤ n.
+    """
+    return ranking_to_places(best(bench, k=n).frame, bench)
+
+
+def ranking_to_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np.ndarray]:
+    """Lay a ranking of turns out as one row a question of the bench.
+
+    See :func:`candidate_features`.
+
+    :raises DataError: for a question that the bench does not hold.
+    """
+    query_row = bench.asked(frame.select("query_id"), "row")["row"]
+    n_ranks = int(frame["rank"].to_numpy().max(initial=1))
+    places = np.zeros((len(bench.queries), n_ranks), np.int64)
+    mask = np.zeros((len(bench.queries), n_ranks), bool)
+    row_and_rank = query_row.to_numpy(), frame["rank"].to_numpy() - 1
+    places[row_and_rank] = bench.documents("turn").at(frame["doc_id"])
+    mask[row_and_rank] = True
+    return places, mask
+
+
+class _ScopeFeatures:
+    """Features of every question (rows) and every turn (columns) of a scope, by name."""
+
+    def __init__(self, bench: Bench, rows: np.ndarray, turns: slice, sessions: slice) -> None:
+        self.bench = bench
+        self.rows = rows
+        self.turns = turns
+        self.session_slice = sessions
+        self.session_numbers = bench.documents("turn").session[turns] - sessions.start
+        self.n_sessions = sessions.stop - sessions.start
+        self.shape = (len(rows), turns.stop - turns.start)
+        self.session_starts = group_starts(self.session_numbers)
+        self.session_lengths = np.diff(self.session_starts, append=self.shape[1])
+        self.place_in_session = np.arange(self.shape[1]) - np.repeat(
+            self.session_starts, self.session_lengths
+        )
+        self.columns: dict[str, np.ndarray] = {}
+
+    def pick(self, places: np.ndarray, mask: np.ndarray) -> Candidates:
+        """Give what is known of some turns of each question.
+
+        :param places: (q, c) places among the turns of the bench; anything where not in ``mask``.
+        """
+        scope_places = np.where(mask, places - self.turns.start, 0)
+        columns = self.columns.values()
+        feature_values = [np.take_along_axis(column, scope_places, axis=1) for column in columns]
+        return Candidates(
+            self.rows,
+            scope_places + self.turns.start,
+            mask,
+            self.session_numbers[scope_places],
+            self.n_sessions,
+            np.stack(feature_values, axis=-1),
+            tuple(self.columns),
+        )
+
+    def add(self, name: str, values: np.ndarray) -> None:
+        self.columns[name] = np.broadcast_to(np.asarray(values, np.float32), self.shape)
+
+    def standardise_turns(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
+        """Standardise scores of turns: (q, n).
+
+        :param others: see :func:`memlab.retrieve.documents.estimate_spread`.
+        """
+        absent = self.bench.documents("turn").absent
+        return standardise_rows(scores, estimate_spread(scores, absent, others))
+
+    def standardise_sessions(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
+        """Standardise scores of sessions, for their turns: (q, n_sessions) → (q, n).
+
+        :param others: as above; by default the spread is that of the sessions at hand.
+        """
+        absent = 0 if others is None else self.bench.documents("session").absent
+        return standardise_rows(scores, estimate_spread(scores, absent, others))[
+            :, self.session_numbers
+        ]
+
+    def best_of_sessions(self, scores: np.ndarray) -> np.ndarray:
+        """Take the best turn of each session: (q, n) → (q, n_sessions)."""
+        return best_per_group(scores, self.session_numbers, self.n_sessions)
+
+    def add_token_matches(
+        self, tokens: ScopeTokens, asked: TokenVectors, rewritten: TokenVectors
+    ) -> np.ndarray:
+        """Add how the words of the question match those of turn, neighbours and session.
+
+        :returns: (q, n) scores of late interaction.
+        """
+        match_scores = token_match_features(tokens, asked, self.session_numbers)
+        for match_name, scores in match_scores.items():
+            if match_name != "late":
+                self.add(f"{match_name}_z", self.standardise_turns(scores))
+        weights = tokens.weights(rewritten)
+        self.add_first_person("late", sum_per_question(tokens.best(rewritten), weights, rewritten))
+        return match_scores["late"]
+
+    def add_unknown_matches(self) -> None:
+        """Add that nothing is known of what token vectors would say of the words."""
+        for name in TOKEN_MATCHES:
+            self.add(f"{name}_z", NOT_KNOWN)
+        for name in OWN_FEATURES:
+            self.add(f"late_{name}", NOT_KNOWN)
+
+    def add_first_person(self, name: str, scores: np.ndarray) -> None:
+        """Add how well the turn matches the question as its speaker would put it."""
+        turn_z = self.standardise_turns(scores)
+        session_z = self.standardise_sessions(self.best_of_sessions(turn_z))
+        for feature, values in zip(OWN_FEATURES, (turn_z, session_z), strict=True):
+            self.add(f"{name}_{feature}", values)
+
+    def add_scores(self, scorers: dict[str, np.ndarray | None], of_sessions: np.ndarray) -> None:
+        """Add how well turn, neighbours and session match, by scorer, and the untrained sum.
+
+        :param scorers: (q, n) scores by name; ``None`` for one that the encoder cannot give.
+        """
+        score_sum = np.zeros(self.shape)
+        penalty = assistant_penalty(self.bench, self.rows, self.turns)
+        for scorer_name, scores in scorers.items():
+            if scores is None:
+                for feature in SCORER_FEATURES:
+                    self.add(f"{scorer_name}_{feature}", NOT_KNOWN)
+            else:
+                score_sum += self.add_scorer(scorer_name, scores, penalty)
+        absent_scores = absent_bm25_scores(
+            self.bench, self.rows, self.session_slice, level="session"
+        )
+        session_z = self.standardise_sessions(of_sessions, absent_scores)
+        score_sum += session_z
+        self.add("bm25_of_session", session_z)
+        self.add("sum", score_sum)
+
+    def add_scorer(self, name: str, scores: np.ndarray, less: np.ndarray | None) -> np.ndarray:
+        """Add how well turn, neighbours and session match by one scorer.
+
+        :returns: (q, n) its part of the untrained sum.
+        :param less: how much lower assistants' turns rank in the sum, see
+            :func:`memlab.retrieve.rank_fusion.assistant_penalty`.
+        """
+        absent_scores = no_absent = None
+        if name == "bm25":
+            absent_scores = absent_bm25_scores(self.bench, self.rows, self.turns, level="turn")
+            no_absent = NO_SCORES
+        turn_z = self.standardise_turns(scores, absent_scores)
+        best_z = self.standardise_sessions(self.best_of_sessions(scores), no_absent)
+        neighbours_z = [
+            neighbour_values(turn_z, self.session_numbers, step, absent=ABSENT)
+            for step in NEIGHBOUR_STEPS
+        ]
+        features = (
+            turn_z,
+            best_z,
+            self.standardise_sessions(self.three_best_of_sessions(scores), no_absent),
+            turn_z - self.best_of_sessions(turn_z)[:, self.session_numbers],
+            *neighbours_z,
+        )
+        for feature, values in zip(SCORER_FEATURES, features, strict=True):
+            self.add(f"{name}_{feature}", values)
+        if less is None:
+            return turn_z + best_z
+        score_spread = estimate_spread(scores, self.bench.documents("turn").absent, absent_scores)
+        lowered_scores = lower_scores(scores, less, score_spread)
+        lowered_turn_z = self.standardise_turns(lowered_scores, absent_scores)
+        lowered_best = self.best_of_sessions(lowered_scores)
+        return lowered_turn_z + self.standardise_sessions(lowered_best, no_absent)
+
+    def three_best_of_sessions(self, scores: np.ndarray) -> np.ndarray:
+        """Average the three best turns of each session: (q, n_sessions)."""
+        best_first = np.lexsort(
+            (-scores, np.broadcast_to(self.session_numbers, self.shape)), axis=1
+        )
+        sorted_scores = np.take_along_axis(scores, best_first, axis=1)
+        three_highest = np.where(self.place_in_session < 3, sorted_scores, 0.0)
+        sums = np.add.reduceat(three_highest, self.session_starts, axis=1)
+        # A session without turns has the lowest score.
+        lowest_score = scores.min(axis=1, keepdims=True, initial=0.0)
+        session_means = np.repeat(lowest_score.astype(np.float64), self.n_sessions, axis=1)
+        with_turns = self.session_numbers[self.session_starts]
+        session_means[:, with_turns] = sums / np.minimum(self.session_lengths, 3)
+        return session_means
+
+    def add_summaries_words_and_shapes(self, summaries: np.ndarray | None) -> None:
+        """Add the session's summary, shared words, what kind of turn and question it is, who
+        speaks, and dates that fit.
+        """
+        summary_z = np.zeros(1)
+        session_lengths = np.repeat(self.session_lengths, self.session_lengths)
+        if summaries is not None:
+            summary_z = self.standardise_sessions(
+                cosines(self.bench.query_vectors[self.rows], summaries[self.session_slice])
+            )
+        columns = {
+            "summary": summary_z,
+            **word_overlaps(self.bench, self.rows, self.turns, self.session_numbers),
+            **turn_features(self.bench, self.turns.start, self.turns.stop),
+            **question_features(self.bench, self.rows, self.turns, self.session_numbers),
+            "place_in_session": np.log1p(self.place_in_session),
+            "share_of_session": self.place_in_session / session_lengths,
+            "turns_of_session": np.log1p(session_lengths),
+            "age": self.session_numbers / max(1, self.n_sessions - 1),
+        }
+        for name, values in columns.items():
+            self.add(name, values)

@@ -1,0 +1,135 @@
+"""Query expansion: other words for a question, from a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+from pydantic import BaseModel, Field
+
+from memlab import llm
+from memlab.errors import DataError, check_at_least
+from memlab.records import Run
+from memlab.registry import stage
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.cosine import scale_to_unit
+from memlab.retrieve.rankings_from_scores import require_turn_run
+from memlab.retrieve.subquery_search import (
+    fuse_hits,
+    generate_per_question,
+    rank_by_vectors,
+    search_subqueries,
+)
+
+KINDS = ("lex", "vec", "hyde")
+SEARCHES = {"lex": "bm25", "vec": "dense"}
+
+INSTRUCTION = (
+    "You help to search what somebody said in earlier chats. For the question, write JSON with "
+    "three fields: lex: the few keywords that the answer would hold; vec: the question in other "
+    "words; hyde: one sentence that somebody may have said in a chat and that answers the "
+    "question, written as 'Name: …' where the question names a person. Make up what you do not "
+    "know."
+)
+
+
+class Expansion(BaseModel, extra="forbid"):
+    """What a language model writes for a question."""
+
+    lex: str = Field(description="keywords")
+    vec: str = Field(description="the question in other words")
+    hyde: str = Field(description="a sentence of a chat that answers the question")
+
+
+@stage
+def expand(
+    run: Run,
+    bench: Bench,
+    *,
+    service: str = llm.RECORDED,
+    kinds: Sequence[str] = KINDS,
+    weight: float = 0.5,
+    k: int = 200,
+) -> Run:
+    """Search for a language model's expansions of each question and fuse by guarded reciprocal rank
+    fusion.
+
+    Each kind of expansion has the search that it suits: keywords (``lex``) go to BM25; a paraphrase
+    (``vec``) and a hypothetical turn that answers the question (``hyde``) to the embeddings, the
+    latter as a document, averaged with the question. A question without an answer of the model
+    keeps its ranking, with a warning.
+
+    :param service: what writes them, see :func:`memlab.llm.ask`.
+    :param kinds: which of ``lex``, ``vec`` and ``hyde``.
+    :param weight: of an expansion's list; the run's own list weighs 1, and its first three places
+        are guarded.
+    :raises DataError: for an unknown kind, a negative weight, or ``vec`` or ``hyde`` without an
+        encoder.
+    :raises ModelError: when no such service is set.
+
+    Source: typed expansions: the search tool qmd; ``hyde``: Gao et al., Precise Zero-Shot Dense
+    Retrieval without Relevance Labels (ACL 2023).
+
+    >>> from memlab import retrieve, sample
+    >>> from memlab.retrieve.query_expansion import expand
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
+    >>> expand(retrieve.bm25(bench), bench, kinds=("lex", "syn"))
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: kinds=('lex', 'syn'); choose from lex, vec, hyde, each once
+    """
+    require_turn_run(run, "expand")
+    check_at_least(0, weight=weight)
+    if not kinds or not set(kinds) <= set(KINDS) or len(set(kinds)) < len(kinds):
+        raise DataError(f"kinds={tuple(kinds)}; choose from {', '.join(KINDS)}, each once")
+    if {"vec", "hyde"} & set(kinds):
+        bench.embedder()  # before the model is asked
+    asked = bench.queries.join(run.frame, on="query_id", how="semi", maintain_order="left")
+    questions = asked.select(question="text")
+    values = generate_per_question(
+        questions, service, task="expand", shape=Expansion, system=INSTRUCTION, what="expansions"
+    )
+    both = zip(asked["query_id"], values, strict=True)
+    rows = [{"query_id": query, **value.model_dump()} for query, value in both if value is not None]
+    expansions = pl.DataFrame(rows, schema=dict.fromkeys(("query_id", *KINDS), pl.String()))
+    lists = [
+        _search_hypothetical(bench, expansions, k)
+        if kind == "hyde"
+        else search_subqueries(
+            bench, expansions.select("query_id", text=kind), retriever=SEARCHES[kind], k=k
+        ).drop("part")
+        for kind in kinds
+    ]
+    return fuse_hits(run, bench, pl.concat(lists), weight=weight, k=k)
+
+
+def _search_hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.DataFrame:
+    """Search by the mean of a question's vector and that of its hypothetical turn, which is
+    embedded as a document.
+    """
+    embedded = bench.embedder().encode(
+        expansions["hyde"].to_list(), kind="document", progress=False
+    )
+    vectors = bench.query_vectors.copy()
+    vectors[bench.asked(expansions.select("query_id"), "row")["row"].to_numpy()] += embedded
+    hits = rank_by_vectors(bench, scale_to_unit(vectors), k=k).frame
+    return hits.join(expansions, on="query_id", how="semi", maintain_order="left")
+
+
+@stage
+def hyde(
+    run: Run, bench: Bench, *, service: str = llm.RECORDED, weight: float = 0.5, k: int = 200
+) -> Run:
+    """Search for a hypothetical answer of a language model (HyDE): :func:`expand` with
+    ``kinds=("hyde",)``.
+
+    >>> from memlab import retrieve, sample
+    >>> from memlab.retrieve import hyde
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
+    >>> hyde(retrieve.bm25(bench), bench)
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: this bench has no encoder to embed texts with; make it with one, such
+    as ...
+    """
+    return expand(run, bench, service=service, kinds=("hyde",), weight=weight, k=k)

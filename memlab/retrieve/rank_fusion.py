@@ -1,0 +1,253 @@
+"""Fusion of several rankings (``rrf``, ``hybrid``), or of several scores of turns and sessions
+(``combsum``).
+
+What an assistant says resembles a question more, and holds its answer less, than what the user
+says: it repeats, in more words, what the user said, and goes on about it for pages. So where a
+question is not about what the assistant said itself, :func:`assistant_penalty` holds its turns
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.records import Level, Run, run_from_scores
+from memlab.registry import stage
+from memlab.retrieve.bench import Bench, cache_per_bench
+from memlab.retrieve.bm25 import absent_bm25_scores, bm25, bm25_scores
+from memlab.retrieve.dense import dense, dense_scores
+from memlab.retrieve.documents import (
+    NO_SCORES,
+    Spread,
+    best_per_group,
+    estimate_spread,
+    lower_scores,
+    standardise_rows,
+)
+from memlab.retrieve.late_interaction import late_scores
+from memlab.retrieve.rankings_from_scores import Scored, rank
+from memlab.text.question_patterns import question_patterns
+
+ASSISTANT = 1.0
+"""Standard deviations: of 0 to 2 on chats of ``data/train`` and a former sample.
+
+See ``docs/evaluation/results.md``.
+"""
+
+
+@cache_per_bench
+def assistant_turn_mask(bench: Bench) -> np.ndarray:
+    """Say of each turn of a bench, in the order of its documents, whether an assistant speaks it:
+    (n,).
+    """
+    documents = bench.documents("turn")
+    spoken = np.zeros(len(documents.ids), bool)
+    spoken[documents.at(bench.turns.filter(role="assistant")["turn_id"])] = True
+    return spoken
+
+
+def assistant_penalty(
+    bench: Bench, rows: np.ndarray, turns: slice, assistant: float = ASSISTANT
+) -> np.ndarray | None:
+    """Say by how many standard deviations the scores of turns are lowered: (q, n), or ``None``
+    where by none.
+
+    Turns of an assistant are, but for questions that ask what it said (in English, German or
+    Spanish).
+
+    :param rows: (q,) rows of the questions of a scope.
+    :param turns: where its n turns are.
+    """
+    spoken = assistant_turn_mask(bench)[turns]
+    if not assistant or spoken.all() or not spoken.any():
+        return None
+    pattern = question_patterns(bench.language)["asks_of_assistant"]
+    about_it = bench.queries["text"][rows].str.contains(pattern).to_numpy()
+    return np.where(about_it[:, None], 0.0, assistant * spoken)
+
+
+RRF_K = 60
+SCORERS: Mapping[str, Callable[..., Scored]] = {
+    "dense": dense_scores,
+    "bm25": bm25_scores,
+    "late": late_scores,
+}
+
+
+def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int = 200) -> Run:
+    """Fuse rankings: a document scores Σ weight / (60 + rank) over the runs that hold it.
+
+    Ranks count from 1. A document that a run lists at a score of 0 or less, as BM25 does to fill
+    its places, gains nothing from that run.
+
+    :param weights: one a run, not negative; all 1 by default.
+    :raises DataError: when runs are of different levels, or weights do not fit.
+
+    Source: Cormack, Clarke and Büttcher, Reciprocal Rank Fusion (SIGIR 2009).
+
+    >>> import numpy as np
+    >>> from memlab.records import run_from_scores
+    >>> from memlab.retrieve import rrf
+    >>> q, scores = np.array(["q"] * 3), np.array([3.0, 2.0, 1.0])
+    >>> original = run_from_scores(q, np.array(["a", "b", "c"]), scores, level="turn", k=9)
+    >>> expansion = run_from_scores(q, np.array(["c", "d", "b"]), scores, level="turn", k=9)
+    >>> rrf([original, expansion]).frame["doc_id"].to_list()
+    ['c', 'b', 'a', 'd']
+    """
+    weights = [1.0] * len(runs) if weights is None else list(weights)
+    if len(weights) != len(runs) or not runs or min(weights) < 0:
+        raise DataError(
+            f"{len(runs)} runs have weights {weights}; give one weight a run, none negative"
+        )
+    if len({run.level for run in runs}) > 1:
+        raise DataError("runs of turns and runs of sessions cannot be fused; rank at one level")
+    gains = []
+    for run, weight in zip(runs, weights, strict=True):
+        gains.append(run.frame.with_columns(gain=reciprocal_rank_gain(weight)))
+    return rank_by_gains(gains, level=runs[0].level, k=k)
+
+
+def reciprocal_rank_gain(weight: float | pl.Expr) -> pl.Expr:
+    """Say what each row of a ranking gains from it: weight / (60 + rank).
+
+    It is 0 where the score is not above 0.
+    """
+    gain = weight / (float(RRF_K) + pl.col("rank"))
+    return pl.when(pl.col("score") > 0).then(gain).otherwise(0.0)
+
+
+def rank_by_gains(parts: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
+    """Rank by sums over lists, of ``query_id``, ``doc_id``, ``gain`` each."""
+    lists = pl.concat(part.select("query_id", "doc_id", "gain") for part in parts)
+    total = lists.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
+    return run_from_scores(
+        total["query_id"], total["doc_id"], total["gain"].to_numpy(), level=level, k=k
+    )
+
+
+@stage
+def hybrid(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
+    """Fuse the dense and the BM25 ranking, each ``k`` deep, by :func:`rrf`.
+
+    :raises DataError: without embeddings.
+
+    >>> from memlab import retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
+    >>> retrieve.hybrid(bench, k=5).frame["rank"].max()
+    5
+    """
+    return bench.show(rrf([dense(bench, level=level, k=k), bm25(bench, level=level, k=k)], k=k))
+
+
+def _spread_of_best(best: np.ndarray, spread: Spread | None) -> Spread | None:
+    """Estimate the spread of the best turns of all sessions of a scope.
+
+    Candidate sessions are few and similar, so that their own spread is uncertain; that of turns is
+    known better, and off by a factor. The geometric mean of both came nearest to exact search.
+
+    :param best: (q, n_sessions) of the candidates; ``spread`` that of the turns, ``None`` where
+        all are at hand.
+    """
+    if spread is None:
+        return None
+    return spread[0], np.sqrt(spread[1] * best.std(axis=1, keepdims=True))
+
+
+@stage
+def combsum(
+    bench: Bench,
+    *,
+    level: Level = "turn",
+    k: int = 200,
+    turn: Sequence[float] = (1.0, 1.0, 0.0),
+    session: Sequence[float] = (1.0, 1.0, 0.0),
+    assistant: float = 0.0,
+) -> Run:
+    """Rank by the weighted sum of scores standardised per query, of turns and their sessions.
+
+    A turn is worth its own scores and those of the session that it stands in; a session, its own
+    scores and those of its best turn. Scores keep how much better one document is than the next,
+    which ranks forget: on LoCoMo and LongMemEval this beats reciprocal rank fusion.
+
+    :param turn: weights of the turn's dense, BM25 and late-interaction scores (for sessions: of the
+        best turn's).
+    :param session: weights of the session's dense (best turn), BM25 (of the whole session) and
+        late-interaction (best turn) scores.
+    :param assistant: by how many standard deviations every score of a turn that an assistant speaks
+        is lowered first, but for questions that ask what it said; ``best`` has 1.
+    :raises DataError: for other than three weights, a negative one or none above 0, a number below
+        0 or infinite for ``assistant``, or without embeddings.
+
+    Source: CombSUM, Fox and Shaw, Combination of Multiple Searches (TREC-2, 1994); standardised
+    scores: Renda and Straccia, Web Metasearch: Rank vs. Score Based Rank Aggregation (SAC 2003).
+
+    >>> from memlab import retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
+    >>> retrieve.combsum(bench, k=5).frame["rank"].max()
+    5
+    """
+    if not 0 <= assistant < float("inf"):
+        raise DataError(
+            f"assistant is {assistant}; expected a number of standard deviations from 0 on"
+        )
+    for name, weights in (("turn", turn), ("session", session)):
+        if len(weights) != len(SCORERS) or min(weights) < 0 or not any((*turn, *session)):
+            want = f"combsum takes three weights, none negative and not all 0: {', '.join(SCORERS)}"
+            raise DataError(f"{name}={tuple(weights)}; {want}")
+    return rank(bench, _sum_scores(bench, level, turn, session, assistant), level=level, k=k)
+
+
+def _sum_scores(
+    bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float], assistant: float
+) -> Scored:
+    """Sum the scores of each scope: (q, n) of its turns or its sessions, by ``level``."""
+    weights = {}
+    for name, own, of_session in zip(SCORERS, turn, session, strict=True):
+        if own or of_session:
+            weights[name] = (own, of_session)
+    turn_scores = [SCORERS[name](bench, level="turn") for name in weights]
+    session_bm25 = bm25_scores(bench, level="session") if session[1] else None
+    absent_turns = bench.documents("turn").absent
+    absent_sessions = bench.documents("session").absent
+    session_of_turn = bench.documents("turn").session
+    for (rows, turns), (_, sessions), *scored in zip(
+        bench.by_scope("turn"), bench.by_scope("session"), *turn_scores, strict=True
+    ):
+        groups = session_of_turn[turns] - sessions.start
+        n_sessions = sessions.stop - sessions.start
+        penalty = assistant_penalty(bench, rows, turns, assistant)
+        n_documents = len(groups) if level == "turn" else n_sessions
+        total = np.zeros((len(rows), n_documents))
+        for name, (_, _, scores) in zip(weights, scored, strict=True):
+            own, of_session = weights[name]
+            others = None
+            if name == "bm25":
+                others = absent_bm25_scores(bench, rows, turns, level="turn")
+            spread = estimate_spread(scores, absent_turns, others)
+            if penalty is not None:
+                scores = lower_scores(scores, penalty, spread)
+                spread = estimate_spread(scores, absent_turns, others)
+
+            # A session is worth its best turn, but by BM25 the whole of it where it is asked for.
+            best = best_per_group(scores, groups, n_sessions)
+            if name == "bm25":
+                best_spread = estimate_spread(best, absent_sessions, NO_SCORES)
+            else:
+                best_spread = _spread_of_best(best, spread)
+            best = standardise_rows(best, best_spread)
+            if level == "turn":
+                total += own * standardise_rows(scores, spread)
+            else:
+                total += own * best
+            if not of_session:
+                continue
+            if name == "bm25" and session_bm25:
+                _, _, whole = next(session_bm25)
+                others = absent_bm25_scores(bench, rows, sessions, level="session")
+                best = standardise_rows(whole, estimate_spread(whole, absent_sessions, others))
+            total += of_session * (best[:, groups] if level == "turn" else best)
+        yield rows, turns if level == "turn" else sessions, total

@@ -1,0 +1,143 @@
+"""Orders that read sessions and times, and where to cut a ranking: at a number of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import check_at_least, check_between
+from memlab.records import Run
+from memlab.registry import stage
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.rankings_from_scores import require_turn_run
+from memlab.select.selection_candidates import candidates_by_query, reorder_run, similarity_vectors
+
+
+@stage
+def budget(run: Run, bench: Bench, *, tokens: int = 1000) -> Run:
+    """Keep the first documents of each query that together fit a number of tokens.
+
+    The ranking is cut at the first document that does not fit. Tokens are words and punctuation
+    marks, counted without a model.
+
+    :raises DataError: when the budget is not positive.
+
+    >>> import memlab
+    >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder=None)
+    >>> plain = memlab.retrieve.bm25(bench)
+    >>> memlab.select.budget(plain, bench, tokens=100).frame.height < plain.frame.height
+    True
+    """
+    check_at_least(1, tokens=tokens)
+    documents = bench.documents(run.level)
+    token_counts = pl.Series("spent", documents.n_tokens[documents.at(run.frame["doc_id"])])
+    is_within_budget = (
+        run.frame.with_columns(token_counts)
+        .select(pl.col("spent").cum_sum().over("query_id") <= tokens)
+        .to_series()
+    )
+    return replace(run, frame=run.frame.filter(is_within_budget))
+
+
+@stage
+def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int = 50) -> Run:
+    """Put the first hit of each session in front, until enough sessions are there.
+
+    A question whose evidence lies in several sessions needs a turn of each, and one long
+    conversation about the subject can fill every place. The rest follows in its old order. A run of
+    sessions stays as it is.
+
+    :param sessions: how many distinct sessions come in front.
+    :param candidates: how many of the run's first documents to look at.
+    :raises DataError: for a count below 1.
+
+    >>> import memlab
+    >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder=None)
+    >>> run = memlab.retrieve.bm25(bench)
+    >>> filled = memlab.select.fill_sessions(run, bench, sessions=3)
+    >>> documents = bench.documents("turn")
+    >>> len(set(documents.session[documents.at(filled.frame["doc_id"].head(3))]))
+    3
+    """
+    check_at_least(1, sessions=sessions)
+    session_numbers = bench.documents(run.level).session
+    first_of_sessions = (
+        np.unique(session_numbers[places], return_index=True)[1]
+        for places, _ in candidates_by_query(run, bench, candidates)
+    )
+    return reorder_run(
+        run, bench, [np.sort(first_rows)[:sessions] for first_rows in first_of_sessions]
+    )
+
+
+@stage
+def current(
+    run: Run, bench: Bench, *, similarity: float = 0.25, candidates: int = 10, centred: bool = True
+) -> Run:
+    """Rank a turn below later turns of the same speaker, in other sessions, about the same thing.
+
+    A statement that was superseded, corrected or ended often shares more words with the question
+    than its successor, and so ranks above it. Only the order of the first ``candidates`` changes:
+    complete recall at that cut-off stays. Nothing is read but time, speaker and similarity, so that
+    a repetition is treated as a change is.
+
+    :param similarity: least cosine of the speaker-centred vectors of two turns that are about the
+        same thing, chosen on ``data/train``; for turns as they are encoded .55 is about as much.
+    :param candidates: how many of the run's first turns are put in order.
+    :param centred: ``False`` compares turns as they are encoded, speakers' names included.
+    :raises DataError: for a ranking of sessions, a similarity outside [−1, 1], or without
+        embeddings.
+
+    >>> import memlab
+    >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder="hashing")
+    >>> plain = memlab.retrieve.dense(bench)
+    >>> ordered = memlab.select.current(plain, bench, similarity=1.0, candidates=1)
+    >>> ordered.frame["doc_id"].equals(plain.frame["doc_id"])
+    True
+    """
+    require_turn_run(run, "current")
+    check_between(-1, 1, similarity=similarity)
+    documents = bench.documents("turn")
+    vectors = similarity_vectors(run, bench, centred=centred)
+    session_numbers = documents.session
+    turns = documents.place.join(
+        bench.turns.rename({"turn_id": "doc_id"}), on="doc_id", maintain_order="left"
+    )
+    time_order = pl.struct(pl.col("timestamp").forward_fill().over("scope"), "at")
+    turn_ranks = turns.select(pl.col("speaker").rank("dense"), time=time_order.rank("dense"))
+    speaker = turn_ranks["speaker"].cast(pl.Int64).to_numpy()
+    time_rank = turn_ranks["time"].cast(pl.Int64).to_numpy()
+    choices = []
+    for places, _ in candidates_by_query(run, bench, candidates):
+        query_vectors = vectors[places].astype(np.float64)
+        successor = (query_vectors @ query_vectors.T).round(6) >= similarity
+        successor &= (speaker[places][:, None] == speaker[places]) & (
+            session_numbers[places][:, None] != session_numbers[places]
+        )
+        successor &= time_rank[places][:, None] < time_rank[places]
+        choices.append(_put_successors_first(successor, time_rank[places]))
+    return reorder_run(run, bench, choices)
+
+
+def _put_successors_first(successor: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Walk down the ranking and put the successors of a document before it, the latest first.
+
+    :param successor: (n, n) whether the document of a column succeeds that of a row.
+    """
+    placed_turns: dict[int, None] = {}
+
+    def put(place: int) -> None:
+        for later_place in sorted(
+            np.flatnonzero(successor[place]).tolist(),
+            key=lambda successor_place: -times[successor_place],
+        ):
+            if later_place not in placed_turns:
+                put(later_place)
+        placed_turns[place] = None
+
+    for turn_place in range(len(times)):
+        if turn_place not in placed_turns:
+            put(turn_place)
+    return np.array(list(placed_turns), np.int64)

@@ -1,0 +1,389 @@
+"""Vectors: a column of the turns for each encoder, in which LanceDB searches, and the cache of all
+other texts.
+
+A vector is kept once. What is encoded goes into the cache, a few seconds at a time, so that an
+interrupted command goes on where it stopped; once a turn has its vector in the column, the cache
+gives it up. A text that some turn has is read from the column, whoever asks for it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+import numpy as np
+import polars as pl
+
+from memlab.embed.contextual_headers import header_of
+from memlab.embed.encoder import Encoder, check_nonzero_vectors, check_texts, for_storing
+from memlab.embed.turn_texts import turn_texts
+from memlab.errors import StoreError
+from memlab.store.database import Database, TableGroup, split_arrow_table
+from memlab.store.dataset_rows import (
+    CURRENT_VERSIONS,
+    read_dataset_entry,
+    read_finished_state,
+    read_rows,
+)
+from memlab.store.table_schemas import build_row_filter, text_hashes
+from memlab.store.vector_cache import LOOKUP, Cache
+from memlab.store.version_cleaning import clean_when_due
+
+CACHE_CHUNK = 1024
+"""Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
+
+_FILL_BYTES = 1 << 28
+
+
+def column_name(encoder: Encoder) -> str:
+    """Name the column of ``turns`` that holds the vectors of an encoder.
+
+    >>> from memlab.embed import load
+    >>> from memlab.store.turn_vectors import column_name
+    >>> column_name(load("hashing:64")).startswith("vector_")
+    True
+    """
+    return f"vector_{encoder.identity.key}"
+
+
+def check_vectors(vectors: np.ndarray, *, dim: int, what: str, n: int | None = None) -> np.ndarray:
+    """Give vectors as contiguous float32 after checking their shape and that every number is
+    finite.
+
+    :raises StoreError: naming the first row that is wrong.
+    """
+    checked = np.ascontiguousarray(vectors, dtype=np.float32)
+    if checked.ndim != 2 or checked.shape[1] != dim or n not in (None, len(checked)):
+        expected_rows = "n" if n is None else n
+        raise StoreError(
+            f"{what}: vectors have shape {checked.shape}; expected ({expected_rows}, {dim}): "
+            "encode with the same encoder"
+        )
+    bad_rows = np.flatnonzero(~np.isfinite(checked).all(axis=1))
+    if bad_rows.size:
+        raise StoreError(
+            f"{what}: row {bad_rows[0]} holds NaN or infinity ({bad_rows.size} of {len(checked)} "
+            "rows)"
+        )
+    return checked
+
+
+def encode_through_cache(
+    database: Database,
+    encoder: Encoder,
+    texts: Iterable[str],
+    *,
+    kind: str,
+    progress: bool,
+    remember: bool = True,
+) -> tuple[np.ndarray, int]:
+    """Encode texts through the cache.
+
+    :param remember: ``False`` reads the cache, and leaves it as it is.
+    :returns: (n, dim) float32, and how many texts the encoder was asked for.
+    """
+    checked = check_texts(texts, kind)
+    encoder_text = f"encoder {encoder.identity.key}"
+    model = for_storing(encoder)
+
+    def make(places: list[int]) -> pl.DataFrame:
+        chunk_texts = [checked[place] for place in places]
+        chunk_vectors = model.encode(chunk_texts, kind=kind, progress=False)
+        vectors = check_vectors(
+            chunk_vectors, dim=encoder.dim, what=encoder_text, n=len(chunk_texts)
+        )
+        if kind == "document":
+            check_nonzero_vectors(vectors, of=encoder_text)
+        return pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dim)).to_frame()
+
+    cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim)
+    if cache.table is not None:
+        width = cache.table.schema.field("vector").type.list_size
+        if width != encoder.dim:
+            raise StoreError(
+                f"{encoder_text}: vectors of {width} dimensions are in the store, "
+                f"the encoder gives {encoder.dim}"
+            )
+    text_keys = cache_keys(checked, kind)
+
+    def of_turns(missing: pl.DataFrame) -> pl.DataFrame:
+        missing_texts = [checked[place] for place in missing["place"]]
+        hashed_texts = missing.select(
+            "key", hash=pl.Series(text_hashes(missing_texts), dtype=pl.String)
+        )
+        known_vectors = _read_by_text(database, encoder, hashed_texts["hash"])
+        return hashed_texts.join(known_vectors, on="hash").select("key", "vector")
+
+    chunk_size = getattr(encoder, "together", None) or CACHE_CHUNK
+    read_elsewhere = None
+    if kind == "document" and not header_of(encoder):
+        read_elsewhere = of_turns
+    cached_rows, n_encoded = cache.fill(
+        text_keys,
+        make,
+        step=chunk_size,
+        progress=progress,
+        elsewhere=read_elsewhere,
+        remember=remember,
+    )
+    vectors = np.empty((0, encoder.dim), np.float32)
+    if cached_rows.height:
+        vectors = cached_rows["vector"].to_numpy(writable=True)
+    return np.ascontiguousarray(vectors), n_encoded
+
+
+def cache_keys(texts: Iterable[str], kind: str) -> list[str]:
+    """Give the keys of texts in a cache of vectors."""
+    return text_hashes(f"{kind}:{text}" for text in texts)
+
+
+def _read_by_text(database: Database, encoder: Encoder, hashes: pl.Series) -> pl.DataFrame:
+    """Give the vectors of texts that some turn has now, of whatever dataset: ``hash`` and
+    ``vector``.
+
+    Now, also in a view on earlier versions: a text has one vector.
+    """
+    column = column_name(encoder)
+    of_text = _text_hash_column(column_name(encoder))
+    no_vectors = pl.DataFrame(
+        schema={"hash": pl.String, "vector": pl.Array(pl.Float32, encoder.dim)}
+    )
+    if "turns" not in database.names():
+        return no_vectors
+    with database.guarded("reading turns"):
+        table = database.connection.open_table("turns")
+        if column not in table.schema.names:
+            return no_vectors
+        query = table.search().select([of_text, column])
+        if len(hashes) <= LOOKUP:
+            query = query.where(build_row_filter(**{of_text: hashes}))
+        # Again where the files that were being read were cleaned away.
+        batches = database.retried(lambda: [pl.DataFrame(batch) for batch in query.to_batches()])
+    matching_batches = [batch.filter(pl.col(of_text).is_in(hashes.implode())) for batch in batches]
+    vector_rows = [
+        vector_batch.select(hash=of_text, vector=column).drop_nulls()
+        for vector_batch in matching_batches
+    ]
+    return pl.concat([no_vectors, *vector_rows]).unique("hash", keep="any")
+
+
+def drop_copies(database: Database, key: str) -> int:
+    """Take the vectors from a cache that the column of the turns has too; say how many.
+
+    :param key: of the encoder's identity.
+    """
+    column = f"vector_{key}"
+    cache_name = f"embeddings_{key}"
+    if cache_name not in database.names() or column not in database.table("turns").schema.names:
+        return 0
+    of_text = _text_hash_column(column)
+    turns = database.read("turns", ["content", "content_hash", of_text])
+    current_turns = turns.filter(pl.col("content_hash") == pl.col(of_text))
+    n_before = int(database.table(cache_name).count_rows())
+    _drop_cached(database, cache_name, current_turns["content"])
+    return n_before - int(database.table(cache_name).count_rows())
+
+
+def _drop_cached(database: Database, cache: str, texts: pl.Series) -> None:
+    """Take the vectors of texts from a cache."""
+    if cache not in database.names():
+        return
+    text_keys = pl.Series(cache_keys(texts.unique(), "document"), dtype=pl.String)
+    known_keys = database.table(cache).search().select(["key"]).to_polars()["key"].unique()
+    text_keys = text_keys.filter(text_keys.is_in(known_keys.implode()))
+    if len(text_keys) and len(text_keys) == len(known_keys):
+        # All of them, since the list of each would stand in the table's log. What another process
+        # remembers at this moment may go too: it is encoded again when it is next asked for.
+        database.retried(lambda: database.table(cache).delete("true"))
+        return
+    for key_start in range(0, len(text_keys), LOOKUP):
+        database.delete(cache, key=text_keys[key_start : key_start + LOOKUP])
+
+
+def _free_space(database: Database, cache: str) -> None:
+    """Remove the files of vectors that a cache gave up; one who is reading them reads again."""
+    if cache in database.names():
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
+            database.table(cache).optimize(cleanup_older_than=timedelta(0))
+
+
+class Vectors(TableGroup):
+    """The vectors of a store's turns: ``store.vectors``."""
+
+    column = staticmethod(column_name)
+
+    def backfill(
+        self,
+        encoder: Encoder,
+        dataset: str,
+        *,
+        scopes: Iterable[str] | None = None,
+        progress: bool = True,
+    ) -> int:
+        """Encode every turn of a dataset that has no current vector of this encoder.
+
+        Vectors with the header of an encoder are kept in the cache alone: a column of the turns
+        holds those of what the turns say.
+
+        :param scopes: only the turns of these.
+        :returns: how many texts the encoder had to encode; the others came from the cache.
+        """
+        database = self.database
+        column = column_name(encoder)
+        n_encoded = 0
+        cache_name = f"embeddings_{encoder.identity.key}"
+        read_dataset_entry(database, dataset)
+        with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
+            if header_of(encoder):
+                return self._through_cache(encoder, dataset, scopes, progress=progress)[1]
+            _make_columns(database, column, encoder.dim)
+            missing_turns = self._read_missing(dataset, scopes, column)
+            for chunk in missing_turns.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
+                texts = chunk["content"].to_list()
+                vectors, n_new = encode_through_cache(
+                    database, encoder, texts, kind="document", progress=progress
+                )
+                n_encoded += n_new
+                if len(vectors):
+                    _write_column(database, column, chunk, vectors)
+                    _drop_cached(database, cache_name, chunk["content"])
+            if missing_turns.height:
+                _free_space(database, cache_name)
+                clean_when_due(database, ["turns"])
+        return n_encoded
+
+    def _read_missing(
+        self, dataset: str, scopes: Iterable[str] | None, column: str
+    ) -> pl.DataFrame:
+        """Read the turns without a current vector: ``key``, ``content`` and ``content_hash``."""
+        hash_name = _text_hash_column(column)
+        turn_hashes = read_rows(
+            self.database,
+            "turns",
+            dataset,
+            scopes=scopes,
+            columns=["key", "content_hash", hash_name],
+            at=CURRENT_VERSIONS,
+        )
+        is_missing = pl.col(hash_name).ne_missing(pl.col("content_hash"))
+        missing_keys = turn_hashes.filter(is_missing).select("key")
+        # Texts are most of what a long memory holds: only those that are encoded are read.
+        text_columns = ["key", "content", "content_hash"]
+        if missing_keys.height <= LOOKUP:
+            turn_texts = self.database.read("turns", text_columns, key=missing_keys["key"])
+        else:
+            turn_texts = self.database.read("turns", text_columns, dataset=dataset)
+        return missing_keys.join(turn_texts, on="key", maintain_order="left")
+
+    def read(
+        self,
+        encoder: Encoder,
+        dataset: str,
+        *,
+        scopes: Iterable[str] | None = None,
+    ) -> np.ndarray:
+        """Give the vectors of a dataset's turns, in the order of
+        :meth:`memlab.store.MemoryStore.turns`.
+
+        They come from the column of the turns, with a header from the cache; what is in neither is
+        encoded.
+
+        :param scopes: only of the turns of these.
+        :returns: (n, dim) float32, contiguous.
+        """
+        if header_of(encoder):
+            return self._through_cache(encoder, dataset, scopes, progress=False)[0]
+        database = self.database
+        column = column_name(encoder)
+        of_text = _text_hash_column(column)
+        wanted_scopes = None if scopes is None else list(scopes)
+
+        def read(at: Mapping[str, int]) -> pl.DataFrame:
+            column_names = ["content", "content_hash", "position", "key"]
+            if database.has_column("turns", column, at=at.get("turns")):
+                column_names += [of_text, column]
+            return database.read(
+                "turns", column_names, at=at.get("turns"), dataset=dataset, scope=wanted_scopes
+            )
+
+        turn_rows = read_finished_state(database, dataset, read)
+        # Not the vectors: they are slow to sort.
+        row_order = (
+            turn_rows.select("position", "key").with_row_index("row").sort("position", "key")["row"]
+        )
+        vectors = np.empty((turn_rows.height, encoder.dim), np.float32)
+        is_there = pl.repeat(False, turn_rows.height, eager=True)
+        if column in turn_rows.columns:
+            is_there = turn_rows.select(
+                (pl.col(of_text) == pl.col("content_hash")).fill_null(False)
+                & pl.col(column).is_not_null()
+            ).to_series()
+            vectors[is_there.to_numpy()] = turn_rows[column].filter(is_there).to_numpy()
+        missing_texts = turn_rows["content"].filter(~is_there)
+        if len(missing_texts):
+            missing_vectors, _ = encode_through_cache(
+                database, encoder, missing_texts, kind="document", progress=False
+            )
+            vectors[~is_there.to_numpy()] = missing_vectors
+        return np.ascontiguousarray(vectors[row_order.to_numpy()])
+
+    def _through_cache(
+        self,
+        encoder: Encoder,
+        dataset: str,
+        scopes: Iterable[str] | None,
+        *,
+        progress: bool,
+    ) -> tuple[np.ndarray, int]:
+        turns = read_rows(self.database, "turns", dataset, scopes=scopes)
+        texts = turn_texts(turns, header=header_of(encoder))
+        return encode_through_cache(
+            self.database, encoder, texts, kind="document", progress=progress
+        )
+
+
+def _text_hash_column(column: str) -> str:
+    """Name the column that says of which text a vector is; one of another text is not used."""
+    return "embedded_" + column.removeprefix("vector_")
+
+
+def _make_columns(database: Database, column: str, dim: int) -> None:
+    """Give the turns an empty column for vectors, and one for the hashes of their texts."""
+    import pyarrow as pa
+
+    if column in database.table("turns").schema.names:
+        return
+    try:
+        fields = [
+            pa.field(column, pa.list_(pa.float32(), dim)),
+            pa.field(_text_hash_column(column), pa.string()),
+        ]
+        database.table("turns").add_columns(fields)
+    except (OSError, RuntimeError, ValueError):
+        if column not in database.table("turns").schema.names:  # else another process added them
+            raise
+
+
+def _write_column(database: Database, column: str, rows: pl.DataFrame, vectors: np.ndarray) -> None:
+    import pyarrow as pa
+
+    table = database.table("turns")
+    rows_with_vectors = rows.with_columns(
+        pl.Series(column, vectors, dtype=pl.Array(pl.Float32, vectors.shape[1]))
+    )
+    rows_with_vectors = rows_with_vectors.with_columns(
+        pl.col("content_hash").alias(_text_hash_column(column))
+    )
+    schema = pa.schema(
+        [
+            table.schema.field(name)
+            for name in ("key", "content_hash", column, _text_hash_column(column))
+        ]
+    )
+    source = split_arrow_table(rows_with_vectors.select(schema.names).to_arrow().cast(schema))
+    builder = table.merge_insert("key").use_index(False)
+    # Not onto a turn that was rewritten since its text was read.
+    builder = builder.when_matched_update_all(where="target.content_hash = source.content_hash")
+    database.retried(lambda: builder.execute(source))

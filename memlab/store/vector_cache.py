@@ -1,0 +1,282 @@
+"""Caches: what an encoder gave for a text, by the hash of the text, in a table for each encoder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.embed.encoder import Encoder, Kind, check_texts, for_storing
+from memlab.embed.encoder_wrapper import token_encoder_of
+from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
+from memlab.store.database import Database, TableGroup, split_arrow_table
+from memlab.store.table_schemas import TABLES, build_row_filter, text_hashes
+from memlab.terminal_text import announce_step
+
+LOOKUP = 20_000
+"""Keys up to which the database looks for each; for more, every row of a cache is read."""
+
+KEEP_SECONDS = 5.0
+KEEP_TEXTS = 16_384
+"""When what was made is written, between two chunks: every write is a version and a file. A kill
+can lose that."""
+
+_SHOWN_FROM = 256  # texts of which the progress is shown
+_WARMING = 8
+_MEASURED = 32
+"""Texts before the time is taken, and while it is."""
+
+
+class Cache:
+    """One cache of a store; one that cannot be made or written remembers nothing, with a warning.
+
+    :param family: ``embeddings`` or ``tokens``.
+    :param key: of the encoder's identity.
+    :param width: of the vectors.
+    """
+
+    def __init__(self, database: Database, family: str, key: str, *, width: int = 0) -> None:
+        self.database = database
+        self.name = f"{family}_{key}"
+        self.table: Any = None
+        can_be_made = not database.read_only
+        if can_be_made or self.name in database.names():
+            with database.remembering(family):
+                self.table = database.table(self.name, TABLES[family].arrow(width=width))
+
+    def fill(
+        self,
+        keys: Sequence[str],
+        make: Callable[[list[int]], pl.DataFrame],
+        *,
+        step: int,
+        progress: bool,
+        elsewhere: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
+        remember: bool = True,
+    ) -> tuple[pl.DataFrame, int]:
+        """Give the rows of keys, in their order; what is not there yet is made, some rows at a
+        time, and remembered.
+
+        :param make: makes the other columns for some of the keys, given by their places.
+        :param elsewhere: gives rows that are kept elsewhere, for ``place`` and ``key`` of those
+            that are not here; they are not remembered.
+        :param remember: ``False`` for what the caller keeps itself.
+        :returns: the rows, and how many were made.
+        """
+        from tqdm.auto import tqdm
+
+        asked_keys = pl.DataFrame({"key": keys}, schema={"key": pl.String})
+        distinct_keys = asked_keys.with_row_index("place").unique(
+            "key", keep="first", maintain_order=True
+        )
+        known_parts = self._read(distinct_keys["key"])
+        missing = distinct_keys
+        for known_rows in known_parts:
+            missing = missing.join(known_rows, on="key", how="anti", maintain_order="left")
+        if missing.is_empty():
+            elsewhere = None
+        if elsewhere is not None:
+            known_parts.append(elsewhere(missing))
+            missing = missing.join(known_parts[-1], on="key", how="anti", maintain_order="left")
+        new_rows = list[pl.DataFrame]()
+        began_at = time.monotonic()
+        shown_name = self.name.replace("_", " of ", 1)
+        is_short = missing.height < _SHOWN_FROM
+        disable = is_short or not progress
+        with tqdm(
+            total=missing.height, desc=shown_name, unit=" texts", disable=disable
+        ) as progress_bar:
+            try:
+                for missing_chunk in _measured_slices(
+                    missing, step, shown_name, is_measured=not disable
+                ):
+                    if missing_chunk.height:
+                        new_rows.append(
+                            missing_chunk.select("key").hstack(
+                                make(missing_chunk["place"].to_list())
+                            )
+                        )
+                        known_parts.append(new_rows[-1])
+                    progress_bar.update(missing_chunk.height)
+                    if remember and _is_due(new_rows, began_at):
+                        self._remember(new_rows)
+                        new_rows = []
+                        began_at = time.monotonic()
+            finally:
+                if remember:
+                    self._remember(new_rows)
+        known_vectors = asked_keys
+        if known_parts:
+            # Two writers may have written the same key.
+            known_vectors = pl.concat(known_parts).unique("key", keep="any")
+        return asked_keys.join(
+            known_vectors, on="key", how="left", maintain_order="left"
+        ), missing.height
+
+    def _read(self, keys: pl.Series) -> list[pl.DataFrame]:
+        if self.table is None or keys.is_empty():
+            return []
+
+        def read() -> list[pl.DataFrame]:
+            query = self.table.search()
+            # To list most of the keys that there are takes longer than to read the others too.
+            if len(keys) <= min(LOOKUP, self.table.count_rows() // 2):
+                query = query.where(build_row_filter(key=keys))
+            is_wanted = pl.col("key").is_in(keys.implode())
+            return [pl.DataFrame(batch).filter(is_wanted) for batch in query.to_batches()]
+
+        with self.database.guarded(f"reading the cache {self.name}"):
+            # Again where another process removed the files that were being read.
+            return self.database.retried(read)
+
+    def _remember(self, parts: list[pl.DataFrame]) -> None:
+        if self.table is None or self.database.read_only:
+            return
+        if parts:
+            with self.database.remembering(self.name):
+                arrow_rows = split_arrow_table(pl.concat(parts).to_arrow().cast(self.table.schema))
+                self.database.retried(partial(self.table.add, arrow_rows))
+
+
+def _measured_slices(
+    missing: pl.DataFrame, step: int, cache_text: str, *, is_measured: bool
+) -> Iterator[pl.DataFrame]:
+    """Give some rows at a time; after the first few, say how long the others take where that is
+    long.
+
+    :param cache_text: is made of them, for who waits.
+    :param is_measured: whether somebody waits.
+    """
+    if not is_measured or missing.height <= _WARMING + _MEASURED:
+        yield from missing.iter_slices(step)
+        return
+    # The first ones also wait for the model to be loaded.
+    yield missing.head(_WARMING)
+    began_at = time.monotonic()
+    yield missing.slice(_WARMING, _MEASURED)
+    seconds = time.monotonic() - began_at
+    other_rows = missing.slice(_WARMING + _MEASURED)
+    step_text = f"{cache_text}: encoding {other_rows.height:,} texts, once for this store,"
+    announce_step(step_text, seconds / _MEASURED * other_rows.height)
+    yield from other_rows.iter_slices(step)
+
+
+def _is_due(new: Sequence[pl.DataFrame], began: float) -> bool:
+    """Say whether what was made since a time is many texts, or took long."""
+    if time.monotonic() - began >= KEEP_SECONDS:
+        return True
+    return sum(map(len, new)) >= KEEP_TEXTS
+
+
+CHUNK = 512
+"""Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
+
+FEW_FILES = 8
+"""Files of a cache up to which they stay as they are: to join them reads all of it."""
+
+_READING = timedelta(minutes=10)  # that somebody may still read an earlier version
+_VERSION = 2  # of what is kept of a text
+
+
+class Tokens(TableGroup):
+    """Token embeddings through the cache of a store: ``store.tokens``."""
+
+    def encode(
+        self,
+        encoder: TokenEncoder,
+        texts: Sequence[str],
+        *,
+        before: Sequence[str] | None = None,
+        kind: Kind = "document",
+        progress: bool = True,
+    ) -> TokenVectors:
+        """Embed the tokens of texts; see :class:`memlab.embed.token_vectors.TokenEncoder`.
+
+        :param texts: n texts; what stands in the cache, or twice among them, is not encoded again.
+        :returns: of questions vectors, of documents codes: see
+            :func:`memlab.embed.token_vectors.compress_tokens`.
+        """
+        texts = check_texts(texts, kind)
+        model = for_storing(encoder)
+        context = [""] * len(texts)
+        if before is not None:
+            context = check_texts(before, kind)
+        contexts_and_texts = zip(context, texts, strict=True)
+        keys = text_hashes(
+            f"{_VERSION}:{kind}:{context_text}\x1e{text}"
+            for context_text, text in contexts_and_texts
+        )
+        is_document = kind == "document"
+
+        def make(places: list[int]) -> pl.DataFrame:
+            chunk_texts = list(map(texts.__getitem__, places))
+            chunk_contexts = list(map(context.__getitem__, places))
+            token_vectors = model.encode_tokens(
+                chunk_texts, before=chunk_contexts, kind=kind, progress=False
+            )
+            if is_document:
+                token_vectors = compress_tokens(token_vectors)
+            return _token_rows(token_vectors)
+
+        cache = Cache(self.database, "tokens", encoder.identity.key)
+        chunk_size = getattr(encoder, "together", None) or CHUNK
+        rows, _ = cache.fill(keys, make, step=chunk_size, progress=progress)
+        if rows.is_empty():
+            return concat_tokens([], encoder.dim)
+        token_ids = np.frombuffer(b"".join(rows["ids"]), np.int32)
+        number_type: Any = np.float16
+        if is_document:
+            number_type = np.uint8
+        values = np.frombuffer(b"".join(rows["vectors"]), number_type)
+        width = len(values) // max(len(token_ids), 1)
+        token_counts = rows["ids"].bin.size().to_numpy().astype(np.int64) // token_ids.itemsize
+        return TokenVectors(
+            token_ids, values.reshape(len(token_ids), width), np.r_[0, np.cumsum(token_counts)]
+        )
+
+    def arrange(self, encoder: Encoder) -> None:
+        """Join the small files of an encoder's caches and index their keys, so that a lookup opens
+        few.
+        """
+        from lancedb.index import BTree
+
+        families = {"embeddings": encoder, "tokens": token_encoder_of(encoder)}
+        for family, family_encoder in families.items():
+            if (
+                family_encoder is None
+                or f"{family}_{family_encoder.identity.key}" not in self.database.names()
+            ):
+                continue
+            step_text = f"arranging the cache of {family}"
+            with self.database.guarded(step_text, writes="arranging a cache"):
+                table = Cache(
+                    self.database, family, family_encoder.identity.key, width=family_encoder.dim
+                ).table
+                if table is None or not table.count_rows():
+                    continue
+                is_new = not table.list_indices()
+                if is_new:
+                    table.create_index("key", config=BTree())
+                if is_new or _count_files(table) > FEW_FILES:
+                    table.optimize(cleanup_older_than=_READING)
+
+
+def _count_files(table: Any) -> int:
+    """Count the files of a table's rows."""
+    return int(table.stats()["fragment_stats"]["num_fragments"])
+
+
+def _token_rows(token_vectors: TokenVectors) -> pl.DataFrame:
+    """Give a row for each text: ``ids`` and ``vectors`` of its tokens, as bytes."""
+    id_bytes = list[bytes]()
+    vector_bytes = list[bytes]()
+    for first_token, end_token in pairwise(token_vectors.start.tolist()):
+        id_bytes.append(token_vectors.ids[first_token:end_token].tobytes())
+        vector_bytes.append(token_vectors.vectors[first_token:end_token].tobytes())
+    return pl.DataFrame({"ids": id_bytes, "vectors": vector_bytes})
