@@ -99,7 +99,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         "rows.json": rows,
         "memlab.toml": lambda path: settings(directory=path.parent),
         "pipeline.txt": lambda path: pipeline(path.read_text(errors="replace").strip()),
-        "reply.json": lambda path: llm.completions.read_completion(path.read_bytes(), Session),
+        "reply.json": lambda path: llm.chat_completions.read_completion(path.read_bytes(), Session),
         "recorded.jsonl": lambda path: llm.recorded_answers.read_recording(path),
         "sidecar.json": lambda path: write_gallery(path.parent),
         BUNDLED_MODEL.name: Model.load,
