@@ -53,20 +53,20 @@ def head_holds_framework_message(file: Source) -> bool:
     return _BEGINS.search(file.head) is not None
 
 
-def rewrite_framework_messages(
+def rewrite_messages_in_common_layout(
     source: Source, json_value: JsonValue, max_depth: int = _MOST_DEEP
 ) -> list[JsonValue]:
     """Give a value with the messages in it rewritten, as a list: a message may be several.
 
     >>> from pathlib import Path
     >>> said = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Hi"}]}
-    >>> rewrite_framework_messages(Source(Path("run.json")), said)
+    >>> rewrite_messages_in_common_layout(Source(Path("run.json")), said)
     [{'content': 'Hi', 'role': 'user'}]
     """
     if max_depth and isinstance(json_value, list):
         messages = list[Any]()
         for inner_value in json_value:
-            messages += rewrite_framework_messages(source, inner_value, max_depth - 1)
+            messages += rewrite_messages_in_common_layout(source, inner_value, max_depth - 1)
         return [messages]
     if not max_depth or not isinstance(json_value, dict):
         return [json_value]
@@ -77,11 +77,11 @@ def rewrite_framework_messages(
     for key, inner_value in json_value.items():
         rewritten[key] = inner_value
         if isinstance(inner_value, (dict, list)):
-            inner_messages = rewrite_framework_messages(source, inner_value, max_depth - 1)
+            inner_messages = rewrite_messages_in_common_layout(source, inner_value, max_depth - 1)
             rewritten[key] = inner_messages
             if len(inner_messages) == 1:
                 rewritten[key] = inner_messages[0]
-    return [_with_team_thread_as_messages(rewritten)]
+    return [_with_autogen_thread_as_messages(rewritten)]
 
 
 def _is_pydantic_ai_message(raw_message: JsonObject) -> bool:
@@ -90,7 +90,7 @@ def _is_pydantic_ai_message(raw_message: JsonObject) -> bool:
     )
 
 
-def _rewrite_pydantic_ai_message(_: Source, raw_message: JsonObject) -> list[JsonObject]:
+def _pydantic_ai_to_common_messages(_: Source, raw_message: JsonObject) -> list[JsonObject]:
     """Give a response as a message, and a request as a message for each of its parts."""
     shared_fields = dict(raw_message)
     message_kind = shared_fields.pop("kind")
@@ -98,14 +98,17 @@ def _rewrite_pydantic_ai_message(_: Source, raw_message: JsonObject) -> list[Jso
     if message_kind == "response":
         return [
             shared_fields
-            | {"role": "assistant", "content": list(map(_with_usual_type_and_text, parts))}
+            | {
+                "role": "assistant",
+                "content": list(map(_pydantic_ai_to_common_content_part, parts)),
+            }
         ]
     messages = list[dict[str, Any]]()
     instructions = shared_fields.pop("instructions", None)
     if instructions:
         messages.append({"role": "system", "content": instructions})
     for message_part in parts:
-        messages.append(_message_of_request_part(message_part))
+        messages.append(_request_part_to_common_message(message_part))
     request_fields = {
         request_key: shared_fields[request_key]
         for request_key in _OF_REQUESTS
@@ -117,7 +120,7 @@ def _rewrite_pydantic_ai_message(_: Source, raw_message: JsonObject) -> list[Jso
     return messages
 
 
-def _message_of_request_part(request_part: JsonValue) -> JsonObject:
+def _request_part_to_common_message(request_part: JsonValue) -> JsonObject:
     """Give a part of a request as a message."""
     if not isinstance(request_part, dict):
         return {"role": "user", "content": request_part}
@@ -126,21 +129,21 @@ def _message_of_request_part(request_part: JsonValue) -> JsonObject:
     message["role"] = _ROLES_OF_PARTS.get(part_kind, "tool")
     content = message.get("content")
     if isinstance(content, list):
-        message["content"] = list(map(_with_usual_type_and_text, content))
+        message["content"] = list(map(_pydantic_ai_to_common_content_part, content))
     return message
 
 
-def _with_usual_type_and_text(pydantic_ai_part: JsonValue) -> JsonValue:
+def _pydantic_ai_to_common_content_part(content_part: JsonValue) -> JsonValue:
     """Give a part of a message with its type and its text where other layouts have them."""
-    if not isinstance(pydantic_ai_part, dict):
-        return pydantic_ai_part
-    typed_part = dict(pydantic_ai_part)
-    typed_part["type"] = first_field_text(pydantic_ai_part, "part_kind", "kind", "type")
+    if not isinstance(content_part, dict):
+        return content_part
+    typed_part = dict(content_part)
+    typed_part["type"] = first_field_text(content_part, "part_kind", "kind", "type")
     typed_part.pop("part_kind", None)
     if typed_part["type"] == "text" and "content" in typed_part:
         typed_part["text"] = typed_part.pop("content")
     elif typed_part["type"] == "binary":
-        typed_part["type"] = first_field_text(pydantic_ai_part, "media_type") or "file"
+        typed_part["type"] = first_field_text(content_part, "media_type") or "file"
     return typed_part
 
 
@@ -150,20 +153,20 @@ def _is_semantic_kernel_message(raw_message: JsonObject) -> bool:
         return _label_of_role_object(message["role"]) != ""
     if not isinstance(message.get("role"), str):
         return False
-    return any(map(_names_content_type, _list_content_items(message)))
+    return any(map(_has_semantic_kernel_type, _list_semantic_kernel_items(message)))
 
 
-def _rewrite_semantic_kernel_message(_: Source, raw_message: JsonObject) -> list[JsonObject]:
+def _semantic_kernel_to_common_messages(_: Source, raw_message: JsonObject) -> list[JsonObject]:
     message = _lowercase_first_letters_of_keys(raw_message)
     if isinstance(message["role"], dict):
         message["role"] = _label_of_role_object(message["role"])
-    items = _list_content_items(message)
+    items = _list_semantic_kernel_items(message)
     for items_key in _ITEMS:
         if items and message.get(items_key) is items:
             del message[items_key]
     if items:
         message["content_text"] = message.pop("content", None)  # counted unless items say it
-        message["content"] = list(map(_with_usual_type, items))
+        message["content"] = list(map(_semantic_kernel_to_common_item, items))
     return [message]
 
 
@@ -176,7 +179,7 @@ def _label_of_role_object(role_object: JsonObject) -> str:
     return first_field_text(_lowercase_first_letters_of_keys(role_object), "label")
 
 
-def _list_content_items(raw_message: JsonObject) -> list[JsonValue]:
+def _list_semantic_kernel_items(raw_message: JsonObject) -> list[JsonValue]:
     for items_key in _ITEMS:
         items = list_or_empty(raw_message.get(items_key))
         if items:
@@ -184,11 +187,11 @@ def _list_content_items(raw_message: JsonObject) -> list[JsonValue]:
     return []
 
 
-def _names_content_type(content_item: JsonValue) -> bool:
+def _has_semantic_kernel_type(content_item: JsonValue) -> bool:
     return first_field_text(content_item, "$type", "content_type") != ""
 
 
-def _with_usual_type(content_item: JsonValue) -> JsonValue:
+def _semantic_kernel_to_common_item(content_item: JsonValue) -> JsonValue:
     """Give an item of a message with its type, and its text, where other layouts have them."""
     if not isinstance(content_item, dict):
         return content_item
@@ -211,14 +214,14 @@ def _is_autogen_message(raw_message: JsonObject) -> bool:
     )
 
 
-def _rewrite_autogen_message(source: Source, raw_message: JsonObject) -> list[JsonObject]:
+def _autogen_to_common_messages(source: Source, raw_message: JsonObject) -> list[JsonObject]:
     message = dict(raw_message)
     class_name = message.pop("type")
     agent_name = str(message.pop("source", ""))
     message["role"] = "system"
     if _SAYING.match(class_name):
         message["role"] = _find_or_guess_autogen_role(source, class_name, agent_name, raw_message)
-        message["content"] = _rewrite_autogen_content(raw_message["content"])
+        message["content"] = _autogen_to_common_content(raw_message["content"])
     elif class_name == "ThoughtEvent":
         message["role"] = "assistant"
         message["content"] = [{"type": "thinking", "text": raw_message["content"]}]
@@ -245,7 +248,7 @@ def _find_or_guess_autogen_role(
     return "assistant"
 
 
-def _rewrite_autogen_content(raw_content: JsonValue) -> JsonValue:
+def _autogen_to_common_content(raw_content: JsonValue) -> JsonValue:
     """Give what is said: an object as JSON, of several parts the texts, images and calls."""
     if isinstance(raw_content, dict):
         return json.dumps(raw_content, ensure_ascii=False)
@@ -261,15 +264,15 @@ def _rewrite_autogen_content(raw_content: JsonValue) -> JsonValue:
     return parts
 
 
-def _with_team_thread_as_messages(raw_state: JsonObject) -> JsonObject:
+def _with_autogen_thread_as_messages(raw_object: JsonObject) -> JsonObject:
     """Give the state of a team with its thread as its messages, which its agents repeat."""
-    if not isinstance(raw_state.get("agent_states"), dict):
-        return raw_state
-    for state in raw_state["agent_states"].values():
+    if not isinstance(raw_object.get("agent_states"), dict):
+        return raw_object
+    for state in raw_object["agent_states"].values():
         message_thread = get_nested_list(state, "message_thread")
         if message_thread:
-            return raw_state | {"messages": message_thread}
-    return raw_state
+            return raw_object | {"messages": message_thread}
+    return raw_object
 
 
 _LAYOUTS: tuple[
@@ -278,7 +281,7 @@ _LAYOUTS: tuple[
     ],
     ...,
 ] = (
-    (_is_pydantic_ai_message, _rewrite_pydantic_ai_message),
-    (_is_semantic_kernel_message, _rewrite_semantic_kernel_message),
-    (_is_autogen_message, _rewrite_autogen_message),
+    (_is_pydantic_ai_message, _pydantic_ai_to_common_messages),
+    (_is_semantic_kernel_message, _semantic_kernel_to_common_messages),
+    (_is_autogen_message, _autogen_to_common_messages),
 )

@@ -62,7 +62,7 @@ class Batches:
         if self.asking.file != file_name or custom_id in self.asking.ids:
             self.asking = Batch(file_name)
         self.asking.ids[custom_id] = scope_and_session
-        for surrounding in _search_areas_narrowest_first(file_name):
+        for surrounding in _lookup_keys_of_file_folder_and_all(file_name):
             self.open.setdefault((custom_id, surrounding), deque()).append(self.asking)
 
     def add_answer_to_batch(self, file_name: str, custom_id: str) -> Batch:
@@ -89,14 +89,14 @@ class Batches:
         if answer_batch.partner is None:
             answer_batch.partner = request_batch
         request_batch.partner = answer_batch
-        for surrounding in _search_areas_narrowest_first(request_batch.file):
+        for surrounding in _lookup_keys_of_file_folder_and_all(request_batch.file):
             self.open[custom_id, surrounding].remove(request_batch)
         return request_batch.ids.pop(custom_id)
 
     def _find_nearest_request_batch(self, custom_id: str, answer_file_name: str) -> Batch | None:
         """Find a batch with an open request of an id, the nearest to the file of its answer."""
         nearest_batch = None
-        for surrounding in _search_areas_narrowest_first(answer_file_name):
+        for surrounding in _lookup_keys_of_file_folder_and_all(answer_file_name):
             for batch in self.open.get((custom_id, surrounding), ()):
                 if batch.partner is None:
                     return batch
@@ -105,6 +105,6 @@ class Batches:
         return nearest_batch
 
 
-def _search_areas_narrowest_first(file_name: str) -> tuple[str, str, str]:
+def _lookup_keys_of_file_folder_and_all(file_name: str) -> tuple[str, str, str]:
     """Give what a file stands in, the narrowest first: the file, its folder, all that is read."""
     return f"file {file_name}", f"folder {PurePosixPath(file_name).parent}", ""

@@ -6,7 +6,7 @@ several files ``conversations-000.json`` and so on.
 
 Most messages are one text that a person or the assistant says, and most branches a path of nodes
 that each name their parent. Both have a short way, which gives what the long one does: see
-:mod:`memlab.datasets.importers.chatgpt_columns` and :func:`_branch_by_named_parents`.
+:mod:`memlab.datasets.importers.chatgpt_columns` and :func:`_branch_keys_by_named_parents`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from memlab.datasets.importers.chatgpt_columns import (
     MARKERS,
     MORE,
     RAISED,
-    read_plain_messages_by_column,
+    read_messages_if_all_plain,
 )
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
@@ -36,6 +36,7 @@ from memlab.datasets.importers.export_messages import (
 from memlab.datasets.importers.loose_json import (
     JsonObject,
     JsonValue,
+    RawTime,
     decode_if_json_text,
     first_field_text,
     first_filled_field,
@@ -74,7 +75,7 @@ def read_chatgpt_export(source: Source) -> Iterator[Message]:
 
 
 @dataclass
-class _ReadingState:
+class _ConversationState:
     """A conversation on its way into messages.
 
     :param impossible_times: times of its messages that cannot be.
@@ -101,12 +102,12 @@ class _SpokenContent(NamedTuple):
 def _read_chatgpt_conversation(source: Source, conversation: Record) -> list[Message]:
     mapping = conversation.take("mapping", Record)
     session = first_field_text(conversation, "conversation_id", "id", "title")
-    branch = _branch_by_named_parents(mapping, conversation.get("current_node"))
+    branch = _branch_keys_by_named_parents(mapping, conversation.get("current_node"))
     if branch is None:
         branch = _find_newest_branch_keys(mapping, conversation.get("current_node"))
     _count_messages_off_branch(source, mapping, branch)
     nodes = list(map(mapping.get, branch))
-    state = _ReadingState(source, session, _find_times_after_end(conversation, nodes))
+    state = _ConversationState(source, session, _find_message_times_after_end(conversation, nodes))
     node_keys = list[str]()
     spoken_messages = list[Any]()
     for node_key, node in zip(branch, nodes, strict=True):
@@ -118,7 +119,7 @@ def _read_chatgpt_conversation(source: Source, conversation: Record) -> list[Mes
 
 
 def _read_node_messages(
-    state: _ReadingState, node_keys: list[str], raw_messages: list[JsonValue]
+    state: _ConversationState, node_keys: list[str], raw_messages: list[JsonValue]
 ) -> list[Message]:
     """Give the records of messages, whose nodes have some keys.
 
@@ -132,7 +133,7 @@ def _read_node_messages(
         messages += _read_message_or_drop(state, node_key, raw_message)
     plain_messages = None
     if not state.impossible_times:
-        plain_messages = read_plain_messages_by_column(
+        plain_messages = read_messages_if_all_plain(
             state.source,
             state.session,
             raw_messages[plain_start:],
@@ -148,7 +149,7 @@ def _read_node_messages(
 
 
 def _read_message_or_drop(
-    state: _ReadingState, node_key: str, raw_message: JsonValue
+    state: _ConversationState, node_key: str, raw_message: JsonValue
 ) -> Sequence[Message]:
     """Give the record of a message, or nothing of one that is left out.
 
@@ -177,7 +178,9 @@ def _read_message_or_drop(
     )
 
 
-def _read_time_raised_to_latest(state: _ReadingState, raw_message: JsonValue) -> JsonValue:
+def _read_time_raised_to_latest(
+    state: _ConversationState, raw_message: JsonValue
+) -> RawTime | None:
     """Give the time of a message, or that of the one before it, which it cannot lie before."""
     created_at = raw_message.get("create_time")
     if not created_at or not isinstance(created_at, float):
@@ -192,7 +195,9 @@ def _read_time_raised_to_latest(state: _ReadingState, raw_message: JsonValue) ->
     return state.latest_time
 
 
-def _branch_by_named_parents(nodes_by_key: JsonObject, current_key: JsonValue) -> list[str] | None:
+def _branch_keys_by_named_parents(
+    nodes_by_key: JsonObject, current_key: JsonValue
+) -> list[str] | None:
     """Give the nodes from the root to the current one; ``None`` where not each names its parent.
 
     There :func:`_find_newest_branch_keys` has to look for more than what the nodes name.
@@ -215,14 +220,14 @@ def _branch_by_named_parents(nodes_by_key: JsonObject, current_key: JsonValue) -
 
 
 def _find_newest_branch_keys(nodes_by_key: JsonObject, current_key: JsonValue) -> list[str]:
-    parents = _map_nodes_to_parents(nodes_by_key)
+    parents = _parent_key_by_node_key(nodes_by_key)
     ages = dict[str, float]()
     for node_key in parents:
         ages[node_key] = _creation_seconds_of_node(nodes_by_key.get(node_key))
     return newest_branch_ids(parents, current_key, ages.__getitem__)
 
 
-def _map_nodes_to_parents(nodes_by_key: JsonObject) -> JsonObject:
+def _parent_key_by_node_key(nodes_by_key: JsonObject) -> dict[str, JsonValue]:
     """Give the parent of each node: the one that it names, or whose child it is.
 
     Nodes that are named and missing have one too.
@@ -357,7 +362,7 @@ def _creation_seconds_of_node(raw_node: JsonValue) -> float:
     return 0.0
 
 
-def _find_times_after_end(conversation: Record, raw_nodes: list[JsonValue]) -> set[float]:
+def _find_message_times_after_end(conversation: Record, raw_nodes: list[JsonValue]) -> set[float]:
     """Give the times that lie more than a day after the end of a conversation.
 
     Where most do, the end is wrong.

@@ -48,27 +48,27 @@ _LATEST = 1e11
 """From which on a number is no count of seconds."""
 
 
-def read_plain_messages_by_column(
-    source: Source, session: str, raw_messages: list[JsonValue], min_seconds: float
+def read_messages_if_all_plain(
+    source: Source, session: str, raw_messages: list[JsonValue], earliest_seconds: float
 ) -> list[Message] | None:
     """Read the messages of a conversation; ``None``, and nothing noted, where one is odd.
 
     :param raw_messages: as the export has them, in their order.
-    :param min_seconds: the time before which none of them can lie.
+    :param earliest_seconds: the time before which none of them can lie.
 
     >>> from pathlib import Path
     >>> source, content = Source(Path("conversations.json")), {"content_type": "text"}
     >>> said = {"id": "m1", "author": {"role": "user"}, "create_time": 1.7e9, "metadata": {}}
     >>> said |= {"content": content | {"parts": ["Hello"]}}
-    >>> read_plain_messages_by_column(source, "c1", [said], 0.0)[0]["text"]
+    >>> read_messages_if_all_plain(source, "c1", [said], 0.0)[0]["text"]
     'Hello'
-    >>> read_plain_messages_by_column(source, "c1", [said | {"recipient": "browser"}], 0.0) is None
+    >>> read_messages_if_all_plain(source, "c1", [said | {"recipient": "browser"}], 0.0) is None
     True
     """
     if not session or not raw_messages or source.people:
         return None
     try:
-        values_by_key = _transpose_messages(raw_messages)
+        values_by_key = _transpose_messages_of_same_keys(raw_messages)
         _check_no_other_words(values_by_key)
         texts = _check_and_strip_plain_texts(values_by_key["content"])
         roles = _check_and_list_roles(values_by_key["author"])
@@ -78,7 +78,7 @@ def read_plain_messages_by_column(
         return None
     if not note_messages_unless_known(source, OWNER_SCOPE, session, message_ids, texts):
         return None
-    raised_times = list(accumulate(times, max, initial=min_seconds))[1:]
+    raised_times = list(accumulate(times, max, initial=earliest_seconds))[1:]
     source.keep(EARLIER_TIMES, OWNER_SCOPE, RAISED, sum(map(operator.lt, times, raised_times)))
     return list(
         map(partial(_make_chatlog_record, session), texts, roles, raised_times, message_ids)
@@ -99,7 +99,9 @@ def _make_chatlog_record(
     }
 
 
-def _transpose_messages(raw_messages: list[JsonValue]) -> dict[str, tuple[JsonValue, ...]]:
+def _transpose_messages_of_same_keys(
+    raw_messages: list[JsonValue],
+) -> dict[str, tuple[JsonValue, ...]]:
     """Give the values of messages by their keys, which are known and the same in each.
 
     :raises ValueError: where they are not.

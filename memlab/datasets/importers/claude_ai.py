@@ -188,7 +188,7 @@ def _split_claude_design_message(raw_message: JsonValue) -> Iterator[JsonValue]:
             named_file = {"file_name": attachment.get("name"), "mime_type": attachment.get("type")}
             attached_files.append(named_file | {"extracted_content": attachment.get("content")})
     own_id = first_field_text(raw_message, "uuid")
-    message = {
+    message: JsonObject = {
         "uuid": own_id,
         "sender": role,
         "attachments": attached_files,

@@ -76,7 +76,7 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
         spoken_messages = list[tuple[str, Message]]()
         for _, raw_line in file.values():
             message = _read_line_or_drop(source, raw_line, PurePosixPath(file.name).stem)
-            own_id = line_tree.add_line(raw_line, is_spoken=message is not None)
+            own_id = line_tree.add_line_and_get_id(raw_line, is_spoken=message is not None)
             if message is not None:
                 spoken_messages.append((own_id, message))
         rewound_ids = line_tree.find_rewound_line_ids()
@@ -104,7 +104,7 @@ class _LineTree:
     below: dict[str, str] = field(default_factory=dict)
     prompts: dict[str, list[str]] = field(default_factory=dict)
 
-    def add_line(self, raw_line: JsonValue, *, is_spoken: bool) -> str:
+    def add_line_and_get_id(self, raw_line: JsonValue, *, is_spoken: bool) -> str:
         """Take up a line, which says something or is about the session, and give its id."""
         own_id = first_field_text(raw_line, "uuid")
         if not own_id or own_id in self.parents or raw_line.get("isSidechain") is True:
@@ -145,7 +145,7 @@ class _LineTree:
         return replaced_ids
 
 
-def _read_line_or_drop(source: Source, raw_line: JsonValue, file_stem: str) -> Message | None:
+def _read_line_or_drop(source: Source, raw_line: JsonValue, default_session: str) -> Message | None:
     """Read a line; one that is no message of a person or of Claude is counted."""
     role = get_nested(raw_line, "type")
     raw_message = get_nested(raw_line, "message")
@@ -182,7 +182,7 @@ def _read_line_or_drop(source: Source, raw_line: JsonValue, file_stem: str) -> M
         "role": role,
         "text": spoken_text,
         "caption": caption,
-        "session": first_non_empty_text(raw_line.get("sessionId"), file_stem),
+        "session": first_non_empty_text(raw_line.get("sessionId"), default_session),
         "id": first_field_text(raw_line, "forkedFrom.messageUuid", "uuid"),
         "timestamp": raw_line.get("timestamp"),
     }

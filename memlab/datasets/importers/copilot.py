@@ -53,7 +53,7 @@ def _with_lowercase_columns(table_row: JsonObject) -> JsonObject:
     return {column_name.strip().lower(): content for column_name, content in table_row.items()}
 
 
-def _written_time_as_iso(table_row: JsonObject) -> str:
+def _row_time_as_iso(table_row: JsonObject) -> str:
     """Give the time of a row as ISO 8601 writes it, where it is known which number is the month.
 
     With a zone, or with AM and PM, it is written as in the United States; any other stays as it is.
@@ -69,14 +69,14 @@ def _written_time_as_iso(table_row: JsonObject) -> str:
 
 
 def _parse_row_time(source: Source, table_row: JsonObject) -> datetime:
-    return source.parse_time(_written_time_as_iso(table_row), "time")
+    return source.parse_time(_row_time_as_iso(table_row), "time")
 
 
 def _is_answer_row(table_row: JsonObject) -> bool:
-    return _role_of_author(table_row) == "assistant"
+    return _role_of_row_author(table_row) == "assistant"
 
 
-def _role_of_author(table_row: JsonObject) -> str | None:
+def _role_of_row_author(table_row: JsonObject) -> str | None:
     author = first_field_text(table_row, "author")
     if author.lower() == _AI:
         return "assistant"
@@ -84,7 +84,7 @@ def _role_of_author(table_row: JsonObject) -> str | None:
 
 
 def _read_row_message(source: Source, table_row: JsonObject) -> Iterator[Message]:
-    role = _role_of_author(table_row)
+    role = _role_of_row_author(table_row)
     author = first_field_text(table_row, "author")
     if role in ("system", "tool"):
         source.drop("system messages", OWNER_SCOPE)
@@ -94,7 +94,7 @@ def _read_row_message(source: Source, table_row: JsonObject) -> Iterator[Message
         role = "user"
     columns = {
         "session": first_field_text(table_row, "conversation", "chatname"),
-        "timestamp": _written_time_as_iso(table_row),
+        "timestamp": _row_time_as_iso(table_row),
         "role": role,
     }
     spoken_text = first_field_text(table_row, "message", "messagecontent")

@@ -16,6 +16,7 @@ from memlab.datasets.importers.loose_json import (
     UNREADABLE,
     JsonObject,
     JsonValue,
+    RawTime,
     first_field_text,
     first_filled_field,
     first_non_empty_text,
@@ -302,7 +303,7 @@ def read_text_and_caption(source: Source, scope: str, raw_content: JsonValue) ->
             text, caption = _read_part_or_drop(source, scope, content_part)
             texts.append(text)
             captions.append(caption)
-    return "\n".join(filter(None, texts)), "; ".join(filter(None, captions))
+    return TextAndCaption("\n".join(filter(None, texts)), "; ".join(filter(None, captions)))
 
 
 def _read_part_or_drop(source: Source, scope: str, content_part: JsonValue) -> TextAndCaption:
@@ -388,13 +389,11 @@ def describe_attached_file(raw_file: JsonValue, *name_paths: str, name_if_missin
 
 def read_role_and_name(
     source: Source, scope: str, raw_message: JsonObject, inner_message: JsonObject
-) -> JsonValue:
+) -> RoleAndName:
     """Give the role of a message and the name of its speaker, empty where there is none.
 
     What the tool says of the kind of the speaker comes first, then ``role`` and the like. A role
     that is none is the name of a person, unless ``assistant=`` names it.
-
-    :returns: the role, ``None`` for a person of another role or where there is none; and the name.
     """
     senders = [
         raw_message.get("from"),
@@ -477,7 +476,7 @@ def _is_titlecased_assistant_name(role_or_name: str) -> bool:
 
 def read_message_fields(
     source: Source, scope: str, raw_messages: Iterable[JsonValue]
-) -> Iterator[Message]:
+) -> Iterator[MessageFields]:
     """Read messages in the layouts of OpenAI, Anthropic, ShareGPT and LangChain.
 
     A turn has a role, a text, a caption, an id and a time. The sender is the name in a message, or
@@ -507,7 +506,7 @@ def _read_fields_or_drop(
         return
     sender = name
     if not name:
-        sender = role
+        sender = str(role)
     content_key, content = find_content_key_and_value(inner_message)
     n_tool_calls = len(get_nested_list(inner_message, "tool_calls"))
     if not n_tool_calls:
@@ -558,8 +557,8 @@ def make_session_messages(
     source: Source,
     scope: str,
     session: str,
-    messages: Iterable[Message],
-    session_time: JsonValue = None,
+    messages: Iterable[MessageFields],
+    session_time: RawTime | None = None,
 ) -> Iterator[Message]:
     """Give the messages of a session.
 

@@ -94,7 +94,7 @@ def read_gemini_activity(source: Source) -> Iterator[Message]:
         is_page = file.head.lstrip().startswith("<")
         entries = _read_html_entries(file) if is_page else _read_json_entries(source, file)
         for entry in reverse_if_newest_first(entries, attrgetter("when")):
-            yield from _read_prompt_and_answer(source, entry)
+            yield from _read_prompt_and_answer_or_drop(source, entry)
 
 
 def _read_json_entries(source: Source, file: Source) -> list[_ActivityEntry]:
@@ -149,7 +149,7 @@ def _reason_to_drop_entry(entry: _ActivityEntry) -> str:
     return ""
 
 
-def _read_prompt_and_answer(source: Source, entry: _ActivityEntry) -> Iterator[Message]:
+def _read_prompt_and_answer_or_drop(source: Source, entry: _ActivityEntry) -> Iterator[Message]:
     reason = _reason_to_drop_entry(entry)
     if reason:
         source.drop(reason, OWNER_SCOPE)

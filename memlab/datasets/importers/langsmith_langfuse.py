@@ -30,6 +30,7 @@ from memlab.datasets.importers.logged_model_calls import (
 from memlab.datasets.importers.loose_json import (
     JsonObject,
     JsonValue,
+    RawTime,
     decode_if_json_text,
     first_field_text,
     first_filled_field,
@@ -219,7 +220,7 @@ def _read_langsmith_run(raw_run: JsonObject) -> TraceStep:
     )
 
 
-def _with_utc_if_without_zone(raw_time: JsonValue) -> JsonValue:
+def _with_utc_if_without_zone(raw_time: JsonValue) -> RawTime | None:
     """Give a time of a run, which LangSmith and Langfuse write in UTC where it names no zone."""
     if isinstance(raw_time, str) and not raw_time.strip().isdecimal():
         with suppress(ValueError):

@@ -23,6 +23,7 @@ from memlab.datasets.importers.export_messages import (
 from memlab.datasets.importers.loose_json import (
     JsonObject,
     JsonValue,
+    RawTime,
     decode_if_json_text,
     first_field_text,
     first_non_empty_text,
@@ -87,7 +88,7 @@ def _is_assistant_message(raw_message: JsonValue) -> bool:
     return first_field_text(raw_message, "message_type") == "assistant_message"
 
 
-def _written_time_of_message(raw_message: JsonValue) -> JsonValue:
+def _written_time_of_message(raw_message: JsonValue) -> RawTime | None:
     return first_possible_time(get_nested(raw_message, "date"))
 
 

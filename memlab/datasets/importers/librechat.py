@@ -31,8 +31,8 @@ from memlab.datasets.importers.loose_json import (
 )
 from memlab.datasets.importers.message_branches import (
     given_or_made_up_id,
-    map_messages_to_parents,
     newest_branch_ids,
+    parent_id_by_message_id,
     time_and_place_by_message_id,
 )
 from memlab.datasets.importers.unknown_message_layouts import comparable_version_text
@@ -111,7 +111,7 @@ def _read_shown_branch(
                 given_or_made_up_id(first_field_text(message, "messageId"), message_place)
             ] = message
     source.drop("unreadable messages", scope, len(raw_messages) - len(nodes_by_id))
-    parents = map_messages_to_parents(nodes_by_id)
+    parents = parent_id_by_message_id(nodes_by_id)
     branch = newest_branch_ids(
         parents, None, time_and_place_by_message_id(nodes_by_id, parents).__getitem__
     )
@@ -126,7 +126,7 @@ def _read_message_or_drop(
     if raw_message.get("error") is True:
         source.drop("error messages", scope)
         return
-    content_parts = list(map(_with_usual_part_type, get_nested_list(raw_message, "content")))
+    content_parts = list(map(_to_common_content_part, get_nested_list(raw_message, "content")))
     n_counted = len(content_parts)
     content, caption = read_text_and_caption(source, scope, content_parts)
     content = first_non_empty_text(content, raw_message.get("text"))
@@ -167,7 +167,7 @@ def _is_by_user(raw_message: JsonObject) -> bool:
     return first_field_text(raw_message, "sender").lower() == "user"
 
 
-def _with_usual_part_type(content_part: JsonValue) -> JsonValue:
+def _to_common_content_part(content_part: JsonValue) -> JsonValue:
     """Give a part of a message as other tools write it: ``think`` is what they call thinking."""
     part_type = first_field_text(content_part, "type")
     if part_type == "think":

@@ -20,6 +20,7 @@ from memlab.datasets.importers.export_messages import (
 )
 from memlab.datasets.importers.loose_json import (
     JsonValue,
+    RawTime,
     first_field_text,
     first_possible_time,
     get_nested,
@@ -59,7 +60,7 @@ def _read_message_or_drop(
     session: str,
     message_number: int,
     raw_message: JsonValue,
-    conversation_time: JsonValue,
+    conversation_time: RawTime | None,
 ) -> Iterator[Message]:
     """Read a message, which has the time of its conversation."""
     version = _choose_version_and_count_others(source, raw_message)
@@ -71,7 +72,7 @@ def _read_message_or_drop(
     for step in steps:
         content_parts += _list_spoken_parts_of_step(source, step)
     content, caption = read_text_and_caption(
-        source, OWNER_SCOPE, list(map(_with_usual_file_name_key, content_parts))
+        source, OWNER_SCOPE, list(map(_file_part_to_common_layout, content_parts))
     )
     read_text = f"{content}\n{caption}"
     count_unread_texts(source, OWNER_SCOPE, version, {"content", "steps", "senderInfo"}, read_text)
@@ -119,7 +120,7 @@ def _list_spoken_parts_of_step(source: Source, raw_step: JsonValue) -> list[Json
     return get_nested_list(raw_step, "content")
 
 
-def _with_usual_file_name_key(content_part: JsonValue) -> JsonValue:
+def _file_part_to_common_layout(content_part: JsonValue) -> JsonValue:
     """Give a part with the name of its file where other tools have it."""
     if first_field_text(content_part, "type") != "file":
         return content_part

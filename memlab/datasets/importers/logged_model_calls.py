@@ -127,7 +127,7 @@ class SessionAndRepeats(NamedTuple):
     n_repeated: int
 
 
-def decode_request_and_answer(raw_record: JsonValue) -> JsonValue:
+def with_decoded_request_and_answer(raw_record: JsonValue) -> JsonValue:
     """Give a record with its request and its answer decoded, where they are JSON texts.
 
     An answer that came in parts is joined.
@@ -314,7 +314,7 @@ def _find_answers(raw_record: JsonObject) -> Iterator[_FoundAnswer]:
             continue
         for answer_key in _OUTPUT:
             output = decode_if_json_text(holder.get(answer_key))
-            if may_hold_words(output) and _answers_request(
+            if may_hold_words(output) and _is_answer_to_request(
                 raw_record, holder_path, answer_key, output
             ):
                 output_path, output = _path_and_value_of_bedrock_answer(output)
@@ -334,7 +334,7 @@ def _find_answers(raw_record: JsonObject) -> Iterator[_FoundAnswer]:
             yield _FoundAnswer(answer_key, _as_assistant_messages(answer), alternatives)
 
 
-def _answers_request(
+def _is_answer_to_request(
     raw_record: JsonObject, holder_path: str, answer_key: str, answer_value: JsonValue
 ) -> bool:
     """Say whether what stands under a key answers a request.

@@ -136,7 +136,7 @@ def first_filled_field(json_value: JsonValue, *dotted_paths: str) -> JsonValue:
     return None
 
 
-def first_possible_time(*raw_times: JsonValue) -> JsonValue:
+def first_possible_time(*raw_times: JsonValue) -> RawTime | None:
     """Give the first value that may be a time, out of the object around it.
 
     ``None`` where none is.

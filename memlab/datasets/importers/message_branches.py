@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from memlab.datasets.importers.export_messages import Message
 from memlab.datasets.importers.loose_json import (
-    JsonObject,
     JsonValue,
     first_field_text,
     first_filled_field,
@@ -29,7 +28,7 @@ MOST_GAPS = 500
 
 
 def newest_branch_ids(
-    parent_by_id: JsonObject, current_id: JsonValue, age_of_id: Callable[[str], Any]
+    parent_by_id: dict[str, JsonValue], current_id: JsonValue, age_of_id: Callable[[str], Any]
 ) -> list[str]:
     """Give the nodes of a tree from the root to the current one.
 
@@ -65,7 +64,9 @@ def newest_branch_ids(
     return branch
 
 
-def _find_newest_leaf_id(parent_by_id: JsonObject, age_of_id: Callable[[str], Any]) -> str:
+def _find_newest_leaf_id(
+    parent_by_id: dict[str, JsonValue], age_of_id: Callable[[str], Any]
+) -> str:
     leaves = dict.fromkeys(reversed(parent_by_id))
     for parent in parent_by_id.values():
         if isinstance(parent, str):
@@ -75,7 +76,7 @@ def _find_newest_leaf_id(parent_by_id: JsonObject, age_of_id: Callable[[str], An
 
 
 def _ids_upwards_and_missing_parent(
-    parent_by_id: JsonObject, start_id: JsonValue
+    parent_by_id: dict[str, JsonValue], start_id: JsonValue
 ) -> tuple[dict[str, None], str | None]:
     """Give the nodes from one up to the first whose parent is not there, and the id of that parent.
 
@@ -124,7 +125,7 @@ def find_shown_branch(raw_messages: list[JsonValue], current_id: str = "") -> Sh
     """Find the branch of messages that each name the message before them; ``None`` where none does.
 
     One that has no key for its parent follows the one before it in the list, and so does one
-    without an id, see :func:`map_messages_to_parents`. Of several versions of a message the newest
+    without an id, see :func:`parent_id_by_message_id`. Of several versions of a message the newest
     stands in the tree.
 
     :param current_id: the last message of the branch that is shown; the newest leaf where it is not
@@ -142,7 +143,7 @@ def find_shown_branch(raw_messages: list[JsonValue], current_id: str = "") -> Sh
             known_version
         ):
             by_id[own_id] = message
-    parents = map_messages_to_parents(by_id)
+    parents = parent_id_by_message_id(by_id)
     named_parents = [
         parents[own_id] for own_id, message in by_id.items() if _has_parent_key(message)
     ]
@@ -150,7 +151,7 @@ def find_shown_branch(raw_messages: list[JsonValue], current_id: str = "") -> Sh
         return None
     ages = time_and_place_by_message_id(by_id, parents)
     if current_id:
-        current_id = _last_unnamed_id_after_each(by_id).get(current_id, current_id)
+        current_id = _last_made_up_id_after_each_id(by_id).get(current_id, current_id)
     branch = newest_branch_ids(parents, current_id, ages.__getitem__)
     other_messages = by_id.copy()
     shown_messages = list(map(other_messages.pop, branch))
@@ -191,7 +192,7 @@ def contains_parent_key(message_keys: Iterable[str]) -> bool:
     return not _PARENT_KEYS.isdisjoint(message_keys)
 
 
-def map_messages_to_parents(message_by_id: JsonObject) -> JsonObject:
+def parent_id_by_message_id(message_by_id: dict[str, JsonValue]) -> dict[str, str | None]:
     """Give the parent of each message, ``None`` where it has none.
 
     No message can name one without an id, which follows the one before it in the list unless it
@@ -201,12 +202,12 @@ def map_messages_to_parents(message_by_id: JsonObject) -> JsonObject:
         :func:`given_or_made_up_id`.
 
     >>> note = given_or_made_up_id("", 1)
-    >>> map_messages_to_parents({"q": {}, note: {}, "a": {"parentId": "q"}})["a"] == note
+    >>> parent_id_by_message_id({"q": {}, note: {}, "a": {"parentId": "q"}})["a"] == note
     True
     """
-    unnamed_behind = _last_unnamed_id_after_each(message_by_id)
+    unnamed_behind = _last_made_up_id_after_each_id(message_by_id)
     beginning = unnamed_behind.get("")
-    parents = dict[str, Any]()
+    parents = dict[str, str | None]()
     previous = ""
     for own_id, message in message_by_id.items():
         parent_before = previous or None
@@ -230,7 +231,7 @@ def map_messages_to_parents(message_by_id: JsonObject) -> JsonObject:
     return parents
 
 
-def _last_unnamed_id_after_each(message_by_id: JsonObject) -> dict[str, str]:
+def _last_made_up_id_after_each_id(message_by_id: dict[str, JsonValue]) -> dict[str, str]:
     """Give the last of the messages without an id that follow each message.
 
     Of those at the beginning of the list it stands under an empty id.
@@ -248,7 +249,7 @@ def _last_unnamed_id_after_each(message_by_id: JsonObject) -> dict[str, str]:
 
 
 def time_and_place_by_message_id(
-    message_by_id: JsonObject, parent_by_id: JsonObject
+    message_by_id: dict[str, JsonValue], parent_by_id: dict[str, JsonValue]
 ) -> dict[str, tuple[float, int]]:
     """Give the time of each message and its place, by which leaves are compared.
 

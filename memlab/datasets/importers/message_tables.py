@@ -15,14 +15,14 @@ from memlab.datasets.importers.message_branches import contains_parent_key
 from memlab.datasets.importers.unknown_message_layouts import (
     TIMES,
     comparable_version_text,
-    find_key_dividing_repeated_ids,
+    find_key_where_ids_restart,
     find_message_time,
-    normalise_column_names,
+    normalise_known_column_names,
     pick_id_fields,
     read_forwarded_writer,
     read_message_id,
     read_speaker_name,
-    with_normalised_columns,
+    with_known_columns_normalised,
 )
 from memlab.datasets.importers.user_and_thread_fields import SessionFinder, read_user_and_thread
 from memlab.datasets.record_fields import Record
@@ -42,7 +42,7 @@ def is_table_of_messages(file: Source) -> bool:
     if contains_parent_key(file.first_keys) and "scope" not in file.first_keys:
         return False  # a tree, of which one branch is read
     if file.columns:
-        return _are_keys_of_message_rows(normalise_column_names(file.columns))
+        return _are_keys_of_message_rows(normalise_known_column_names(file.columns))
     if file.head.lstrip()[:1] == "[" and "text" in file.keys and file.keys & {"scope", "sender"}:
         return "qa" not in file.keys
     # A chat log is one by its scopes, or by its header.
@@ -65,14 +65,14 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
     for file, number, raw_row in source.member_values():
         if number == 1:
             session_finder.forget_unnamed_thread()
-            divider = _find_column_dividing_ids(source, file, raw_row)
+            divider = _find_column_where_ids_restart(source, file, raw_row)
         file_scope = file.path.stem
         if stem_counts[file_scope] > 1:
             file_scope = file.stem
         with file.record(f"row {number}", raw_row):
             plain_row = raw_row
             if file.columns:
-                plain_row = with_normalised_columns(raw_row)
+                plain_row = with_known_columns_normalised(raw_row)
             if divider:
                 plain_row = {"session_id": first_field_text(plain_row, divider)} | plain_row
             message = _read_row_message(
@@ -82,7 +82,7 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
                 yield message
 
 
-def _find_column_dividing_ids(source: Source, file: Source, first_row: JsonValue) -> str:
+def _find_column_where_ids_restart(source: Source, file: Source, first_row: JsonValue) -> str:
     """Find the column within whose values the ids of rows begin anew; empty where none is needed.
 
     :param first_row: the first row, which names its conversation or has no id where none is.
@@ -92,7 +92,7 @@ def _find_column_dividing_ids(source: Source, file: Source, first_row: JsonValue
     if any(read_user_and_thread(first_row).thread):
         return ""
     id_rows = [pick_id_fields(raw_row) for _, raw_row in file.values() if isinstance(raw_row, dict)]
-    divider = find_key_dividing_repeated_ids(id_rows)
+    divider = find_key_where_ids_restart(id_rows)
     if divider:
         finding = f"ids that begin anew with each {divider!r}"
         source.note("export", finding, "each is read as a conversation")
@@ -121,7 +121,11 @@ def _read_row_message(
     )
     if not user:
         user = default_scope
-    usual_columns = {"scope": user, "session": session, "id": read_message_id(row)}
+    usual_columns: dict[str, str | None] = {
+        "scope": user,
+        "session": session,
+        "id": read_message_id(row),
+    }
     if read_speaker_name(row):
         usual_columns["sender"] = speaker
         message.pop("sender", None)

@@ -7,9 +7,10 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from statistics import median_low
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from memlab.datasets import record_fields
+from memlab.datasets.importers.loose_json import RawTime
 from memlab.datasets.record_fields import BadField
 
 Item = TypeVar("Item")
@@ -17,7 +18,7 @@ Item = TypeVar("Item")
 
 def reverse_if_newest_first(
     items: list[Item],
-    time_of: Callable[[Item], Any],
+    time_of: Callable[[Item], RawTime | None],
     *,
     is_answer: Callable[[Item], bool] | None = None,
 ) -> list[Item]:
@@ -69,7 +70,7 @@ class TimeOrder(NamedTuple):
         return self.back > self.forth and self.fall > timedelta()
 
 
-def measure_time_order(items: list[Item], time_of: Callable[[Item], Any]) -> TimeOrder:
+def measure_time_order(items: list[Item], time_of: Callable[[Item], RawTime | None]) -> TimeOrder:
     """Find the order of a list; values without a time that can be read are passed over.
 
     :param time_of: gives the time of a value, ``None`` without one, or raises ``BadField``.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from memlab.datasets.importers.export_messages import (
     ChatNames,
@@ -43,6 +43,7 @@ from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
+Key = TypeVar("Key")
 _OPENING = r"<details\b[^>]*\btype=\"(?P<{}>[\w-]+)\"[^>]*>"
 _DETAILS = re.compile(
     r"(?ms)(?P<code>```.*?(?:```|\Z)|`[^`\n]+`)"
@@ -80,23 +81,23 @@ def read_open_webui_export(source: Source) -> Iterator[Message]:
 
 
 def _read_chat_messages(
-    source: Source, record: Record, scope_by_user: dict[str, str], chat_names: ChatNames
+    source: Source, chat_row: Record, scope_by_user: dict[str, str], chat_names: ChatNames
 ) -> Iterator[Message]:
     """Read a chat.
 
     Of those without an id, which have their titles, two of one title are two sessions.
     """
-    chat: dict[str, Any] = record
-    if isinstance(record.get("chat"), dict):
-        chat = record["chat"]
-    scope = find_or_add_account_scope(scope_by_user, first_field_text(record, "user_id"))
-    session = first_non_empty_text(record.get("id"), chat.get("id"))
-    title = first_non_empty_text(record.get("title"), chat.get("title"))
+    chat: dict[str, Any] = chat_row
+    if isinstance(chat_row.get("chat"), dict):
+        chat = chat_row["chat"]
+    scope = find_or_add_account_scope(scope_by_user, first_field_text(chat_row, "user_id"))
+    session = first_non_empty_text(chat_row.get("id"), chat.get("id"))
+    title = first_non_empty_text(chat_row.get("title"), chat.get("title"))
     if title and not session:
         session = find_or_add_chat_name(chat_names, str(len(chat_names) + 1), title)
     instruction = first_field_text(chat, "system", "params.system")
     source.drop("system messages", scope, bool(instruction))
-    count_unread_texts(source, scope, {**chat, **record}, _READ_OF_CHATS, "", around=True)
+    count_unread_texts(source, scope, {**chat, **chat_row}, _READ_OF_CHATS, "", around=True)
     for raw_message in _list_messages_of_shown_branch(source, scope, chat):
         yield from _read_message_or_drop(source, scope, session, raw_message)
 
@@ -110,7 +111,7 @@ def _list_messages_of_shown_branch(
         messages = {}
     if not messages:
         return _branch_of_message_list(source, scope, raw_chat)
-    nodes_by_id = dict(_drop_unreadable_messages(source, scope, messages.items()))
+    nodes_by_id = dict(_readable_messages_or_drop(source, scope, messages.items()))
     parents = {node_id: message.get("parentId") for node_id, message in nodes_by_id.items()}
     ages_by_id = {node_id: _timestamp_or_zero(message) for node_id, message in nodes_by_id.items()}
     current = first_field_text(raw_chat, "history.currentId", "history.current_id")
@@ -123,7 +124,7 @@ def _branch_of_message_list(source: Source, scope: str, raw_chat: JsonObject) ->
     """List the messages of a chat without a history, of a tree those of the branch shown."""
     keyed_messages = enumerate(get_nested_list(raw_chat, "messages"))
     readable_messages = [
-        message for _, message in _drop_unreadable_messages(source, scope, keyed_messages)
+        message for _, message in _readable_messages_or_drop(source, scope, keyed_messages)
     ]
     found_branch = find_shown_branch(
         readable_messages, first_field_text(raw_chat, "currentId", "history.currentId")
@@ -135,9 +136,9 @@ def _branch_of_message_list(source: Source, scope: str, raw_chat: JsonObject) ->
     return found_branch.messages
 
 
-def _drop_unreadable_messages(
-    source: Source, scope: str, keyed_messages: Iterable[tuple[JsonValue, JsonValue]]
-) -> Iterator[tuple[JsonValue, JsonObject]]:
+def _readable_messages_or_drop(
+    source: Source, scope: str, keyed_messages: Iterable[tuple[Key, JsonValue]]
+) -> Iterator[tuple[Key, JsonObject]]:
     for message_id, message in keyed_messages:
         if isinstance(message, dict):
             yield message_id, message

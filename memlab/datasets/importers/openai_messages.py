@@ -15,7 +15,7 @@ from typing import Any
 
 from memlab.datasets.importers.agent_framework_messages import (
     head_holds_framework_message,
-    rewrite_framework_messages,
+    rewrite_messages_in_common_layout,
 )
 from memlab.datasets.importers.batch_requests import (
     Batch,
@@ -26,6 +26,7 @@ from memlab.datasets.importers.batch_requests import (
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
+    MessageFields,
     find_session_with_same_messages,
     make_session_messages,
     name_conversation_by_place,
@@ -38,11 +39,12 @@ from memlab.datasets.importers.logged_model_calls import (
     ModelCall,
     SessionAndRepeats,
     count_overlapping_messages,
-    decode_request_and_answer,
     find_model_call,
+    with_decoded_request_and_answer,
 )
 from memlab.datasets.importers.loose_json import (
     JsonValue,
+    RawTime,
     decode_if_json_text,
     first_field_text,
     first_possible_time,
@@ -55,10 +57,10 @@ from memlab.datasets.importers.transcripts_in_text import BEGINS, replace_transc
 from memlab.datasets.importers.unknown_message_layouts import (
     SPEAKERS,
     comparable_version_text,
-    find_key_dividing_repeated_ids,
+    find_key_where_ids_restart,
     find_message_time,
-    normalise_column_names,
-    with_normalised_columns,
+    normalise_known_column_names,
+    with_known_columns_normalised,
 )
 from memlab.datasets.importers.user_and_thread_fields import (
     NameAndContainer,
@@ -147,11 +149,11 @@ _CURRENT = (
 
 
 def is_openai_messages_file(file: Source) -> bool:
-    columns = normalise_column_names(file.columns)
+    columns = normalise_known_column_names(file.columns)
     keys = file.keys or columns
     if keys & {"agents", "run_type", "scope"}:
         return False
-    first_keys = normalise_column_names(file.first_keys)
+    first_keys = normalise_known_column_names(file.first_keys)
     if (
         "messages" in columns
         or _are_keys_of_message_row(first_keys)
@@ -206,7 +208,7 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
                 yield from reader.read_record(file, number, record)
         if message_rows:
             yield from reader.read_message_rows(file, session_fields, message_rows)
-    yield from reader.read_waiting_answers()
+    yield from reader.read_answers_waiting_for_request()
 
 
 def _read_numbered_records(source: Source, file: Source) -> Iterator[tuple[int, JsonValue]]:
@@ -216,13 +218,13 @@ def _read_numbered_records(source: Source, file: Source) -> Iterator[tuple[int, 
     for number, record in file.values():
         records = [record]
         if is_table:
-            records = [with_normalised_columns(record)]
+            records = [with_known_columns_normalised(record)]
         elif is_rewritten:
-            records = rewrite_framework_messages(source, record)
+            records = rewrite_messages_in_common_layout(source, record)
         for rewritten_record in records:
             yield (
                 number,
-                replace_transcripts_by_messages(decode_request_and_answer(rewritten_record)),
+                replace_transcripts_by_messages(with_decoded_request_and_answer(rewritten_record)),
             )
 
 
@@ -293,7 +295,7 @@ class ConversationReader:
             )
             if custom_id:
                 self.batches.add_request_to_batch(file.name, custom_id, place)
-            self.count_texts_beside_call(raw_record, call)
+            self.count_unread_texts_beside_call(raw_record, call)
 
     def read_nested_conversations(
         self, file: Source, raw_record: JsonValue, conversations: list[NestedConversation]
@@ -310,7 +312,7 @@ class ConversationReader:
             self.source, OWNER_SCOPE, raw_record, read_paths, joined_texts, around=True
         )
 
-    def count_texts_beside_call(self, raw_record: JsonValue, call: ModelCall) -> None:
+    def count_unread_texts_beside_call(self, raw_record: JsonValue, call: ModelCall) -> None:
         """Count the texts that stand beside a request and its answer."""
         if isinstance(raw_record, dict):
             joined_texts = join_texts(
@@ -319,7 +321,7 @@ class ConversationReader:
             scope = self.find_scope_of_record(raw_record)
             count_unread_texts(self.source, scope, raw_record, call.read, joined_texts, around=True)
 
-    def read_waiting_answers(self) -> Iterator[Message]:
+    def read_answers_waiting_for_request(self) -> Iterator[Message]:
         """Read the answers whose requests stand in another file, or nowhere."""
         for file, number, record, call, answers in self.waiting:
             session_place = self.batches.take_request_of_answer(
@@ -337,7 +339,7 @@ class ConversationReader:
         :param raw_messages: its messages: else the first of them that names a user says whose it
             is.
         """
-        scope = self.find_scope_of_named_user([raw_record, *_list_request_values(raw_record)])
+        scope = self.find_scope_of_named_user([raw_record, *_list_possible_requests(raw_record)])
         if not scope:
             scope = self.histories.scope_of_previous_answer(raw_record)
         if not scope:
@@ -382,7 +384,7 @@ class ConversationReader:
                 message_by_thread.setdefault(thread, message)
         if len(message_by_thread) > 1:
             yield from self.read_message_rows(file, raw_record, raw_messages, session)
-            return self.find_scope_of_record(raw_record), session
+            return ScopeAndSession(self.find_scope_of_record(raw_record), session)
         if not self.names_its_conversation(raw_record):
             for message in message_by_thread.values():
                 session = self.places.find_scope_and_session(
@@ -396,14 +398,14 @@ class ConversationReader:
         yield from self.make_messages_not_repeated(
             scope, session, raw_record, messages[n_repeated:]
         )
-        return scope, session
+        return ScopeAndSession(scope, session)
 
     def names_its_conversation(self, raw_record: JsonValue) -> bool:
         """Say whether a conversation has a name of its own."""
         return any([*_find_named_thread(raw_record), _read_own_id(raw_record)])
 
     def find_session_by_own_id(
-        self, scope: str, raw_record: JsonValue, own_id: str, messages: list[Message]
+        self, scope: str, raw_record: JsonValue, own_id: str, messages: list[MessageFields]
     ) -> SessionAndRepeats:
         """Give the session of a conversation by its id, and how much of it was read already.
 
@@ -413,7 +415,7 @@ class ConversationReader:
             own_session = self.own_sessions.begin_session(scope, own_id, messages)
             return SessionAndRepeats(own_session, 0)
         known_session = find_session_with_same_messages(self.source, scope, messages)
-        if self.own_sessions.has_own_id(scope, known_session, own_id):
+        if self.own_sessions.was_begun_with_own_id(scope, known_session, own_id):
             return SessionAndRepeats(known_session, 0)  # which are dropped one by one
         return self.own_sessions.find_continued_or_begin_session(scope, own_id, messages)
 
@@ -432,7 +434,7 @@ class ConversationReader:
         silent_source = Source(self.source.path, people=self.source.people)
         self.places.forget_unnamed_thread()
         row_names = list(map(read_user_and_thread, raw_messages))
-        row_names = self.name_threads_by_dividing_id(raw_messages, row_names)
+        row_names = self.name_threads_where_ids_restart(raw_messages, row_names)
         learned_names = set[UserAndThread]()
         for message, names in zip(raw_messages, row_names, strict=True):
             # Who is known to ask is not looked at again: to read a role takes long.
@@ -457,7 +459,7 @@ class ConversationReader:
             messages = self.read_shown_branch_oldest_first(scope, file, outer_record, session_rows)
             yield from make_session_messages(self.source, scope, session_name, messages)
 
-    def name_threads_by_dividing_id(
+    def name_threads_where_ids_restart(
         self, raw_messages: list[JsonValue], row_names: list[UserAndThread]
     ) -> list[UserAndThread]:
         """Give each message the conversation within which its id counts, where none names one.
@@ -466,7 +468,7 @@ class ConversationReader:
         """
         if any(any(names.thread) for names in row_names):
             return row_names
-        dividing_key = find_key_dividing_repeated_ids(raw_messages)
+        dividing_key = find_key_where_ids_restart(raw_messages)
         if not dividing_key:
             return row_names
         self.source.note(
@@ -495,7 +497,7 @@ class ConversationReader:
 
     def read_shown_branch_oldest_first(
         self, scope: str, file: Source, outer_record: JsonValue, raw_messages: list[JsonValue]
-    ) -> list[Message]:
+    ) -> list[MessageFields]:
         """Give the messages of the branch that is shown, the oldest first."""
         current_id = first_field_text(outer_record, *_CURRENT)
         found_branch = find_shown_branch(raw_messages, current_id)
@@ -511,16 +513,17 @@ class ConversationReader:
         return list(read_message_fields(self.source, scope, raw_messages))
 
     def make_messages_not_repeated(
-        self, scope: str, session: str, raw_record: JsonValue, messages: list[Message]
+        self, scope: str, session: str, raw_record: JsonValue, messages: list[MessageFields]
     ) -> Iterator[Message]:
         """Give the messages of a session, but for those of a record before that named it too."""
         created_at = _written_time_of_conversation(raw_record)
         thread = _find_named_thread(raw_record)
         if any(thread):
             session_mark: Any = _read_own_id(raw_record)
-            if session_mark in ("", thread[0]):
+            if session_mark in ("", thread.name):
                 session_mark = created_at
-            named_session = self.spoken.setdefault((scope, session), NamedSession())
+            session_key = ScopeAndSession(scope, session)
+            named_session = self.spoken.setdefault(session_key, NamedSession())
             n_repeated, n_counted = named_session.add_record(messages, session_mark)
             self.source.drop("repeated messages", scope, n_counted)
             messages = messages[n_repeated:]
@@ -542,7 +545,7 @@ class ConversationReader:
         scope = self.find_scope_of_record(raw_record, call.request_messages)
         if request_place is not None:
             scope = request_place.scope
-        self.count_texts_beside_call(raw_record, call)
+        self.count_unread_texts_beside_call(raw_record, call)
         self.source.drop("system messages", scope, call.system)
         self.source.drop("other answers", scope, call.others)
         messages = self.read_shown_branch_oldest_first(
@@ -607,7 +610,7 @@ def _copy_key_and_version(raw_conversation: JsonValue) -> tuple[tuple[str, ...],
     ), version
 
 
-def _written_time_of_conversation(raw_conversation: JsonValue) -> JsonValue:
+def _written_time_of_conversation(raw_conversation: JsonValue) -> RawTime | None:
     """Give the time of a conversation as it is written; ``None`` without one."""
     created_at = first_possible_time(*map(partial(get_nested, raw_conversation), _MADE))
     if created_at is None and isinstance(raw_conversation, dict):
@@ -620,7 +623,7 @@ def _find_named_thread(raw_record: JsonValue) -> NameAndContainer:
     thread = read_thread_and_container(raw_record)
     if any(thread):
         return thread
-    for request in _list_request_values(raw_record):
+    for request in _list_possible_requests(raw_record):
         if not isinstance(request, dict) or _LISTS.isdisjoint(request):
             continue
         thread = read_thread_and_container(request)
@@ -629,7 +632,7 @@ def _find_named_thread(raw_record: JsonValue) -> NameAndContainer:
     return NameAndContainer("", "")
 
 
-def _list_request_values(raw_record: JsonValue) -> list[JsonValue]:
+def _list_possible_requests(raw_record: JsonValue) -> list[JsonValue]:
     """List what may hold the request of a record."""
     if not isinstance(raw_record, dict):
         return []

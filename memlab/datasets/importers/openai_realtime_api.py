@@ -21,6 +21,7 @@ from memlab.datasets.importers.export_messages import (
 from memlab.datasets.importers.loose_json import (
     JsonObject,
     JsonValue,
+    RawTime,
     first_field_text,
     get_nested,
     get_nested_list,
@@ -135,7 +136,7 @@ class _SessionLog:
                 self.instructions[instructions] = None
 
     def add_or_update_item(
-        self, raw_item: JsonValue, previous_item_id: str, written_at: JsonValue
+        self, raw_item: JsonValue, previous_item_id: str, written_at: RawTime | None
     ) -> None:
         """Take up an item, or what a later event says of it."""
         if not isinstance(raw_item, dict):

@@ -241,7 +241,7 @@ def _read_span(trace_id: str, span_id: str, plain_span: JsonObject) -> _Span:
             events.append(event)
     n_others += max(0, len(answer_messages) - 1)
     asked_and_answered = [asked_messages, answer_messages[:1]]
-    _replace_numbered_attributes(attributes)
+    _replace_numbered_attributes_by_messages(attributes)
     for value_number, attribute_names in enumerate((_ASKED, _ANSWERED)):
         for attribute in attribute_names:
             if asked_and_answered[value_number] or not attributes.get(attribute):
@@ -270,7 +270,7 @@ def _read_span(trace_id: str, span_id: str, plain_span: JsonObject) -> _Span:
 def _message_of_event(event_name: str, event_attributes: JsonObject) -> JsonObject:
     """Give the message of an event, which is called by its role."""
     role = event_name.split(".")[1]
-    message = {"role": role} | event_attributes
+    message: JsonObject = {"role": role} | event_attributes
     if message.get("content") is None:
         message["content"] = message.pop("gen_ai.event.content", None)
     return message
@@ -287,7 +287,7 @@ def _answer_of_choice_event(event_attributes: JsonObject) -> JsonObject:
     return {"role": "assistant"} | message
 
 
-def _replace_numbered_attributes(span_attributes: JsonObject) -> None:
+def _replace_numbered_attributes_by_messages(span_attributes: JsonObject) -> None:
     """Put messages together whose fields are attributes each, with their numbers."""
     messages_by_prefix: dict[str, dict[int, dict[str, Any]]] = {}
     for attribute in list(span_attributes):

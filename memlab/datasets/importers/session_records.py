@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from memlab.datasets.importers.export_messages import MessageFields
 from memlab.datasets.importers.logged_model_calls import (
@@ -72,7 +72,9 @@ class NamedSession:
         return overlap
 
 
-def _compare_ids_or_times(old_message: MessageFields, new_message: MessageFields) -> str:
+def _compare_ids_or_times(
+    old_message: MessageFields, new_message: MessageFields
+) -> Literal["same", "other", ""]:
     """Say whether the ids, else the times, of two messages are the ``same`` or ``other``.
 
     :returns: nothing for messages without them.
@@ -123,7 +125,7 @@ class OwnSessions:
                 return SessionAndRepeats(session, n_known)
         return SessionAndRepeats(self.begin_session(scope, own_id, messages), 0)
 
-    def has_own_id(self, scope: str, session: str, own_id: str) -> bool:
+    def was_begun_with_own_id(self, scope: str, session: str, own_id: str) -> bool:
         """Say whether a session is one of a conversation of a name."""
         return self.names.get((scope, session)) == own_id
 

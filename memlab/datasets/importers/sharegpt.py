@@ -65,7 +65,7 @@ def read_sharegpt_conversations(source: Source) -> Iterator[Message]:
                 continue
             if first_field_text(record, "system", "system_prompt"):
                 source.drop("system messages", OWNER_SCOPE)
-            messages = list(chain.from_iterable(map(_split_question_and_answer, turn_list)))
+            messages = list(chain.from_iterable(map(_split_turn_into_messages, turn_list)))
             place_name = name_conversation_by_place(source, file, number)
             session = first_non_empty_text(
                 get_nested(record, "id"), read_thread_and_container(record)[0]
@@ -90,7 +90,7 @@ def _find_message_list(raw_record: JsonValue) -> list[JsonValue] | None:
     return None
 
 
-def _split_question_and_answer(raw_turn: JsonValue) -> Iterator[JsonValue]:
+def _split_turn_into_messages(raw_turn: JsonValue) -> Iterator[JsonValue]:
     """Give a question and its answer as two messages; any other is one as it is."""
     if not isinstance(raw_turn, dict) or {"from", "role", "value", "content"} & raw_turn.keys():
         yield raw_turn

@@ -83,7 +83,7 @@ def _read_message_or_drop(
         "session": session,
         "role": role,
         "caption": _caption_of_attachments(raw_message),
-        "timestamp": _written_time_as_iso(raw_message.get("send_date")),
+        "timestamp": _silly_tavern_time_as_iso(raw_message.get("send_date")),
     }
     spoken_text = first_non_empty_text(raw_message.get("mes"), _selected_swipe(raw_message, swipes))
     count_unread_texts(
@@ -124,7 +124,7 @@ def _caption_of_attachments(raw_message: JsonObject) -> str:
     )
 
 
-def _written_time_as_iso(raw_time: JsonValue) -> JsonValue:
+def _silly_tavern_time_as_iso(raw_time: JsonValue) -> JsonValue:
     """Give a time of SillyTavern's own form as ISO 8601 writes it; any other as it stands."""
     if not isinstance(raw_time, str):
         return raw_time

@@ -272,7 +272,7 @@ def _read_message_or_drop(
             text, list(map(_text_of_block, get_nested_list(raw_message, "blocks")))
         )
     kept_attachments = _keep_attachments_but_previews(
-        source, scope, raw_message, is_text_of_person=bool(text) and not is_automatic
+        source, scope, raw_message, has_text_of_person=bool(text) and not is_automatic
     )
     text = _join_non_empty_texts(text, *map(_text_of_attachment, kept_attachments))
     file_texts, caption = _read_file_texts_and_caption(source, scope, raw_message)
@@ -312,14 +312,14 @@ def _shown_name_of_sender(raw_message: JsonObject, user_id: str, directory: _Dir
 
 
 def _keep_attachments_but_previews(
-    source: Source, scope: str, raw_message: JsonObject, *, is_text_of_person: bool
+    source: Source, scope: str, raw_message: JsonObject, *, has_text_of_person: bool
 ) -> list[JsonObject]:
     """Choose what is part of a message.
 
     Beside the text of a person the others are previews of its links.
     """
     attachments = get_nested_objects(raw_message, "attachments")
-    if not is_text_of_person:
+    if not has_text_of_person:
         return attachments
     kept_attachments = list(filter(_is_shared_message, attachments))
     source.drop("previews of links", scope, len(attachments) - len(kept_attachments))

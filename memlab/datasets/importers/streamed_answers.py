@@ -64,7 +64,7 @@ def join_streamed_answer(json_value: JsonValue) -> JsonValue:
     return answer
 
 
-def _list_server_sent_events(event_stream: str) -> Iterator[JsonValue]:
+def _list_server_sent_events(event_stream: str) -> Iterator[JsonObject]:
     """Give the data of server-sent events."""
     for line in event_stream.splitlines():
         if line.startswith(_EVENT):

@@ -152,7 +152,7 @@ def _read_message_or_drop(
         topic = account.find_or_add_topic(scope, raw_message)
     message_type = get_nested(raw_message, "type")
     if message_type != "message":
-        return source.drop(_reason_to_drop_other_type(message_type, raw_message), scope)
+        return source.drop(_reason_to_drop_non_message(message_type, raw_message), scope)
     text = _text_with_poll_or_checklist(source, scope, raw_message)
     media_name = _plural_kind_of_media(raw_message)
     media_text = _name_of_media(media_name, raw_message)
@@ -204,7 +204,7 @@ def _read_message_or_drop(
     return make_message_or_drop(source, scope, sender, text, **columns)
 
 
-def _reason_to_drop_other_type(message_type: JsonValue, raw_message: JsonValue) -> str:
+def _reason_to_drop_non_message(message_type: JsonValue, raw_message: JsonValue) -> str:
     """Name what is no message, in the plural."""
     if message_type == "unsupported":
         return "unsupported messages"

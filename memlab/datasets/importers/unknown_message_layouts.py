@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from memlab.datasets import record_fields
 from memlab.datasets.importers.loose_json import (
     JsonObject,
     JsonValue,
+    RawTime,
     first_field_text,
     first_non_empty_text,
     first_possible_time,
@@ -83,20 +84,27 @@ _NAMES_OF_OBJECTS = (
 )
 
 
-def normalise_column_names(column_names: Iterable[str]) -> set[str]:
+class _RoleFlag(NamedTuple):
+    """The key of a flag that says who speaks, and whether it says so of a user or a model."""
+
+    key: str
+    says_user: bool
+
+
+def normalise_known_column_names(column_names: Iterable[str]) -> set[str]:
     """Give the columns of a table, those that stand for a known key written as it is."""
-    return set(map(_normalise_column_name, column_names))
+    return set(map(_normalise_column_if_known, column_names))
 
 
-def with_normalised_columns(table_row: JsonObject) -> JsonObject:
+def with_known_columns_normalised(table_row: JsonObject) -> JsonObject:
     """Give a row with its known columns written as their keys are.
 
-    >>> with_normalised_columns({"Role": "user", "Text": "Hi", "Session ID": "s1"})
+    >>> with_known_columns_normalised({"Role": "user", "Text": "Hi", "Session ID": "s1"})
     {'role': 'user', 'text': 'Hi', 'Session ID': 's1'}
     """
     plain_row = dict[str, Any]()
     for column, cell in table_row.items():
-        plain_key = _normalise_column_name(column)
+        plain_key = _normalise_column_if_known(column)
         if plain_key in table_row:
             plain_key = column
         plain_row[plain_key] = cell
@@ -104,7 +112,7 @@ def with_normalised_columns(table_row: JsonObject) -> JsonObject:
 
 
 @lru_cache(1 << 12)
-def _normalise_column_name(column_name: str) -> str:
+def _normalise_column_if_known(column_name: str) -> str:
     plain_key = re.sub(r"[\s-]+", "_", column_name.strip()).lower()
     if plain_key in _COLUMNS:
         return plain_key
@@ -131,18 +139,18 @@ def read_role_from_flags(raw_message: JsonObject) -> str:
 
 
 @lru_cache(1 << 12)
-def _find_role_flags(keys: tuple[str, ...]) -> list[tuple[str, bool]]:
+def _find_role_flags(message_keys: tuple[str, ...]) -> list[_RoleFlag]:
     """Give the keys of flags that say who speaks, and whether they say it of a user."""
-    flags = list[tuple[str, bool]]()
-    for key in keys:
+    flags = list[_RoleFlag]()
+    for key in message_keys:
         plain_key = re.sub(r"[\s_-]", "", str(key)).lower()
         flag_word = re.sub("^is|(?<=sender|author)is", "", plain_key)
         if flag_word == plain_key and plain_key not in _BARE_FLAGS:
             continue  # an object or a name stands under the bare word for a user
         if flag_word in _IS_USER:
-            flags.append((key, True))
+            flags.append(_RoleFlag(key, says_user=True))
         elif flag_word in _IS_BOT:
-            flags.append((key, False))
+            flags.append(_RoleFlag(key, says_user=False))
     return flags
 
 
@@ -269,7 +277,7 @@ def read_message_id(raw_message: JsonValue) -> str:
 
 
 def pick_id_fields(raw_message: JsonObject) -> JsonObject:
-    """Give what :func:`find_key_dividing_repeated_ids` looks at in a message."""
+    """Give what :func:`find_key_where_ids_restart` looks at in a message."""
     picked_fields = dict[str, Any]()
     for key, value in raw_message.items():
         if key in _IDS or _OTHER_ID.fullmatch(str(key)) is not None:
@@ -277,13 +285,13 @@ def pick_id_fields(raw_message: JsonObject) -> JsonObject:
     return picked_fields
 
 
-def find_key_dividing_repeated_ids(raw_messages: list[JsonValue]) -> str:
+def find_key_where_ids_restart(raw_messages: list[JsonValue]) -> str:
     """Find the key of an id within whose values the ids of messages begin anew.
 
     It is empty where no id comes twice, or no such key tells its messages apart.
 
     >>> first = [{"id": 1, "desk_id": "a"}, {"id": 2, "desk_id": "a"}]
-    >>> find_key_dividing_repeated_ids([*first, {"id": 1, "desk_id": "b"}])
+    >>> find_key_where_ids_restart([*first, {"id": 1, "desk_id": "b"}])
     'desk_id'
     """
     identified_messages = [message for message in raw_messages if read_message_id(message)]
@@ -309,7 +317,7 @@ def find_key_dividing_repeated_ids(raw_messages: list[JsonValue]) -> str:
     return best_key
 
 
-def find_message_time(raw_message: JsonValue) -> JsonValue:
+def find_message_time(raw_message: JsonValue) -> RawTime | None:
     """Give the time of a message as it is written; ``None`` without one.
 
     It stands in the message or in what it says about itself. When it was changed is its time only

@@ -88,7 +88,7 @@ _NOWHERE = NameAndContainer("", "")
 
 
 @lru_cache(1 << 12)
-def _group_naming_keys(record_keys: tuple[str, ...]) -> dict[str, list[str]]:
+def _user_and_thread_keys_by_group(record_keys: tuple[str, ...]) -> dict[str, list[str]]:
     """Give the keys of a record that name something, by group, however it writes them.
 
     ``User ID`` and ``userId`` are one.
@@ -104,17 +104,17 @@ def _group_naming_keys(record_keys: tuple[str, ...]) -> dict[str, list[str]]:
         if group_keys:
             keys_by_group[group] = group_keys
     for record_key in record_keys:
-        group = _user_or_thread_by_key_words(record_key)
+        group = _classify_key_as_user_or_thread(record_key)
         if group and record_key not in keys_by_group.get(group, ()):
             keys_by_group.setdefault(group, []).append(record_key)
     return keys_by_group
 
 
-def _user_or_thread_by_key_words(key: str) -> str:
+def _classify_key_as_user_or_thread(key: str) -> str:
     """Say by the words of a key whether it names a user or a conversation; empty for any other.
 
     >>> keys = "external_user_id", "chatSessionUuid", "user_message_id"
-    >>> list(map(_user_or_thread_by_key_words, keys))
+    >>> list(map(_classify_key_as_user_or_thread, keys))
     ['user', 'thread', '']
     """
     key_words = {word.lower() for word in _WORD.findall(key)} - _BESIDE
@@ -128,7 +128,7 @@ def _user_or_thread_by_key_words(key: str) -> str:
     return ""
 
 
-def _list_objects_with_naming_keys(raw_record: JsonValue) -> list[_NamingObject]:
+def _list_objects_naming_user_or_thread(raw_record: JsonValue) -> list[_NamingObject]:
     """Give a record, and what it says about itself, where they name something."""
     naming_objects = list[_NamingObject]()
     row_objects = list_record_and_its_metadata(raw_record)
@@ -137,10 +137,10 @@ def _list_objects_with_naming_keys(raw_record: JsonValue) -> list[_NamingObject]
         if isinstance(row_object, dict):
             row_objects.append(row_object)
     context = get_nested(raw_record, "context")
-    if isinstance(context, dict) and "thread" in _group_naming_keys(tuple(context)):
+    if isinstance(context, dict) and "thread" in _user_and_thread_keys_by_group(tuple(context)):
         row_objects.append(context)  # without a conversation it is what was looked up
     for row_object in row_objects:
-        keys_by_group = _group_naming_keys(tuple(row_object))
+        keys_by_group = _user_and_thread_keys_by_group(tuple(row_object))
         if keys_by_group:
             naming_objects.append(_NamingObject(row_object, keys_by_group))
     return naming_objects
@@ -180,10 +180,10 @@ def read_thread_and_container(raw_record: JsonValue) -> NameAndContainer:
 
     Each is empty where it names none. A topic within a session is a conversation of its own.
     """
-    return _thread_of_objects(_list_objects_with_naming_keys(raw_record))
+    return _find_thread_and_container(_list_objects_naming_user_or_thread(raw_record))
 
 
-def _thread_of_objects(naming_objects: list[_NamingObject]) -> NameAndContainer:
+def _find_thread_and_container(naming_objects: list[_NamingObject]) -> NameAndContainer:
     thread = _first_name_of_group(naming_objects, "thread")
     if not thread:
         return _NOWHERE
@@ -200,17 +200,18 @@ _NAMELESS = UserAndThread(_NOWHERE, _NOWHERE)
 def read_user_and_thread(raw_record: JsonValue) -> UserAndThread:
     """Give what a message names.
 
-    >>> read_user_and_thread({"user": "ann", "session": "s1"})
-    RowNames(user=('ann', ''), thread=('s1', ''))
+    >>> names = read_user_and_thread({"user": "ann", "session": "s1"})
+    >>> names.user.name, names.thread.name
+    ('ann', 's1')
     """
-    naming_objects = _list_objects_with_naming_keys(raw_record)
+    naming_objects = _list_objects_naming_user_or_thread(raw_record)
     if not naming_objects:
         return _NAMELESS
     user = NameAndContainer(
         _first_name_of_group(naming_objects, "user"),
         _first_name_of_group(naming_objects, "tenant"),
     )
-    return UserAndThread(user, _thread_of_objects(naming_objects))
+    return UserAndThread(user, _find_thread_and_container(naming_objects))
 
 
 class SessionFinder:

@@ -17,6 +17,7 @@ from enum import Enum, auto
 from functools import cached_property
 from itertools import islice
 from operator import attrgetter
+from typing import NamedTuple
 
 from memlab.datasets.importers import whatsapp_system_messages as words
 from memlab.datasets.importers.export_messages import (
@@ -49,6 +50,20 @@ _AHEAD = 20
 """How many lines are looked at behind one that may be pasted."""
 _time_and_text_of = attrgetter("time_and_text")
 TimeAndText = tuple[datetime | None, str]
+
+
+class _ChatLines(NamedTuple):
+    """The lines of a chat that begin messages, and whether a text can hold all its characters."""
+
+    lines: list[HeadedLine]
+    has_only_valid_characters: bool
+
+
+class _KnownChat(NamedTuple):
+    """The scope of a chat, and how often each message stands in it so far."""
+
+    scope: str
+    message_counts: Counter[TimeAndText]
 
 
 @dataclass
@@ -121,7 +136,7 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
     """
     chats = _Chats()
     for file in source.members:
-        header_lines, is_readable = _read_lines_and_readability(file)
+        header_lines, has_only_valid_characters = _read_chat_lines(file)
         assign_line_times(file, header_lines)
         lines = deque(_merge_pasted_lines(header_lines))
         n_pasted = len(header_lines) - len(lines)
@@ -134,10 +149,14 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
         if len(source.members) > 1:
             known_messages.update(map(_time_and_text_of, lines))
         if UNREADABLE.search(scope):
-            is_readable = False
+            has_only_valid_characters = False
         while lines:  # each is let go of when it is read: a chat may have a million
             yield from _read_message_or_drop(
-                source, scope, lines.popleft(), people, is_readable=is_readable
+                source,
+                scope,
+                lines.popleft(),
+                people,
+                has_only_valid_characters=has_only_valid_characters,
             )
 
 
@@ -153,7 +172,7 @@ class _Chats:
 
     def find_or_add_chat(
         self, file: Source, lines: Iterable[HeadedLine], people: _People
-    ) -> tuple[str, Counter[TimeAndText]]:
+    ) -> _KnownChat:
         """Give the scope of a file, and the messages that are there of it: to be added to."""
         chat_name = _name_chat(file, lines, people)
         original_name = _COPY.sub("", chat_name)
@@ -163,10 +182,10 @@ class _Chats:
         scope = _find_chat_with_same_messages(chats_of_name, lines, people)
         if not scope:
             scope = find_or_add_chat_name(self.names, file.stem, chat_name)
-        return scope, chats_of_name.setdefault(scope, Counter())
+        return _KnownChat(scope, chats_of_name.setdefault(scope, Counter()))
 
 
-def _read_lines_and_readability(file: Source) -> tuple[list[HeadedLine], bool]:
+def _read_chat_lines(file: Source) -> _ChatLines:
     """Read the lines that begin messages, and say whether a text can hold all characters of
     the file.
     """
@@ -174,7 +193,7 @@ def _read_lines_and_readability(file: Source) -> tuple[list[HeadedLine], bool]:
     lines = join_continuation_lines(list(parse_headers_of_lines(text)))
     if not lines:
         file.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
-    return lines, UNREADABLE.search(text) is None
+    return _ChatLines(lines, UNREADABLE.search(text) is None)
 
 
 def _find_chat_with_same_messages(
@@ -390,7 +409,12 @@ def _chat_name_in_file_name(file_stem: str) -> str:
 
 
 def _read_message_or_drop(
-    source: Source, scope: str, line: HeadedLine, people: _People, *, is_readable: bool
+    source: Source,
+    scope: str,
+    line: HeadedLine,
+    people: _People,
+    *,
+    has_only_valid_characters: bool,
 ) -> Iterable[Message]:
     """Read a message.
 
@@ -416,7 +440,7 @@ def _read_message_or_drop(
         message["timestamp"] = line.time.isoformat()
     if caption:
         message["caption"] = caption
-    if text and is_readable and message["role"] == "user":
+    if text and has_only_valid_characters and message["role"] == "user":
         # As make_message gives it, which has nothing to look for here.
         return [{"scope": scope, "sender": sender, "text": text, **message}]
     return make_message_or_drop(source, scope, sender, text, **message)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
+from typing import NamedTuple
 
 from memlab.datasets.importers.whatsapp_lines import HeadedLine
 from memlab.datasets.record_sources import Source
@@ -16,6 +17,14 @@ from memlab.datasets.record_sources import Source
 ORDERS = {"dmy": (2, 1, 0), "mdy": (2, 0, 1), "ymd": (0, 1, 2)}
 """Order of the parts of a date: where year, month and day stand."""
 DAY = timedelta(days=1)
+
+
+class _DateOrderMisfits(NamedTuple):
+    """What speaks against an order of day and month; compared field by field."""
+
+    n_impossible_dates: int
+    n_steps_back: int
+    is_unlikely: bool
 
 
 def assign_line_times(file: Source, lines: list[HeadedLine]) -> None:
@@ -95,7 +104,7 @@ def _note_unknown_words_beside_times(file: Source, lines: list[HeadedLine]) -> N
         file.note(f"{file.name}: times", finding, "taken as no half of the day")
 
 
-def _count_date_order_misfits(lines: list[HeadedLine], date_order: str) -> tuple[int, int, bool]:
+def _count_date_order_misfits(lines: list[HeadedLine], date_order: str) -> _DateOrderMisfits:
     """Count the dates that an order makes impossible, and the steps back in time.
 
     Some orders no locale has.
@@ -116,7 +125,7 @@ def _count_date_order_misfits(lines: list[HeadedLine], date_order: str) -> tuple
         is_unlikely = header_form.first_separator == "."
     elif date_order == "ymd":
         is_unlikely = not header_form.has_year_first
-    return len(lines) - len(known_times), steps_back, is_unlikely
+    return _DateOrderMisfits(len(lines) - len(known_times), steps_back, is_unlikely)
 
 
 def _time_in_date_order(line: HeadedLine, date_order: str) -> datetime | None:

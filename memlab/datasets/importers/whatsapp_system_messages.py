@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain
 from tomllib import loads
+from typing import Literal, NamedTuple
 
 import regex
 
@@ -40,6 +41,14 @@ _BY_NAME = {
     "contacts": re.compile(r"(?i)\.vcf$"),
 }
 """Kinds of files by their names."""
+
+
+class MessageBody(NamedTuple):
+    """What stands behind a sender: what was typed, what else it is, and what describes that."""
+
+    text: str
+    left_out_kind: str
+    caption: str
 
 
 class SystemMessagePatterns:
@@ -152,7 +161,7 @@ def load_patterns() -> SystemMessagePatterns:
 
 
 @lru_cache(1024)
-def find_half_of_day(words_beside_time: str) -> str:
+def find_half_of_day(words_beside_time: str) -> Literal["am", "pm", ""]:
     """Give the half of the day that stands beside a time: ``am``, ``pm`` or nothing.
 
     >>> from memlab.datasets.importers.whatsapp_system_messages import find_half_of_day
@@ -188,17 +197,19 @@ def strip_direction_marks(text: str) -> str:
     return text.strip()
 
 
-def read_message_body(raw_body: str) -> tuple[str, str, str]:
+def read_message_body(raw_body: str) -> MessageBody:
     """Read what stands behind a sender: the text that was typed, the kind of anything else,
     and its caption.
 
     >>> from memlab.datasets.importers.whatsapp_system_messages import read_message_body
-    >>> read_message_body("<Media omitted>"), read_message_body("Room 6 <This message was edited>")
-    (('', 'media', ''), ('Room 6', 'edited messages', ''))
+    >>> tuple(read_message_body("<Media omitted>"))
+    ('', 'media', '')
+    >>> tuple(read_message_body("Room 6 <This message was edited>"))
+    ('Room 6', 'edited messages', '')
     """
     raw_body = raw_body.rstrip()
     if not _may_be_written_by_whatsapp(raw_body):
-        return strip_direction_marks(raw_body), "", ""
+        return MessageBody(strip_direction_marks(raw_body), "", "")
     forwarded_mark = load_patterns().forwarded.match(raw_body)
     if forwarded_mark:
         raw_body = raw_body[forwarded_mark.end() :]
@@ -209,20 +220,22 @@ def read_message_body(raw_body: str) -> tuple[str, str, str]:
         body_before_mark = raw_body[: edited_mark.start()]
         clean_text = strip_direction_marks(body_before_mark)
         if clean_text:
-            return _read_media_body(body_before_mark) or (clean_text, "edited messages", "")
+            return _read_media_body(body_before_mark) or MessageBody(
+                clean_text, "edited messages", ""
+            )
     media_found = _read_media_body(raw_body)
     if media_found is not None:
         return media_found
     clean_text = strip_direction_marks(raw_body)
     first_line, _, other_lines = clean_text.lstrip("\u200f ").partition("\n")
     if other_lines:
-        return clean_text, "", ""
+        return MessageBody(clean_text, "", "")
     line_kind = _kind_of_system_line(
         first_line, is_generated=_GENERATED.match(raw_body) is not None
     )
     if line_kind:
-        return "", line_kind, ""
-    return clean_text, "", ""
+        return MessageBody("", line_kind, "")
+    return MessageBody(clean_text, "", "")
 
 
 def _may_be_written_by_whatsapp(raw_body: str) -> bool:
@@ -272,7 +285,7 @@ def _is_encryption_notice(line: str) -> bool:
     return load_patterns().encrypted.search(line) is not None
 
 
-def _read_media_body(raw_body: str) -> tuple[str, str, str] | None:
+def _read_media_body(raw_body: str) -> MessageBody | None:
     """Read a message that begins or ends with what stands for media; ``None`` for any other."""
     first_line, _, other_lines = strip_direction_marks(raw_body).lstrip("\u200f ").partition("\n")
     placeholder = None
@@ -297,7 +310,7 @@ def _read_media_body(raw_body: str) -> tuple[str, str, str] | None:
     return _media_body_with_caption(text_before, media_kind, "")
 
 
-def _media_body_with_caption(text: str, media_kind: str, file_name: str) -> tuple[str, str, str]:
+def _media_body_with_caption(text: str, media_kind: str, file_name: str) -> MessageBody:
     """Give the text beside media, their kind, and the caption: the kind beside a text, the
     file of a document.
     """
@@ -306,7 +319,7 @@ def _media_body_with_caption(text: str, media_kind: str, file_name: str) -> tupl
         caption = media_kind.removesuffix("s")
     if file_name and media_kind in ("files", "contacts"):
         caption = f"{media_kind.removesuffix('s')}: {file_name}"
-    return text, media_kind, caption
+    return MessageBody(text, media_kind, caption)
 
 
 def _file_name_in_placeholder(placeholder: re.Match[str]) -> str:

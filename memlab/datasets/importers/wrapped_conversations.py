@@ -96,7 +96,7 @@ def _find_conversations_below(
         inner_fields = outer_fields.copy()
         for own_key in _OWN:
             inner_fields.pop(own_key, None)
-        inner_fields |= _id_field_from_key(last_key) | _keep_short_fields(json_value)
+        inner_fields |= _id_field_from_key(last_key) | _fields_without_prose(json_value)
         for inner_key, inner_value in json_value.items():
             inner_path = *key_path, str(inner_key)
             yield from _find_conversations_below(
@@ -107,7 +107,7 @@ def _find_conversations_below(
             yield from _find_conversations_below(inner_value, outer_fields, key_path, "")
 
 
-def _id_field_from_key(key: str) -> JsonObject:
+def _id_field_from_key(key: str) -> dict[str, str]:
     """Give the id of a conversation that stands under a key, unless the key names none."""
     if not key or key in _PLAIN:
         return {}
@@ -136,7 +136,7 @@ def _is_message_with_speaker(json_object: JsonObject) -> bool:
     return find_content_key_and_value(json_object)[0] != ""
 
 
-def _keep_short_fields(json_object: JsonObject) -> JsonObject:
+def _fields_without_prose(json_object: JsonObject) -> JsonObject:
     """Give what an object says about its conversations, without texts, which are counted
     elsewhere.
     """
