@@ -46,7 +46,10 @@ from memlab.datasets.importers.loose_json import (
     get_nested_list,
     list_or_empty,
 )
-from memlab.datasets.importers.message_branches import newest_branch_ids, read_newest_conversations
+from memlab.datasets.importers.message_branches import (
+    branch_ids_to_current_or_newest,
+    read_newest_conversations,
+)
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
@@ -104,10 +107,11 @@ def _read_chatgpt_conversation(source: Source, conversation: Record) -> list[Mes
     session = first_field_text(conversation, "conversation_id", "id", "title")
     branch = _branch_keys_by_named_parents(mapping, conversation.get("current_node"))
     if branch is None:
-        branch = _find_newest_branch_keys(mapping, conversation.get("current_node"))
+        branch = _branch_keys_to_current_or_newest(mapping, conversation.get("current_node"))
     _count_messages_off_branch(source, mapping, branch)
     nodes = list(map(mapping.get, branch))
-    state = _ConversationState(source, session, _find_message_times_after_end(conversation, nodes))
+    times_after_end = _find_message_times_after_end(conversation.get("update_time"), nodes)
+    state = _ConversationState(source, session, times_after_end)
     node_keys = list[str]()
     spoken_messages = list[Any]()
     for node_key, node in zip(branch, nodes, strict=True):
@@ -200,7 +204,7 @@ def _branch_keys_by_named_parents(
 ) -> list[str] | None:
     """Give the nodes from the root to the current one; ``None`` where not each names its parent.
 
-    There :func:`_find_newest_branch_keys` has to look for more than what the nodes name.
+    There :func:`_branch_keys_to_current_or_newest` has to look for more than what the nodes name.
     """
     branch_keys = list[str]()
     node_key = current_key
@@ -219,12 +223,14 @@ def _branch_keys_by_named_parents(
     return branch_keys
 
 
-def _find_newest_branch_keys(nodes_by_key: JsonObject, current_key: JsonValue) -> list[str]:
+def _branch_keys_to_current_or_newest(
+    nodes_by_key: JsonObject, current_key: JsonValue
+) -> list[str]:
     parents = _parent_key_by_node_key(nodes_by_key)
     ages = dict[str, float]()
     for node_key in parents:
         ages[node_key] = _creation_seconds_of_node(nodes_by_key.get(node_key))
-    return newest_branch_ids(parents, current_key, ages.__getitem__)
+    return branch_ids_to_current_or_newest(parents, current_key, ages.__getitem__)
 
 
 def _parent_key_by_node_key(nodes_by_key: JsonObject) -> dict[str, JsonValue]:
@@ -362,12 +368,11 @@ def _creation_seconds_of_node(raw_node: JsonValue) -> float:
     return 0.0
 
 
-def _find_message_times_after_end(conversation: Record, raw_nodes: list[JsonValue]) -> set[float]:
+def _find_message_times_after_end(changed_at: JsonValue, raw_nodes: list[JsonValue]) -> set[float]:
     """Give the times that lie more than a day after the end of a conversation.
 
     Where most do, the end is wrong.
     """
-    changed_at = conversation.get("update_time")
     if not isinstance(changed_at, (int, float)):
         return set()
     latest_likely = changed_at + _DAY

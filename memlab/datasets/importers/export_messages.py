@@ -317,7 +317,7 @@ def _read_part_or_drop(source: Source, scope: str, content_part: JsonValue) -> T
     if stated_text is None and part_type == "text":
         stated_text = first_filled_field(content_part, "value", "content")
     if not part_type:
-        part_type = _only_key_with_object(content_part)
+        part_type = _sole_key_with_object_value(content_part)
     if part_type in _THOUGHTS or is_flagged_as_thought(content_part):
         source.drop("thoughts", scope)
     elif _TOOL.search(part_type):
@@ -339,7 +339,7 @@ def _read_part_or_drop(source: Source, scope: str, content_part: JsonValue) -> T
     return TextAndCaption("", "")
 
 
-def _only_key_with_object(content_part: JsonObject) -> str:
+def _sole_key_with_object_value(content_part: JsonObject) -> str:
     """Give the key of a part that holds one object, which is its kind to Bedrock and Gemini."""
     if len(content_part) != 1:
         return ""

@@ -160,7 +160,7 @@ def _read_prompt_and_answer_or_drop(source: Source, entry: _ActivityEntry) -> It
     source.drop("notes beside prompts", OWNER_SCOPE, len(side_notes))
     if not entry.answer:
         source.keep("prompts without an answer", OWNER_SCOPE)
-    columns = {"session": _find_conversation_id(entry), "timestamp": entry.when}
+    columns = {"session": _find_conversation_id(entry.addresses), "timestamp": entry.when}
     caption = join_unique_names(*(f"file: {file_name}" for file_name in entry.files))
     prompt_columns = columns | {"role": "user", "caption": caption}
     yield from make_message_or_drop(source, OWNER_SCOPE, "user", prompt, **prompt_columns)
@@ -214,8 +214,8 @@ def _read_prompt_and_add_files(source: Source, entry: _ActivityEntry) -> str:
     return title
 
 
-def _find_conversation_id(entry: _ActivityEntry) -> str:
-    matched = _CONVERSATION.search(entry.addresses)
+def _find_conversation_id(addresses: str) -> str:
+    matched = _CONVERSATION.search(addresses)
     if matched:
         return matched[1]
     return ""

@@ -30,8 +30,8 @@ from memlab.datasets.importers.loose_json import (
     join_unique_names,
 )
 from memlab.datasets.importers.message_branches import (
+    branch_ids_to_current_or_newest,
     given_or_made_up_id,
-    newest_branch_ids,
     parent_id_by_message_id,
     time_and_place_by_message_id,
 )
@@ -69,14 +69,14 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
             read_keys = {"messages", *_PROMPTS}
             count_unread_texts(source, OWNER_SCOPE, record, read_keys, "", around=True)
             session = first_non_empty_text(session, f"{file.stem}-{number}")
-            yield from _read_shown_branch(
+            yield from _read_messages_of_shown_branch(
                 source, OWNER_SCOPE, session, list(_flatten_nested_messages(message_list))
             )
         for session, messages in rows_by_session.items():
             session = first_non_empty_text(session, file.stem)
             for user, user_messages in _group_messages_by_user(messages).items():
                 scope = find_or_add_account_scope(users, user)
-                yield from _read_shown_branch(source, scope, session, user_messages)
+                yield from _read_messages_of_shown_branch(source, scope, session, user_messages)
 
 
 def _group_messages_by_user(raw_messages: list[JsonValue]) -> dict[str, list[JsonValue]]:
@@ -101,7 +101,7 @@ def _flatten_nested_messages(raw_messages: list[JsonValue]) -> Iterator[JsonValu
         waiting += get_nested_list(message, "children")[::-1]
 
 
-def _read_shown_branch(
+def _read_messages_of_shown_branch(
     source: Source, scope: str, session: str, raw_messages: list[JsonValue]
 ) -> Iterator[Message]:
     nodes_by_id: dict[str, Any] = {}
@@ -112,7 +112,7 @@ def _read_shown_branch(
             ] = message
     source.drop("unreadable messages", scope, len(raw_messages) - len(nodes_by_id))
     parents = parent_id_by_message_id(nodes_by_id)
-    branch = newest_branch_ids(
+    branch = branch_ids_to_current_or_newest(
         parents, None, time_and_place_by_message_id(nodes_by_id, parents).__getitem__
     )
     source.drop("messages of other branches", scope, len(nodes_by_id) - len(branch))

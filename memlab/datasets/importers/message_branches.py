@@ -27,8 +27,15 @@ MOST_GAPS = 500
 """Missing nodes of one conversation that are bridged; what lies before is another branch."""
 
 
-def newest_branch_ids(
-    parent_by_id: dict[str, JsonValue], current_id: JsonValue, age_of_id: Callable[[str], Any]
+class _PathUpwards(NamedTuple):
+    """The ids from a node upwards, and the id of the parent that is missing, if one is."""
+
+    ids: dict[str, None]
+    missing_parent_id: str | None
+
+
+def branch_ids_to_current_or_newest(
+    parent_by_id: dict[str, JsonValue], current_id: JsonValue, time_of_id: Callable[[str], Any]
 ) -> list[str]:
     """Give the nodes of a tree from the root to the current one.
 
@@ -36,28 +43,28 @@ def newest_branch_ids(
     branch of the older nodes that do not hang on it stands before what does.
 
     :param parent_by_id: node to its parent, in the order of the file.
-    :param age_of_id: a function of a node by which leaves are compared.
+    :param time_of_id: a function of a node by which leaves are compared.
     """
     branch = list[str]()
     waiting = parent_by_id
-    root = parent_by_id.get(min(parent_by_id, key=age_of_id, default=""))
+    root = parent_by_id.get(min(parent_by_id, key=time_of_id, default=""))
     for _ in range(MOST_GAPS):
-        climbed_nodes, missing_parent = _ids_upwards_and_missing_parent(waiting, current_id)
+        climbed_nodes, missing_parent = _find_path_upwards(waiting, current_id)
         if not climbed_nodes:
-            climbed_nodes, missing_parent = _ids_upwards_and_missing_parent(
-                waiting, _find_newest_leaf_id(waiting, age_of_id)
+            climbed_nodes, missing_parent = _find_path_upwards(
+                waiting, _find_newest_leaf_id(waiting, time_of_id)
             )
         if branch and missing_parent in parent_by_id:  # a side branch of what is there already
             break
         branch = [*reversed(climbed_nodes), *branch]
         if not climbed_nodes or missing_parent in parent_by_id or missing_parent in (None, root):
             break
-        beginning = age_of_id(branch[0])
+        beginning = time_of_id(branch[0])
         older_nodes = dict[str, Any]()
         for node_id, parent in waiting.items():
             if parent == missing_parent or node_id in climbed_nodes:
                 continue
-            if age_of_id(node_id) <= beginning:
+            if time_of_id(node_id) <= beginning:
                 older_nodes[node_id] = parent
         waiting = older_nodes
         current_id = missing_parent
@@ -65,30 +72,25 @@ def newest_branch_ids(
 
 
 def _find_newest_leaf_id(
-    parent_by_id: dict[str, JsonValue], age_of_id: Callable[[str], Any]
+    parent_by_id: dict[str, JsonValue], time_of_id: Callable[[str], Any]
 ) -> str:
     leaves = dict.fromkeys(reversed(parent_by_id))
     for parent in parent_by_id.values():
         if isinstance(parent, str):
             leaves.pop(parent, None)
     # max gives the first of equals, and of equals the last of the file is the newest.
-    return max(leaves, key=age_of_id, default="")
+    return max(leaves, key=time_of_id, default="")
 
 
-def _ids_upwards_and_missing_parent(
-    parent_by_id: dict[str, JsonValue], start_id: JsonValue
-) -> tuple[dict[str, None], str | None]:
-    """Give the nodes from one up to the first whose parent is not there, and the id of that parent.
-
-    It is ``None`` for a node that names none.
-    """
+def _find_path_upwards(parent_by_id: dict[str, JsonValue], start_id: JsonValue) -> _PathUpwards:
+    """Give the nodes from one up to the first whose parent is not there, and that parent."""
     climbed_nodes = dict[str, None]()
     while isinstance(start_id, str) and start_id in parent_by_id and start_id not in climbed_nodes:
         climbed_nodes[start_id] = None
         start_id = parent_by_id[start_id]
     if isinstance(start_id, str):
-        return climbed_nodes, start_id
-    return climbed_nodes, None
+        return _PathUpwards(climbed_nodes, start_id)
+    return _PathUpwards(climbed_nodes, None)
 
 
 _PARENTS = (
@@ -152,7 +154,7 @@ def find_shown_branch(raw_messages: list[JsonValue], current_id: str = "") -> Sh
     ages = time_and_place_by_message_id(by_id, parents)
     if current_id:
         current_id = _last_made_up_id_after_each_id(by_id).get(current_id, current_id)
-    branch = newest_branch_ids(parents, current_id, ages.__getitem__)
+    branch = branch_ids_to_current_or_newest(parents, current_id, ages.__getitem__)
     other_messages = by_id.copy()
     shown_messages = list(map(other_messages.pop, branch))
     return ShownBranch(shown_messages, list(other_messages.values()), len(identified) - len(by_id))

@@ -35,8 +35,8 @@ from memlab.datasets.importers.loose_json import (
     join_unique_names,
 )
 from memlab.datasets.importers.message_branches import (
+    branch_ids_to_current_or_newest,
     find_shown_branch,
-    newest_branch_ids,
     read_newest_conversations,
 )
 from memlab.datasets.record_fields import Record
@@ -115,7 +115,7 @@ def _list_messages_of_shown_branch(
     parents = {node_id: message.get("parentId") for node_id, message in nodes_by_id.items()}
     ages_by_id = {node_id: _timestamp_or_zero(message) for node_id, message in nodes_by_id.items()}
     current = first_field_text(raw_chat, "history.currentId", "history.current_id")
-    branch = newest_branch_ids(parents, current, ages_by_id.__getitem__)
+    branch = branch_ids_to_current_or_newest(parents, current, ages_by_id.__getitem__)
     source.drop("messages of other branches", scope, len(nodes_by_id) - len(branch))
     return [nodes_by_id[node_id] for node_id in branch]
 

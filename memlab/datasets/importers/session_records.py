@@ -33,7 +33,7 @@ class NamedSession:
         self.said = list[MessageFields]()
         self.records = set[int]()
 
-    def add_record(self, messages: list[MessageFields], record_mark: JsonValue) -> RepeatedMessages:
+    def add_record(self, messages: list[MessageFields], id_or_time: JsonValue) -> RepeatedMessages:
         """Take up a record.
 
         A record is repeated if an earlier one with its time or id begins with it. It repeats what
@@ -41,21 +41,19 @@ class NamedSession:
         its messages have the times or ids of those. Of others that say the same both are kept: a
         quiz asks twice. The history from the first message on is read once and does not count.
 
-        :param record_mark: the id of the record or, without one, its time; ``None`` without both.
+        :param id_or_time: the id of the record or, without one, its time; ``None`` without both.
         """
-        repeated = self._count_repeated_messages(messages, record_mark)
+        repeated = self._count_repeated_messages(messages, id_or_time)
         is_history = repeated == len(self.said) < len(messages)
         self.said.extend(map(dict, messages[repeated:]))
         if is_history:
             return RepeatedMessages(repeated, 0)
         return RepeatedMessages(repeated, repeated)
 
-    def _count_repeated_messages(
-        self, messages: list[MessageFields], record_mark: JsonValue
-    ) -> int:
-        if record_mark is not None:
+    def _count_repeated_messages(self, messages: list[MessageFields], id_or_time: JsonValue) -> int:
+        if id_or_time is not None:
             record_hashes = [
-                hash((record_mark, digest)) for digest in hash_message_prefixes(messages)
+                hash((id_or_time, digest)) for digest in hash_message_prefixes(messages)
             ]
             if record_hashes[-1] in self.records:
                 return len(messages)

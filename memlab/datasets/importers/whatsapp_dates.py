@@ -32,7 +32,7 @@ def assign_line_times(file: Source, lines: list[HeadedLine]) -> None:
 
     Where two fit equally, say which was taken.
     """
-    date_order = _choose_date_order(file, lines)
+    date_order = _choose_date_order_and_note_doubt(file, lines)
     _note_unknown_words_beside_times(file, lines)
     undated_numbers = list[int]()
     for number, line in enumerate(lines, 1):
@@ -51,7 +51,7 @@ def assign_line_times(file: Source, lines: list[HeadedLine]) -> None:
         )
 
 
-def _choose_date_order(file: Source, lines: list[HeadedLine]) -> str:
+def _choose_date_order_and_note_doubt(file: Source, lines: list[HeadedLine]) -> str:
     """Choose the order of day, month and year."""
     known_orders = list(ORDERS)
     if file.date_order:

@@ -130,7 +130,7 @@ def _headed_line_of_match(header_match: re.Match[str], raw_line: str) -> HeadedL
     bracket, first_part, first_separator, middle_part, second_separator = header_match.groups()[:5]
     last_part, words_before, hour, minute, second, words_after, end = header_match.groups()[5:]
     date_parts = _date_parts_as_numbers(first_part, middle_part, last_part)
-    day_half, words_beside = _day_half_and_other_words(words_before, words_after)
+    day_half, words_beside = _day_half_and_words_beside_time(words_before, words_after)
     sender, sender_end = _find_sender_and_its_end(raw_line, header_match.end())
     form = _same_form(
         bracket,
@@ -190,7 +190,9 @@ def _clock_as_numbers(hour: str, minute: str, second: str | None) -> tuple[int, 
 
 
 @lru_cache(1024)
-def _day_half_and_other_words(words_before_time: str, words_after_time: str) -> tuple[str, str]:
+def _day_half_and_words_beside_time(
+    words_before_time: str, words_after_time: str
+) -> tuple[str, str]:
     """Give the half of the day, and the words beside a time."""
     day_half = words.find_half_of_day(words_before_time)
     if not day_half:

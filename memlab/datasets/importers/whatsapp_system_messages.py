@@ -230,8 +230,8 @@ def read_message_body(raw_body: str) -> MessageBody:
     first_line, _, other_lines = clean_text.lstrip("\u200f ").partition("\n")
     if other_lines:
         return MessageBody(clean_text, "", "")
-    line_kind = _kind_of_system_line(
-        first_line, is_generated=_GENERATED.match(raw_body) is not None
+    line_kind = _kind_of_system_line_or_empty(
+        first_line, has_iphone_mark=_GENERATED.match(raw_body) is not None
     )
     if line_kind:
         return MessageBody("", line_kind, "")
@@ -257,20 +257,20 @@ def _may_begin_whatsapp_line(beginning: str) -> bool:
     return load_patterns().whole.fullmatch(beginning, partial=True) is not None
 
 
-def _kind_of_system_line(line: str, *, is_generated: bool) -> str:
+def _kind_of_system_line_or_empty(line: str, *, has_iphone_mark: bool) -> str:
     """Give the kind of a line that WhatsApp wrote; empty for one that somebody typed.
 
-    :param is_generated: whether a mark of iPhones stands before it.
+    :param has_iphone_mark: whether a mark of iPhones stands before it.
     """
     if load_patterns().deleted.fullmatch(line):
         return "deleted messages"
     if load_patterns().missed_call.fullmatch(line):
         return "calls"
-    if is_generated and load_patterns().call.match(line):
+    if has_iphone_mark and load_patterns().call.match(line):
         return "calls"
     if _is_encryption_notice(line) or load_patterns().waiting.match(line):
         return "system messages"
-    if is_generated and "://" not in line:
+    if has_iphone_mark and "://" not in line:
         return "system messages"
     return ""
 
