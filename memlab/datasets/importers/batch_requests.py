@@ -46,7 +46,7 @@ class Batch:
     partner: Batch | None = None
 
 
-class Batches:
+class RequestBatches:
     """The requests of a load that no answer was found for yet, and the answers that wait."""
 
     def __init__(self) -> None:

@@ -315,7 +315,7 @@ def _read_role_text_and_caption(
     :param seen_reports: those that were given; each is given once.
     """
     role = get_nested(raw_message, "author.role")
-    report = _find_deep_research_report(raw_message)
+    report = _find_deep_research_report_content(raw_message)
     if report and str(report) not in seen_reports:
         seen_reports.add(str(report))
         role = "assistant"
@@ -386,7 +386,7 @@ def _find_message_times_after_end(changed_at: JsonValue, raw_nodes: list[JsonVal
     return set()
 
 
-def _find_deep_research_report(raw_message: JsonValue) -> JsonObject:
+def _find_deep_research_report_content(raw_message: JsonValue) -> JsonObject:
     """Give the content of a report of Deep Research, which is in what a widget was shown (2026).
 
     It is empty without one.

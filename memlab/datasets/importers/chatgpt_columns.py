@@ -69,7 +69,7 @@ def read_messages_if_all_plain(
         return None
     try:
         values_by_key = _transpose_messages_of_same_keys(raw_messages)
-        _check_no_other_words(values_by_key)
+        _check_visible_and_no_other_words(values_by_key)
         texts = _check_and_strip_plain_texts(values_by_key["content"])
         roles = _check_and_list_roles(values_by_key["author"])
         message_ids = _check_message_ids(values_by_key["id"])
@@ -167,7 +167,7 @@ def _check_times_in_seconds(raw_times: Sequence[JsonValue]) -> Sequence[float]:
     return raw_times
 
 
-def _check_no_other_words(values_by_key: dict[str, tuple[JsonValue, ...]]) -> None:
+def _check_visible_and_no_other_words(values_by_key: dict[str, tuple[JsonValue, ...]]) -> None:
     """Check that messages are for all to see, and hold no words beside their texts.
 
     :raises ValueError: where one is not, or does.

@@ -607,19 +607,19 @@ class ChatNames(dict[str, str]):
         self.taken = set[str]()
 
 
-def find_or_add_chat_name(names: ChatNames, chat_id: str, wanted_name: str) -> str:
+def find_or_add_chat_name(chat_names: ChatNames, chat_id: str, wanted_name: str) -> str:
     """Give a chat the name that is wanted, with its id behind it where another chat has that name.
 
     >>> names = ChatNames()
     >>> [find_or_add_chat_name(names, key, "Trip") for key in ("1", "2", "1")]
     ['Trip', 'Trip (2)', 'Trip']
     """
-    if chat_id in names:
-        return names[chat_id]
-    while wanted_name in names.taken:
+    if chat_id in chat_names:
+        return chat_names[chat_id]
+    while wanted_name in chat_names.taken:
         wanted_name = f"{wanted_name} ({chat_id})"
-    names.taken.add(wanted_name)
-    names[chat_id] = wanted_name
+    chat_names.taken.add(wanted_name)
+    chat_names[chat_id] = wanted_name
     return wanted_name
 
 

@@ -116,7 +116,7 @@ def _read_row_message(
     if role == "assistant":
         message["text"], thoughts = cut_thoughts(str(message["text"]))
         source.drop("thoughts", "", thoughts)
-    user, session = session_finder.find_scope_and_session(
+    user, session = session_finder.find_and_note_scope_and_session(
         read_user_and_thread(row), is_asking=role != "assistant"
     )
     if not user:

@@ -19,7 +19,7 @@ from memlab.datasets.importers.agent_framework_messages import (
 )
 from memlab.datasets.importers.batch_requests import (
     Batch,
-    Batches,
+    RequestBatches,
     ScopeAndSession,
     read_batch_custom_id,
 )
@@ -52,7 +52,7 @@ from memlab.datasets.importers.loose_json import (
 )
 from memlab.datasets.importers.message_branches import contains_parent_key, find_shown_branch
 from memlab.datasets.importers.newest_first_lists import TimeOrder, measure_time_order
-from memlab.datasets.importers.session_records import NamedSession, OwnSessions
+from memlab.datasets.importers.session_records import NamedSession, SessionsByOwnId
 from memlab.datasets.importers.transcripts_in_text import BEGINS, replace_transcripts_by_messages
 from memlab.datasets.importers.unknown_message_layouts import (
     SPEAKERS,
@@ -258,8 +258,8 @@ class ConversationReader:
         self.places = SessionFinder()
         self.histories = KnownConversations()
         self.spoken: dict[ScopeAndSession, NamedSession] = {}
-        self.own_sessions = OwnSessions()
-        self.batches = Batches()
+        self.own_sessions = SessionsByOwnId()
+        self.batches = RequestBatches()
         self.waiting: list[tuple[Source, int, JsonValue, ModelCall, Batch]] = []
         self.files = session_name_by_file_name(source)
         self.numbers = Counter[str]()
@@ -352,7 +352,7 @@ class ConversationReader:
         """Give the scope of the user that one of some records names; empty where none does."""
         for raw_record in raw_records:
             if any(read_user_and_tenant(raw_record)):
-                return self.places.find_scope_and_session(
+                return self.places.find_and_note_scope_and_session(
                     read_user_and_thread(raw_record), is_asking=True
                 )[0]
         return ""
@@ -387,14 +387,16 @@ class ConversationReader:
             return ScopeAndSession(self.find_scope_of_record(raw_record), session)
         if not self.names_its_conversation(raw_record):
             for message in message_by_thread.values():
-                session = self.places.find_scope_and_session(
+                session = self.places.find_and_note_scope_and_session(
                     read_user_and_thread(message), is_asking=True
                 )[1]
         scope = self.find_scope_of_record(raw_record, raw_messages)
         messages = self.read_shown_branch_oldest_first(scope, file, raw_record, raw_messages)
         n_repeated = 0
         if _read_own_id(raw_record) == session and not any(_find_named_thread(raw_record)):
-            session, n_repeated = self.find_session_by_own_id(scope, raw_record, session, messages)
+            session, n_repeated = self.find_or_begin_session_by_own_id(
+                scope, raw_record, session, messages
+            )
         yield from self.make_messages_not_repeated(
             scope, session, raw_record, messages[n_repeated:]
         )
@@ -404,7 +406,7 @@ class ConversationReader:
         """Say whether a conversation has a name of its own."""
         return any([*_find_named_thread(raw_record), _read_own_id(raw_record)])
 
-    def find_session_by_own_id(
+    def find_or_begin_session_by_own_id(
         self, scope: str, raw_record: JsonValue, own_id: str, messages: list[MessageFields]
     ) -> SessionAndRepeats:
         """Give the session of a conversation by its id, and how much of it was read already.
@@ -460,36 +462,36 @@ class ConversationReader:
             yield from make_session_messages(self.source, scope, session_name, messages)
 
     def name_threads_where_ids_restart(
-        self, raw_messages: list[JsonValue], row_names: list[UserAndThread]
+        self, raw_messages: list[JsonValue], users_and_threads: list[UserAndThread]
     ) -> list[UserAndThread]:
         """Give each message the conversation within which its id counts, where none names one.
 
         Where ids begin anew, another id tells the conversations apart.
         """
-        if any(any(names.thread) for names in row_names):
-            return row_names
+        if any(any(names.thread) for names in users_and_threads):
+            return users_and_threads
         dividing_key = find_key_where_ids_restart(raw_messages)
         if not dividing_key:
-            return row_names
+            return users_and_threads
         self.source.note(
             "export",
             f"ids that begin anew with each {dividing_key!r}",
             "each is read as a conversation",
         )
         divided_names = list[UserAndThread]()
-        for message, names in zip(raw_messages, row_names, strict=True):
+        for message, names in zip(raw_messages, users_and_threads, strict=True):
             divided_names.append(
                 names._replace(thread=NameAndContainer(first_field_text(message, dividing_key), ""))
             )
         return divided_names
 
     def group_by_scope_and_session(
-        self, raw_messages: list[JsonValue], row_names: list[UserAndThread]
+        self, raw_messages: list[JsonValue], users_and_threads: list[UserAndThread]
     ) -> dict[ScopeAndSession, list[JsonValue]]:
         """Group messages by scope and session, in the order in which these appear."""
         rows_by_place: dict[ScopeAndSession, list[Any]] = {}
-        for message, names in zip(raw_messages, row_names, strict=True):
-            place = self.places.find_scope_and_session(
+        for message, names in zip(raw_messages, users_and_threads, strict=True):
+            place = self.places.find_and_note_scope_and_session(
                 names, is_asking=self.places.is_asking_user(names)
             )
             rows_by_place.setdefault(place, []).append(message)
@@ -570,7 +572,7 @@ class ConversationReader:
             session = self.session_name_of_record(file, record_number, raw_record)
             n_repeated = 0
             if not any(_find_named_thread(raw_record)):
-                session, n_repeated = self.find_session_by_own_id(
+                session, n_repeated = self.find_or_begin_session_by_own_id(
                     scope, raw_record, session, messages
                 )
         self.histories.add_call(scope, raw_record, session, messages)

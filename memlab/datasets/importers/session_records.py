@@ -88,7 +88,7 @@ def _compare_ids_or_times(
     return ""
 
 
-class OwnSessions:
+class SessionsByOwnId:
     """Conversations that only name themselves, by ids that may begin anew in each file."""
 
     def __init__(self) -> None:

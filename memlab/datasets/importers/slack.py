@@ -97,7 +97,7 @@ def is_slack_export(file: Source) -> bool:
 
 
 @dataclass
-class _Directory:
+class _NameDirectory:
     """Who and what the ids of an export stand for.
 
     Of two workspaces beside each other they are different.
@@ -184,7 +184,7 @@ def read_slack_export(source: Source) -> Iterator[Message]:
             yield from _read_message_or_drop(source, scope, channel, record, directory)
 
 
-def _read_user_and_channel_lists(source: Source) -> _Directory:
+def _read_user_and_channel_lists(source: Source) -> _NameDirectory:
     """Read the lists of an export.
 
     Of a single file or folder, those that lie beside or above it.
@@ -198,7 +198,7 @@ def _read_user_and_channel_lists(source: Source) -> _Directory:
     listed_tables = [
         (PurePosixPath(file.name), _read_list_or_note_error(source, file)) for file in table_files
     ]
-    directory = _Directory()
+    directory = _NameDirectory()
     for table_path, table_records in listed_tables:
         if table_path.name == "users.json":
             for record in table_records:
@@ -210,7 +210,7 @@ def _read_user_and_channel_lists(source: Source) -> _Directory:
     return directory
 
 
-def _add_guests_to_directory(source: Source, directory: _Directory) -> None:
+def _add_guests_to_directory(source: Source, directory: _NameDirectory) -> None:
     """Name the guests of shared channels, who are in no list, by the profiles that some of
     their messages have.
     """
@@ -248,7 +248,7 @@ def _list_outer_objects_and_messages(file: Source) -> Iterator[tuple[JsonValue, 
 
 
 def _read_message_or_drop(
-    source: Source, scope: str, channel_id: str, raw_message: JsonValue, directory: _Directory
+    source: Source, scope: str, channel_id: str, raw_message: JsonValue, directory: _NameDirectory
 ) -> Sequence[Message]:
     subtype = first_field_text(raw_message, "subtype")
     if (
@@ -301,7 +301,7 @@ def _read_message_or_drop(
     )
 
 
-def _shown_name_of_sender(raw_message: JsonObject, user_id: str, directory: _Directory) -> str:
+def _shown_name_of_sender(raw_message: JsonObject, user_id: str, directory: _NameDirectory) -> str:
     """Name who wrote a message by the list, by its own profile, or by an id."""
     if user_id == "USLACKBOT":
         return "Slackbot"
@@ -327,7 +327,7 @@ def _keep_attachments_but_previews(
 
 
 def _list_texts_of_shared_messages(
-    attachments: list[JsonObject], channel_id: str, directory: _Directory
+    attachments: list[JsonObject], channel_id: str, directory: _NameDirectory
 ) -> list[str]:
     """Give the messages of others among the attachments of one."""
     shared_texts = filter(None, map(_text_of_attachment, filter(_is_shared_message, attachments)))
@@ -379,7 +379,7 @@ def _text_of_file(raw_file: JsonObject) -> str:
     return ""
 
 
-def _render_mentions_and_links(text: str, channel_id: str, directory: _Directory) -> str:
+def _render_mentions_and_links(text: str, channel_id: str, directory: _NameDirectory) -> str:
     """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``,
     ``<url|label>``.
     """

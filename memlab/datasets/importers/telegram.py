@@ -84,7 +84,7 @@ def is_telegram_export(file: Source) -> bool:
 
 
 @dataclass
-class _Account:
+class _AccountState:
     """What the messages of an account share.
 
     :param names: see :func:`find_or_add_chat_name`; ``taken``: see :func:`find_or_add_person_name`.
@@ -116,7 +116,7 @@ class _Account:
 
 def read_telegram_export(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own, and every topic of a forum as a session."""
-    account = _Account()
+    account = _AccountState()
     for file in source.members:
         chat_fields: dict[str, Any] = {}
         for json_path, value in file.stream_json(
@@ -140,7 +140,7 @@ def _repair_broken_json(source: Source, json_text: str) -> str:
 
 
 def _read_message_or_drop(
-    source: Source, account: _Account, chat_fields: JsonObject, raw_message: JsonValue
+    source: Source, account: _AccountState, chat_fields: JsonObject, raw_message: JsonValue
 ) -> Sequence[Message]:
     chat_type = first_field_text(chat_fields, "type")
     chat_id = first_field_text(chat_fields, "id")

@@ -233,20 +233,24 @@ class SessionFinder:
         self.asking.pop(_NOWHERE, None)
         self.last.pop(_NOWHERE, None)
 
-    def note_asking_user(self, names: UserAndThread) -> None:
+    def note_asking_user(self, user_and_thread: UserAndThread) -> None:
         """Take up who asks in which conversation, of a message that a person says."""
-        user = _find_or_add_unique_name(names.user, self.users)
+        user = _find_or_add_unique_name(user_and_thread.user, self.users)
         if user:
-            self.asking.setdefault(names.thread, {})[user] = None
+            self.asking.setdefault(user_and_thread.thread, {})[user] = None
 
-    def is_asking_user(self, names: UserAndThread) -> bool:
+    def is_asking_user(self, user_and_thread: UserAndThread) -> bool:
         """Say whether the user of a message is one of those who ask in its conversation."""
-        return _find_or_add_unique_name(names.user, self.users) in self.asking.get(names.thread, {})
+        return _find_or_add_unique_name(user_and_thread.user, self.users) in self.asking.get(
+            user_and_thread.thread, {}
+        )
 
-    def find_scope_and_session(self, names: UserAndThread, *, is_asking: bool) -> ScopeAndSession:
+    def find_and_note_scope_and_session(
+        self, user_and_thread: UserAndThread, *, is_asking: bool
+    ) -> ScopeAndSession:
         """Give the scope and the session of a message, empty where nothing names them."""
-        thread = names.thread
-        user = _find_or_add_unique_name(names.user, self.users)
+        thread = user_and_thread.thread
+        user = _find_or_add_unique_name(user_and_thread.user, self.users)
         speakers = self.asking.get(thread, {})
         if not user or (not is_asking and speakers and user not in speakers):
             candidates = (self.last.get(thread), *speakers, user)

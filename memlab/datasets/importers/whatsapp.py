@@ -134,7 +134,7 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
 
     A file that holds messages of another of its name goes on that one.
     """
-    chats = _Chats()
+    chats = _KnownChats()
     for file in source.members:
         header_lines, has_only_valid_characters = _read_chat_lines(file)
         assign_line_times(file, header_lines)
@@ -161,7 +161,7 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
 
 
 @dataclass
-class _Chats:
+class _KnownChats:
     """The chats of an export so far.
 
     :param messages: those of each scope, by the name of its chat.
@@ -418,7 +418,7 @@ def _read_message_or_drop(
 ) -> Iterable[Message]:
     """Read a message.
 
-    :param is_readable: whether the file holds no character that a text cannot hold.
+    :param has_only_valid_characters: whether the file holds no character that a text cannot hold.
     """
     sender, first_line = people.split_sender_and_text(line)
     message_body = line.join_with_further_lines(first_line)
@@ -441,6 +441,6 @@ def _read_message_or_drop(
     if caption:
         message["caption"] = caption
     if text and has_only_valid_characters and message["role"] == "user":
-        # As make_message gives it, which has nothing to look for here.
+        # As make_message_or_drop gives it, which has nothing to look for here.
         return [{"scope": scope, "sender": sender, "text": text, **message}]
     return make_message_or_drop(source, scope, sender, text, **message)

@@ -246,13 +246,13 @@ def _may_be_written_by_whatsapp(raw_body: str) -> bool:
     for mark in ("<", "(", ".", "[", "\u200e", "\u200f"):
         if mark in raw_body:
             return True
-    return _is_encryption_notice(raw_body) or _may_begin_whatsapp_line(
+    return _is_encryption_notice(raw_body) or _may_begin_system_line(
         strip_direction_marks(raw_body)[:_BEGINNING]
     )
 
 
 @lru_cache(1 << 14)
-def _may_begin_whatsapp_line(beginning: str) -> bool:
+def _may_begin_system_line(beginning: str) -> bool:
     """Say whether a line of WhatsApp's can begin so."""
     return load_patterns().whole.fullmatch(beginning, partial=True) is not None
 
