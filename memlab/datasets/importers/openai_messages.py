@@ -193,8 +193,8 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
     for file in source.members:
         message_rows = list[Any]()
         session_fields = dict[str, Any]()
-        for number, record in _read_numbered_records(source, file):
-            message = _single_message_or_none(record)
+        for number, record in _read_numbered_records_in_common_layout(source, file):
+            message = _unwrap_single_message_or_none(record)
             wrapped_conversations = list[NestedConversation]()
             if isinstance(message, dict) and SPEAKERS.isdisjoint(message):
                 wrapped_conversations = find_nested_conversations(record)
@@ -211,7 +211,9 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
     yield from reader.read_answers_waiting_for_request()
 
 
-def _read_numbered_records(source: Source, file: Source) -> Iterator[tuple[int, JsonValue]]:
+def _read_numbered_records_in_common_layout(
+    source: Source, file: Source
+) -> Iterator[tuple[int, JsonValue]]:
     """Give the records of a file, with their numbers, in the layout that others share."""
     is_table = bool(file.columns)
     is_rewritten = not is_table and head_holds_framework_message(file)
@@ -228,7 +230,7 @@ def _read_numbered_records(source: Source, file: Source) -> Iterator[tuple[int, 
             )
 
 
-def _single_message_or_none(raw_record: JsonValue) -> JsonValue:
+def _unwrap_single_message_or_none(raw_record: JsonValue) -> JsonValue:
     """Give a record that is one message, out of the line around it; ``None`` for any other."""
     inner_message = decode_if_json_text(get_nested(raw_record, "message"))
     is_around = isinstance(inner_message, dict) and _OF_MESSAGES.isdisjoint(raw_record)
